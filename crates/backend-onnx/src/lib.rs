@@ -1,0 +1,1 @@
+//! ONNX Runtime models, the library opened at run time.

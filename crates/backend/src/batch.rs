@@ -1,0 +1,120 @@
+use std::{sync::Arc, time::Instant};
+
+use galatea_types::{Error, InferRequest, InferResponse, Parameters, Responder, Result, Tensor};
+
+/// A request on its way through the scheduler, with the way back.
+pub struct Job {
+    pub request: InferRequest,
+    pub responder: Responder,
+    /// When it entered the scheduler's queue.
+    pub queued_at: Instant,
+}
+
+/// Requests executed together, and the place for their answers.
+///
+/// Answers are kept here until `execute` returns: the statistics are counted first, then all are sent.
+pub struct Batch {
+    model_name: Arc<str>,
+    model_version: i64,
+    jobs: Vec<Job>,
+    outcomes: Vec<Option<Result<InferResponse>>>,
+    started_at: Instant,
+    input_done_at: Option<Instant>,
+    output_started_at: Option<Instant>,
+}
+
+impl Batch {
+    pub fn new(model_name: Arc<str>, model_version: i64, jobs: Vec<Job>) -> Self {
+        let outcomes = jobs.iter().map(|_| None).collect();
+        Self {
+            model_name,
+            model_version,
+            jobs,
+            outcomes,
+            started_at: Instant::now(),
+            input_done_at: None,
+            output_started_at: None,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Sum of the requests' batch sizes.
+    pub fn item_count(&self) -> u64 {
+        self.jobs.iter().map(|j| u64::from(j.request.batch_size)).sum()
+    }
+
+    pub fn requests(&self) -> impl ExactSizeIterator<Item = &InferRequest> {
+        self.jobs.iter().map(|j| &j.request)
+    }
+
+    pub fn request(&self, index: usize) -> Option<&InferRequest> {
+        self.jobs.get(index).map(|j| &j.request)
+    }
+
+    /// Marks the end of gathering inputs and the start of the computation.
+    pub fn mark_input_done(&mut self) {
+        self.input_done_at = Some(Instant::now());
+    }
+
+    /// Marks the end of the computation and the start of handing out outputs.
+    pub fn mark_output_started(&mut self) {
+        self.output_started_at = Some(Instant::now());
+    }
+
+    /// Sets the answer of one request. The last call counts.
+    pub fn respond(&mut self, index: usize, result: Result<Vec<Tensor>>) {
+        self.respond_with(index, result.map(|outputs| (outputs, Vec::new())));
+    }
+
+    /// [`Batch::respond`] with response parameters.
+    pub fn respond_with(&mut self, index: usize, result: Result<(Vec<Tensor>, Parameters)>) {
+        let (Some(job), Some(outcome)) = (self.jobs.get(index), self.outcomes.get_mut(index))
+        else {
+            return;
+        };
+        *outcome = Some(result.map(|(outputs, parameters)| InferResponse {
+            model_name: self.model_name.clone(),
+            model_version: self.model_version,
+            id: job.request.id.clone(),
+            parameters,
+            outputs,
+        }));
+    }
+
+    /// Gives every request without an answer this error.
+    pub fn fail_all(&mut self, error: &Error) {
+        for outcome in &mut self.outcomes {
+            outcome.get_or_insert_with(|| Err(error.clone()));
+        }
+    }
+
+    /// When the instance took the batch.
+    pub fn started_at(&self) -> Instant {
+        self.started_at
+    }
+
+    /// End of input, start of output: the marks, or `end` where none was set.
+    pub fn marks(&self, end: Instant) -> (Instant, Instant) {
+        let input_done = self.input_done_at.unwrap_or(self.started_at);
+        (input_done, self.output_started_at.unwrap_or(end).max(input_done))
+    }
+
+    /// Takes the batch apart: each job with its answer, where there is one.
+    pub fn into_outcomes(
+        self,
+    ) -> impl ExactSizeIterator<Item = (Job, Option<Result<InferResponse>>)> {
+        self.jobs.into_iter().zip(self.outcomes)
+    }
+
+    /// The answers so far, beside their requests.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&Job, Option<&Result<InferResponse>>)> {
+        self.jobs.iter().zip(self.outcomes.iter().map(Option::as_ref))
+    }
+}

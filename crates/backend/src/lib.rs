@@ -1,0 +1,13 @@
+//! The seam between the server and whatever runs a model.
+//!
+//! Three stages, from shared and immutable to owned by one thread: a [`Backend`] is opened once, a
+//! [`Model`] is loaded once per version and shared by its instances (weights belong here), a
+//! [`ModelInstance`] is driven by exactly one thread.
+//!
+//! No runtime library and no async runtime is known here.
+
+mod batch;
+mod traits;
+
+pub use batch::{Batch, Job};
+pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};

@@ -1,0 +1,72 @@
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use galatea_config::{InstanceKind, ModelConfig, RawModelConfig};
+use galatea_types::Result;
+
+use crate::Batch;
+
+/// What a backend is told about the model version it loads.
+#[derive(Clone, Debug)]
+pub struct LoadContext {
+    pub config: Arc<ModelConfig>,
+    pub version: i64,
+    /// Folder of the model (labels, warm-up data).
+    pub model_dir: PathBuf,
+    /// Folder of this version (the model file lies here).
+    pub version_dir: PathBuf,
+    /// Settings from `--backend-config`: the global ones, overlaid with this backend's.
+    pub backend_config: BTreeMap<String, String>,
+}
+
+/// A kind of model the server can run. Opened at most once; lives as long as the server.
+pub trait Backend: Send + Sync {
+    /// The name a configuration uses, e.g. `onnxruntime`.
+    fn name(&self) -> &str;
+
+    /// Fills in what the configuration leaves out by looking at the model file in `version_dir`.
+    /// Called before the check, and only when auto-completion is on. The default leaves it as it is.
+    fn complete_config(
+        &self,
+        config: RawModelConfig,
+        context: &CompletionContext<'_>,
+    ) -> Result<RawModelConfig> {
+        let _ = context;
+        Ok(config)
+    }
+
+    /// Loads one version. Errors name the file and the reason. May take long and may block.
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>>;
+}
+
+/// What [`Backend::complete_config`] may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionContext<'a> {
+    pub version_dir: &'a std::path::Path,
+    pub backend_config: &'a BTreeMap<String, String>,
+}
+
+/// Which instance of a model is to be made.
+#[derive(Clone, Debug)]
+pub struct InstanceSpec {
+    /// E.g. `simple_0_1`.
+    pub name: String,
+    pub kind: InstanceKind,
+    /// GPU index; 0 for CPU instances.
+    pub device_id: u32,
+    /// Counts from 0 over all instances of the model.
+    pub index: usize,
+}
+
+/// One loaded version, shared by its instances.
+pub trait Model: Send + Sync {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
+}
+
+/// One executor. Owned by one thread, which calls it with one batch after another.
+pub trait ModelInstance: Send {
+    /// Answers every job of `batch`, each by [`Batch::respond`] or all by [`Batch::fail_all`].
+    ///
+    /// Runs synchronously. Jobs left unanswered get an internal error; so do all of them when this
+    /// panics, after which the instance is thrown away and made anew.
+    fn execute(&mut self, batch: &mut Batch);
+}

@@ -1,0 +1,131 @@
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use galatea_types::{DataType, Shape};
+
+use crate::RawModelConfig;
+
+/// A model's configuration after defaults and checks. Only the validator builds one.
+#[derive(Clone, Debug)]
+pub struct ModelConfig {
+    pub name: Arc<str>,
+    /// Empty when only a backend was given.
+    pub platform: String,
+    pub backend: String,
+    pub version_policy: VersionPolicy,
+    /// 0: the model takes no batch dimension.
+    pub max_batch_size: u32,
+    pub inputs: Vec<TensorSpec>,
+    pub outputs: Vec<TensorSpec>,
+    pub instance_groups: Vec<InstanceGroup>,
+    pub default_model_filename: String,
+    pub scheduling: Scheduling,
+    pub parameters: BTreeMap<String, String>,
+    pub metric_tags: BTreeMap<String, String>,
+    pub is_decoupled: bool,
+    /// The normalised message this was checked from, with every default filled in: what clients are shown.
+    pub raw: RawModelConfig,
+}
+
+impl ModelConfig {
+    pub fn input(&self, name: &str) -> Option<&TensorSpec> {
+        self.inputs.iter().find(|t| &*t.name == name)
+    }
+
+    pub fn output(&self, name: &str) -> Option<&TensorSpec> {
+        self.outputs.iter().find(|t| &*t.name == name)
+    }
+
+    pub fn has_batching(&self) -> bool {
+        self.max_batch_size > 0
+    }
+}
+
+/// An input or output as clients see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorSpec {
+    pub name: Arc<str>,
+    pub data_type: DataType,
+    /// Without the batch dimension; -1 is any size.
+    pub dims: Shape,
+    /// The shape the model itself wants (without the batch dimension), when it differs from `dims`.
+    pub reshape: Option<Shape>,
+    pub format: Format,
+    /// Inputs only: a request may leave it out.
+    pub is_optional: bool,
+    /// Inputs only: requests with different shapes may share a batch.
+    pub allows_ragged_batch: bool,
+    /// Outputs only: file with one class label per line, relative to the model's folder.
+    pub label_filename: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    #[default]
+    None,
+    Nhwc,
+    Nchw,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VersionPolicy {
+    Latest(u32),
+    All,
+    Specific(Vec<i64>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceKind {
+    Cpu,
+    Gpu,
+    Model,
+}
+
+/// Instances of one kind, after defaults: the kind is never AUTO, the count never 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstanceGroup {
+    pub name: String,
+    pub kind: InstanceKind,
+    pub count: u32,
+    pub gpus: Vec<u32>,
+    pub is_passive: bool,
+    /// The file gave no count, so the default applies and a backend may choose a better layout.
+    pub is_count_default: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scheduling {
+    /// Each request is one execution.
+    Direct,
+    Dynamic(DynamicBatching),
+    Sequence,
+    Ensemble,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynamicBatching {
+    /// Ascending, each in 1..=max_batch_size. Empty: none was given.
+    pub preferred_batch_sizes: Vec<u32>,
+    pub max_queue_delay: Duration,
+    pub preserves_ordering: bool,
+    /// 0: one queue without priorities.
+    pub priority_levels: u64,
+    pub default_priority_level: u64,
+    pub default_queue_policy: QueuePolicy,
+    pub priority_queue_policies: BTreeMap<u64, QueuePolicy>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueuePolicy {
+    pub timeout_action: TimeoutAction,
+    pub default_timeout: Option<Duration>,
+    pub allows_timeout_override: bool,
+    /// 0: no limit.
+    pub max_queue_size: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeoutAction {
+    #[default]
+    Reject,
+    Delay,
+}

@@ -1,0 +1,71 @@
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use galatea_backend::Backend;
+use galatea_types::Result;
+
+/// Who decides which models are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlMode {
+    /// Everything in the repositories, at start.
+    None,
+    /// What is named at start, then by load and unload calls.
+    Explicit,
+}
+
+/// How the engine behaves; one field per command line flag that concerns it.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    pub server_id: String,
+    pub repositories: Vec<PathBuf>,
+    pub control_mode: ControlMode,
+    /// Explicit mode: models to load at start; the single entry `*` means all.
+    pub startup_models: Vec<String>,
+    pub has_strict_readiness: bool,
+    pub auto_completes_config: bool,
+    pub load_thread_count: usize,
+    /// `--backend-config`: by backend name; the empty name holds for all.
+    pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
+    pub exit_timeout: Duration,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            server_id: "triton".to_owned(),
+            repositories: Vec::new(),
+            control_mode: ControlMode::None,
+            startup_models: Vec::new(),
+            has_strict_readiness: true,
+            auto_completes_config: true,
+            load_thread_count: 4,
+            backend_config: BTreeMap::new(),
+            exit_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+type OpenBackend = Box<dyn Fn() -> Result<Arc<dyn Backend>> + Send + Sync>;
+
+/// The backends the program offers, each opened when the first model needs it.
+#[derive(Default)]
+pub struct BackendRegistry(BTreeMap<String, OpenBackend>);
+
+impl BackendRegistry {
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        open: impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static,
+    ) {
+        self.0.insert(name.into(), Box::new(open));
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<dyn Backend>>> {
+        self.0.get(name).map(|open| open())
+    }
+}
+
+impl fmt::Debug for BackendRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

@@ -1,0 +1,1 @@
+//! The gRPC messages to and from the vocabulary.

@@ -1,0 +1,1 @@
+//! KServe v2 JSON and the binary tensor extension to and from the vocabulary.

@@ -1,0 +1,10 @@
+//! Pure translation between the wire forms and the vocabulary: KServe v2 JSON, binary tensors, gRPC messages.
+//!
+//! No sockets, no engine: every function here can be called from a test with bytes in and bytes out.
+
+mod status;
+
+pub mod grpc;
+pub mod http;
+
+pub use status::{grpc_code, http_status};

@@ -1,0 +1,26 @@
+use galatea_types::Code;
+
+/// HTTP status of an error class (H-63).
+pub fn http_status(code: Code) -> u16 {
+    match code {
+        Code::Internal => 500,
+        Code::NotFound => 404,
+        Code::Unavailable => 503,
+        Code::Unsupported => 501,
+        Code::Unknown | Code::InvalidArg | Code::AlreadyExists | Code::Cancelled => 400,
+    }
+}
+
+/// gRPC status code of an error class (G-50), by its number in the gRPC specification.
+pub fn grpc_code(code: Code) -> i32 {
+    match code {
+        Code::Cancelled => 1,
+        Code::Unknown => 2,
+        Code::InvalidArg => 3,
+        Code::NotFound => 5,
+        Code::AlreadyExists => 6,
+        Code::Unsupported => 12,
+        Code::Internal => 13,
+        Code::Unavailable => 14,
+    }
+}

@@ -1,0 +1,1 @@
+//! Finding and installing the native runtime libraries the backends open.

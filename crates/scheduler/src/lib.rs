@@ -1,0 +1,3 @@
+//! Queues, batching and the instance threads that pull from them.
+//!
+//! No runtime library and no async runtime is known here.

@@ -1,0 +1,164 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// How often something happened and how long it took in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationCount {
+    pub count: u64,
+    pub ns: u64,
+}
+
+impl DurationCount {
+    pub fn add(&mut self, count: u64, duration: Duration) {
+        self.count += count;
+        self.ns += u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    }
+}
+
+/// Why a request failed, as the `reason` label names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureReason {
+    Rejected,
+    Canceled,
+    Backend,
+    Other,
+}
+
+impl FailureReason {
+    pub const ALL: [FailureReason; 4] = [
+        FailureReason::Rejected,
+        FailureReason::Canceled,
+        FailureReason::Backend,
+        FailureReason::Other,
+    ];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            FailureReason::Rejected => "REJECTED",
+            FailureReason::Canceled => "CANCELED",
+            FailureReason::Backend => "BACKEND",
+            FailureReason::Other => "OTHER",
+        }
+    }
+}
+
+/// Where the time of one successful request went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestRecord {
+    pub total: Duration,
+    pub queue: Duration,
+    pub compute_input: Duration,
+    pub compute_infer: Duration,
+    pub compute_output: Duration,
+}
+
+/// One execution: `batch_size` items at once, in however many requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchRecord {
+    pub batch_size: u64,
+    pub compute_input: Duration,
+    pub compute_infer: Duration,
+    pub compute_output: Duration,
+}
+
+/// Executions of one batch size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchStatistics {
+    pub compute_input: DurationCount,
+    pub compute_infer: DurationCount,
+    pub compute_output: DurationCount,
+}
+
+/// Everything counted for one model version, at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatisticsSnapshot {
+    /// Milliseconds since the epoch; 0 before the first inference.
+    pub last_inference_ms: u64,
+    pub inference_count: u64,
+    pub execution_count: u64,
+    pub success: DurationCount,
+    pub fail: DurationCount,
+    pub queue: DurationCount,
+    pub compute_input: DurationCount,
+    pub compute_infer: DurationCount,
+    pub compute_output: DurationCount,
+    pub cache_hit: DurationCount,
+    pub cache_miss: DurationCount,
+    /// Failures by reason, in the order of [`FailureReason::ALL`].
+    pub failures: [u64; 4],
+    pub batches: BTreeMap<u64, BatchStatistics>,
+    pub pending: i64,
+}
+
+/// Counters of one model version, shared by whoever works on its requests.
+///
+/// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
+#[derive(Debug, Default)]
+pub struct ModelStatistics {
+    counters: Mutex<StatisticsSnapshot>,
+    pending: AtomicI64,
+}
+
+impl ModelStatistics {
+    /// Counts an execution and the requests it answered with success. Call it before the answers are
+    /// sent, so that a client that has its answer finds it counted.
+    pub fn record_execution(
+        &self,
+        batch: &BatchRecord,
+        requests: impl IntoIterator<Item = RequestRecord>,
+    ) {
+        let mut c = self.lock();
+        c.last_inference_ms = unix_millis();
+        c.execution_count += 1;
+        c.inference_count += batch.batch_size;
+        let sizes = c.batches.entry(batch.batch_size).or_default();
+        sizes.compute_input.add(1, batch.compute_input);
+        sizes.compute_infer.add(1, batch.compute_infer);
+        sizes.compute_output.add(1, batch.compute_output);
+        for request in requests {
+            c.success.add(1, request.total);
+            c.queue.add(1, request.queue);
+            c.compute_input.add(1, request.compute_input);
+            c.compute_infer.add(1, request.compute_infer);
+            c.compute_output.add(1, request.compute_output);
+        }
+    }
+
+    pub fn record_failure(&self, reason: FailureReason, total: Duration) {
+        let mut c = self.lock();
+        c.fail.add(1, total);
+        if let Some(count) = c.failures.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    pub fn pending_up(&self) {
+        self.pending.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn pending_down(&self) {
+        self.pending.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub fn snapshot(&self) -> StatisticsSnapshot {
+        let mut snapshot = self.lock().clone();
+        snapshot.pending = self.pending.load(Ordering::Relaxed);
+        snapshot
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StatisticsSnapshot> {
+        // Plain additions cannot leave the figures half-changed in a way that matters.
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,111 @@
+use std::{error, fmt, sync::Arc};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in the eight classes every front end can map to its own status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    Unknown,
+    Internal,
+    NotFound,
+    InvalidArg,
+    Unavailable,
+    Unsupported,
+    AlreadyExists,
+    Cancelled,
+}
+
+impl Code {
+    /// The name as it appears in logs and load reasons, e.g. `Invalid argument`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::Unknown => "Unknown",
+            Code::Internal => "Internal",
+            Code::NotFound => "Not found",
+            Code::InvalidArg => "Invalid argument",
+            Code::Unavailable => "Unavailable",
+            Code::Unsupported => "Unsupported",
+            Code::AlreadyExists => "Already exists",
+            Code::Cancelled => "Cancelled",
+        }
+    }
+}
+
+/// The one error type on every public seam. `message` is what a client reads; `source` stays in the log.
+///
+/// Cloning is cheap enough to give one failure to every request of a batch.
+#[derive(Clone, Debug)]
+pub struct Error {
+    code: Code,
+    message: Arc<str>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<Arc<str>>) -> Self {
+        Self { code, message: message.into(), source: None }
+    }
+
+    pub fn unknown(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::Unknown, message)
+    }
+
+    pub fn internal(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+
+    pub fn not_found(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+
+    pub fn invalid_arg(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::InvalidArg, message)
+    }
+
+    pub fn unavailable(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::Unavailable, message)
+    }
+
+    pub fn unsupported(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::Unsupported, message)
+    }
+
+    pub fn already_exists(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::AlreadyExists, message)
+    }
+
+    pub fn cancelled(message: impl Into<Arc<str>>) -> Self {
+        Self::new(Code::Cancelled, message)
+    }
+
+    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The same error with `prefix` put before its message.
+    pub fn prefixed(mut self, prefix: impl fmt::Display) -> Self {
+        self.message = format!("{prefix}{}", self.message).into();
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_deref().map(|s| s as &(dyn error::Error + 'static))
+    }
+}

@@ -1,0 +1,23 @@
+//! The vocabulary every layer speaks: errors, data types, shapes, buffers, tensors, requests, responses.
+//!
+//! Nothing here knows a wire format, a socket or a runtime library, and nothing does I/O.
+
+mod buffer;
+mod cancel;
+mod data_type;
+mod error;
+mod request;
+mod responder;
+mod response;
+mod shape;
+mod tensor;
+
+pub use buffer::{AlignedBlock, BUFFER_ALIGNMENT, Buffer};
+pub use cancel::Cancellation;
+pub use data_type::DataType;
+pub use error::{Code, Error, Result};
+pub use request::{CorrelationId, InferRequest, ParameterValue, Parameters, RequestedOutput};
+pub use responder::{Responder, Response, ResponseStream};
+pub use response::InferResponse;
+pub use shape::Shape;
+pub use tensor::Tensor;

@@ -1,0 +1,104 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{Cancellation, Tensor};
+
+/// A request parameter value. Which of these a front end can carry differs; none loses precision.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParameterValue {
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(String),
+}
+
+/// Named parameters in the order they came. A handful at most, so a list beats a map.
+pub type Parameters = Vec<(String, ParameterValue)>;
+
+/// Which sequence a request belongs to, if any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CorrelationId {
+    #[default]
+    None,
+    Number(u64),
+    Text(String),
+}
+
+/// An output the client asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestedOutput {
+    pub name: Arc<str>,
+    /// Answer with the best `k` classes as text instead of the tensor.
+    pub classification: Option<u32>,
+}
+
+impl RequestedOutput {
+    pub fn plain(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), classification: None }
+    }
+}
+
+/// One inference request, independent of how it arrived.
+#[derive(Clone, Debug)]
+pub struct InferRequest {
+    pub model_name: Arc<str>,
+    /// `None` asks for the highest version that is available.
+    pub model_version: Option<i64>,
+    /// Given by the client, echoed in the response; empty when absent.
+    pub id: String,
+    pub inputs: Vec<Tensor>,
+    /// Empty asks for every output of the model.
+    pub outputs: Vec<RequestedOutput>,
+    pub parameters: Parameters,
+    pub correlation_id: CorrelationId,
+    pub sequence_start: bool,
+    pub sequence_end: bool,
+    /// 0 asks for the model's default level.
+    pub priority: u64,
+    pub timeout: Option<Duration>,
+    pub cancellation: Cancellation,
+    /// When the whole request was at hand: where the request duration starts.
+    pub received_at: Instant,
+    /// Items in this request: the first dimension of every input when the model batches, else 1.
+    /// The engine sets it when it has checked the request against the model.
+    pub batch_size: u32,
+}
+
+impl InferRequest {
+    pub fn new(model_name: impl Into<Arc<str>>) -> Self {
+        Self {
+            model_name: model_name.into(),
+            model_version: None,
+            id: String::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            parameters: Vec::new(),
+            correlation_id: CorrelationId::None,
+            sequence_start: false,
+            sequence_end: false,
+            priority: 0,
+            timeout: None,
+            cancellation: Cancellation::default(),
+            received_at: Instant::now(),
+            batch_size: 1,
+        }
+    }
+
+    /// The prefix Triton puts before messages about one request.
+    pub fn message_prefix(&self) -> String {
+        let id = if self.id.is_empty() { "<id_unknown>" } else { &self.id };
+        format!("[request id: {id}] ")
+    }
+
+    /// Whether the client wants this output: it named it, or it named none.
+    pub fn wants_output(&self, name: &str) -> bool {
+        self.outputs.is_empty() || self.outputs.iter().any(|o| &*o.name == name)
+    }
+
+    pub fn input(&self, name: &str) -> Option<&Tensor> {
+        self.inputs.iter().find(|t| &*t.name == name)
+    }
+}
