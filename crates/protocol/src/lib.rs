@@ -2,9 +2,12 @@
 //!
 //! No sockets, no engine: every function here can be called from a test with bytes in and bytes out.
 
+mod classification;
 mod status;
 
+pub mod byte_strings;
 pub mod grpc;
 pub mod http;
 
+pub use classification::classify;
 pub use status::{grpc_code, http_status};
