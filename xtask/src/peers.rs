@@ -66,7 +66,7 @@ pub fn triton() -> Result<()> {
         {
             let link = home.join(name);
             let _ = fs::remove_file(&link);
-            symlink(unpacked.join(target), link)?;
+            symlink(Path::new("../unpacked/peer-wheels").join(target), link)?;
         }
         let server = unpacked.join("pytriton/tritonserver");
         executable(&server.join("bin/tritonserver"))?;
@@ -106,9 +106,8 @@ fn python_stub(server: &Path, home: &Path) -> Result<()> {
 }
 
 fn unpacked() -> Result<PathBuf> {
-    let folder = setup::dir().join("unpacked").join(WHEELS);
     setup::step("peer-wheels", &setup::listing(WHEELS)?, || setup::unpack(WHEELS).map(drop))?;
-    Ok(folder)
+    Ok(setup::unpacked(WHEELS))
 }
 
 fn executable(file: &Path) -> Result<()> {

