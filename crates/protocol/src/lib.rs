@@ -3,6 +3,7 @@
 //! No sockets, no engine: every function here can be called from a test with bytes in and bytes out.
 
 mod classification;
+mod model_version;
 mod status;
 
 pub mod byte_strings;
@@ -10,4 +11,5 @@ pub mod grpc;
 pub mod http;
 
 pub use classification::classify;
+pub use model_version::parse_model_version;
 pub use status::{grpc_code, http_status};

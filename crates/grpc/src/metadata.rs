@@ -1,0 +1,40 @@
+//! What a model and the server say about themselves (G-04, G-05).
+
+use galatea_config::TensorSpec;
+use galatea_engine::{Engine, ServedModel};
+use galatea_proto::inference::{
+    ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
+};
+
+pub(crate) fn server_metadata(engine: &Engine) -> ServerMetadataResponse {
+    ServerMetadataResponse {
+        name: engine.options().server_id.clone(),
+        version: engine.version().to_owned(),
+        extensions: engine.extensions().iter().map(|&e| e.to_owned()).collect(),
+    }
+}
+
+pub(crate) fn model_metadata(model: &ServedModel) -> ModelMetadataResponse {
+    let config = model.config();
+    let tensors = |specs: &[TensorSpec]| -> Vec<TensorMetadata> {
+        specs.iter().map(|spec| tensor_metadata(spec, config.has_batching())).collect()
+    };
+    let platform = if config.platform.is_empty() { &config.backend } else { &config.platform };
+    ModelMetadataResponse {
+        name: config.name.as_ref().to_owned(),
+        versions: model.ready_versions().iter().map(i64::to_string).collect(),
+        platform: platform.clone(),
+        inputs: tensors(&config.inputs),
+        outputs: tensors(&config.outputs),
+    }
+}
+
+/// Clients see the batch dimension, as one of any size.
+fn tensor_metadata(spec: &TensorSpec, has_batching: bool) -> TensorMetadata {
+    let shape = if has_batching { spec.dims.with_leading(-1) } else { spec.dims.clone() };
+    TensorMetadata {
+        name: spec.name.as_ref().to_owned(),
+        datatype: spec.data_type.protocol_name().to_owned(),
+        shape: shape.to_vec(),
+    }
+}

@@ -1,0 +1,90 @@
+//! The model repository calls (G-10 to G-12, G-43).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use galatea_engine::{Engine, IndexEntry, LoadOverrides};
+use galatea_proto::inference::{
+    ModelRepositoryParameter, RepositoryModelLoadRequest, RepositoryModelUnloadRequest,
+    model_repository_parameter::ParameterChoice, repository_index_response::ModelIndex,
+};
+use galatea_types::{Buffer, Error, Result};
+use tonic::Status;
+
+use crate::status::status_of;
+
+type Parameters = BTreeMap<String, ModelRepositoryParameter>;
+
+/// All repositories are searched as one; a request cannot pick one of them.
+pub(crate) fn refuse_repository_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Ok(());
+    }
+    Err(Error::unsupported("'repository_name' specification is not supported"))
+}
+
+pub(crate) fn index_message(entry: IndexEntry) -> ModelIndex {
+    ModelIndex {
+        name: entry.name,
+        version: entry.version.map(|v| v.to_string()).unwrap_or_default(),
+        state: entry.state.unwrap_or_default().to_owned(),
+        reason: entry.reason,
+    }
+}
+
+pub(crate) async fn load(engine: Arc<Engine>, request: RepositoryModelLoadRequest) -> Result<(), Status> {
+    refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
+    let overrides = load_overrides(request.parameters).map_err(|e| status_of(&e))?;
+    blocking(move || engine.load_model(&request.model_name, overrides)).await
+}
+
+pub(crate) async fn unload(
+    engine: Arc<Engine>,
+    request: RepositoryModelUnloadRequest,
+) -> Result<(), Status> {
+    refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
+    let unload_dependents = unload_dependents(&request.parameters).map_err(|e| status_of(&e))?;
+    blocking(move || engine.unload_model(&request.model_name, unload_dependents)).await
+}
+
+/// Loading reads files and may take minutes: not on a thread that serves connections.
+async fn blocking(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<(), Status> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|e| status_of(&e)),
+        Err(_) => Err(Status::internal("the model repository operation ended without a result")),
+    }
+}
+
+fn load_overrides(parameters: Parameters) -> Result<LoadOverrides> {
+    let mut overrides = LoadOverrides::default();
+    for (key, parameter) in parameters {
+        match (key.strip_prefix("file:"), parameter.parameter_choice) {
+            (Some(path), Some(ParameterChoice::BytesParam(content))) => {
+                overrides.files.insert(path.to_owned(), Buffer::from(content));
+            }
+            (Some(_), _) => return Err(wrong_load_type(&key, "bytes_param")),
+            (None, choice) if key == "config" => match choice {
+                Some(ParameterChoice::StringParam(config)) => overrides.config = Some(config),
+                _ => return Err(wrong_load_type(&key, "string_param")),
+            },
+            (None, _) => {
+                return Err(Error::invalid_arg(format!("unrecognized load parameter '{key}'.")));
+            }
+        }
+    }
+    Ok(overrides)
+}
+
+fn wrong_load_type(key: &str, expected: &str) -> Error {
+    Error::invalid_arg(format!("invalid value type for load parameter '{key}', expected {expected}."))
+}
+
+/// Other parameters are ignored here, as in Triton.
+fn unload_dependents(parameters: &Parameters) -> Result<bool> {
+    match parameters.get("unload_dependents").map(|p| &p.parameter_choice) {
+        None => Ok(false),
+        Some(Some(ParameterChoice::BoolParam(value))) => Ok(*value),
+        Some(_) => Err(Error::invalid_arg(
+            "invalid value type for 'unload_dependents' parameter, expected bool_param.",
+        )),
+    }
+}

@@ -1,0 +1,196 @@
+use std::sync::Arc;
+
+use galatea_engine::Engine;
+use galatea_proto::inference as pb;
+use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
+use galatea_protocol::parse_model_version;
+use galatea_types::Error;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::{
+    deadline::deadline_of, infer, metadata, repository, statistics, status::status_of,
+    stream::InferStream,
+};
+
+/// The inference service on top of the engine.
+#[derive(Clone)]
+pub(crate) struct InferenceService {
+    pub engine: Arc<Engine>,
+    pub max_message_size: usize,
+}
+
+type Reply<T> = Result<Response<T>, Status>;
+
+fn reply<T>(result: Result<T, Error>) -> Reply<T> {
+    result.map(Response::new).map_err(|e| status_of(&e))
+}
+
+fn not_offered<T>(what: &str) -> Reply<T> {
+    Err(Status::unimplemented(format!("{what} is not supported by this server")))
+}
+
+#[tonic::async_trait]
+impl GrpcInferenceService for InferenceService {
+    type ModelStreamInferStream = InferStream;
+
+    async fn server_live(&self, _: Request<pb::ServerLiveRequest>) -> Reply<pb::ServerLiveResponse> {
+        reply(Ok(pb::ServerLiveResponse { live: self.engine.is_live() }))
+    }
+
+    async fn server_ready(&self, _: Request<pb::ServerReadyRequest>) -> Reply<pb::ServerReadyResponse> {
+        reply(Ok(pb::ServerReadyResponse { ready: self.engine.is_ready() }))
+    }
+
+    async fn model_ready(&self, request: Request<pb::ModelReadyRequest>) -> Reply<pb::ModelReadyResponse> {
+        let request = request.into_inner();
+        let ready = |version| self.engine.is_model_ready(&request.name, version);
+        let version = parse_model_version(&request.version);
+        reply(version.map(|v| pb::ModelReadyResponse { ready: ready(v) }))
+    }
+
+    async fn server_metadata(
+        &self,
+        _: Request<pb::ServerMetadataRequest>,
+    ) -> Reply<pb::ServerMetadataResponse> {
+        reply(Ok(metadata::server_metadata(&self.engine)))
+    }
+
+    async fn model_metadata(
+        &self,
+        request: Request<pb::ModelMetadataRequest>,
+    ) -> Reply<pb::ModelMetadataResponse> {
+        let request = request.into_inner();
+        let model = parse_model_version(&request.version)
+            .and_then(|version| self.engine.model(&request.name, version));
+        reply(model.map(|m| metadata::model_metadata(&m)))
+    }
+
+    async fn model_config(
+        &self,
+        request: Request<pb::ModelConfigRequest>,
+    ) -> Reply<pb::ModelConfigResponse> {
+        let request = request.into_inner();
+        let model = parse_model_version(&request.version)
+            .and_then(|version| self.engine.model(&request.name, version));
+        reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw.clone()) }))
+    }
+
+    async fn model_infer(&self, request: Request<pb::ModelInferRequest>) -> Reply<pb::ModelInferResponse> {
+        let deadline = deadline_of(request.metadata());
+        let message = request.into_inner();
+        let response = infer::infer(&self.engine, message, deadline, self.max_message_size).await?;
+        Ok(Response::new(response))
+    }
+
+    async fn model_stream_infer(
+        &self,
+        request: Request<Streaming<pb::ModelInferRequest>>,
+    ) -> Reply<InferStream> {
+        let (metadata, _, requests) = request.into_parts();
+        let engine = self.engine.clone();
+        Ok(Response::new(InferStream::new(engine, &metadata, requests, self.max_message_size)))
+    }
+
+    async fn model_statistics(
+        &self,
+        request: Request<pb::ModelStatisticsRequest>,
+    ) -> Reply<pb::ModelStatisticsResponse> {
+        let request = request.into_inner();
+        let name = (!request.name.is_empty()).then_some(request.name.as_str());
+        let entries = parse_model_version(&request.version)
+            .and_then(|version| self.engine.statistics(name, name.and(version)));
+        reply(entries.map(|entries| pb::ModelStatisticsResponse {
+            model_stats: entries.into_iter().map(statistics::model_statistics).collect(),
+        }))
+    }
+
+    async fn repository_index(
+        &self,
+        request: Request<pb::RepositoryIndexRequest>,
+    ) -> Reply<pb::RepositoryIndexResponse> {
+        let request = request.into_inner();
+        let check = repository::refuse_repository_name(&request.repository_name);
+        reply(check.map(|()| {
+            let entries = self.engine.repository_index(request.ready);
+            let models = entries.into_iter().map(repository::index_message).collect();
+            pb::RepositoryIndexResponse { models }
+        }))
+    }
+
+    async fn repository_model_load(
+        &self,
+        request: Request<pb::RepositoryModelLoadRequest>,
+    ) -> Reply<pb::RepositoryModelLoadResponse> {
+        repository::load(self.engine.clone(), request.into_inner()).await?;
+        Ok(Response::default())
+    }
+
+    async fn repository_model_unload(
+        &self,
+        request: Request<pb::RepositoryModelUnloadRequest>,
+    ) -> Reply<pb::RepositoryModelUnloadResponse> {
+        repository::unload(self.engine.clone(), request.into_inner()).await?;
+        Ok(Response::default())
+    }
+
+    /// No region can be registered, so there is none to list.
+    async fn system_shared_memory_status(
+        &self,
+        request: Request<pb::SystemSharedMemoryStatusRequest>,
+    ) -> Reply<pb::SystemSharedMemoryStatusResponse> {
+        reply(no_region("system", &request.into_inner().name))
+    }
+
+    async fn system_shared_memory_register(
+        &self,
+        _: Request<pb::SystemSharedMemoryRegisterRequest>,
+    ) -> Reply<pb::SystemSharedMemoryRegisterResponse> {
+        not_offered("system shared memory")
+    }
+
+    async fn system_shared_memory_unregister(
+        &self,
+        _: Request<pb::SystemSharedMemoryUnregisterRequest>,
+    ) -> Reply<pb::SystemSharedMemoryUnregisterResponse> {
+        not_offered("system shared memory")
+    }
+
+    async fn cuda_shared_memory_status(
+        &self,
+        request: Request<pb::CudaSharedMemoryStatusRequest>,
+    ) -> Reply<pb::CudaSharedMemoryStatusResponse> {
+        reply(no_region("cuda", &request.into_inner().name))
+    }
+
+    async fn cuda_shared_memory_register(
+        &self,
+        _: Request<pb::CudaSharedMemoryRegisterRequest>,
+    ) -> Reply<pb::CudaSharedMemoryRegisterResponse> {
+        not_offered("CUDA shared memory")
+    }
+
+    async fn cuda_shared_memory_unregister(
+        &self,
+        _: Request<pb::CudaSharedMemoryUnregisterRequest>,
+    ) -> Reply<pb::CudaSharedMemoryUnregisterResponse> {
+        not_offered("CUDA shared memory")
+    }
+
+    async fn trace_setting(
+        &self,
+        _: Request<pb::TraceSettingRequest>,
+    ) -> Reply<pb::TraceSettingResponse> {
+        not_offered("tracing")
+    }
+
+    async fn log_settings(&self, _: Request<pb::LogSettingsRequest>) -> Reply<pb::LogSettingsResponse> {
+        not_offered("changing log settings")
+    }
+}
+
+fn no_region<T: Default>(kind: &str, name: &str) -> Result<T, Error> {
+    if name.is_empty() {
+        return Ok(T::default());
+    }
+    Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
+}

@@ -1,0 +1,68 @@
+use galatea_types::{Error, Result};
+
+/// The version a client names in a path or message; empty asks for the highest one (`None`).
+///
+/// As lenient as Triton, which reads the leading integer and ignores what follows: ` 1`, `+1`, `01` and
+/// `1x` all mean version 1. Errors are those of H-69.
+pub fn parse_model_version(text: &str) -> Result<Option<i64>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match leading_integer(text) {
+        Some(version) if version >= 0 => Ok(Some(version)),
+        Some(_) => Err(Error::invalid_arg(format!(
+            "invalid model version specified '{text}' , version should be an integral value > 0"
+        ))),
+        None => Err(Error::invalid_arg(format!(
+            "failed to get model version from specified version string '{text}' (details: stol), version \
+             should be an integral value > 0"
+        ))),
+    }
+}
+
+fn leading_integer(text: &str) -> Option<i64> {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let digits = text.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
+    // `from_str` takes the sign too, and refuses a lone sign and whatever does not fit.
+    text.get(..sign + digits)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_triton_accepts() {
+        for (text, expected) in [
+            ("", None),
+            ("1", Some(1)),
+            (" 1", Some(1)),
+            ("+1", Some(1)),
+            ("01", Some(1)),
+            ("1x", Some(1)),
+            ("1.5", Some(1)),
+            ("0", Some(0)),
+            ("9223372036854775807", Some(i64::MAX)),
+        ] {
+            assert_eq!(parse_model_version(text).expect(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn versions_triton_refuses() {
+        let stol = |t: &str| {
+            format!(
+                "failed to get model version from specified version string '{t}' (details: stol), version \
+                 should be an integral value > 0"
+            )
+        };
+        for text in ["x", " ", "-", "+-1", "v1", "99999999999999999999", "é"] {
+            assert_eq!(parse_model_version(text).expect_err(text).message(), stol(text));
+        }
+        assert_eq!(
+            parse_model_version("-1").expect_err("negative").message(),
+            "invalid model version specified '-1' , version should be an integral value > 0"
+        );
+    }
+}
