@@ -3,11 +3,30 @@
 //! Two stages: [`RawModelConfig`] is the protobuf message exactly as the file (or a JSON override) gives it,
 //! kept for echoing over the wire; [`ModelConfig`] is what the server works with, in which wrong states
 //! cannot be held. Nothing here walks a file system.
+//!
+//! The way of a configuration:
+//! 1. [`parse_text`] (a file) or [`parse_json`] (an override) gives the raw message;
+//! 2. [`resolve_backend`] finds out which backend runs it, which may then complete the raw message;
+//! 3. [`normalize`] fills in the defaults;
+//! 4. [`ModelConfig::check`] refuses what cannot work and gives the checked form.
 
+mod backend_table;
+mod check;
+mod error;
+mod json;
 mod model_config;
+mod normalize;
+mod schema;
+mod text;
 
+pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
+pub use check::CheckContext;
+pub use error::ConfigError;
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
+pub use json::{parse_json, to_json};
 pub use model_config::{
     DynamicBatching, Format, InstanceGroup, InstanceKind, ModelConfig, QueuePolicy, Scheduling,
     TensorSpec, TimeoutAction, VersionPolicy,
 };
+pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
+pub use text::parse_text;

@@ -1,0 +1,51 @@
+//! Which backend runs which model file (R-40, R-41, C-02, C-03).
+
+/// A model file a backend finds by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelFile {
+    /// E.g. `model.onnx`, inside a version folder.
+    pub filename: &'static str,
+    pub backend: &'static str,
+    /// Empty for backends that go without.
+    pub platform: &'static str,
+}
+
+/// In the order they are looked for in a version folder.
+pub const MODEL_FILES: [ModelFile; 8] = [
+    ModelFile::new("model.graphdef", "tensorflow", "tensorflow_graphdef"),
+    ModelFile::new("model.savedmodel", "tensorflow", "tensorflow_savedmodel"),
+    ModelFile::new("model.plan", "tensorrt", "tensorrt_plan"),
+    ModelFile::new("model.onnx", "onnxruntime", "onnxruntime_onnx"),
+    ModelFile::new("model.xml", "openvino", ""),
+    ModelFile::new("model.pt", "pytorch", "pytorch_libtorch"),
+    ModelFile::new("model.pt2", "pytorch", "torch_aoti"),
+    ModelFile::new("model.py", "python", ""),
+];
+
+/// The platform of an ensemble, which has no backend.
+pub const ENSEMBLE_PLATFORM: &str = "ensemble";
+
+impl ModelFile {
+    const fn new(filename: &'static str, backend: &'static str, platform: &'static str) -> Self {
+        Self { filename, backend, platform }
+    }
+
+    fn has_platform(&self, platform: &str) -> bool {
+        let is_alias = platform == "libtorch" && self.platform == "pytorch_libtorch";
+        !self.platform.is_empty() && (self.platform == platform || is_alias)
+    }
+}
+
+/// The backend of a `platform`, e.g. `onnxruntime` of `onnxruntime_onnx`.
+pub fn backend_for_platform(platform: &str) -> Option<&'static str> {
+    model_file_for_platform(platform).map(|f| f.backend)
+}
+
+pub(crate) fn model_file_for_platform(platform: &str) -> Option<&'static ModelFile> {
+    MODEL_FILES.iter().find(|f| f.has_platform(platform))
+}
+
+/// Whether a configuration with this backend must name one of its platforms.
+pub(crate) fn has_platforms(backend: &str) -> bool {
+    MODEL_FILES.iter().any(|f| f.backend == backend && !f.platform.is_empty())
+}

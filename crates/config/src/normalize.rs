@@ -1,0 +1,219 @@
+//! Defaults for what a configuration leaves out.
+
+use galatea_proto::inference::{
+    ModelConfig, ModelInstanceGroup, ModelVersionPolicy,
+    model_config::SchedulingChoice,
+    model_instance_group::Kind,
+    model_optimization_policy::PinnedMemoryBuffer,
+    model_sequence_batching::StrategyChoice,
+    model_version_policy::{Latest, PolicyChoice},
+};
+use galatea_types::{Error, Result};
+
+use crate::{
+    RawModelConfig,
+    backend_table::{MODEL_FILES, ModelFile, model_file_for_platform},
+};
+
+/// Idle time after which a sequence ends when the configuration gives none (C-62).
+const DEFAULT_SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
+
+/// What the server knows about a model besides its configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NormalizeContext<'a> {
+    /// Name of the model's folder.
+    pub directory_name: &'a str,
+    /// Names in the lowest-sorting version folder; empty when there is none. A name may end in `/` to
+    /// say that it is a folder.
+    pub version_files: &'a [String],
+    /// Indices of the GPUs this server can use.
+    pub available_gpus: &'a [u32],
+}
+
+/// A configuration with every default filled in, and what is lost by filling them in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NormalizedConfig {
+    pub raw: RawModelConfig,
+    /// Indices in `raw.instance_group` whose count the configuration did not give.
+    pub default_count_groups: Vec<usize>,
+}
+
+/// As given: no count counts as a default.
+impl From<RawModelConfig> for NormalizedConfig {
+    fn from(raw: RawModelConfig) -> Self {
+        Self { raw, default_count_groups: Vec::new() }
+    }
+}
+
+/// Fills in name, backend, platform and model file name (C-01 to C-03, R-40, R-41).
+///
+/// Comes before a backend completes the configuration; [`normalize`] includes it.
+///
+/// # Errors
+/// `InvalidArg` when nothing tells the backend.
+pub fn resolve_backend(
+    mut raw: RawModelConfig,
+    context: &NormalizeContext<'_>,
+) -> Result<RawModelConfig> {
+    if raw.name.is_empty() {
+        raw.name = context.directory_name.to_owned();
+    }
+    if let Some(file) = find_model_file(&raw, context) {
+        fill_model_file(&mut raw, file);
+    } else if is_unspecified(&raw) {
+        fill_custom_backend(&mut raw, context.directory_name)?;
+    }
+    Ok(raw)
+}
+
+fn is_unspecified(raw: &RawModelConfig) -> bool {
+    raw.platform.is_empty() && raw.backend.is_empty() && raw.default_model_filename.is_empty()
+}
+
+/// Platform first, then the file name given, then the backend, and only at last the files there are.
+fn find_model_file(
+    raw: &RawModelConfig,
+    context: &NormalizeContext<'_>,
+) -> Option<&'static ModelFile> {
+    let fits = |f: &&ModelFile| raw.backend.is_empty() || f.backend == raw.backend;
+    let by_platform = || model_file_for_platform(&raw.platform).filter(fits);
+    let by_filename =
+        || MODEL_FILES.iter().filter(fits).find(|f| f.filename == raw.default_model_filename);
+    by_platform().or_else(by_filename).or_else(|| find_by_files(raw, context, fits))
+}
+
+fn find_by_files(
+    raw: &RawModelConfig,
+    context: &NormalizeContext<'_>,
+    fits: impl Fn(&&ModelFile) -> bool,
+) -> Option<&'static ModelFile> {
+    let has_nothing = is_unspecified(raw);
+    let is_there = |f: &&ModelFile| context.version_files.iter().any(|name| is_file(name, f));
+    let may_look = raw.platform.is_empty() && raw.default_model_filename.is_empty();
+    let found = MODEL_FILES.iter().filter(&fits).find(|f| may_look && is_there(f));
+    if found.is_some() || has_nothing {
+        return found;
+    }
+    // A graph and a saved model are loaded differently, so TensorFlow has no file to fall back on.
+    let fallback = || MODEL_FILES.iter().filter(&fits).find(|f| f.backend != "tensorflow");
+    if raw.backend.is_empty() { None } else { fallback() }
+}
+
+/// Whether the folder entry `name` is `file`, which for some backends must be a folder or must not.
+fn is_file(name: &str, file: &ModelFile) -> bool {
+    match name.strip_suffix('/') {
+        None => name == file.filename,
+        Some(folder) => {
+            let may_be_folder = matches!(file.backend, "onnxruntime" | "python" | "openvino")
+                || file.platform == "tensorflow_savedmodel";
+            may_be_folder && folder == file.filename
+        }
+    }
+}
+
+fn fill_model_file(raw: &mut RawModelConfig, file: &ModelFile) {
+    fill(&mut raw.backend, file.backend);
+    fill(&mut raw.platform, file.platform);
+    // A Python-based PyTorch model is found by its runtime, not by a TorchScript file.
+    if !(file.backend == "pytorch" && raw.runtime == "model.py") {
+        fill(&mut raw.default_model_filename, file.filename);
+    }
+}
+
+fn fill(field: &mut String, default: &str) {
+    if field.is_empty() {
+        field.push_str(default);
+    }
+}
+
+/// A model named `x.identity` runs on the backend `identity`.
+fn fill_custom_backend(raw: &mut RawModelConfig, model: &str) -> Result<()> {
+    let Some((_, backend)) = model.split_once('.') else {
+        return Err(Error::invalid_arg(format!(
+            "Invalid model name: Could not determine backend for model '{model}' with no backend \
+             in model configuration. Expected model name of the form 'model.<backend_name>'."
+        )));
+    };
+    raw.default_model_filename = format!("model.{backend}");
+    raw.backend = backend.to_owned();
+    Ok(())
+}
+
+/// Fills in every default (C-01 to C-10, C-45, C-50, C-61, C-62, C-65), so that clients can be shown
+/// what the server works with. Filling in twice changes nothing, except that the counts of the first
+/// time then count as given.
+///
+/// # Errors
+/// `InvalidArg` when nothing tells the backend.
+pub fn normalize(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<NormalizedConfig> {
+    let mut raw = resolve_backend(raw, context)?;
+    raw.version_policy.get_or_insert_with(|| ModelVersionPolicy {
+        policy_choice: Some(PolicyChoice::Latest(Latest { num_versions: 1 })),
+    });
+    fill_scheduling(&mut raw);
+    if is_ensemble(&raw) {
+        return Ok(NormalizedConfig::from(raw));
+    }
+    let optimization = raw.optimization.get_or_insert_default();
+    optimization.input_pinned_memory.get_or_insert(PinnedMemoryBuffer { enable: true });
+    optimization.output_pinned_memory.get_or_insert(PinnedMemoryBuffer { enable: true });
+    let default_count_groups = fill_instance_groups(&mut raw, context.available_gpus);
+    Ok(NormalizedConfig { raw, default_count_groups })
+}
+
+fn is_ensemble(raw: &ModelConfig) -> bool {
+    matches!(raw.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_)))
+}
+
+fn fill_scheduling(raw: &mut RawModelConfig) {
+    let max_batch_size = raw.max_batch_size;
+    let fill_preferred = |sizes: &mut Vec<i32>| {
+        if sizes.is_empty() && max_batch_size > 0 {
+            sizes.push(max_batch_size);
+        }
+    };
+    match &mut raw.scheduling_choice {
+        Some(SchedulingChoice::DynamicBatching(dynamic)) => {
+            fill_preferred(&mut dynamic.preferred_batch_size);
+        }
+        Some(SchedulingChoice::SequenceBatching(sequence)) => {
+            if sequence.max_sequence_idle_microseconds == 0 {
+                sequence.max_sequence_idle_microseconds = DEFAULT_SEQUENCE_IDLE_MICROSECONDS;
+            }
+            if let Some(StrategyChoice::Oldest(oldest)) = &mut sequence.strategy_choice {
+                fill_preferred(&mut oldest.preferred_batch_size);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the indices of the groups whose count was filled in.
+fn fill_instance_groups(raw: &mut RawModelConfig, available_gpus: &[u32]) -> Vec<usize> {
+    if raw.instance_group.is_empty() {
+        let name = raw.name.clone();
+        raw.instance_group.push(ModelInstanceGroup { name, ..Default::default() });
+    }
+    let gpus = available_gpus.iter().filter_map(|&g| i32::try_from(g).ok()).collect::<Vec<_>>();
+    let mut default_counts = Vec::new();
+    for (index, group) in raw.instance_group.iter_mut().enumerate() {
+        fill(&mut group.name, &format!("{}_{index}", raw.name));
+        if group.kind() == Kind::Auto && group.kind == Kind::Auto as i32 {
+            let is_usable = !gpus.is_empty() && group.gpus.iter().all(|g| gpus.contains(g));
+            group.set_kind(if is_usable { Kind::Gpu } else { Kind::Cpu });
+        }
+        if group.count < 1 {
+            group.count = default_count(group.kind(), &raw.backend);
+            default_counts.push(index);
+        }
+        if group.kind() == Kind::Gpu && group.gpus.is_empty() {
+            group.gpus.clone_from(&gpus);
+        }
+    }
+    default_counts
+}
+
+fn default_count(kind: Kind, backend: &str) -> i32 {
+    let has_two = kind == Kind::Cpu && matches!(backend, "onnxruntime" | "tensorflow");
+    if has_two { 2 } else { 1 }
+}

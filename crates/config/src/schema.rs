@@ -1,0 +1,26 @@
+//! The compiled description of the `ModelConfig` message, which drives the parser and the printer.
+
+use std::sync::LazyLock;
+
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+/// Descriptor of `inference.ModelConfig`; `None` only when the crate was built with broken descriptors.
+pub(crate) fn model_config() -> Option<MessageDescriptor> {
+    static DESCRIPTOR: LazyLock<Option<MessageDescriptor>> = LazyLock::new(|| {
+        let pool = DescriptorPool::decode(galatea_proto::FILE_DESCRIPTOR_SET).ok()?;
+        pool.get_message_by_name("inference.ModelConfig")
+    });
+    DESCRIPTOR.clone()
+}
+
+/// What callers say when [`model_config`] is `None`.
+pub(crate) const BROKEN: &str = "the built-in description of ModelConfig cannot be read";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn descriptors_are_whole() {
+        let descriptor = super::model_config().unwrap();
+        assert_eq!(descriptor.fields().count(), 26);
+    }
+}

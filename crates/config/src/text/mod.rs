@@ -1,0 +1,13 @@
+//! The protobuf text format, as `config.pbtxt` uses it.
+//!
+//! Accepts and rejects what Python protobuf's `text_format.Parse` does, and reads the same values;
+//! `tests/python/test_config_corpus.py` compares the two on generated documents.
+
+mod lexer;
+mod number;
+mod parser;
+mod scalar;
+mod string;
+mod suggest;
+
+pub use parser::parse_text;

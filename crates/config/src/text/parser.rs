@@ -1,0 +1,346 @@
+use std::collections::HashMap;
+
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
+
+use super::{
+    lexer::{Lexer, Token, TokenKind},
+    scalar, suggest,
+};
+use crate::{
+    RawModelConfig,
+    error::{ConfigError, Position},
+    schema,
+};
+
+/// Largest text read, in bytes; a configuration of a thousand tensors has about 0.1 MiB.
+const MAX_SOURCE_SIZE: usize = 4 << 20;
+
+type Result<T> = std::result::Result<T, ConfigError>;
+
+/// Reads a `config.pbtxt`.
+///
+/// Takes the whole protobuf text format for `inference.ModelConfig`; fills in no defaults and checks no
+/// meaning. Extensions and `Any` are refused, since the message has neither. Nesting cannot go deeper
+/// than the message types do, and they do not recur.
+///
+/// ```
+/// let config = galatea_config::parse_text("name: \"simple\" input { name: \"x\" dims: [ 16 ] }")?;
+/// assert_eq!(config.input[0].dims, [16]);
+/// let error = galatea_config::parse_text("input { nmae: \"x\" }").unwrap_err();
+/// assert_eq!(error.to_string(), "1:9: no field `nmae` in ModelInput; did you mean `name`?");
+/// # Ok::<(), galatea_config::ConfigError>(())
+/// ```
+pub fn parse_text(source: &str) -> Result<RawModelConfig> {
+    let start = Position { line: 1, column: 1 };
+    if source.len() > MAX_SOURCE_SIZE {
+        let message = format!("the configuration has more than {} MiB", MAX_SOURCE_SIZE >> 20);
+        return Err(ConfigError::new(start, message));
+    }
+    let descriptor =
+        schema::model_config().ok_or_else(|| ConfigError::new(start, schema::BROKEN))?;
+    let mut parser = Parser::new(source);
+    let message = parser.parse_message(descriptor, None)?;
+    message.transcode_to().map_err(|e| ConfigError::new(start, e.to_string()))
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    token: Token<'a>,
+}
+
+/// The brace or bracket a list of things was opened with.
+#[derive(Clone, Copy)]
+struct Opening {
+    open: &'static str,
+    close: &'static str,
+    position: Position,
+}
+
+impl<'a> Parser<'a> {
+    fn new(source: &'a str) -> Self {
+        let mut lexer = Lexer::new(source);
+        let token = lexer.next();
+        Self { lexer, token }
+    }
+
+    fn advance(&mut self) -> Token<'a> {
+        std::mem::replace(&mut self.token, self.lexer.next())
+    }
+
+    fn take(&mut self, symbol: &str) -> bool {
+        let is_there = self.token.is(symbol);
+        if is_there {
+            self.advance();
+        }
+        is_there
+    }
+
+    fn error(&self, message: impl Into<String>) -> ConfigError {
+        ConfigError::new(self.token.position, message)
+    }
+
+    /// Fields up to the closing of `opening`, or up to the end of the text.
+    fn parse_message(
+        &mut self,
+        descriptor: MessageDescriptor,
+        opening: Option<Opening>,
+    ) -> Result<DynamicMessage> {
+        let mut fields = Fields::new(descriptor);
+        loop {
+            match opening {
+                None if self.token.kind == TokenKind::End => break,
+                Some(opening) if self.take(opening.close) => break,
+                _ => self.parse_field(&mut fields, opening)?,
+            }
+        }
+        Ok(fields.message)
+    }
+
+    fn parse_field(&mut self, fields: &mut Fields, opening: Option<Opening>) -> Result<()> {
+        let name = self.expect_name(opening)?;
+        let descriptor = fields.message_descriptor();
+        let Some(field) = descriptor.get_field_by_name(name.text) else {
+            let message = format!("no field `{}` in {}", shorten(name.text), descriptor.name());
+            let mut error = ConfigError::new(name.position, message);
+            error.hint = suggest::field_hint(name.text, &descriptor);
+            return Err(error);
+        };
+        fields.claim(&field, name.position)?;
+        self.parse_colon(&field)?;
+        let is_repeated = field.is_list() || field.is_map();
+        match self.token {
+            bracket if is_repeated && bracket.is("[") => self.parse_list(fields, &field)?,
+            _ => self.parse_value(fields, &field)?,
+        }
+        // Separators are optional, and one of them is enough.
+        if !self.take(",") {
+            self.take(";");
+        }
+        Ok(())
+    }
+
+    fn expect_name(&mut self, opening: Option<Opening>) -> Result<Token<'a>> {
+        if matches!(self.token.kind, TokenKind::Word | TokenKind::Number) {
+            return Ok(self.advance());
+        }
+        Err(match (opening, self.token.kind) {
+            (Some(opening), TokenKind::End) => self.unclosed(opening),
+            (Some(opening), _) => {
+                let Opening { open, close, position } = opening;
+                let found = self.token.describe();
+                self.error(format!("expected a field name or `{close}`, found {found}"))
+                    .with_hint(format!("the `{open}` at {position} is still open"))
+            }
+            (None, _) => self.unexpected_at_top(),
+        })
+    }
+
+    fn unexpected_at_top(&self) -> ConfigError {
+        let error = self.error(format!("expected a field name, found {}", self.token.describe()));
+        match self.token.text {
+            "}" | ">" | "]" => error.with_hint("nothing is open here: one closing too many"),
+            "[" => error.with_hint("extensions are not supported"),
+            "{" => error.with_hint("write the fields of the model without braces around them"),
+            "\u{feff}" => error.with_hint("save the file as UTF-8 without a byte order mark"),
+            "," | ";" => error.with_hint("one separator after a field is enough"),
+            _ => error,
+        }
+    }
+
+    fn unclosed(&self, opening: Opening) -> ConfigError {
+        let Opening { open, close, position } = opening;
+        self.error(format!("expected `{close}`, found {}", self.token.describe()))
+            .with_hint(format!("the `{open}` at {position} is not closed"))
+    }
+
+    /// `:` may be left out before a message only.
+    fn parse_colon(&mut self, field: &FieldDescriptor) -> Result<()> {
+        if self.take(":") || matches!(field.kind(), Kind::Message(_)) {
+            return Ok(());
+        }
+        let found = self.token.describe();
+        let error = self.error(format!("expected `:` after `{}`, found {found}", field.name()));
+        Err(match self.token.text {
+            "=" => error.with_hint("write `:` in place of `=`"),
+            "{" | "<" => error.with_hint(format!(
+                "`{}` is {}, not a message",
+                field.name(),
+                scalar::type_name(&field.kind())
+            )),
+            _ => error,
+        })
+    }
+
+    fn parse_list(&mut self, fields: &mut Fields, field: &FieldDescriptor) -> Result<()> {
+        let opening = Opening { open: "[", close: "]", position: self.advance().position };
+        if self.take(opening.close) {
+            return Ok(());
+        }
+        loop {
+            if self.token.kind == TokenKind::End {
+                return Err(self.unclosed(opening));
+            }
+            self.parse_value(fields, field)?;
+            if self.take(opening.close) {
+                return Ok(());
+            }
+            self.expect_comma(opening)?;
+        }
+    }
+
+    fn expect_comma(&mut self, opening: Opening) -> Result<()> {
+        if self.token.kind == TokenKind::End {
+            return Err(self.unclosed(opening));
+        }
+        if !self.take(",") {
+            let found = self.token.describe();
+            return Err(self
+                .error(format!("expected `,` or `]`, found {found}"))
+                .with_hint(format!("the `[` at {} is still open", opening.position)));
+        }
+        if self.token.is("]") {
+            return Err(self
+                .error("expected a value, found `]`")
+                .with_hint("remove the comma before `]`"));
+        }
+        Ok(())
+    }
+
+    fn parse_value(&mut self, fields: &mut Fields, field: &FieldDescriptor) -> Result<()> {
+        let value = match field.kind() {
+            Kind::Message(descriptor) => Value::Message(self.parse_braced(field, descriptor)?),
+            kind => self.parse_scalar(field, &kind)?,
+        };
+        fields.store(field, value);
+        Ok(())
+    }
+
+    fn parse_braced(
+        &mut self,
+        field: &FieldDescriptor,
+        descriptor: MessageDescriptor,
+    ) -> Result<DynamicMessage> {
+        let (open, close) = match self.token {
+            token if token.is("{") => ("{", "}"),
+            token if token.is("<") => ("<", ">"),
+            _ => return Err(self.not_a_message(field)),
+        };
+        let position = self.advance().position;
+        self.parse_message(descriptor, Some(Opening { open, close, position }))
+    }
+
+    fn not_a_message(&self, field: &FieldDescriptor) -> ConfigError {
+        let name = field.name();
+        let error =
+            self.error(format!("expected `{{` for `{name}`, found {}", self.token.describe()));
+        match self.token {
+            token if token.is("[") => {
+                error.with_hint(format!("`{name}` takes one message, not a list"))
+            }
+            _ => error.with_hint(format!("`{name}` is a message: write `{name} {{ ... }}`")),
+        }
+    }
+
+    fn parse_scalar(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<Value> {
+        if matches!(kind, Kind::String) && self.token.kind == TokenKind::Quoted {
+            return self.parse_string();
+        }
+        let value = scalar::parse(field, kind, &self.token)?;
+        self.advance();
+        Ok(value)
+    }
+
+    /// Adjacent literals are one string.
+    fn parse_string(&mut self) -> Result<Value> {
+        let position = self.token.position;
+        let mut bytes = Vec::new();
+        while self.token.kind == TokenKind::Quoted {
+            bytes.extend(scalar::parse_literal(&self.token)?);
+            self.advance();
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Value::String(text)),
+            Err(_) => Err(ConfigError::new(position, "the string is not valid UTF-8")),
+        }
+    }
+}
+
+fn shorten(name: &str) -> String {
+    match name.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// A message being filled, and where its fields were given.
+struct Fields {
+    message: DynamicMessage,
+    given: HashMap<u32, Position>,
+}
+
+impl Fields {
+    fn new(descriptor: MessageDescriptor) -> Self {
+        Self { message: DynamicMessage::new(descriptor), given: HashMap::new() }
+    }
+
+    fn message_descriptor(&self) -> MessageDescriptor {
+        prost_reflect::ReflectMessage::descriptor(&self.message)
+    }
+
+    /// Refuses a second value for a singular field, and a second member of a oneof.
+    ///
+    /// A scalar without presence may be given again while it holds its default: the format cannot tell
+    /// that from not given.
+    fn claim(&mut self, field: &FieldDescriptor, position: Position) -> Result<()> {
+        if field.is_list() || field.is_map() {
+            return Ok(());
+        }
+        if let Some(other) = self.other_member(field) {
+            let message = format!("`{}` cannot stand beside `{}`", field.name(), other.name());
+            return Err(self.conflict(message, &other, position));
+        }
+        if self.message.has_field(field) {
+            let owner = self.message_descriptor();
+            let message = format!("`{}` is given twice in {}", field.name(), owner.name());
+            return Err(self.conflict(message, field, position));
+        }
+        self.given.insert(field.number(), position);
+        Ok(())
+    }
+
+    fn other_member(&self, field: &FieldDescriptor) -> Option<FieldDescriptor> {
+        let oneof = field.containing_oneof()?;
+        oneof.fields().find(|f| f != field && self.message.has_field(f))
+    }
+
+    fn conflict(&self, message: String, with: &FieldDescriptor, at: Position) -> ConfigError {
+        let error = ConfigError::new(at, message);
+        match self.given.get(&with.number()) {
+            Some(first) => error.with_hint(format!("`{}` was given at {first}", with.name())),
+            None => error,
+        }
+    }
+
+    fn store(&mut self, field: &FieldDescriptor, value: Value) {
+        if !field.is_list() && !field.is_map() {
+            self.message.set_field(field, value);
+            return;
+        }
+        match (self.message.get_field_mut(field), value) {
+            (Value::List(values), value) => values.push(value),
+            (Value::Map(entries), Value::Message(entry)) => {
+                if let Some((key, value)) = split_entry(&entry) {
+                    entries.insert(key, value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Key and value of a map entry; either may be left out and is its default then.
+fn split_entry(entry: &DynamicMessage) -> Option<(MapKey, Value)> {
+    let key = entry.get_field_by_name("key")?.into_owned().into_map_key()?;
+    let value = entry.get_field_by_name("value")?.into_owned();
+    Some((key, value))
+}
