@@ -1,20 +1,26 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
+use arc_swap::ArcSwap;
 use galatea_telemetry::StatisticsSnapshot;
 use galatea_types::{Buffer, Error, Result};
 
-use crate::{BackendRegistry, EngineOptions, ServedModel};
-
-/// One row of the repository index. A model that was never loaded has only a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexEntry {
-    pub name: String,
-    pub version: Option<i64>,
-    /// READY, UNAVAILABLE, LOADING, UNLOADING or UNKNOWN.
-    pub state: Option<&'static str>,
-    /// Empty when there is none.
-    pub reason: String,
-}
+use crate::{
+    BackendRegistry, ControlMode, EngineOptions, ServedModel,
+    lifecycle::{Generation, Lifecycle, VersionState},
+    loader::Loader,
+    plan::LoadPlan,
+    reaper,
+    repository::Repository,
+};
 
 /// Statistics of one model version.
 #[derive(Clone, Debug)]
@@ -33,16 +39,39 @@ pub struct LoadOverrides {
     pub files: BTreeMap<String, Buffer>,
 }
 
+/// Ready versions of one model, by number.
+pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
+
 /// The server without its front ends.
 pub struct Engine {
     options: EngineOptions,
-    #[expect(dead_code)]
-    backends: BackendRegistry,
+    pub(crate) repository: Repository,
+    pub(crate) lifecycle: Arc<Lifecycle>,
+    loader: Loader,
+    /// What requests look their model up in: replaced whole at every change, so looking up takes no lock.
+    serving: ArcSwap<HashMap<String, ReadyVersions>>,
+    /// One change of `serving` at a time.
+    changes: Mutex<()>,
+    /// One load or unload of a model at a time; models do not wait for each other.
+    operations: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    is_exiting: AtomicBool,
 }
 
 impl Engine {
     pub fn new(options: EngineOptions, backends: BackendRegistry) -> Arc<Self> {
-        Arc::new(Self { options, backends })
+        let lifecycle = Arc::new(Lifecycle::default());
+        let (retired, retirements) = mpsc::channel();
+        reaper::start(retirements, lifecycle.clone());
+        Arc::new(Self {
+            repository: Repository::new(options.repositories.clone()),
+            loader: Loader::new(backends, options.backend_config.clone(), retired),
+            lifecycle,
+            serving: ArcSwap::default(),
+            changes: Mutex::default(),
+            operations: Mutex::default(),
+            is_exiting: AtomicBool::new(false),
+            options,
+        })
     }
 
     pub fn options(&self) -> &EngineOptions {
@@ -54,23 +83,64 @@ impl Engine {
         env!("CARGO_PKG_VERSION")
     }
 
-    /// Protocol extensions offered, in Triton's order (H-01).
+    /// Protocol extensions offered, in Triton's order (H-01): only those that are built.
     pub fn extensions(&self) -> &'static [&'static str] {
-        &[]
+        &[
+            "classification",
+            "model_repository",
+            "model_repository(unload_dependents)",
+            "schedule_policy",
+            "model_configuration",
+            "binary_tensor_data",
+            "parameters",
+            "statistics",
+        ]
     }
 
     /// Loads what the control mode says is loaded at start. Blocks until every model is ready or failed;
     /// an error lists those that failed (the others serve all the same).
     pub fn load_startup_models(&self) -> Result<()> {
-        Ok(())
+        self.repository.check()?;
+        let names = self.startup_names();
+        let next = AtomicUsize::new(0);
+        let failed = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if self.load_now(name, &LoadOverrides::default()).is_err() {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+                }
+            }
+        };
+        let threads = self.options.load_thread_count.clamp(1, names.len().max(1));
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failed.sort();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        Err(Error::internal(format!("failed to load all models: {}", failed.join(", "))))
+    }
+
+    fn startup_names(&self) -> Vec<String> {
+        let asks_for_all = self.options.startup_models.iter().any(|m| m == "*");
+        match self.options.control_mode {
+            ControlMode::Explicit if !asks_for_all => self.options.startup_models.clone(),
+            _ => self.repository.model_names(),
+        }
     }
 
     pub fn is_live(&self) -> bool {
-        true
+        !self.is_exiting()
     }
 
+    /// With strict readiness (the default) every model must be ready; without it the server itself.
     pub fn is_ready(&self) -> bool {
-        true
+        self.is_live() && (!self.options.has_strict_readiness || self.lifecycle.is_all_ready())
     }
 
     /// False also for a model that does not exist.
@@ -78,10 +148,40 @@ impl Engine {
         self.model(name, version).is_ok()
     }
 
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.is_exiting.load(Ordering::Acquire)
+    }
+
     /// The ready version asked for, or the highest. Takes no lock.
     pub fn model(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
-        let _ = version;
-        Err(Error::not_found(format!("Request for unknown model: '{name}' is not found")))
+        if self.is_exiting() {
+            return Err(Error::unavailable("Server exiting"));
+        }
+        let serving = self.serving.load();
+        let versions = serving.get(name);
+        let found = match version {
+            None => versions.and_then(|v| v.last_key_value()).map(|(_, model)| model),
+            Some(v) => versions.and_then(|versions| versions.get(&v)),
+        };
+        found.cloned().ok_or_else(|| self.not_served(name, version))
+    }
+
+    /// Why a request finds no model.
+    fn not_served(&self, name: &str, version: Option<i64>) -> Error {
+        let what = match version {
+            Some(v) => format!("version {v} is not found"),
+            None if self.lifecycle.versions(name).is_empty() => "is not found".to_owned(),
+            None => "has no available versions".to_owned(),
+        };
+        Error::not_found(format!("Request for unknown model: '{name}' {what}"))
+    }
+
+    /// Every ready version, by name and number.
+    pub(crate) fn all_ready(&self) -> Vec<Arc<ServedModel>> {
+        let serving = self.serving.load();
+        let mut names: Vec<_> = serving.iter().collect();
+        names.sort_by_key(|(name, _)| *name);
+        names.into_iter().flat_map(|(_, versions)| versions.values().cloned()).collect()
     }
 
     /// Statistics of every ready version, of one model's versions, or of one version (M-56 errors).
@@ -90,30 +190,192 @@ impl Engine {
         name: Option<&str>,
         version: Option<i64>,
     ) -> Result<Vec<ModelStatisticsEntry>> {
-        let _ = (name, version);
-        Ok(Vec::new())
-    }
-
-    /// Sorted by name, then version.
-    pub fn repository_index(&self, ready_only: bool) -> Vec<IndexEntry> {
-        let _ = ready_only;
-        Vec::new()
+        let wanted = |m: &Arc<ServedModel>| name.is_none_or(|n| *m.config().name == *n);
+        let mut models: Vec<_> = self.all_ready().into_iter().filter(wanted).collect();
+        if let Some(name) = name.filter(|_| models.is_empty()) {
+            return Err(Error::invalid_arg(format!("requested model '{name}' is not available")));
+        }
+        models.retain(|m| version.is_none_or(|v| m.version() == v));
+        if let Some(name) = name.filter(|_| models.is_empty()) {
+            let text = format!("requested model version is not available for model '{name}'");
+            return Err(Error::invalid_arg(text));
+        }
+        Ok(models.iter().map(|m| statistics_of(m)).collect())
     }
 
     /// Loads or reloads a model. Blocks until it is ready or failed: call it where blocking is allowed.
     pub fn load_model(&self, name: &str, overrides: LoadOverrides) -> Result<()> {
-        let _ = (name, overrides);
-        Ok(())
+        self.check_explicit()?;
+        check_name(name)?;
+        self.load_now(name, &overrides)
     }
 
     /// Starts unloading and returns; requests in flight are answered first. An unknown model is no error.
     pub fn unload_model(&self, name: &str, unload_dependents: bool) -> Result<()> {
-        let _ = (name, unload_dependents);
+        self.check_explicit()?;
+        check_name(name)?;
+        // Only ensembles have dependents, and none can be loaded yet.
+        let _ = unload_dependents;
+        let operation = self.operation(name);
+        let _one_at_a_time = operation.lock().unwrap_or_else(PoisonError::into_inner);
+        self.replace(name, ReadyVersions::new());
         Ok(())
     }
 
-    /// All metric families in Prometheus text form.
-    pub fn metrics_text(&self) -> String {
-        String::new()
+    /// Takes no more requests, and waits until those in flight are answered and every model is unloaded.
+    /// False when `deadline` passes first.
+    pub fn shutdown(&self, deadline: Instant) -> bool {
+        self.is_exiting.store(true, Ordering::Release);
+        log::info!("Waiting for in-flight requests to complete.");
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.serving.swap(Arc::default());
+        for model in old.values().flat_map(BTreeMap::values) {
+            self.lifecycle.unloading(&model.config().name, model.version(), model.generation());
+        }
+        drop(old);
+        self.wait_for_unload(deadline)
     }
+
+    /// Waits in steps of a second, so that the log can count down as Triton's does.
+    fn wait_for_unload(&self, deadline: Instant) -> bool {
+        loop {
+            let now = Instant::now();
+            let step = deadline.min(now + Duration::from_secs(1));
+            if self.lifecycle.wait_until_idle(step) {
+                log::info!("All models are stopped, unloading models");
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            log::info!(
+                "Timeout {}: Found {} live models",
+                left.as_secs(),
+                self.lifecycle.live_count()
+            );
+        }
+    }
+
+    fn check_explicit(&self) -> Result<()> {
+        match self.options.control_mode {
+            ControlMode::Explicit => Ok(()),
+            ControlMode::None => Err(Error::unavailable(
+                "explicit model load / unload is not allowed if polling is enabled",
+            )),
+        }
+    }
+
+    fn operation(&self, name: &str) -> Arc<Mutex<()>> {
+        let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        operations.entry(name.to_owned()).or_default().clone()
+    }
+
+    fn load_now(&self, name: &str, overrides: &LoadOverrides) -> Result<()> {
+        let operation = self.operation(name);
+        let _one_at_a_time = operation.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_exiting() {
+            return Err(Error::unavailable("Server exiting"));
+        }
+        let plan = LoadPlan::make(name, overrides, self).map_err(|error| {
+            log::error!("Poll failed for model '{name}': {error}");
+            if !self.serving.load().contains_key(name) {
+                self.lifecycle.set_broken(name, error.message().to_owned());
+            }
+            Error::internal(format!(
+                "failed to load '{name}', failed to poll from model repository: {error}"
+            ))
+        })?;
+        if plan.versions.is_empty() {
+            log::error!(
+                "at least one version must be available under the version policy of model '{name}'"
+            );
+            let error = format!("failed to load '{name}', no version is available");
+            self.lifecycle.set_broken(name, error.clone());
+            return Err(Error::internal(error));
+        }
+        self.load_versions(&plan)
+    }
+
+    pub(crate) fn loader(&self) -> &Loader {
+        &self.loader
+    }
+
+    /// All or nothing: when one version fails, what served before goes on serving.
+    fn load_versions(&self, plan: &LoadPlan) -> Result<()> {
+        let name = &plan.folder.name;
+        let mut ready = ReadyVersions::new();
+        let mut failures = String::new();
+        let begun: Vec<(i64, Generation)> =
+            plan.versions.iter().map(|&v| (v, self.lifecycle.begin_loading(name, v))).collect();
+        for &(version, generation) in &begun {
+            log::info!("loading: {name}:{version}");
+            match self.loader.load(plan, version, generation) {
+                Ok(model) => {
+                    ready.insert(version, Arc::new(model));
+                }
+                Err(error) => {
+                    let reason = format!("{}: {error}", error.code().as_str());
+                    log::error!("failed to load '{name}' version {version}: {reason}");
+                    failures.push_str(&format!(
+                        "version {version} is at UNAVAILABLE state: {reason};\n"
+                    ));
+                    self.lifecycle.failed(name, version, generation, reason);
+                }
+            }
+        }
+        if !failures.is_empty() {
+            for model in ready.values() {
+                self.lifecycle.unloading(name, model.version(), model.generation());
+            }
+            return Err(Error::invalid_arg(format!("load failed for model '{name}': {failures}")));
+        }
+        self.replace(name, ready);
+        log::info!("successfully loaded '{name}'");
+        Ok(())
+    }
+
+    /// Puts `ready` in the place of what serves now. What goes is drained once its last request has left.
+    fn replace(&self, name: &str, ready: ReadyVersions) {
+        let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (&version, model) in &ready {
+            self.lifecycle.loaded(name, version, model.generation());
+        }
+        let mut serving = HashMap::clone(&self.serving.load());
+        let old = if ready.is_empty() {
+            serving.remove(name)
+        } else {
+            serving.insert(name.to_owned(), ready)
+        };
+        for (version, model) in old.iter().flatten() {
+            self.lifecycle.unloading(name, *version, model.generation());
+        }
+        self.serving.store(Arc::new(serving));
+    }
+}
+
+fn statistics_of(model: &ServedModel) -> ModelStatisticsEntry {
+    ModelStatisticsEntry {
+        name: model.config().name.to_string(),
+        version: model.version(),
+        statistics: model.statistics().snapshot(),
+    }
+}
+
+/// a name goes into a path.
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid_arg("Model name cannot be empty"));
+    }
+    if name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+        return Err(Error::invalid_arg(format!(
+            "invalid model name '{name}', model name must not contain path traversal characters"
+        )));
+    }
+    Ok(())
+}
+
+/// Used by the index: a version that serves is READY whatever a load beside it does.
+pub(crate) fn is_ready(state: &VersionState) -> bool {
+    *state == VersionState::Ready
 }

@@ -3,9 +3,18 @@
 //! No HTTP, no gRPC, no concrete backend is known here.
 
 mod engine;
+mod index;
+mod lifecycle;
+mod loader;
+mod metrics;
 mod options;
+mod plan;
+mod prepare;
+mod reaper;
+mod repository;
 mod served_model;
 
-pub use engine::{Engine, IndexEntry, LoadOverrides, ModelStatisticsEntry};
+pub use engine::{Engine, LoadOverrides, ModelStatisticsEntry};
+pub use index::IndexEntry;
 pub use options::{BackendRegistry, ControlMode, EngineOptions};
 pub use served_model::ServedModel;

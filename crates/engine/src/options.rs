@@ -62,6 +62,10 @@ impl BackendRegistry {
     pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<dyn Backend>>> {
         self.0.get(name).map(|open| open())
     }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
 }
 
 impl fmt::Debug for BackendRegistry {

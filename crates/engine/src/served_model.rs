@@ -1,15 +1,70 @@
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
 
 use galatea_config::ModelConfig;
-use galatea_types::{Error, InferRequest, Responder};
+use galatea_scheduler::Scheduler;
+use galatea_telemetry::ModelStatistics;
+use galatea_types::{Error, InferRequest, Responder, Result};
+
+use crate::{lifecycle::Generation, prepare};
 
 /// One model version that is ready to answer.
+///
+/// Whoever works on a request holds one of these, so the last one dropped says that nothing more can come
+/// in: only then does its queue close. That is how a reload or unload fails no request.
 pub struct ServedModel {
     config: Arc<ModelConfig>,
     version: i64,
+    generation: Generation,
+    scheduler: Arc<Scheduler>,
+    statistics: Arc<ModelStatistics>,
+    labels: BTreeMap<String, Vec<String>>,
+    load_duration: Duration,
+    ready_versions: Vec<i64>,
+    retired: mpsc::Sender<Retired>,
+}
+
+/// A version nobody can reach any more, on its way to be drained.
+pub(crate) struct Retired {
+    pub model: Arc<str>,
+    pub version: i64,
+    pub generation: Generation,
+    pub scheduler: Arc<Scheduler>,
+}
+
+/// What a [`ServedModel`] is made of.
+pub(crate) struct Parts {
+    pub config: Arc<ModelConfig>,
+    pub version: i64,
+    pub generation: Generation,
+    pub scheduler: Arc<Scheduler>,
+    pub statistics: Arc<ModelStatistics>,
+    pub labels: BTreeMap<String, Vec<String>>,
+    pub load_started_at: Instant,
+    pub ready_versions: Vec<i64>,
+    pub retired: mpsc::Sender<Retired>,
 }
 
 impl ServedModel {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            config: parts.config,
+            version: parts.version,
+            generation: parts.generation,
+            scheduler: parts.scheduler,
+            statistics: parts.statistics,
+            labels: parts.labels,
+            load_duration: parts.load_started_at.elapsed(),
+            ready_versions: parts.ready_versions,
+            retired: parts.retired,
+        }
+    }
+
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -18,21 +73,70 @@ impl ServedModel {
         self.version
     }
 
-    /// Every version of this model that is ready, ascending.
-    pub fn ready_versions(&self) -> Vec<i64> {
-        vec![self.version]
+    /// Every version of this model that is ready, ascending: they were loaded together and go together.
+    pub fn ready_versions(&self) -> &[i64] {
+        &self.ready_versions
+    }
+
+    pub(crate) fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub(crate) fn statistics(&self) -> &ModelStatistics {
+        &self.statistics
+    }
+
+    pub(crate) fn load_duration(&self) -> Duration {
+        self.load_duration
     }
 
     /// The class label of an output, when the model has a label file for it.
     pub fn label(&self, output: &str, class: usize) -> Option<&str> {
-        let _ = (output, class);
-        None
+        self.labels.get(output)?.get(class).map(String::as_str)
     }
 
     /// Checks the request against the configuration and hands it to the scheduler. Never blocks; every
     /// outcome, also a refusal, comes through `responder`.
-    pub fn infer(&self, request: InferRequest, responder: Responder) {
-        let _ = request;
-        responder.finish(Err(Error::internal("not built")));
+    pub fn infer(&self, mut request: InferRequest, responder: Responder) {
+        match prepare::prepare(&mut request, &self.config) {
+            Ok(()) => self.scheduler.submit(request, responder),
+            Err(error) => responder.finish(Err(error)),
+        }
     }
+}
+
+impl Drop for ServedModel {
+    fn drop(&mut self) {
+        let retired = Retired {
+            model: self.config.name.clone(),
+            version: self.version,
+            generation: self.generation,
+            scheduler: self.scheduler.clone(),
+        };
+        // Without a reaper the engine itself is gone; closing here lets the instance threads end.
+        if let Err(mpsc::SendError(retired)) = self.retired.send(retired) {
+            retired.scheduler.close();
+        }
+    }
+}
+
+/// Reads the label files the configuration names: one label per line.
+pub(crate) fn read_labels(
+    config: &ModelConfig,
+    model_dir: &Path,
+) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut labels = BTreeMap::new();
+    for output in &config.outputs {
+        let Some(file) = &output.label_filename else { continue };
+        let path = model_dir.join(file);
+        let text = fs::read_to_string(&path).map_err(|e| {
+            let (output, path) = (&output.name, path.display());
+            Error::internal(format!("failed to read label file {path} of output '{output}': {e}"))
+        })?;
+        labels.insert(
+            output.name.to_string(),
+            text.lines().map(|l| l.trim_end().to_owned()).collect(),
+        );
+    }
+    Ok(labels)
 }

@@ -1,0 +1,230 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+/// Where a model version stands. The only moves are: nothing → Loading → Ready or Unavailable;
+/// Ready → Unloading → Unavailable; Unavailable → Loading. A reload moves a Ready version nowhere until the
+/// new one is ready beside it: then the record changes hands (see [`Generation`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum VersionState {
+    Loading,
+    Ready,
+    Unloading,
+    Unavailable { reason: String },
+}
+
+impl VersionState {
+    pub fn name(&self) -> &'static str {
+        match self {
+            VersionState::Loading => "LOADING",
+            VersionState::Ready => "READY",
+            VersionState::Unloading => "UNLOADING",
+            VersionState::Unavailable { .. } => "UNAVAILABLE",
+        }
+    }
+
+    pub fn reason(&self) -> &str {
+        match self {
+            VersionState::Unavailable { reason } => reason,
+            _ => "",
+        }
+    }
+}
+
+/// The reason of a version that was unloaded on purpose; readiness ignores those (H-03).
+pub(crate) const UNLOADED: &str = "unloaded";
+
+/// Tells two loads of one version apart: what drains after a reload must not touch its successor's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Generation(u64);
+
+#[derive(Debug)]
+struct Record {
+    state: VersionState,
+    owner: Generation,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    models: BTreeMap<String, BTreeMap<i64, Record>>,
+    /// Models whose folder or configuration could not be read, and why.
+    broken: BTreeMap<String, String>,
+    last_generation: u64,
+}
+
+/// The state of every model version the server has tried to load.
+#[derive(Debug, Default)]
+pub(crate) struct Lifecycle {
+    table: Mutex<Table>,
+    changed: Condvar,
+}
+
+impl Lifecycle {
+    /// A load of this version begins. A version that serves goes on showing READY meanwhile.
+    pub fn begin_loading(&self, model: &str, version: i64) -> Generation {
+        let mut table = self.lock();
+        table.last_generation += 1;
+        let generation = Generation(table.last_generation);
+        table.broken.remove(model);
+        let versions = table.models.entry(model.to_owned()).or_default();
+        match versions.get(&version) {
+            Some(Record { state: VersionState::Ready, .. }) => {}
+            _ => {
+                versions
+                    .insert(version, Record { state: VersionState::Loading, owner: generation });
+            }
+        }
+        generation
+    }
+
+    pub fn loaded(&self, model: &str, version: i64, generation: Generation) {
+        self.put(model, version, Record { state: VersionState::Ready, owner: generation });
+    }
+
+    /// The load failed. What served before still does, so its record stays.
+    pub fn failed(&self, model: &str, version: i64, generation: Generation, reason: String) {
+        self.change_own(model, version, generation, VersionState::Unavailable { reason });
+    }
+
+    pub fn unloading(&self, model: &str, version: i64, generation: Generation) {
+        self.change_own(model, version, generation, VersionState::Unloading);
+    }
+
+    pub fn unloaded(&self, model: &str, version: i64, generation: Generation) {
+        let reason = UNLOADED.to_owned();
+        self.change_own(model, version, generation, VersionState::Unavailable { reason });
+    }
+
+    /// The model could not even be read; `reason` says why.
+    pub fn set_broken(&self, model: &str, reason: String) {
+        self.lock().broken.insert(model.to_owned(), reason);
+        self.changed.notify_all();
+    }
+
+    pub fn versions(&self, model: &str) -> Vec<(i64, VersionState)> {
+        self.lock()
+            .models
+            .get(model)
+            .into_iter()
+            .flatten()
+            .map(|(&v, r)| (v, r.state.clone()))
+            .collect()
+    }
+
+    pub fn broken(&self, model: &str) -> Option<String> {
+        self.lock().broken.get(model).cloned()
+    }
+
+    /// Names of all models that have a state of some kind.
+    pub fn model_names(&self) -> Vec<String> {
+        let table = self.lock();
+        table.models.keys().chain(table.broken.keys()).cloned().collect()
+    }
+
+    /// Strict readiness: every version ever tried is ready or was unloaded on purpose, and none is broken.
+    pub fn is_all_ready(&self) -> bool {
+        let table = self.lock();
+        let is_fine = |r: &Record| r.state == VersionState::Ready || r.state.reason() == UNLOADED;
+        table.broken.is_empty() && table.models.values().flat_map(BTreeMap::values).all(is_fine)
+    }
+
+    /// Waits until no version is loading, ready or unloading. False when `deadline` passes first.
+    pub fn wait_until_idle(&self, deadline: Instant) -> bool {
+        let mut table = self.lock();
+        loop {
+            if count_live(&table) == 0 {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            table =
+                self.changed.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Versions that are loading, ready or unloading.
+    pub fn live_count(&self) -> usize {
+        count_live(&self.lock())
+    }
+
+    fn change_own(&self, model: &str, version: i64, generation: Generation, state: VersionState) {
+        let mut table = self.lock();
+        let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
+        if let Some(record) = record.filter(|r| r.owner == generation) {
+            record.state = state;
+            self.changed.notify_all();
+        }
+    }
+
+    fn put(&self, model: &str, version: i64, record: Record) {
+        self.lock().models.entry(model.to_owned()).or_default().insert(version, record);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn count_live(table: &Table) -> usize {
+    let is_live = |r: &&Record| !matches!(r.state, VersionState::Unavailable { .. });
+    table.models.values().flat_map(BTreeMap::values).filter(is_live).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn state(lifecycle: &Lifecycle, version: i64) -> String {
+        let versions = lifecycle.versions("m");
+        let (_, state) = versions.iter().find(|(v, _)| *v == version).expect("known version");
+        format!("{} {}", state.name(), state.reason())
+    }
+
+    #[test]
+    fn the_life_of_a_version() {
+        let lifecycle = Lifecycle::default();
+        let first = lifecycle.begin_loading("m", 1);
+        assert_eq!(state(&lifecycle, 1), "LOADING ");
+        assert!(!lifecycle.is_all_ready());
+        lifecycle.loaded("m", 1, first);
+        assert_eq!(state(&lifecycle, 1), "READY ");
+        lifecycle.unloading("m", 1, first);
+        assert!(!lifecycle.wait_until_idle(Instant::now()));
+        lifecycle.unloaded("m", 1, first);
+        assert_eq!(state(&lifecycle, 1), "UNAVAILABLE unloaded");
+        assert!(lifecycle.is_all_ready());
+        assert!(lifecycle.wait_until_idle(Instant::now() + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_drains_after_a_reload_leaves_the_new_record_alone() {
+        let lifecycle = Lifecycle::default();
+        let old = lifecycle.begin_loading("m", 1);
+        lifecycle.loaded("m", 1, old);
+        let new = lifecycle.begin_loading("m", 1);
+        assert_eq!(state(&lifecycle, 1), "READY ");
+        lifecycle.loaded("m", 1, new);
+        lifecycle.unloading("m", 1, old);
+        lifecycle.unloaded("m", 1, old);
+        assert_eq!(state(&lifecycle, 1), "READY ");
+    }
+
+    #[test]
+    fn a_failed_reload_keeps_the_old_one_ready() {
+        let lifecycle = Lifecycle::default();
+        let old = lifecycle.begin_loading("m", 1);
+        lifecycle.loaded("m", 1, old);
+        let new = lifecycle.begin_loading("m", 1);
+        lifecycle.failed("m", 1, new, "no such file".to_owned());
+        assert_eq!(state(&lifecycle, 1), "READY ");
+        lifecycle.failed("m", 1, old, "gone".to_owned());
+        assert_eq!(state(&lifecycle, 1), "UNAVAILABLE gone");
+    }
+}

@@ -1,0 +1,182 @@
+//! From a model's folder (or what a load request brings in its place) to what is to be loaded.
+
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use galatea_backend::CompletionContext;
+use galatea_config::{CheckContext, ModelConfig, NormalizeContext, RawModelConfig, VersionPolicy};
+use galatea_types::{Error, Result};
+
+use crate::{Engine, LoadOverrides, repository::ModelFolder};
+
+/// A model as it is to be loaded: checked configuration, and which versions.
+pub(crate) struct LoadPlan {
+    pub folder: ModelFolder,
+    pub config: Arc<ModelConfig>,
+    pub versions: Vec<i64>,
+    /// Files a load request brought along: they live as long as the load takes.
+    _files: Option<tempfile::TempDir>,
+}
+
+impl LoadPlan {
+    pub fn make(name: &str, overrides: &LoadOverrides, engine: &Engine) -> Result<Self> {
+        let files = write_override_files(overrides)?;
+        let folder = match &files {
+            Some(dir) => ModelFolder::open(name, dir.path().to_owned())?,
+            None => engine.repository.locate(name)?.ok_or_else(|| {
+                Error::not_found(format!("no folder named '{name}' in the model repositories"))
+            })?,
+        };
+        let raw = match &overrides.config {
+            Some(json) => galatea_config::parse_json(json)?,
+            None => read_config(&folder, engine.options().auto_completes_config)?,
+        };
+        let config = Arc::new(complete(raw, &folder, engine)?);
+        let versions = choose_versions(&config.version_policy, &folder);
+        Ok(Self { folder, config, versions, _files: files })
+    }
+}
+
+/// the model's folder is then made of these files only, so a configuration must come with them.
+fn write_override_files(overrides: &LoadOverrides) -> Result<Option<tempfile::TempDir>> {
+    if overrides.files.is_empty() {
+        return Ok(None);
+    }
+    if overrides.config.is_none() {
+        let text = "Load parameter 'config' must be specified for model file override";
+        return Err(Error::invalid_arg(text));
+    }
+    let failed =
+        |e: std::io::Error| Error::internal(format!("failed to write override files: {e}"));
+    let dir = tempfile::tempdir().map_err(failed)?;
+    for (path, content) in &overrides.files {
+        let target = dir.path().join(safe_relative(path)?);
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        fs::write(&target, &**content).map_err(failed)?;
+    }
+    Ok(Some(dir))
+}
+
+fn safe_relative(path: &str) -> Result<PathBuf> {
+    let mut normalized = PathBuf::new();
+    let mut escapes = path.is_empty();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(part) => normalized.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => escapes |= !normalized.pop(),
+            Component::RootDir | Component::Prefix(_) => escapes = true,
+        }
+    }
+    if escapes || normalized.as_os_str().is_empty() {
+        return Err(Error::invalid_arg(format!(
+            "Invalid file parameter '{path}' with normalized path '{}' must stay within model directory.",
+            normalized.display()
+        )));
+    }
+    Ok(normalized)
+}
+
+fn read_config(folder: &ModelFolder, auto_completes: bool) -> Result<RawModelConfig> {
+    let path = folder.dir.join("config.pbtxt");
+    let source = match fs::read_to_string(&path) {
+        Ok(source) => source,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && auto_completes => {
+            return Ok(RawModelConfig::default());
+        }
+        Err(e) => {
+            return Err(Error::invalid_arg(format!("failed to read {}: {e}", path.display())));
+        }
+    };
+    galatea_config::parse_text(&source)
+        .map_err(|e| Error::invalid_arg(e.render(&path.display().to_string(), &source)))
+}
+
+/// Fills in what the file leaves out, asks the backend for what only the model knows, and checks the whole.
+fn complete(raw: RawModelConfig, folder: &ModelFolder, engine: &Engine) -> Result<ModelConfig> {
+    let version_files = folder.lowest_version_files();
+    let context = NormalizeContext {
+        directory_name: &folder.name,
+        version_files: &version_files,
+        available_gpus: &[],
+    };
+    let mut raw = galatea_config::resolve_backend(raw, &context)?;
+    if engine.options().auto_completes_config {
+        raw = backend_completion(raw, folder, engine)?;
+    }
+    let normalized = galatea_config::normalize(raw, &context)?;
+    let context =
+        CheckContext { directory_name: &folder.name, supports_gpus: false, available_gpus: &[] };
+    ModelConfig::check(normalized, &context)
+}
+
+fn backend_completion(
+    raw: RawModelConfig,
+    folder: &ModelFolder,
+    engine: &Engine,
+) -> Result<RawModelConfig> {
+    let Some(&lowest) = folder.versions.first() else { return Ok(raw) };
+    if raw.backend.is_empty() {
+        return Ok(raw);
+    }
+    let backend = engine.loader().backend(&raw.backend)?;
+    let backend_config = engine.loader().settings(&raw.backend);
+    let version_dir = folder.version_dir(lowest);
+    let context = CompletionContext { version_dir: &version_dir, backend_config: &backend_config };
+    backend.complete_config(raw, &context)
+}
+
+fn choose_versions(policy: &VersionPolicy, folder: &ModelFolder) -> Vec<i64> {
+    let all = &folder.versions;
+    match policy {
+        VersionPolicy::All => all.clone(),
+        VersionPolicy::Latest(count) => {
+            let skipped = all.len().saturating_sub(usize::try_from(*count).unwrap_or(usize::MAX));
+            all.iter().skip(skipped).copied().collect()
+        }
+        VersionPolicy::Specific(wanted) => {
+            for version in wanted.iter().filter(|v| !all.contains(v)) {
+                log::error!(
+                    "version {version} is specified for model '{}', but the version directory is not present",
+                    folder.name
+                );
+            }
+            all.iter().filter(|v| wanted.contains(v)).copied().collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_by_policy() {
+        let folder = ModelFolder { name: "m".into(), dir: PathBuf::new(), versions: vec![1, 2, 5] };
+        for (policy, expected) in [
+            (VersionPolicy::All, vec![1, 2, 5]),
+            (VersionPolicy::Latest(1), vec![5]),
+            (VersionPolicy::Latest(2), vec![2, 5]),
+            (VersionPolicy::Latest(9), vec![1, 2, 5]),
+            (VersionPolicy::Specific(vec![5, 1, 7]), vec![1, 5]),
+        ] {
+            assert_eq!(choose_versions(&policy, &folder), expected, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn override_paths_stay_inside() {
+        for path in ["1/model.onnx", "./a/../1/model.onnx"] {
+            assert_eq!(safe_relative(path).expect("inside"), Path::new("1/model.onnx"));
+        }
+        for path in ["", "..", "../x", "/etc/x", "a/../../x", "a/.."] {
+            let error = safe_relative(path).expect_err(path);
+            assert!(error.message().contains("must stay within model directory"), "{error}");
+        }
+    }
+}
