@@ -1,1 +1,83 @@
-//! ONNX Runtime models, the library opened at run time.
+//! ONNX models, run by ONNX Runtime; its library is opened at run time.
+//!
+//! # Invariants
+//! - Everything unsafe is in `ort`, a thin layer over the C interface.
+//! - A model's weights are in memory once, however many instances it has.
+//! - Tensor bytes are not copied for a request alone, and once where several join.
+//! - No status of the library and no model can end the process: each becomes an error of that load or run.
+
+mod byte_strings;
+mod check;
+mod complete;
+mod gather;
+mod instance;
+mod layout;
+mod model;
+mod ort;
+mod reshape;
+mod scatter;
+mod settings;
+mod signature;
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
+use galatea_config::RawModelConfig;
+use galatea_types::Result;
+
+use crate::{
+    model::{OnnxModel, SharedModel, find_model},
+    ort::{GraphLevel, Library, Session, SessionOptions},
+    signature::Signature,
+};
+
+/// The backend `onnxruntime`.
+pub struct OnnxBackend {
+    library: Arc<Library>,
+}
+
+impl OnnxBackend {
+    /// Opens the library at `path`. `backend_config` holds the settings of `--backend-config` for this
+    /// backend. Errors name the path and what is wrong with it.
+    pub fn open(
+        path: &Path,
+        backend_config: &BTreeMap<String, String>,
+    ) -> Result<Arc<dyn Backend>> {
+        let library = Library::open(path, settings::global_threads(backend_config)?)?;
+        log::info!("opened ONNX Runtime {} from '{}'", library.version(), path.display());
+        Ok(Arc::new(Self { library }))
+    }
+}
+
+impl Backend for OnnxBackend {
+    fn name(&self) -> &str {
+        "onnxruntime"
+    }
+
+    fn complete_config(
+        &self,
+        config: RawModelConfig,
+        context: &CompletionContext<'_>,
+    ) -> Result<RawModelConfig> {
+        if complete::is_complete(&config) {
+            log::info!(
+                "skipping model configuration auto-complete for '{}': inputs and outputs already \
+                 specified",
+                config.name
+            );
+            return Ok(config);
+        }
+        let path = find_model(context.version_dir, &config.default_model_filename, &config.name)?;
+        let mut options = SessionOptions::new(&self.library)?;
+        // Only the declarations are looked at: no time for optimising, no threads.
+        options.graph_level(GraphLevel::Disabled)?;
+        options.intra_op_threads(1)?;
+        let session = Session::load(&self.library, &path, &options)?;
+        complete::complete(config, &Signature::read(&session)?, context)
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let model = OnnxModel::load(&self.library, &context)?;
+        Ok(Box::new(SharedModel(Arc::new(model))))
+    }
+}

@@ -1,0 +1,222 @@
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    path::{Path, PathBuf},
+    ptr::{self, NonNull},
+    sync::Arc,
+};
+
+use galatea_types::{Error, Result};
+use ort_sys::{OrtAllocator, OrtApi, OrtApiBase, OrtEnv, OrtLoggingLevel, OrtMemoryInfo};
+
+/// The oldest C interface used here; every later library still offers it.
+const API_VERSION: u32 = 17;
+
+/// Why a library could not be used. Every text names the path.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error("unable to open ONNX Runtime library '{}': {reason}", path.display())]
+    Open { path: PathBuf, reason: String },
+    #[error("'{}' is no ONNX Runtime library: symbol '{symbol}' is missing", path.display())]
+    MissingSymbol { path: PathBuf, symbol: &'static str },
+    #[error(
+        "ONNX Runtime library '{}' is version {found}; 1.{API_VERSION} or newer is needed",
+        path.display()
+    )]
+    BadVersion { path: PathBuf, found: String },
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        Error::internal(error.to_string()).with_source(error)
+    }
+}
+
+/// Threads shared by all sessions in place of each session's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GlobalThreads {
+    /// 0: ONNX Runtime's choice.
+    pub intra_op: c_int,
+    pub inter_op: c_int,
+}
+
+/// An opened ONNX Runtime and its process-wide environment. Never closed: its threads and statics would
+/// outlive their code.
+pub(crate) struct Library {
+    api: &'static OrtApi,
+    env: NonNull<OrtEnv>,
+    cpu_memory: NonNull<OrtMemoryInfo>,
+    allocator: NonNull<OrtAllocator>,
+    version: String,
+}
+
+// SAFETY: the function table is constant; the environment, the CPU memory description and the default
+// allocator are documented to be usable from any thread at once.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    pub fn open(path: &Path, global_threads: Option<GlobalThreads>) -> Result<Arc<Self>> {
+        let base = open_base(path)?;
+        // SAFETY: the table of two functions that OrtGetApiBase returns is static.
+        let version = unsafe { CStr::from_ptr((base.GetVersionString)()) };
+        let version = version.to_string_lossy().into_owned();
+        // Asking too old a library for an interface prints a line on the terminal, hence the check first.
+        if minor_version(&version).is_none_or(|minor| minor < API_VERSION) {
+            return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
+        }
+        // SAFETY: as above; the pointer is null or points to a static table.
+        let Some(api) = (unsafe { (base.GetApi)(API_VERSION).as_ref() }) else {
+            return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
+        };
+        let env = create_env(api, global_threads)?;
+        let mut cpu_memory = ptr::null_mut();
+        // SAFETY: the out pointer is valid; the result is checked before it is used.
+        check(api, unsafe {
+            (api.CreateCpuMemoryInfo)(
+                ort_sys::OrtAllocatorType::OrtDeviceAllocator,
+                ort_sys::OrtMemType::OrtMemTypeDefault,
+                &mut cpu_memory,
+            )
+        })?;
+        let mut allocator = ptr::null_mut();
+        // SAFETY: as above; the default allocator is owned by the library and never freed.
+        check(api, unsafe { (api.GetAllocatorWithDefaultOptions)(&mut allocator) })?;
+        let (cpu_memory, allocator) = (non_null(cpu_memory)?, non_null(allocator)?);
+        Ok(Arc::new(Self { api, env, cpu_memory, allocator, version }))
+    }
+
+    pub fn api(&self) -> &'static OrtApi {
+        self.api
+    }
+
+    pub fn env(&self) -> *mut OrtEnv {
+        self.env.as_ptr()
+    }
+
+    pub fn cpu_memory(&self) -> *const OrtMemoryInfo {
+        self.cpu_memory.as_ptr()
+    }
+
+    pub fn allocator(&self) -> *mut OrtAllocator {
+        self.allocator.as_ptr()
+    }
+
+    /// E.g. `1.31.1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Turns a status into a result and frees it.
+    pub fn check(&self, status: ort_sys::OrtStatusPtr) -> Result<()> {
+        check(self.api, status)
+    }
+
+    /// Copies a text the library allocated, and frees it.
+    pub fn take_string(&self, text: *mut c_char) -> Result<CString> {
+        let text = non_null(text)?;
+        // SAFETY: `text` is a terminated string the caller got from the default allocator.
+        let copy = unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned();
+        // SAFETY: it came from this allocator and is not used after.
+        self.check(unsafe { (self.api.AllocatorFree)(self.allocator(), text.as_ptr().cast()) })?;
+        Ok(copy)
+    }
+}
+
+pub(crate) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
+    NonNull::new(pointer).ok_or_else(|| Error::internal("ONNX Runtime returned a null pointer"))
+}
+
+fn minor_version(version: &str) -> Option<u32> {
+    version.strip_prefix("1.")?.split('.').next()?.parse().ok()
+}
+
+fn open_base(path: &Path) -> Result<&'static OrtApiBase> {
+    use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+
+    // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
+    let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|e| OpenError::Open { path: path.into(), reason: e.to_string() })?;
+    let symbol = "OrtGetApiBase";
+    // SAFETY: the type is the one of the public C header.
+    let get_base = unsafe { handle.get::<unsafe extern "C" fn() -> *const OrtApiBase>(symbol) }
+        .map(|s| *s)
+        .map_err(|_| OpenError::MissingSymbol { path: path.into(), symbol })?;
+    std::mem::forget(handle);
+    // SAFETY: the library stays open for the life of the process, and the table it returns is static.
+    let base = unsafe { get_base().as_ref() };
+    Ok(base.ok_or_else(|| OpenError::MissingSymbol { path: path.into(), symbol })?)
+}
+
+fn create_env(api: &'static OrtApi, threads: Option<GlobalThreads>) -> Result<NonNull<OrtEnv>> {
+    let mut env = ptr::null_mut();
+    let level = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
+    let name = c"galatea".as_ptr();
+    match threads {
+        // SAFETY: all pointers are valid for the call; the logger is a plain function without state.
+        None => check(api, unsafe {
+            (api.CreateEnvWithCustomLogger)(write_log, ptr::null_mut(), level, name, &mut env)
+        })?,
+        Some(threads) => {
+            let mut options = ptr::null_mut();
+            // SAFETY: the options are created, filled, used and released within this block; each
+            // call gets pointers that are valid for it.
+            unsafe {
+                check(api, (api.CreateThreadingOptions)(&mut options))?;
+                let made = check(api, (api.SetGlobalIntraOpNumThreads)(options, threads.intra_op))
+                    .and_then(|()| {
+                        check(api, (api.SetGlobalInterOpNumThreads)(options, threads.inter_op))
+                    })
+                    .and_then(|()| {
+                        let create = api.CreateEnvWithCustomLoggerAndGlobalThreadPools;
+                        let logger = ptr::null_mut();
+                        check(api, create(write_log, logger, level, name, options, &mut env))
+                    });
+                (api.ReleaseThreadingOptions)(options);
+                made?;
+            }
+        }
+    }
+    non_null(env)
+}
+
+/// Triton's form: `onnx runtime error 2: ...`, always an internal error.
+pub(crate) fn check(api: &OrtApi, status: ort_sys::OrtStatusPtr) -> Result<()> {
+    let Some(status) = NonNull::new(status.0) else { return Ok(()) };
+    // SAFETY: the status is not null, is read while it lives and released once. The code is read as a
+    // plain number, because a newer library may know codes that the enum does not.
+    let message = unsafe {
+        type Get<T> = unsafe extern "system" fn(*const ort_sys::OrtStatus) -> T;
+        let get_code =
+            std::mem::transmute::<Get<ort_sys::OrtErrorCode>, Get<c_int>>(api.GetErrorCode);
+        let code = get_code(status.as_ptr());
+        let text = CStr::from_ptr((api.GetErrorMessage)(status.as_ptr())).to_string_lossy();
+        let message = format!("onnx runtime error {code}: {text}");
+        (api.ReleaseStatus)(status.as_ptr());
+        message
+    };
+    Err(Error::internal(message))
+}
+
+/// The library's messages go to the program's log.
+unsafe extern "system" fn write_log(
+    _param: *mut c_void,
+    severity: OrtLoggingLevel,
+    _category: *const c_char,
+    _id: *const c_char,
+    _location: *const c_char,
+    message: *const c_char,
+) {
+    if message.is_null() {
+        return;
+    }
+    // SAFETY: the library passes a terminated string that lives during the call.
+    let message = unsafe { CStr::from_ptr(message) }.to_string_lossy();
+    let level = match severity {
+        OrtLoggingLevel::ORT_LOGGING_LEVEL_VERBOSE => log::Level::Debug,
+        OrtLoggingLevel::ORT_LOGGING_LEVEL_INFO => log::Level::Info,
+        OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING => log::Level::Warn,
+        _ => log::Level::Error,
+    };
+    log::log!(level, "onnxruntime: {message}");
+}

@@ -1,0 +1,11 @@
+//! Thin safe layer over ONNX Runtime's C interface. Everything unsafe in the product is in this folder.
+
+mod library;
+mod options;
+mod session;
+mod value;
+
+pub(crate) use library::{GlobalThreads, Library};
+pub(crate) use options::{ExecutionMode, GraphLevel, SessionOptions};
+pub(crate) use session::{RunMode, RunOptions, Session, TensorInfo, ValueKind};
+pub(crate) use value::Value;

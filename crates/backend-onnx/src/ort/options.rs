@@ -1,0 +1,127 @@
+use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr, ptr::NonNull, sync::Arc};
+
+use galatea_types::{Error, Result};
+use ort_sys::{ExecutionMode as OrtMode, GraphOptimizationLevel as OrtLevel, OrtSessionOptions};
+
+use super::library::{Library, non_null};
+
+/// How far the graph is rewritten before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GraphLevel {
+    Disabled,
+    Basic,
+    Extended,
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExecutionMode {
+    Sequential,
+    Parallel,
+}
+
+/// How a session is made.
+pub(crate) struct SessionOptions {
+    library: Arc<Library>,
+    options: NonNull<OrtSessionOptions>,
+}
+
+impl SessionOptions {
+    pub fn new(library: &Arc<Library>) -> Result<Self> {
+        let mut options = ptr::null_mut();
+        // SAFETY: the out pointer is valid.
+        library.check(unsafe { (library.api().CreateSessionOptions)(&mut options) })?;
+        Ok(Self { library: library.clone(), options: non_null(options)? })
+    }
+
+    pub(super) fn as_ptr(&self) -> *const OrtSessionOptions {
+        self.options.as_ptr()
+    }
+
+    pub fn intra_op_threads(&mut self, count: i32) -> Result<()> {
+        let set = self.library.api().SetIntraOpNumThreads;
+        // SAFETY: the options are alive and borrowed exclusively, here and in every setter below.
+        self.library.check(unsafe { set(self.options.as_ptr(), count) })
+    }
+
+    pub fn inter_op_threads(&mut self, count: i32) -> Result<()> {
+        let set = self.library.api().SetInterOpNumThreads;
+        // SAFETY: as in `intra_op_threads`.
+        self.library.check(unsafe { set(self.options.as_ptr(), count) })
+    }
+
+    /// Uses the threads of the environment, which must have been opened with some.
+    pub fn use_global_threads(&mut self) -> Result<()> {
+        let set = self.library.api().DisablePerSessionThreads;
+        // SAFETY: as in `intra_op_threads`.
+        self.library.check(unsafe { set(self.options.as_ptr()) })
+    }
+
+    pub fn execution_mode(&mut self, mode: ExecutionMode) -> Result<()> {
+        let mode = match mode {
+            ExecutionMode::Sequential => OrtMode::ORT_SEQUENTIAL,
+            ExecutionMode::Parallel => OrtMode::ORT_PARALLEL,
+        };
+        let set = self.library.api().SetSessionExecutionMode;
+        // SAFETY: as in `intra_op_threads`.
+        self.library.check(unsafe { set(self.options.as_ptr(), mode) })
+    }
+
+    pub fn graph_level(&mut self, level: GraphLevel) -> Result<()> {
+        let level = match level {
+            GraphLevel::Disabled => OrtLevel::ORT_DISABLE_ALL,
+            GraphLevel::Basic => OrtLevel::ORT_ENABLE_BASIC,
+            GraphLevel::Extended => OrtLevel::ORT_ENABLE_EXTENDED,
+            GraphLevel::All => OrtLevel::ORT_ENABLE_ALL,
+        };
+        let set = self.library.api().SetSessionGraphOptimizationLevel;
+        // SAFETY: as in `intra_op_threads`.
+        self.library.check(unsafe { set(self.options.as_ptr(), level) })
+    }
+
+    pub fn memory_arena(&mut self, enabled: bool) -> Result<()> {
+        let api = self.library.api();
+        let set = if enabled { api.EnableCpuMemArena } else { api.DisableCpuMemArena };
+        // SAFETY: as in `intra_op_threads`.
+        self.library.check(unsafe { set(self.options.as_ptr()) })
+    }
+
+    pub fn memory_pattern(&mut self, enabled: bool) -> Result<()> {
+        let api = self.library.api();
+        let set = if enabled { api.EnableMemPattern } else { api.DisableMemPattern };
+        // SAFETY: as in `intra_op_threads`.
+        self.library.check(unsafe { set(self.options.as_ptr()) })
+    }
+
+    /// A setting ONNX Runtime knows by name, e.g. `session.intra_op.allow_spinning`.
+    pub fn entry(&mut self, key: &str, value: &str) -> Result<()> {
+        let (key, value) = (c_string(key)?, c_string(value)?);
+        let set = self.library.api().AddSessionConfigEntry;
+        // SAFETY: as in `intra_op_threads`; both strings are terminated and copied by the library.
+        self.library.check(unsafe { set(self.options.as_ptr(), key.as_ptr(), value.as_ptr()) })
+    }
+
+    /// Loads a library of custom operators.
+    pub fn custom_operators(&mut self, path: &Path) -> Result<()> {
+        let path = c_path(path)?;
+        let register = self.library.api().RegisterCustomOpsLibrary_V2;
+        // SAFETY: as in `intra_op_threads`; the library runs code its owner put into the repository.
+        self.library.check(unsafe { register(self.options.as_ptr(), path.as_ptr()) })
+    }
+}
+
+impl Drop for SessionOptions {
+    fn drop(&mut self) {
+        // SAFETY: created by this library, released once.
+        unsafe { (self.library.api().ReleaseSessionOptions)(self.options.as_ptr()) };
+    }
+}
+
+pub(super) fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::invalid_arg(format!("'{text:?}' holds a zero byte")))
+}
+
+pub(super) fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::invalid_arg(format!("path '{}' holds a zero byte", path.display())))
+}

@@ -1,0 +1,168 @@
+use std::{collections::BTreeMap, path::PathBuf};
+
+use galatea_backend::LoadContext;
+use galatea_types::{Error, Result};
+
+use crate::ort::{ExecutionMode, GlobalThreads, GraphLevel};
+
+const INTRA_OP: &str = "intra_op_thread_count";
+const INTER_OP: &str = "inter_op_thread_count";
+const GLOBAL_THREADS: &str = "enable-global-threadpool";
+const ARENA_SHRINKAGE: &str = "memory.enable_memory_arena_shrinkage";
+/// Parameters with this prefix go to ONNX Runtime as they are.
+const SESSION_PREFIX: &str = "session.";
+
+/// What a model's configuration and the command line ask of its session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// `None`: not said, or 0, so the layout chooses.
+    pub intra_op_threads: Option<i32>,
+    pub inter_op_threads: Option<i32>,
+    pub execution_mode: Option<ExecutionMode>,
+    pub graph_level: Option<GraphLevel>,
+    pub memory_arena: Option<bool>,
+    pub memory_pattern: Option<bool>,
+    pub session_entries: Vec<(String, String)>,
+    pub arena_shrinkage: Option<String>,
+    pub uses_global_threads: bool,
+    pub operator_libraries: Vec<PathBuf>,
+}
+
+impl Settings {
+    pub fn read(context: &LoadContext) -> Result<Self> {
+        let config = &context.config;
+        let parameters = Source { first: &config.parameters, second: &context.backend_config };
+        refuse_accelerators(context)?;
+        let session_entries = config
+            .parameters
+            .iter()
+            .filter(|(key, _)| key.starts_with(SESSION_PREFIX))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        Ok(Self {
+            intra_op_threads: parameters.number(INTRA_OP)?.filter(|&n| n != 0),
+            inter_op_threads: parameters.number(INTER_OP)?.filter(|&n| n != 0),
+            execution_mode: parameters.number("execution_mode")?.map(|n| match n {
+                0 => ExecutionMode::Sequential,
+                _ => ExecutionMode::Parallel,
+            }),
+            graph_level: graph_level(context),
+            memory_arena: parameters.boolean("enable_mem_arena")?,
+            memory_pattern: parameters.boolean("enable_mem_pattern")?,
+            session_entries,
+            arena_shrinkage: config.parameters.get(ARENA_SHRINKAGE).cloned(),
+            uses_global_threads: global_threads(&context.backend_config)?.is_some(),
+            operator_libraries: operator_libraries(context),
+        })
+    }
+
+    /// Settings of each run, by ONNX Runtime's names.
+    pub fn run_entries(&self) -> Vec<(&str, &str)> {
+        self.arena_shrinkage.iter().map(|devices| (ARENA_SHRINKAGE, devices.as_str())).collect()
+    }
+}
+
+/// The thread pool shared by all models, if the command line asks for one.
+pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option<GlobalThreads>> {
+    let none = BTreeMap::new();
+    let source = Source { first: config, second: &none };
+    if source.boolean(GLOBAL_THREADS)? != Some(true) {
+        return Ok(None);
+    }
+    Ok(Some(GlobalThreads {
+        intra_op: source.number(INTRA_OP)?.unwrap_or(0),
+        inter_op: source.number(INTER_OP)?.unwrap_or(0),
+    }))
+}
+
+/// `default-max-batch-size` of the command line; 4 where it is not given.
+pub(crate) fn default_max_batch_size(config: &BTreeMap<String, String>) -> Result<i32> {
+    let none = BTreeMap::new();
+    let source = Source { first: config, second: &none };
+    Ok(source.number("default-max-batch-size")?.unwrap_or(4).max(0))
+}
+
+/// Settings by name; the first map wins.
+struct Source<'a> {
+    first: &'a BTreeMap<String, String>,
+    second: &'a BTreeMap<String, String>,
+}
+
+impl Source<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.first.get(key).or_else(|| self.second.get(key)).map(|v| v.trim())
+    }
+
+    fn number(&self, key: &str) -> Result<Option<i32>> {
+        let parse = |v: &str| {
+            v.parse().map_err(|_| {
+                Error::invalid_arg(format!("failed to convert {key} '{v}' to integral number"))
+            })
+        };
+        self.get(key).map(parse).transpose()
+    }
+
+    fn boolean(&self, key: &str) -> Result<Option<bool>> {
+        let parse = |v: &str| match v.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(Error::invalid_arg(format!("failed to convert {key} '{v}' to boolean value"))),
+        };
+        self.get(key).map(parse).transpose()
+    }
+}
+
+/// C-57: -1 basic, 1 extended, 2 none, anything else all.
+fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
+    let level = context.config.raw.optimization.as_ref()?.graph.as_ref()?.level;
+    Some(match level {
+        -1 => GraphLevel::Basic,
+        1 => GraphLevel::Extended,
+        2 => GraphLevel::Disabled,
+        _ => GraphLevel::All,
+    })
+}
+
+/// Relative paths are looked for in the version's folder, then the model's, then left to the loader.
+fn operator_libraries(context: &LoadContext) -> Vec<PathBuf> {
+    let operations = context.config.raw.model_operations.as_ref();
+    let names = operations.map(|o| o.op_library_filename.as_slice()).unwrap_or_default();
+    let find = |name: &String| {
+        [&context.version_dir, &context.model_dir]
+            .into_iter()
+            .map(|dir| dir.join(name))
+            .find(|path| path.exists())
+            .unwrap_or_else(|| PathBuf::from(name))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Accelerators of the GPU concern GPU instances only, which do not get here: as in Triton they are
+/// passed over on the CPU. One for the CPU changes the answers' speed at least, so it is not.
+fn refuse_accelerators(context: &LoadContext) -> Result<()> {
+    let optimization = context.config.raw.optimization.as_ref();
+    let Some(accelerators) = optimization.and_then(|o| o.execution_accelerators.as_ref()) else {
+        return Ok(());
+    };
+    let model = &context.config.name;
+    for accelerator in &accelerators.gpu_execution_accelerator {
+        match accelerator.name.as_str() {
+            name @ ("cuda" | "tensorrt") => {
+                log::warn!("model '{model}': accelerator '{name}' has no effect on CPU instances");
+            }
+            name => return Err(unknown_accelerator(name)),
+        }
+    }
+    match accelerators.cpu_execution_accelerator.first() {
+        None => Ok(()),
+        Some(accelerator) if accelerator.name == "openvino" => Err(Error::unsupported(format!(
+            "model '{model}' asks for Execution Accelerator 'openvino', which is not supported by this \
+             server; remove it from the configuration to run on the CPU"
+        ))),
+        Some(accelerator) => Err(unknown_accelerator(&accelerator.name)),
+    }
+}
+
+fn unknown_accelerator(name: &str) -> Error {
+    Error::invalid_arg(format!("unknown Execution Accelerator '{name}' is requested"))
+}

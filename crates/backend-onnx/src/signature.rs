@@ -1,0 +1,57 @@
+use std::collections::BTreeSet;
+
+use galatea_types::{Error, Result};
+
+use crate::ort::{Session, TensorInfo};
+
+/// What a model takes and gives.
+#[derive(Clone, Debug)]
+pub(crate) struct Signature {
+    /// Inputs every request must bring.
+    pub inputs: Vec<TensorInfo>,
+    /// Initialisers listed as inputs: a request may bring them.
+    pub initializers: Vec<TensorInfo>,
+    pub outputs: Vec<TensorInfo>,
+}
+
+impl Signature {
+    pub fn read(session: &Session) -> Result<Self> {
+        Ok(Self {
+            inputs: session.inputs()?,
+            initializers: session.overridable_initializers()?,
+            outputs: session.outputs()?,
+        })
+    }
+
+    pub fn input(&self, name: &str) -> Option<&TensorInfo> {
+        self.inputs.iter().chain(&self.initializers).find(|t| t.name == name)
+    }
+
+    pub fn output(&self, name: &str) -> Option<&TensorInfo> {
+        self.outputs.iter().find(|t| t.name == name)
+    }
+
+    /// Whether every input and output leaves its first dimension open.
+    pub fn can_batch(&self) -> bool {
+        self.inputs.iter().chain(&self.outputs).all(|t| t.dims.first() == Some(&-1))
+    }
+
+    /// The input of this name, or Triton's text for one the model does not have.
+    pub fn expect_input(&self, name: &str) -> Result<&TensorInfo> {
+        self.input(name)
+            .ok_or_else(|| unexpected("input", name, self.inputs.iter().chain(&self.initializers)))
+    }
+
+    pub fn expect_output(&self, name: &str) -> Result<&TensorInfo> {
+        self.output(name).ok_or_else(|| unexpected("output", name, self.outputs.iter()))
+    }
+}
+
+fn unexpected<'a>(what: &str, name: &str, allowed: impl Iterator<Item = &'a TensorInfo>) -> Error {
+    let names: BTreeSet<&str> = allowed.map(|t| t.name.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    Error::invalid_arg(format!(
+        "unexpected inference {what} '{name}', allowed {what}s are: {}",
+        names.join(", ")
+    ))
+}
