@@ -1,1 +1,35 @@
-//! Small backends built into the server, for tests and as examples of the backend trait.
+//! Small backends built into the server: for tests and demonstrations, and to be read as examples of the
+//! backend trait. None needs a model file.
+//!
+//! | name | what its models do |
+//! |---|---|
+//! | `identity` | answer `INPUTn` as `OUTPUTn`, after a delay if wanted |
+//! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
+//! | `failing` | like `identity`, until told to fail or to panic |
+
+mod add_sub;
+mod arithmetic;
+mod content;
+mod failing;
+mod identity;
+mod parameter;
+
+use std::sync::Arc;
+
+use galatea_backend::Backend;
+
+pub use add_sub::AddSubBackend;
+pub use failing::FailingBackend;
+pub use identity::IdentityBackend;
+
+/// Makes a backend.
+pub type Constructor = fn() -> Arc<dyn Backend>;
+
+/// Every backend here, under the name that configurations use.
+pub fn all() -> Vec<(&'static str, Constructor)> {
+    vec![
+        ("identity", || Arc::new(IdentityBackend::new())),
+        ("add_sub", || Arc::new(AddSubBackend::new())),
+        ("failing", || Arc::new(FailingBackend::new())),
+    ]
+}

@@ -7,6 +7,8 @@
 //! No runtime library and no async runtime is known here.
 
 mod batch;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod traits;
 
 pub use batch::{Batch, Job};

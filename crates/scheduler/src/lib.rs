@@ -1,7 +1,25 @@
 //! Queues, batching and the instance threads that pull from them.
 //!
-//! No runtime library and no async runtime is known here.
+//! A request changes threads twice: from the front end to the instance thread that executes it, and back.
+//! There is no batcher thread in between: an idle instance forms its batch itself, out of what waits at
+//! that moment.
+//!
+//! # Invariants
+//! - No runtime library, no async runtime, no socket and no wire format is known here.
+//! - Every request that is submitted gets exactly one final answer, whatever panics, expires or closes.
+//! - What a client reads in its answer is already counted in the statistics.
+//! - The rules of batching ([`policy`], [`queue`]) know no clock and no thread.
+//!
+//! Not here yet: thread priority by `optimization.priority` (S-02), sequences, ensembles, rate limiter.
 
+mod completion;
+mod desk;
+mod instance;
+mod join;
+mod line;
+mod policy;
+mod queue;
 mod scheduler;
+mod ticket;
 
 pub use scheduler::{Scheduler, SchedulerSpec};

@@ -1,9 +1,21 @@
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread::{Builder, JoinHandle},
+    time::Instant,
+};
 
-use galatea_backend::{InstanceSpec, Model};
-use galatea_config::ModelConfig;
+use galatea_backend::{InstanceSpec, Job, Model};
+use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, InferRequest, Responder, Result};
+
+use crate::{
+    completion::CompletionQueue,
+    desk::Desk,
+    instance::{self, Shared},
+    line::Line,
+    ticket::Ticket,
+};
 
 /// What a scheduler is made for.
 pub struct SchedulerSpec {
@@ -18,27 +30,128 @@ pub struct SchedulerSpec {
 }
 
 /// The queue of one model version and the instance threads that pull from it.
-pub struct Scheduler;
+///
+/// Dropped, it closes: what is queued is still answered, by threads that then end on their own.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
 
 impl Scheduler {
+    /// Starts one thread per instance and makes each instance on its own thread, all at the same time.
+    ///
+    /// Blocks until all are ready. The first error is returned when all threads have ended again.
     pub fn start(spec: SchedulerSpec) -> Result<Arc<Scheduler>> {
-        let _ = spec;
-        Err(Error::internal("being written"))
+        check(&spec)?;
+        let line = Line::new(&spec.config, spec.instances.len(), spec.hold_until_queued);
+        let desk = Desk {
+            model_name: spec.config.name.clone(),
+            statistics: spec.statistics,
+            completion: preserves_ordering(&spec.config).then(CompletionQueue::default),
+        };
+        let shared = Arc::new(Shared { line, desk, version: spec.version, model: spec.model });
+        let scheduler = Scheduler { shared, threads: Mutex::default() };
+        scheduler.start_threads(spec.instances).inspect_err(|_| scheduler.stop())?;
+        Ok(Arc::new(scheduler))
     }
 
+    /// Queues a request. Every outcome comes through `responder`, also a refusal, and is counted.
     pub fn submit(&self, request: InferRequest, responder: Responder) {
-        let _ = request;
-        responder.finish(Err(Error::internal("being written")));
+        let Shared { line, desk, .. } = &*self.shared;
+        let job = Job { request, responder, queued_at: Instant::now() };
+        // Counted up first: an instance may take the request before `enter` returns.
+        desk.statistics.pending_up();
+        if let Err((ticket, refusal)) = line.enter(Ticket { job, place: 0 }) {
+            desk.statistics.pending_down();
+            desk.refuse(ticket, refusal);
+        }
     }
 
+    /// Requests queued and executing.
     pub fn in_flight(&self) -> usize {
-        0
+        self.shared.line.in_flight()
     }
 
-    pub fn close(&self) {}
+    /// Refuses new requests from now on (S-24). What is queued is still answered.
+    pub fn close(&self) {
+        self.shared.line.close();
+    }
 
+    /// Closes, and waits until everything is answered and every thread has ended; false when that is not
+    /// so by `deadline`.
     pub fn drain(&self, deadline: Instant) -> bool {
-        let _ = deadline;
-        true
+        self.close();
+        let has_ended = self.shared.line.wait_for_end(deadline);
+        if has_ended {
+            self.join();
+        }
+        has_ended
+    }
+
+    fn start_threads(&self, instances: Vec<InstanceSpec>) -> Result<()> {
+        let (ready, outcomes) = mpsc::channel();
+        let count = instances.len();
+        for (started, spec) in instances.into_iter().enumerate() {
+            let (shared, ready) = (self.shared.clone(), ready.clone());
+            let name = spec.name.clone();
+            let thread = Builder::new().name(name.clone());
+            match thread.spawn(move || instance::run(&shared, spec, &ready)) {
+                Ok(thread) => self.lock_threads().push(thread),
+                Err(e) => {
+                    (started..count).for_each(|_| self.shared.line.thread_ended());
+                    return Err(Error::internal(format!(
+                        "cannot start the thread of instance '{name}': {e}"
+                    )));
+                }
+            }
+        }
+        drop(ready);
+        // Ends when every thread has told its outcome or is gone.
+        outcomes.iter().collect()
+    }
+
+    fn stop(&self) {
+        self.close();
+        self.join();
+    }
+
+    fn join(&self) {
+        for thread in std::mem::take(&mut *self.lock_threads()) {
+            // Its panics are caught and told where they happen.
+            let _ = thread.join();
+        }
+    }
+
+    fn lock_threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn check(spec: &SchedulerSpec) -> Result<()> {
+    let config = &spec.config;
+    let field = match &config.scheduling {
+        _ if config.is_decoupled => "model_transaction_policy { decoupled: true }",
+        Scheduling::Sequence => "sequence_batching",
+        Scheduling::Ensemble => "ensemble_scheduling",
+        Scheduling::Direct | Scheduling::Dynamic(_) => {
+            return match spec.instances.is_empty() {
+                true => Err(Error::internal(format!("model '{}' has no instances", config.name))),
+                false => Ok(()),
+            };
+        }
+    };
+    Err(Error::unsupported(format!("{field} is not supported yet for model '{}'", config.name)))
+}
+
+fn preserves_ordering(config: &ModelConfig) -> bool {
+    matches!(&config.scheduling, Scheduling::Dynamic(d) if d.preserves_ordering)
+}
+
+#[cfg(test)]
+mod tests;

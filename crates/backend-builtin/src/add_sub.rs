@@ -1,0 +1,104 @@
+use std::sync::Arc;
+
+use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::ModelConfig;
+use galatea_types::{DataType, Error, InferRequest, Result, Tensor};
+
+use crate::{
+    arithmetic::{Operation, apply, is_supported},
+    content::check_content,
+};
+
+/// Answers `OUTPUT0 = INPUT0 + INPUT1` and `OUTPUT1 = INPUT0 - INPUT1`, element by element, for every type
+/// but `BOOL`. Integers wrap around; `BYTES` elements are decimal whole numbers.
+#[derive(Debug, Default)]
+pub struct AddSubBackend;
+
+impl AddSubBackend {
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Backend for AddSubBackend {
+    fn name(&self) -> &str {
+        "add_sub"
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        check(&context.config)?;
+        Ok(Box::new(AddSubModel))
+    }
+}
+
+struct AddSubModel;
+
+impl Model for AddSubModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(AddSubInstance {
+            outputs: [("OUTPUT0".into(), Operation::Add), ("OUTPUT1".into(), Operation::Subtract)],
+        }))
+    }
+}
+
+struct AddSubInstance {
+    outputs: [(Arc<str>, Operation); 2],
+}
+
+impl ModelInstance for AddSubInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        batch.mark_input_done();
+        for index in 0..batch.len() {
+            if let Some(request) = batch.request(index) {
+                let result = self.answer(request);
+                batch.respond(index, result);
+            }
+        }
+        batch.mark_output_started();
+    }
+}
+
+impl AddSubInstance {
+    fn answer(&self, request: &InferRequest) -> Result<Vec<Tensor>> {
+        let (a, b) = (input(request, "INPUT0")?, input(request, "INPUT1")?);
+        if (a.data_type, &a.shape) != (b.data_type, &b.shape) {
+            return Err(Error::invalid_arg(format!(
+                "INPUT0 is {} {} but INPUT1 is {} {}",
+                a.data_type, a.shape, b.data_type, b.shape
+            )));
+        }
+        let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
+        wanted
+            .map(|(name, operation)| {
+                let data = apply(*operation, a.data_type, &a.data, &b.data)?;
+                Ok(Tensor::new(name.clone(), a.data_type, a.shape.clone(), data))
+            })
+            .collect()
+    }
+}
+
+fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
+    let missing = || Error::invalid_arg(format!("the request has no input '{name}'"));
+    let tensor = request.input(name).ok_or_else(missing)?;
+    check_content(tensor)?;
+    Ok(tensor)
+}
+
+fn check(config: &ModelConfig) -> Result<()> {
+    let model = &config.name;
+    let all = [config.input("INPUT0"), config.input("INPUT1")]
+        .into_iter()
+        .chain([config.output("OUTPUT0"), config.output("OUTPUT1")]);
+    let types: Option<Vec<DataType>> = all.map(|t| t.map(|t| t.data_type)).collect();
+    match types.as_deref() {
+        Some([first, rest @ ..]) if rest.iter().all(|t| t == first) && is_supported(*first) => {
+            Ok(())
+        }
+        Some(_) => Err(Error::invalid_arg(format!(
+            "add_sub model '{model}' needs one data type for all tensors, other than BOOL"
+        ))),
+        None => Err(Error::invalid_arg(format!(
+            "add_sub model '{model}' needs INPUT0, INPUT1, OUTPUT0 and OUTPUT1"
+        ))),
+    }
+}

@@ -1,0 +1,90 @@
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
+use half::{bf16, f16};
+
+use crate::content::texts;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    Add,
+    Subtract,
+}
+
+pub(crate) fn is_supported(data_type: DataType) -> bool {
+    data_type != DataType::Bool
+}
+
+/// Works element by element on two tensors of the same type and size.
+pub(crate) fn apply(op: Operation, data_type: DataType, a: &[u8], b: &[u8]) -> Result<Buffer> {
+    macro_rules! integers {
+        ($t:ty) => {
+            zip(a, b, |a, b| {
+                let (a, b) = (<$t>::from_le_bytes(a), <$t>::from_le_bytes(b));
+                match op {
+                    Operation::Add => a.wrapping_add(b),
+                    Operation::Subtract => a.wrapping_sub(b),
+                }
+                .to_le_bytes()
+            })
+        };
+    }
+    macro_rules! floats {
+        ($t:ty) => {
+            zip(a, b, |a, b| {
+                let (a, b) = (<$t>::from_le_bytes(a), <$t>::from_le_bytes(b));
+                match op {
+                    Operation::Add => a + b,
+                    Operation::Subtract => a - b,
+                }
+                .to_le_bytes()
+            })
+        };
+    }
+    Ok(match data_type {
+        DataType::Uint8 => integers!(u8),
+        DataType::Uint16 => integers!(u16),
+        DataType::Uint32 => integers!(u32),
+        DataType::Uint64 => integers!(u64),
+        DataType::Int8 => integers!(i8),
+        DataType::Int16 => integers!(i16),
+        DataType::Int32 => integers!(i32),
+        DataType::Int64 => integers!(i64),
+        DataType::Fp16 => floats!(f16),
+        DataType::Bf16 => floats!(bf16),
+        DataType::Fp32 => floats!(f32),
+        DataType::Fp64 => floats!(f64),
+        DataType::Bytes => return decimal_texts(op, a, b),
+        DataType::Bool => return Err(Error::unsupported("BOOL values cannot be added")),
+    })
+}
+
+fn zip<const N: usize>(a: &[u8], b: &[u8], f: impl Fn([u8; N], [u8; N]) -> [u8; N]) -> Buffer {
+    let mut block = AlignedBlock::with_capacity(a.len());
+    let (a, b) = (a.as_chunks().0, b.as_chunks().0);
+    for (&a, &b) in a.iter().zip(b) {
+        block.extend_from_slice(&f(a, b));
+    }
+    block.freeze()
+}
+
+fn decimal_texts(op: Operation, a: &[u8], b: &[u8]) -> Result<Buffer> {
+    let uneven = || Error::invalid_arg("BYTES elements do not fill their tensor");
+    let (a, b) = (texts(a).ok_or_else(uneven)?, texts(b).ok_or_else(uneven)?);
+    let mut block = AlignedBlock::with_capacity(a.len() * 8);
+    for (a, b) in a.into_iter().zip(b) {
+        let (a, b) = (whole_number(a)?, whole_number(b)?);
+        let result = match op {
+            Operation::Add => a.wrapping_add(b),
+            Operation::Subtract => a.wrapping_sub(b),
+        };
+        let text = result.to_string();
+        let length = u32::try_from(text.len()).map_err(|_| uneven())?;
+        block.extend_from_slice(&length.to_le_bytes());
+        block.extend_from_slice(text.as_bytes());
+    }
+    Ok(block.freeze())
+}
+
+fn whole_number(text: &[u8]) -> Result<i64> {
+    let text = String::from_utf8_lossy(text);
+    text.parse().map_err(|e| Error::invalid_arg(format!("'{text}' is not a whole number: {e}")))
+}

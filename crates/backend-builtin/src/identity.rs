@@ -1,0 +1,123 @@
+use std::{sync::Arc, thread, time::Duration};
+
+use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{Error, InferRequest, Result, Tensor};
+
+use crate::{content::check_content, parameter::whole_number};
+
+/// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names say nothing, first
+/// input as first output. The answer shares the request's memory.
+///
+/// Model parameters, all whole numbers (B-94): `creation_delay_sec` delays loading, `execute_delay_ms`
+/// each execution, and `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays
+/// (instance 0 takes one). Delays block the instance's thread: that is what they are for.
+#[derive(Debug, Default)]
+pub struct IdentityBackend;
+
+impl IdentityBackend {
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Backend for IdentityBackend {
+    fn name(&self) -> &str {
+        "identity"
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let config = &context.config;
+        let model = IdentityModel {
+            wiring: Arc::new(Wiring::from_config(config)?),
+            execute_delay: Duration::from_millis(whole_number(config, "execute_delay_ms")?),
+            delay_multiplier: whole_number(config, "instance_wise_delay_multiplier")?,
+        };
+        let creation_delay = Duration::from_secs(whole_number(config, "creation_delay_sec")?);
+        if !creation_delay.is_zero() {
+            thread::sleep(creation_delay);
+        }
+        Ok(Box::new(model))
+    }
+}
+
+struct IdentityModel {
+    wiring: Arc<Wiring>,
+    execute_delay: Duration,
+    delay_multiplier: u64,
+}
+
+impl Model for IdentityModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let index = u32::try_from(spec.index).unwrap_or(u32::MAX);
+        let multiplier = u32::try_from(self.delay_multiplier).unwrap_or(u32::MAX);
+        let delay = self.execute_delay.saturating_mul(multiplier.saturating_mul(index).max(1));
+        Ok(Box::new(IdentityInstance { wiring: self.wiring.clone(), delay }))
+    }
+}
+
+struct IdentityInstance {
+    wiring: Arc<Wiring>,
+    delay: Duration,
+}
+
+impl ModelInstance for IdentityInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        batch.mark_input_done();
+        if !self.delay.is_zero() {
+            thread::sleep(self.delay);
+        }
+        batch.mark_output_started();
+        for index in 0..batch.len() {
+            if let Some(request) = batch.request(index) {
+                let result = self.wiring.answer(request);
+                batch.respond(index, result);
+            }
+        }
+    }
+}
+
+/// Which input each output repeats.
+pub(crate) struct Wiring(Vec<Wire>);
+
+struct Wire {
+    input: Arc<str>,
+    output: Arc<str>,
+}
+
+impl Wiring {
+    pub fn from_config(config: &ModelConfig) -> Result<Self> {
+        let outputs = config.outputs.iter().enumerate();
+        outputs.map(|(i, output)| wire(config, i, output)).collect::<Result<_>>().map(Self)
+    }
+
+    /// The outputs the request wants; an optional input it left out has none.
+    pub fn answer(&self, request: &InferRequest) -> Result<Vec<Tensor>> {
+        let wanted = self.0.iter().filter(|w| request.wants_output(&w.output));
+        wanted
+            .filter_map(|wire| Some((wire, request.input(&wire.input)?)))
+            .map(|(wire, input)| {
+                check_content(input)?;
+                Ok(Tensor { name: wire.output.clone(), ..input.clone() })
+            })
+            .collect()
+    }
+}
+
+fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire> {
+    let named = output.name.strip_prefix("OUTPUT").map(|n| format!("INPUT{n}"));
+    let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs.get(index));
+    let (model, name) = (&config.name, &output.name);
+    let Some(input) = input else {
+        return Err(Error::invalid_arg(format!(
+            "identity model '{model}' has no input for output '{name}'"
+        )));
+    };
+    if (input.data_type, &input.dims) != (output.data_type, &output.dims) {
+        return Err(Error::invalid_arg(format!(
+            "identity model '{model}': output '{name}' is {} {} but input '{}' is {} {}",
+            output.data_type, output.dims, input.name, input.data_type, input.dims
+        )));
+    }
+    Ok(Wire { input: input.name.clone(), output: output.name.clone() })
+}

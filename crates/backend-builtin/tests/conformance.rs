@@ -1,0 +1,117 @@
+//! The conformance kit on the built-in backends, which offer every data type.
+
+use std::sync::Arc;
+
+use galatea_backend::{
+    Backend,
+    testing::{Clause, Fixture, Subject, model_config, run, tensor_spec},
+};
+use galatea_backend_builtin::{AddSubBackend, FailingBackend, IdentityBackend};
+use galatea_types::{DataType, InferRequest};
+
+fn fixture(backend: &str, data_type: DataType, tensor_count: usize) -> Fixture {
+    let mut config = model_config(&format!("{backend}_{data_type}"), backend);
+    config.max_batch_size = 8;
+    let specs = |prefix: &str| {
+        (0..tensor_count).map(|i| tensor_spec(&format!("{prefix}{i}"), data_type, [-1])).collect()
+    };
+    config.inputs = specs("INPUT");
+    config.outputs = specs("OUTPUT");
+    Fixture::new(config, "unused")
+}
+
+struct Identity(Arc<dyn Backend>);
+
+impl Subject for Identity {
+    fn backend(&self) -> Arc<dyn Backend> {
+        self.0.clone()
+    }
+
+    fn identity(&self, data_type: DataType) -> Option<Fixture> {
+        Some(fixture(self.0.name(), data_type, 2))
+    }
+
+    fn add_sub(&self, _: DataType) -> Option<Fixture> {
+        None
+    }
+
+    fn broken(&self) -> Option<(Fixture, String)> {
+        let mut broken = fixture(self.0.name(), DataType::Fp32, 1);
+        broken.config.inputs.clear();
+        Some((broken, "OUTPUT0".to_owned()))
+    }
+}
+
+#[test]
+fn identity_conforms() {
+    run(&Identity(Arc::new(IdentityBackend::new())));
+}
+
+#[test]
+fn failing_conforms_while_it_is_not_told_to_fail() {
+    run(&Identity(Arc::new(FailingBackend::new())));
+}
+
+struct AddSub;
+
+impl Subject for AddSub {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::new(AddSubBackend::new())
+    }
+
+    fn identity(&self, _: DataType) -> Option<Fixture> {
+        None
+    }
+
+    fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
+        (data_type != DataType::Bool).then(|| fixture("add_sub", data_type, 2))
+    }
+
+    fn broken(&self) -> Option<(Fixture, String)> {
+        Some((fixture("add_sub", DataType::Bool, 2), "add_sub_BOOL".to_owned()))
+    }
+}
+
+#[test]
+fn add_sub_conforms() {
+    run(&AddSub);
+}
+
+/// A kit that cannot fail would prove nothing: here identity poses as add_sub, and bad requests are good.
+struct Impostor {
+    ignored: Vec<Clause>,
+}
+
+impl Subject for Impostor {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::new(IdentityBackend::new())
+    }
+
+    fn identity(&self, _: DataType) -> Option<Fixture> {
+        None
+    }
+
+    fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
+        Some(fixture("identity", data_type, 2))
+    }
+
+    fn broken(&self) -> Option<(Fixture, String)> {
+        Some((fixture("identity", DataType::Fp32, 1), "never named".to_owned()))
+    }
+
+    fn ignores(&self) -> &[Clause] {
+        &self.ignored
+    }
+
+    fn spoil(&self, _: &mut InferRequest) {}
+}
+
+#[test]
+fn the_kit_finds_violations_of_every_clause() {
+    for clause in Clause::ALL {
+        let ignored = Clause::ALL.into_iter().filter(|&c| c != clause).collect();
+        let outcome = std::panic::catch_unwind(|| run(&Impostor { ignored }));
+        let message = *outcome.expect_err("a violation").downcast::<String>().expect("a text");
+        assert!(message.contains(&format!("{clause:?}")), "{message}");
+    }
+}

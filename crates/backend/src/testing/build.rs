@@ -1,0 +1,90 @@
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use galatea_config::{
+    Format, InstanceKind, ModelConfig, RawModelConfig, Scheduling, TensorSpec, VersionPolicy,
+};
+use galatea_types::{
+    DataType, Error, InferRequest, InferResponse, Responder, Result, Shape, Tensor,
+};
+use tokio::sync::oneshot;
+
+use crate::{Batch, InstanceSpec, Job, LoadContext, ModelInstance, testing::Fixture};
+
+/// Where the answer to a job arrives.
+pub type Answer = oneshot::Receiver<Result<InferResponse>>;
+
+/// A configuration without tensors: no batching, direct scheduling. Set the fields a test is about.
+pub fn model_config(name: &str, backend: &str) -> ModelConfig {
+    ModelConfig {
+        name: name.into(),
+        platform: String::new(),
+        backend: backend.to_owned(),
+        version_policy: VersionPolicy::Latest(1),
+        max_batch_size: 0,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        instance_groups: Vec::new(),
+        default_model_filename: String::new(),
+        scheduling: Scheduling::Direct,
+        parameters: BTreeMap::new(),
+        metric_tags: BTreeMap::new(),
+        is_decoupled: false,
+        raw: RawModelConfig::default(),
+    }
+}
+
+pub fn tensor_spec(name: &str, data_type: DataType, dims: impl Into<Shape>) -> TensorSpec {
+    TensorSpec {
+        name: name.into(),
+        data_type,
+        dims: dims.into(),
+        reshape: None,
+        format: Format::None,
+        is_optional: false,
+        allows_ragged_batch: false,
+        label_filename: None,
+    }
+}
+
+/// What a backend is given to load `fixture`.
+pub fn load_context(fixture: &Fixture) -> LoadContext {
+    LoadContext {
+        config: Arc::new(fixture.config.clone()),
+        version: fixture.version,
+        version_dir: fixture.model_dir.join(fixture.version.to_string()),
+        model_dir: fixture.model_dir.clone(),
+        backend_config: fixture.backend_config.clone(),
+    }
+}
+
+/// The CPU instance number `index` of a model.
+pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
+    let name = format!("{model}_0_{index}");
+    InstanceSpec { name, kind: InstanceKind::Cpu, device_id: 0, index }
+}
+
+/// A request for every output, with `batch_size` items.
+pub fn request(model: &str, batch_size: u32, inputs: Vec<Tensor>) -> InferRequest {
+    InferRequest { batch_size, inputs, ..InferRequest::new(model) }
+}
+
+/// The request on its way, as a scheduler has it, and where its answer arrives.
+pub fn job(request: InferRequest) -> (Job, Answer) {
+    let (responder, answer) = Responder::unary();
+    (Job { request, responder, queued_at: Instant::now() }, answer)
+}
+
+/// Executes the requests as one batch and gives back their answers in the same order.
+pub fn run_batch(
+    instance: &mut dyn ModelInstance,
+    requests: Vec<InferRequest>,
+) -> Vec<Result<InferResponse>> {
+    let Some(first) = requests.first() else { return Vec::new() };
+    let model = first.model_name.clone();
+    // Nobody listens: the answers are read from the batch itself.
+    let jobs = requests.into_iter().map(|r| job(r).0).collect();
+    let mut batch = Batch::new(model, 1, jobs);
+    instance.execute(&mut batch);
+    let missing = || Err(Error::internal("the instance gave no answer"));
+    batch.into_outcomes().map(|(_, outcome)| outcome.unwrap_or_else(missing)).collect()
+}

@@ -1,0 +1,57 @@
+use galatea_types::{Buffer, DataType, Shape, Tensor};
+use half::{bf16, f16};
+
+/// Whole numbers that every data type holds exactly, and so do their sums and differences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub values: Vec<i16>,
+    pub shape: Shape,
+}
+
+impl Sample {
+    pub fn tensor(&self, name: &str, data_type: DataType) -> Tensor {
+        Tensor::new(name, data_type, self.shape.clone(), encode(data_type, &self.values))
+    }
+
+    /// Element by element; the shapes must be equal.
+    pub fn combine(&self, other: &Sample, op: impl Fn(i16, i16) -> i16) -> Sample {
+        let values = self.values.iter().zip(&other.values).map(|(&a, &b)| op(a, b)).collect();
+        Sample { values, shape: self.shape.clone() }
+    }
+}
+
+/// Values from `from` up to `from + 19`, different for each `seed`.
+pub fn sample(shape: impl Into<Shape>, from: i16, seed: usize) -> Sample {
+    let shape = shape.into();
+    let count = shape.element_count().unwrap_or(0);
+    let step = seed % 7 + 1;
+    let offset = |i: usize| i16::try_from((i * step + seed) % 20).unwrap_or(0);
+    Sample { values: (0..count).map(|i| from + offset(i)).collect(), shape }
+}
+
+/// The values as the bytes of a tensor; `BYTES` holds them as decimal text, `BOOL` whether they are odd.
+pub fn encode(data_type: DataType, values: &[i16]) -> Buffer {
+    let mut bytes = Vec::with_capacity(values.len() * 8);
+    for &value in values {
+        encode_one(data_type, value, &mut bytes);
+    }
+    bytes.into()
+}
+
+fn encode_one(data_type: DataType, value: i16, bytes: &mut Vec<u8>) {
+    let wide = i64::from(value).to_le_bytes();
+    match data_type {
+        DataType::Bool => bytes.push(u8::from(value % 2 != 0)),
+        DataType::Fp16 => bytes.extend(f16::from_f32(value.into()).to_le_bytes()),
+        DataType::Bf16 => bytes.extend(bf16::from_f32(value.into()).to_le_bytes()),
+        DataType::Fp32 => bytes.extend(f32::from(value).to_le_bytes()),
+        DataType::Fp64 => bytes.extend(f64::from(value).to_le_bytes()),
+        DataType::Bytes => {
+            let text = value.to_string();
+            bytes.extend(u32::try_from(text.len()).unwrap_or(0).to_le_bytes());
+            bytes.extend(text.into_bytes());
+        }
+        // Two's complement, little-endian: a narrow integer is the beginning of a wide one.
+        integer => bytes.extend(wide.into_iter().take(integer.byte_size().unwrap_or(0))),
+    }
+}

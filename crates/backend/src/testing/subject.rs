@@ -1,0 +1,119 @@
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use galatea_config::ModelConfig;
+use galatea_types::{DataType, InferRequest};
+
+use crate::{Backend, testing::clauses};
+
+/// A model to test with. The kit reads names, types and dimensions from the configuration; it puts sizes
+/// of its own choice where a dimension is -1.
+#[derive(Clone, Debug)]
+pub struct Fixture {
+    pub config: ModelConfig,
+    pub model_dir: PathBuf,
+    pub version: i64,
+    pub backend_config: BTreeMap<String, String>,
+}
+
+impl Fixture {
+    /// Version 1 in `model_dir`, without backend settings.
+    pub fn new(config: ModelConfig, model_dir: impl Into<PathBuf>) -> Self {
+        let model_dir = model_dir.into();
+        Self { config, model_dir, version: 1, backend_config: BTreeMap::new() }
+    }
+}
+
+/// A backend under test.
+pub trait Subject: Sync {
+    fn backend(&self) -> Arc<dyn Backend>;
+
+    /// A model whose first output is its first input. Best with `max_batch_size` of 4 or more and a
+    /// variable dimension. `None`: not supported for this type.
+    fn identity(&self, data_type: DataType) -> Option<Fixture>;
+
+    /// A model of two inputs whose first output is their sum and whose second is their difference.
+    fn add_sub(&self, data_type: DataType) -> Option<Fixture>;
+
+    /// A model that cannot be loaded, and what the error must name (the file).
+    fn broken(&self) -> Option<(Fixture, String)>;
+
+    /// How far a floating point result may be off.
+    fn tolerance(&self) -> f64 {
+        0.0
+    }
+
+    /// Clauses this backend does not keep; say why where you list them.
+    fn ignores(&self) -> &[Clause] {
+        &[]
+    }
+
+    /// Makes a request one that this backend must refuse. By default its data is cut short.
+    fn spoil(&self, request: &mut InferRequest) {
+        if let Some(tensor) = request.inputs.first_mut() {
+            let half = tensor.data.len() / 2;
+            tensor.data = tensor.data.slice(0..half).unwrap_or_default();
+        }
+    }
+}
+
+/// One rule of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// One request is answered with the right tensors, types and shapes.
+    SingleRequest,
+    /// Requests joined in a batch get the answers they get alone, items counted per request.
+    JoinedRequests,
+    /// Only the outputs asked for are answered.
+    RequestedOutputs,
+    /// The largest batch of large tensors.
+    LargeBatch,
+    /// A tensor with a dimension of size 0.
+    EmptyTensor,
+    /// A request that does not fit the model gets an error.
+    BadRequestFails,
+    /// The requests beside it in the batch are answered all the same.
+    BadRequestAlone,
+    /// Several instances of one model execute at the same time.
+    ConcurrentInstances,
+    /// An instance may be dropped unused, and another made afterwards.
+    DropWhileIdle,
+    /// Loading a model that is not one fails and names the file.
+    BrokenModel,
+}
+
+impl Clause {
+    pub const ALL: [Clause; 10] = [
+        Clause::SingleRequest,
+        Clause::JoinedRequests,
+        Clause::RequestedOutputs,
+        Clause::LargeBatch,
+        Clause::EmptyTensor,
+        Clause::BadRequestFails,
+        Clause::BadRequestAlone,
+        Clause::ConcurrentInstances,
+        Clause::DropWhileIdle,
+        Clause::BrokenModel,
+    ];
+}
+
+/// Checks every clause with every model the subject offers.
+///
+/// # Panics
+/// When a clause is violated, with all violations; and when the subject offers nothing to check.
+#[track_caller]
+pub fn run(subject: &dyn Subject) {
+    let kept = || Clause::ALL.into_iter().filter(|c| !subject.ignores().contains(c));
+    let mut checked = 0;
+    let mut violations = Vec::new();
+    for data_type in DataType::ALL {
+        for clause in kept() {
+            match clauses::check(subject, clause, data_type) {
+                Some(Ok(())) => checked += 1,
+                Some(Err(reason)) => violations.push(format!("{clause:?} ({data_type}): {reason}")),
+                None => {}
+            }
+        }
+    }
+    assert!(violations.is_empty(), "violated:\n{}", violations.join("\n"));
+    assert!(checked > 0, "the subject offers no model");
+}

@@ -1,0 +1,152 @@
+use std::{sync::Arc, time::Instant};
+
+use galatea_backend::{Batch, Job};
+use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
+use galatea_types::{Code, Error, InferResponse, Result};
+
+use crate::{
+    completion::{Answer, CompletionQueue},
+    line::Refusal,
+    queue::DropReason,
+    ticket::Ticket,
+};
+
+/// Where requests of one model are counted and answered, in that order: a client that has its answer
+/// finds it counted.
+pub(crate) struct Desk {
+    pub model_name: Arc<str>,
+    pub statistics: Arc<ModelStatistics>,
+    /// Present when answers leave in the order of arrival.
+    pub completion: Option<CompletionQueue>,
+}
+
+impl Desk {
+    /// Answers a request that never entered the queue.
+    pub fn refuse(&self, ticket: Ticket, refusal: Refusal) {
+        let prefix = ticket.job.request.message_prefix();
+        let (reason, error) = match refusal {
+            Refusal::Closed => (
+                FailureReason::Rejected,
+                Error::unavailable(format!(
+                    "{prefix}Server is stopping, scheduler for model has stopped accepting new \
+                     inference requests"
+                )),
+            ),
+            Refusal::Full => (
+                FailureReason::Rejected,
+                Error::unavailable(format!("{prefix}Exceeds maximum queue size")),
+            ),
+            Refusal::Outage(error) => (FailureReason::Other, self.outage(&error).prefixed(prefix)),
+        };
+        self.count_failure(&ticket.job, reason, Instant::now());
+        // It has no place in the order of answers: it was never accepted.
+        ticket.job.responder.finish(Err(error));
+    }
+
+    /// Answers requests that left the queue without being executed.
+    pub fn answer_dropped(&self, dropped: Vec<(Ticket, DropReason)>) {
+        for (ticket, reason) in dropped {
+            let (reason, error) = match reason {
+                DropReason::Expired => {
+                    (FailureReason::Rejected, Error::unavailable("Request timeout expired"))
+                }
+                DropReason::Abandoned => {
+                    (FailureReason::Canceled, Error::cancelled("Request was cancelled"))
+                }
+            };
+            self.fail_queued(ticket, reason, error);
+        }
+    }
+
+    /// Answers queued requests that nothing can execute any more.
+    pub fn answer_outage(&self, tickets: Vec<Ticket>, reason: &Error) {
+        for ticket in tickets {
+            self.fail_queued(ticket, FailureReason::Other, self.outage(reason));
+        }
+    }
+
+    /// Counts and answers an executed batch. `places` are its requests' places in the order of arrival,
+    /// empty when that order does not matter.
+    pub fn answer_batch(&self, batch: Batch, places: &[u64]) {
+        let end = Instant::now();
+        self.count_batch(&batch, end);
+        for (index, (job, outcome)) in batch.into_outcomes().enumerate() {
+            let result = outcome.unwrap_or_else(|| Err(self.unanswered()));
+            match (&self.completion, places.get(index)) {
+                (Some(completion), Some(&place)) => {
+                    completion.complete(place, Answer { responder: job.responder, result });
+                }
+                _ => job.responder.finish(result),
+            }
+        }
+    }
+
+    fn fail_queued(&self, ticket: Ticket, reason: FailureReason, error: Error) {
+        self.statistics.pending_down();
+        self.count_failure(&ticket.job, reason, Instant::now());
+        let Ticket { job, place } = ticket;
+        match &self.completion {
+            Some(completion) => {
+                completion.complete(place, Answer { responder: job.responder, result: Err(error) });
+            }
+            None => job.responder.finish(Err(error)),
+        }
+    }
+
+    /// A failed request counts as a failure only; an execution counts when a request of it succeeded.
+    fn count_batch(&self, batch: &Batch, end: Instant) {
+        let mut succeeded = 0;
+        for (job, outcome) in batch.outcomes() {
+            match outcome {
+                Some(Ok(_)) => succeeded += u64::from(job.request.batch_size.max(1)),
+                failed => self.count_failure(job, failure_reason(failed), end),
+            }
+        }
+        if succeeded == 0 {
+            return;
+        }
+        let record = batch_record(batch, succeeded, end);
+        let started_at = batch.started_at();
+        let successes = batch.outcomes().filter(|(_, outcome)| matches!(outcome, Some(Ok(_))));
+        let requests = successes.map(|(job, _)| RequestRecord {
+            total: end.saturating_duration_since(job.request.received_at),
+            queue: started_at.saturating_duration_since(job.queued_at),
+            compute_input: record.compute_input,
+            compute_infer: record.compute_infer,
+            compute_output: record.compute_output,
+        });
+        self.statistics.record_execution(&record, requests);
+    }
+
+    fn count_failure(&self, job: &Job, reason: FailureReason, end: Instant) {
+        let total = end.saturating_duration_since(job.request.received_at);
+        self.statistics.record_failure(reason, total);
+    }
+
+    fn outage(&self, reason: &Error) -> Error {
+        let model = &self.model_name;
+        Error::unavailable(format!("model '{model}' has no working instance: {reason}"))
+    }
+
+    fn unanswered(&self) -> Error {
+        let model = &self.model_name;
+        Error::internal(format!("the backend of model '{model}' gave no response to the request"))
+    }
+}
+
+fn failure_reason(outcome: Option<&Result<InferResponse>>) -> FailureReason {
+    match outcome {
+        Some(Err(e)) if e.code() == Code::Cancelled => FailureReason::Canceled,
+        _ => FailureReason::Backend,
+    }
+}
+
+fn batch_record(batch: &Batch, items: u64, end: Instant) -> BatchRecord {
+    let (input_done, output_started) = batch.marks(end);
+    BatchRecord {
+        batch_size: items,
+        compute_input: input_done.saturating_duration_since(batch.started_at()),
+        compute_infer: output_started.saturating_duration_since(input_done),
+        compute_output: end.saturating_duration_since(output_started),
+    }
+}

@@ -1,0 +1,330 @@
+use std::{
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use galatea_config::{ModelConfig, Scheduling};
+use galatea_types::Error;
+
+use crate::{
+    join::JoinRules,
+    policy::{BatchRules, Decision, Waiting, next_batch},
+    queue::{BatchQueue, DropReason, Placement},
+    ticket::Ticket,
+};
+
+/// The waiting requests of one model and the instance threads that wait for them.
+///
+/// Threads pull and form their batch themselves. A thread without work sleeps on `work`; at most one, the
+/// leader, waits on `growth` for a batch to fill up. Whoever adds a request wakes at most one thread, and
+/// none where none sleeps.
+pub(crate) struct Line {
+    state: Mutex<State>,
+    work: Condvar,
+    growth: Condvar,
+    closing: Condvar,
+    ended: Condvar,
+    rules: BatchRules,
+    joins: JoinRules,
+    /// Decisions depend on the time; else the clock is not asked.
+    needs_clock: bool,
+    epoch: Instant,
+}
+
+struct State {
+    queue: BatchQueue<Ticket>,
+    executing: usize,
+    /// Threads asleep that nobody has woken yet.
+    sleeping: usize,
+    /// Threads woken that have not looked at the queue yet.
+    woken: usize,
+    leader: Option<Leader>,
+    next_place: u64,
+    hold_until_queued: usize,
+    is_closed: bool,
+    /// Threads that have not ended.
+    live: usize,
+    /// Threads with an instance that works.
+    healthy: usize,
+    /// Why no instance works, while none does.
+    outage: Option<Error>,
+}
+
+struct Leader {
+    waiting: Waiting,
+    is_woken: bool,
+}
+
+/// What the line has for a thread.
+pub(crate) enum Pulled {
+    Batch(Vec<Ticket>),
+    /// Requests that are not executed, each to be answered.
+    Dropped(Vec<(Ticket, DropReason)>),
+    Closed,
+}
+
+/// Why a request was not let in.
+pub(crate) enum Refusal {
+    Closed,
+    Full,
+    Outage(Error),
+}
+
+enum Wake {
+    Nobody,
+    Sleeper,
+    Leader,
+}
+
+impl Line {
+    pub fn new(config: &ModelConfig, threads: usize, hold_until_queued: usize) -> Self {
+        let rules = BatchRules::from_config(config);
+        let queue = match &config.scheduling {
+            Scheduling::Dynamic(dynamic) => BatchQueue::from_config(dynamic),
+            _ => BatchQueue::plain(),
+        };
+        Self {
+            needs_clock: rules.has_delay() || queue.has_timeouts(),
+            state: Mutex::new(State::new(queue, threads, hold_until_queued)),
+            work: Condvar::new(),
+            growth: Condvar::new(),
+            closing: Condvar::new(),
+            ended: Condvar::new(),
+            rules,
+            joins: JoinRules::from_config(config),
+            epoch: Instant::now(),
+        }
+    }
+
+    /// Lets a request in, or gives it back with the reason.
+    pub fn enter(&self, mut ticket: Ticket) -> Result<(), (Ticket, Refusal)> {
+        let request = &ticket.job.request;
+        let placement = Placement { priority: request.priority, timeout: request.timeout };
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err((ticket, Refusal::Closed));
+        }
+        if let Some(outage) = state.outage.clone() {
+            return Err((ticket, Refusal::Outage(outage)));
+        }
+        ticket.place = state.next_place;
+        let fits = self.fits_growing_batch(&state, &ticket);
+        let expires_at = match state.queue.push(ticket, placement) {
+            Ok(expires_at) => expires_at,
+            Err(ticket) => return Err((ticket, Refusal::Full)),
+        };
+        state.next_place += 1;
+        let wake = self.wake_for_new(&mut state, expires_at, fits);
+        drop(state);
+        self.wake(wake);
+        Ok(())
+    }
+
+    /// Waits for a batch. `done` of the requests pulled before are finished with.
+    pub fn pull(&self, done: usize) -> Pulled {
+        let mut state = self.lock();
+        state.executing -= done;
+        loop {
+            let decision = self.decide(&mut state);
+            let dropped = state.queue.take_dropped();
+            if !dropped.is_empty() {
+                state.executing += dropped.len();
+                return Pulled::Dropped(dropped);
+            }
+            match decision {
+                Decision::Take(count) => {
+                    let tickets = state.queue.take(count);
+                    state.executing += tickets.len();
+                    let wake = state.wake_for_rest();
+                    drop(state);
+                    self.wake(wake);
+                    return Pulled::Batch(tickets);
+                }
+                Decision::Empty if state.is_closed => return Pulled::Closed,
+                Decision::Wait(waiting) if state.leader.is_none() => {
+                    state = self.lead(state, waiting);
+                }
+                Decision::Wait(_) | Decision::Empty => state = self.sleep(state),
+            }
+        }
+    }
+
+    /// Says that `done` pulled requests are finished with, when no pull follows at once.
+    pub fn settle(&self, done: usize) {
+        self.lock().executing -= done;
+    }
+
+    pub fn in_flight(&self) -> usize {
+        let state = self.lock();
+        state.queue.len() + state.executing
+    }
+
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.work.notify_all();
+        self.growth.notify_all();
+        self.closing.notify_all();
+    }
+
+    /// Waits; true as soon as the line is closed.
+    pub fn is_closed_within(&self, timeout: Duration) -> bool {
+        let waited = self.closing.wait_timeout_while(self.lock(), timeout, |s| !s.is_closed);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_closed
+    }
+
+    /// An instance is gone and cannot be made anew for now. Without any other, the waiting requests are
+    /// given back: nobody would execute them.
+    pub fn lose_instance(&self, reason: &Error) -> Vec<Ticket> {
+        let mut state = self.lock();
+        state.healthy -= 1;
+        if state.healthy > 0 {
+            return Vec::new();
+        }
+        state.outage = Some(reason.clone());
+        let waiting = state.queue.len();
+        let tickets = state.queue.take(waiting);
+        state.executing += tickets.len();
+        tickets
+    }
+
+    pub fn regain_instance(&self) {
+        let mut state = self.lock();
+        state.healthy += 1;
+        state.outage = None;
+    }
+
+    pub fn thread_ended(&self) {
+        self.lock().live -= 1;
+        self.ended.notify_all();
+    }
+
+    /// Waits until all threads have ended; false when they have not by `deadline`.
+    pub fn wait_for_end(&self, deadline: Instant) -> bool {
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let waited = self.ended.wait_timeout_while(self.lock(), timeout, |s| s.live > 0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.live == 0
+    }
+
+    fn decide(&self, state: &mut State) -> Decision {
+        if state.is_held() {
+            return Decision::Empty;
+        }
+        let now = if self.needs_clock { Instant::now() } else { self.epoch };
+        let can_join = |a: &Ticket, b: &Ticket| self.joins.can_join(&a.job.request, &b.job.request);
+        next_batch(&mut state.queue, &self.rules, can_join, now, state.is_closed)
+    }
+
+    fn fits_growing_batch(&self, state: &State, ticket: &Ticket) -> bool {
+        if state.leader.is_none() {
+            return true;
+        }
+        // With priorities the new request may change what comes first: the leader looks for itself.
+        let first = state.queue.front();
+        !state.queue.has_priorities()
+            && first.is_none_or(|f| self.joins.can_join(&f.job.request, &ticket.job.request))
+    }
+
+    fn wake_for_new(&self, state: &mut State, expires_at: Option<Instant>, fits: bool) -> Wake {
+        if state.is_held() {
+            return Wake::Nobody;
+        }
+        let queued_items = state.queue.item_count();
+        if let Some(leader) = &mut state.leader {
+            if leader.is_woken || !leader.waiting.is_ended_by(queued_items, expires_at, fits) {
+                return Wake::Nobody;
+            }
+            leader.is_woken = true;
+            return Wake::Leader;
+        }
+        // One thread on its way takes all that can be joined, and wakes another for what it leaves.
+        if self.rules.joins_requests() && state.woken > 0 {
+            return Wake::Nobody;
+        }
+        state.wake_sleeper()
+    }
+
+    fn lead<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        waiting: Waiting,
+    ) -> MutexGuard<'a, State> {
+        state.leader = Some(Leader { waiting, is_woken: false });
+        let timeout = waiting.until.saturating_duration_since(Instant::now());
+        let is_waiting = |s: &mut State| {
+            !s.is_closed && s.leader.as_ref().is_some_and(|leader| !leader.is_woken)
+        };
+        let waited = self.growth.wait_timeout_while(state, timeout, is_waiting);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.leader = None;
+        state
+    }
+
+    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.sleeping += 1;
+        let is_waiting = |s: &mut State| !s.is_closed && s.woken == 0;
+        let waited = self.work.wait_while(state, is_waiting);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.woken > 0 {
+            state.woken -= 1;
+        } else {
+            state.sleeping -= 1;
+        }
+        state
+    }
+
+    fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::Nobody => {}
+            Wake::Sleeper => self.work.notify_one(),
+            Wake::Leader => self.growth.notify_one(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic half-way runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new(queue: BatchQueue<Ticket>, threads: usize, hold_until_queued: usize) -> Self {
+        Self {
+            queue,
+            executing: 0,
+            sleeping: 0,
+            woken: 0,
+            leader: None,
+            next_place: 0,
+            hold_until_queued,
+            is_closed: false,
+            live: threads,
+            healthy: threads,
+            outage: None,
+        }
+    }
+
+    /// Whether the requests are still held back (S-23). Once let go, they are never held again.
+    fn is_held(&mut self) -> bool {
+        if self.queue.len() >= self.hold_until_queued || self.is_closed {
+            self.hold_until_queued = 0;
+        }
+        self.hold_until_queued > 0
+    }
+
+    fn wake_sleeper(&mut self) -> Wake {
+        if self.sleeping == 0 {
+            return Wake::Nobody;
+        }
+        self.sleeping -= 1;
+        self.woken += 1;
+        Wake::Sleeper
+    }
+
+    /// After a batch was taken: somebody should look at what it left.
+    fn wake_for_rest(&mut self) -> Wake {
+        if self.queue.len() <= self.woken || self.leader.is_some() {
+            return Wake::Nobody;
+        }
+        self.wake_sleeper()
+    }
+}

@@ -1,0 +1,191 @@
+use std::time::{Duration, Instant};
+
+use galatea_config::{DynamicBatching, ModelConfig, Scheduling};
+
+use crate::queue::{BatchQueue, Cursor, Queued};
+
+/// How requests are joined into batches.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchRules {
+    /// False: every request is executed alone.
+    joins_requests: bool,
+    max_items: u64,
+    /// Ascending, never empty.
+    preferred: Vec<u64>,
+    delay: Duration,
+}
+
+/// What an idle instance is to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Execute the first so many requests together.
+    Take(usize),
+    Wait(Waiting),
+    Empty,
+}
+
+/// A batch may still grow: look again at `until`, or earlier when [`Waiting::is_ended_by`] says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub until: Instant,
+    /// Number of queued items that makes another look worth while.
+    pub enough_items: u64,
+}
+
+/// The batch that would be sent if nothing else came.
+struct Pending {
+    requests: usize,
+    items: u64,
+    oldest: Instant,
+    nearest_expiry: Option<Instant>,
+    /// Requests up to the largest preferred size reached.
+    marked: Option<usize>,
+    /// The next request in line cannot join it.
+    is_complete: bool,
+}
+
+impl BatchRules {
+    pub fn from_config(config: &ModelConfig) -> Self {
+        match &config.scheduling {
+            Scheduling::Dynamic(dynamic) if config.has_batching() => {
+                Self::dynamic(dynamic, u64::from(config.max_batch_size))
+            }
+            _ => Self {
+                joins_requests: false,
+                max_items: 1,
+                preferred: vec![1],
+                delay: Duration::ZERO,
+            },
+        }
+    }
+
+    fn dynamic(config: &DynamicBatching, max_items: u64) -> Self {
+        let mut preferred: Vec<_> =
+            config.preferred_batch_sizes.iter().map(|&n| u64::from(n)).collect();
+        if preferred.is_empty() {
+            preferred.push(max_items);
+        }
+        preferred.sort_unstable();
+        Self { joins_requests: true, max_items, preferred, delay: config.max_queue_delay }
+    }
+
+    pub fn joins_requests(&self) -> bool {
+        self.joins_requests
+    }
+
+    pub fn has_delay(&self) -> bool {
+        !self.delay.is_zero()
+    }
+
+    fn largest_preferred(&self) -> u64 {
+        self.preferred.last().copied().unwrap_or(self.max_items)
+    }
+
+    /// The size to wait for when `items` are at hand.
+    fn next_preferred(&self, items: u64) -> u64 {
+        self.preferred.iter().copied().find(|&n| n > items).unwrap_or(self.max_items)
+    }
+}
+
+impl Waiting {
+    /// Whether a request that was just queued ends the wait. `can_join`: it fits the waiting batch.
+    pub fn is_ended_by(
+        &self,
+        queued_items: u64,
+        expires_at: Option<Instant>,
+        can_join: bool,
+    ) -> bool {
+        queued_items >= self.enough_items || !can_join || expires_at.is_some_and(|t| t < self.until)
+    }
+}
+
+/// Forms the next batch out of `queue`, which holds nothing that is being executed (S-10 to S-14).
+///
+/// `is_flushing`: no more requests will come, so nothing is gained by waiting.
+pub(crate) fn next_batch<T: Queued>(
+    queue: &mut BatchQueue<T>,
+    rules: &BatchRules,
+    can_join: impl Fn(&T, &T) -> bool,
+    now: Instant,
+    is_flushing: bool,
+) -> Decision {
+    if !rules.joins_requests {
+        let has_request = queue.settle(&mut Cursor::default(), now);
+        return if has_request { Decision::Take(1) } else { Decision::Empty };
+    }
+    let pending = gather(queue, rules, can_join, now);
+    if pending.requests == 0 {
+        return Decision::Empty;
+    }
+    let latest = pending.oldest.checked_add(rules.delay).unwrap_or(now);
+    let is_overdue = rules.has_delay() && now >= latest;
+    match pending.marked {
+        Some(marked) if !is_overdue => return Decision::Take(marked),
+        _ => {}
+    }
+    let can_grow = !pending.is_complete && pending.items < rules.largest_preferred();
+    if !can_grow || is_overdue || !rules.has_delay() || is_flushing {
+        return Decision::Take(pending.requests);
+    }
+    Decision::Wait(Waiting {
+        until: pending.nearest_expiry.map_or(latest, |t| t.min(latest)),
+        enough_items: rules.next_preferred(pending.items),
+    })
+}
+
+/// Walks the queue in order and collects what fits into one batch.
+fn gather<T: Queued>(
+    queue: &mut BatchQueue<T>,
+    rules: &BatchRules,
+    can_join: impl Fn(&T, &T) -> bool,
+    now: Instant,
+) -> Pending {
+    let mut pending = Pending::empty(now);
+    let mut cursor = Cursor::default();
+    let mut first = None;
+    while queue.settle(&mut cursor, now) {
+        let Some(entry) = queue.at(cursor) else { break };
+        let items = entry.value.item_count();
+        if let Some(first) = first.and_then(|c| queue.at(c)) {
+            let grown = pending.items + items;
+            // Growing would only carry it past every preferred size: it is as good as it gets.
+            if grown > rules.largest_preferred() && pending.marked.is_none() {
+                pending.marked = Some(pending.requests);
+            }
+            if grown > rules.max_items || !can_join(&first.value, &entry.value) {
+                pending.is_complete = true;
+                break;
+            }
+        }
+        first.get_or_insert(cursor);
+        pending.add(items, entry.value.queued_at(), entry.expires_at);
+        if rules.preferred.contains(&pending.items) {
+            pending.marked = Some(pending.requests);
+        }
+        cursor.advance();
+    }
+    pending
+}
+
+impl Pending {
+    fn empty(now: Instant) -> Self {
+        Self {
+            requests: 0,
+            items: 0,
+            oldest: now,
+            nearest_expiry: None,
+            marked: None,
+            is_complete: false,
+        }
+    }
+
+    fn add(&mut self, items: u64, queued_at: Instant, expires_at: Option<Instant>) {
+        self.requests += 1;
+        self.items += items;
+        self.oldest = self.oldest.min(queued_at);
+        self.nearest_expiry = [self.nearest_expiry, expires_at].into_iter().flatten().min();
+    }
+}
+
+#[cfg(test)]
+mod tests;

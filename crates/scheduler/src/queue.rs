@@ -1,0 +1,211 @@
+use std::{collections::VecDeque, time::Instant};
+
+use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
+
+/// What the queue must know of a request.
+pub(crate) trait Queued {
+    fn item_count(&self) -> u64;
+    fn queued_at(&self) -> Instant;
+    /// Nobody waits for the answer any more.
+    fn is_abandoned(&self) -> bool;
+}
+
+/// Where a request wants to be in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Placement {
+    /// 1 is the highest; 0 and levels that do not exist mean the default one.
+    pub priority: u64,
+    pub timeout: Option<std::time::Duration>,
+}
+
+/// Why a request left the queue without being executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DropReason {
+    Expired,
+    Abandoned,
+}
+
+pub(crate) struct Entry<T> {
+    pub value: T,
+    pub expires_at: Option<Instant>,
+}
+
+/// Requests of one priority. Those that outlived a `DELAY` timeout come after all timely ones.
+struct Level<T> {
+    policy: QueuePolicy,
+    timely: VecDeque<Entry<T>>,
+    late: VecDeque<Entry<T>>,
+}
+
+/// A place in the order in which requests are served: level by level, timely ones first.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    level: usize,
+    is_late: bool,
+    index: usize,
+}
+
+impl Cursor {
+    pub fn advance(&mut self) {
+        self.index += 1;
+    }
+}
+
+/// The requests of one model that wait for an instance. Knows no clock: the time is handed in.
+pub(crate) struct BatchQueue<T> {
+    levels: Vec<Level<T>>,
+    default_level: usize,
+    len: usize,
+    item_count: u64,
+    dropped: Vec<(T, DropReason)>,
+}
+
+impl<T: Queued> BatchQueue<T> {
+    /// One queue without limits.
+    pub fn plain() -> Self {
+        Self::with_policies(vec![QueuePolicy::default()], 0)
+    }
+
+    pub fn from_config(config: &DynamicBatching) -> Self {
+        let default = config.default_queue_policy;
+        let policies = match config.priority_levels {
+            0 => vec![default],
+            n => (1..=n)
+                .map(|l| config.priority_queue_policies.get(&l).copied().unwrap_or(default))
+                .collect(),
+        };
+        let default_level = config.default_priority_level.saturating_sub(1);
+        Self::with_policies(policies, usize::try_from(default_level).unwrap_or(0))
+    }
+
+    fn with_policies(policies: Vec<QueuePolicy>, default_level: usize) -> Self {
+        let levels = policies
+            .into_iter()
+            .map(|policy| Level { policy, timely: VecDeque::new(), late: VecDeque::new() })
+            .collect();
+        Self { levels, default_level, len: 0, item_count: 0, dropped: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Sum of the batch sizes of all waiting requests.
+    pub fn item_count(&self) -> u64 {
+        self.item_count
+    }
+
+    pub fn has_priorities(&self) -> bool {
+        self.levels.len() > 1
+    }
+
+    pub fn has_timeouts(&self) -> bool {
+        self.levels.iter().any(|l| l.policy.default_timeout.is_some())
+    }
+
+    /// Appends a request and says when it expires; a full queue gives it back.
+    pub fn push(&mut self, value: T, placement: Placement) -> Result<Option<Instant>, T> {
+        let level = match usize::try_from(placement.priority) {
+            Ok(p) if (1..=self.levels.len()).contains(&p) => p - 1,
+            _ => self.default_level,
+        };
+        let Some(level) = self.levels.get_mut(level) else {
+            return Err(value);
+        };
+        let limit = level.policy.max_queue_size as usize;
+        if limit > 0 && level.timely.len() + level.late.len() >= limit {
+            return Err(value);
+        }
+        self.len += 1;
+        self.item_count += value.item_count();
+        let expires_at = expiry(&level.policy, value.queued_at(), placement.timeout);
+        level.timely.push_back(Entry { value, expires_at });
+        Ok(expires_at)
+    }
+
+    /// Moves `cursor` on to the next request that may be executed, if need be over to the next level.
+    /// Requests on the way that expired or were abandoned are dropped or put back as their policy says.
+    ///
+    /// Only requests at the cursor are looked at, so that a long queue costs no more than a short one.
+    pub fn settle(&mut self, cursor: &mut Cursor, now: Instant) -> bool {
+        loop {
+            let Some(level) = self.levels.get_mut(cursor.level) else {
+                return false;
+            };
+            let line = if cursor.is_late { &level.late } else { &level.timely };
+            let Some(entry) = line.get(cursor.index) else {
+                *cursor = Cursor {
+                    level: cursor.level + usize::from(cursor.is_late),
+                    is_late: !cursor.is_late,
+                    index: 0,
+                };
+                continue;
+            };
+            let is_expired = !cursor.is_late && entry.expires_at.is_some_and(|t| t <= now);
+            if entry.value.is_abandoned() {
+                self.drop_at(*cursor, DropReason::Abandoned);
+            } else if !is_expired {
+                return true;
+            } else if level.policy.timeout_action == TimeoutAction::Reject {
+                self.drop_at(*cursor, DropReason::Expired);
+            } else if let Some(entry) = level.timely.remove(cursor.index) {
+                level.late.push_back(Entry { expires_at: None, ..entry });
+            }
+        }
+    }
+
+    pub fn at(&self, cursor: Cursor) -> Option<&Entry<T>> {
+        let level = self.levels.get(cursor.level)?;
+        let line = if cursor.is_late { &level.late } else { &level.timely };
+        line.get(cursor.index)
+    }
+
+    /// The request that is served next, as far as is known without a clock.
+    pub fn front(&self) -> Option<&T> {
+        let entry = self.levels.iter().flat_map(|l| l.timely.iter().chain(&l.late)).next();
+        entry.map(|e| &e.value)
+    }
+
+    /// Removes the first `count` requests.
+    pub fn take(&mut self, count: usize) -> Vec<T> {
+        let mut taken = Vec::with_capacity(count.min(self.len));
+        for level in &mut self.levels {
+            for line in [&mut level.timely, &mut level.late] {
+                let n = (count - taken.len()).min(line.len());
+                taken.extend(line.drain(..n).map(|e| e.value));
+            }
+        }
+        self.len -= taken.len();
+        self.item_count -= taken.iter().map(T::item_count).sum::<u64>();
+        taken
+    }
+
+    /// Hands over what [`BatchQueue::settle`] dropped: each must be answered.
+    pub fn take_dropped(&mut self) -> Vec<(T, DropReason)> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn drop_at(&mut self, cursor: Cursor, reason: DropReason) {
+        let Some(level) = self.levels.get_mut(cursor.level) else { return };
+        let line = if cursor.is_late { &mut level.late } else { &mut level.timely };
+        if let Some(entry) = line.remove(cursor.index) {
+            self.len -= 1;
+            self.item_count -= entry.value.item_count();
+            self.dropped.push((entry.value, reason));
+        }
+    }
+}
+
+/// A request may only shorten the timeout its level has, and only where that is allowed.
+fn expiry(
+    policy: &QueuePolicy,
+    queued_at: Instant,
+    wanted: Option<std::time::Duration>,
+) -> Option<Instant> {
+    let default = policy.default_timeout?;
+    let timeout = match wanted {
+        Some(wanted) if policy.allows_timeout_override && !wanted.is_zero() => wanted.min(default),
+        _ => default,
+    };
+    queued_at.checked_add(timeout)
+}
