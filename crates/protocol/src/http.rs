@@ -1,1 +1,25 @@
 //! KServe v2 JSON and the binary tensor extension to and from the vocabulary.
+//!
+//! [`decode`] turns the body of an inference request into an [`InferRequest`](galatea_types::InferRequest)
+//! and a [`ResponsePlan`]; [`encode`] turns the answer into what the plan asks for. Tensor bytes of the
+//! binary forms are never copied here; JSON numbers go straight into and out of tensor buffers.
+
+mod decode;
+mod documents;
+mod encode;
+mod input;
+mod json;
+mod number;
+mod repository;
+mod response_plan;
+mod tensor_data;
+#[cfg(test)]
+mod tests;
+
+pub use decode::decode;
+pub use documents::{
+    IndexRow, error_body, model_metadata, repository_index, server_metadata, statistics,
+};
+pub use encode::{EncodedResponse, encode};
+pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
+pub use response_plan::ResponsePlan;

@@ -9,6 +9,7 @@ mod status;
 pub mod byte_strings;
 pub mod grpc;
 pub mod http;
+pub mod parameters;
 
 pub use classification::classify;
 pub use model_version::parse_model_version;

@@ -1,0 +1,218 @@
+//! An inference response: JSON with the tensors inside, or behind it as they are.
+
+use bytes::Bytes;
+use galatea_types::{DataType, Error, InferResponse, ParameterValue, Parameters, Result, Tensor};
+
+use super::ResponsePlan;
+use crate::{byte_strings, classify};
+
+/// The body of a response: the JSON, then the binary tensors in output order.
+#[derive(Debug)]
+pub struct EncodedResponse {
+    pub json: Vec<u8>,
+    /// None empty. When there are any the length of the JSON goes into `Inference-Header-Content-Length`.
+    pub binary: Vec<Bytes>,
+}
+
+/// Writes a response as the client asked for it (H-31, H-33, H-43, H-46, H-49). Binary tensors share the
+/// memory of the response.
+///
+/// Floating point numbers are written in the shortest form that gives the same value back in their own
+/// type; not-a-number and infinities as `NaN`, `Infinity`, `-Infinity`, and BYTES elements as they are even
+/// where they are not UTF-8: what Triton does. `label` tells the text of a class of an output.
+pub fn encode<'a>(
+    response: InferResponse,
+    plan: &ResponsePlan,
+    label: impl Fn(&str, usize) -> Option<&'a str>,
+) -> Result<EncodedResponse> {
+    let mut json = Vec::with_capacity(json_capacity(&response));
+    let mut binary = Vec::new();
+    json.push(b'{');
+    if !response.id.is_empty() {
+        json.extend_from_slice(b"\"id\":");
+        push_string(&mut json, response.id.as_bytes());
+        json.push(b',');
+    }
+    json.extend_from_slice(b"\"model_name\":");
+    push_string(&mut json, response.model_name.as_bytes());
+    json.extend_from_slice(b",\"model_version\":\"");
+    push_integer(&mut json, response.model_version);
+    json.push(b'"');
+    push_parameters(&mut json, &response.parameters);
+    json.extend_from_slice(b",\"outputs\":[");
+    for (i, tensor) in response.outputs.into_iter().enumerate() {
+        if i > 0 {
+            json.push(b',');
+        }
+        let (is_binary, classification) = plan.form_of(&tensor.name);
+        let tensor = match classification {
+            Some(k) => classify(&tensor, k, plan.is_batched, |class| label(&tensor.name, class))?,
+            None => tensor,
+        };
+        push_output(&mut json, &tensor, is_binary)?;
+        if is_binary && !tensor.data.is_empty() {
+            binary.push(tensor.data.into_bytes());
+        }
+    }
+    json.extend_from_slice(b"]}");
+    Ok(EncodedResponse { json, binary })
+}
+
+fn json_capacity(response: &InferResponse) -> usize {
+    // Growing by doubling is fine for big JSON tensors; this spares the usual response any growth.
+    256 + response.outputs.iter().map(|t| 96 + t.name.len()).sum::<usize>()
+}
+
+fn push_output(json: &mut Vec<u8>, tensor: &Tensor, is_binary: bool) -> Result<()> {
+    json.extend_from_slice(b"{\"name\":");
+    push_string(json, tensor.name.as_bytes());
+    json.extend_from_slice(b",\"datatype\":\"");
+    json.extend_from_slice(tensor.data_type.protocol_name().as_bytes());
+    json.extend_from_slice(b"\",\"shape\":[");
+    push_list(json, tensor.shape.iter(), |json, &dim| push_integer(json, dim));
+    if is_binary {
+        json.extend_from_slice(b"],\"parameters\":{\"binary_data_size\":");
+        push_integer(json, tensor.data.len());
+        json.extend_from_slice(b"}}");
+        return Ok(());
+    }
+    json.extend_from_slice(b"],\"data\":[");
+    push_data(json, tensor)?;
+    json.extend_from_slice(b"]}");
+    Ok(())
+}
+
+fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
+    let data = &tensor.data[..];
+    match tensor.data_type {
+        DataType::Bool => push_list(json, data.iter(), |json, &b| push_bool(json, b != 0)),
+        DataType::Uint8 => push_list(json, data.iter(), |json, &n| push_integer(json, n)),
+        DataType::Int8 => push_numbers(json, data, |json, b| push_integer(json, i8::from_le_bytes(b))),
+        DataType::Uint16 => push_numbers(json, data, |json, b| push_integer(json, u16::from_le_bytes(b))),
+        DataType::Int16 => push_numbers(json, data, |json, b| push_integer(json, i16::from_le_bytes(b))),
+        DataType::Uint32 => push_numbers(json, data, |json, b| push_integer(json, u32::from_le_bytes(b))),
+        DataType::Int32 => push_numbers(json, data, |json, b| push_integer(json, i32::from_le_bytes(b))),
+        DataType::Uint64 => push_numbers(json, data, |json, b| push_integer(json, u64::from_le_bytes(b))),
+        DataType::Int64 => push_numbers(json, data, |json, b| push_integer(json, i64::from_le_bytes(b))),
+        DataType::Fp32 => push_numbers(json, data, |json, b| push_float(json, f32::from_le_bytes(b))),
+        DataType::Fp64 => push_numbers(json, data, |json, b| push_float(json, f64::from_le_bytes(b))),
+        DataType::Bytes => return push_elements(json, tensor),
+        DataType::Fp16 | DataType::Bf16 => {
+            return Err(Error::invalid_arg(format!(
+                "sending {} data via JSON is not supported. Please use the binary data format for output \
+                 {}",
+                tensor.data_type, tensor.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn push_numbers<const N: usize>(
+    json: &mut Vec<u8>,
+    data: &[u8],
+    push: impl Fn(&mut Vec<u8>, [u8; N]),
+) {
+    let (elements, _) = data.as_chunks::<N>();
+    // About what short numbers take: one growth instead of many.
+    json.reserve(elements.len() * 3);
+    push_list(json, elements.iter(), |json, bytes| push(json, *bytes));
+}
+
+fn push_elements(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
+    json.reserve(tensor.data.len());
+    for (i, element) in byte_strings::elements(&tensor.data).enumerate() {
+        if i > 0 {
+            json.push(b',');
+        }
+        let element = element.map_err(|_| {
+            Error::internal(format!("the data of output '{}' ends inside an element", tensor.name))
+        })?;
+        push_string(json, element);
+    }
+    Ok(())
+}
+
+/// H-49.
+fn push_parameters(json: &mut Vec<u8>, parameters: &Parameters) {
+    if parameters.is_empty() {
+        return;
+    }
+    json.extend_from_slice(b",\"parameters\":{");
+    push_list(json, parameters.iter(), |json, (name, value)| {
+        push_string(json, name.as_bytes());
+        json.push(b':');
+        match value {
+            ParameterValue::Bool(b) => push_bool(json, *b),
+            ParameterValue::Int(n) => push_integer(json, *n),
+            ParameterValue::Uint(n) => push_integer(json, *n),
+            ParameterValue::Double(x) => push_float(json, *x),
+            ParameterValue::String(text) => push_string(json, text.as_bytes()),
+        }
+    });
+    json.push(b'}');
+}
+
+fn push_list<T>(
+    json: &mut Vec<u8>,
+    items: impl Iterator<Item = T>,
+    push: impl Fn(&mut Vec<u8>, T),
+) {
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            json.push(b',');
+        }
+        push(json, item);
+    }
+}
+
+fn push_bool(json: &mut Vec<u8>, value: bool) {
+    json.extend_from_slice(if value { b"true" } else { b"false" });
+}
+
+fn push_integer(json: &mut Vec<u8>, value: impl itoa::Integer) {
+    json.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64> + Copy) {
+    let wide: f64 = value.into();
+    if wide.is_finite() {
+        json.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+    } else if wide.is_nan() {
+        json.extend_from_slice(b"NaN");
+    } else {
+        json.extend_from_slice(if wide > 0.0 { b"Infinity" } else { b"-Infinity" });
+    }
+}
+
+/// Quotes and escapes as JSON wants it; all other bytes go through as they are.
+fn push_string(json: &mut Vec<u8>, text: &[u8]) {
+    json.push(b'"');
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| b < 0x20 || b == b'"' || b == b'\\') {
+        let (plain, tail) = rest.split_at(at);
+        json.extend_from_slice(plain);
+        if let Some((&special, tail)) = tail.split_first() {
+            push_escape(json, special);
+            rest = tail;
+        }
+    }
+    json.extend_from_slice(rest);
+    json.push(b'"');
+}
+
+fn push_escape(json: &mut Vec<u8>, byte: u8) {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        0x0c => b'f',
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        _ => {
+            json.extend_from_slice(format!("\\u{byte:04X}").as_bytes());
+            return;
+        }
+    };
+    json.extend_from_slice(&[b'\\', short]);
+}

@@ -1,0 +1,233 @@
+//! One element of `inputs`.
+
+use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
+
+use super::{
+    json::{Cursor, for_each_element, for_each_member},
+    tensor_data,
+};
+
+/// The binary tensors behind the JSON header, handed out in input order.
+pub(crate) struct BinaryTail<'a> {
+    pub body: &'a Buffer,
+    /// Where the next tensor starts.
+    pub next: usize,
+}
+
+impl BinaryTail<'_> {
+    /// The next `size` bytes, or how many are missing.
+    fn take(&mut self, size: u64) -> Result<Buffer, u64> {
+        let available = self.body.len().saturating_sub(self.next);
+        let missing = size.saturating_sub(available as u64);
+        let end = usize::try_from(size).ok().and_then(|n| self.next.checked_add(n));
+        let slice = end.and_then(|end| self.body.slice(self.next..end)).ok_or(missing)?;
+        self.next += slice.len();
+        Ok(slice)
+    }
+
+    pub fn is_used_up(&self) -> bool {
+        self.next >= self.body.len()
+    }
+}
+
+/// Where in the text each member's value starts.
+#[derive(Default)]
+struct Members {
+    name: Option<usize>,
+    data_type: Option<usize>,
+    shape: Option<usize>,
+    parameters: Option<usize>,
+    data: Option<usize>,
+}
+
+/// Where the data of an input comes from, besides `data`.
+#[derive(Default)]
+struct SourceParameters {
+    binary_data_size: Option<usize>,
+    shared_memory_region: Option<usize>,
+}
+
+/// Reads the input object the cursor stands on and steps over it.
+pub(crate) fn decode(
+    cursor: &mut Cursor<'_>,
+    tail: &mut BinaryTail<'_>,
+    model_name: &str,
+) -> Result<Tensor> {
+    let mut members = Members::default();
+    let mut data = None;
+    for_each_member(cursor, |key, cursor| {
+        let slot = match key {
+            b"name" => &mut members.name,
+            b"datatype" => &mut members.data_type,
+            b"shape" => &mut members.shape,
+            b"parameters" => &mut members.parameters,
+            b"data" => &mut members.data,
+            _ => return cursor.skip_value(),
+        };
+        if slot.is_some() {
+            return cursor.skip_value();
+        }
+        *slot = Some(cursor.position());
+        if key == b"data" {
+            // Clients write name, type and shape first: one pass then does it. Else `data` is read later.
+            let mut ahead = cursor.clone();
+            data = members.read_data(&mut ahead).ok();
+            if data.is_some() {
+                *cursor = ahead;
+                return Ok(());
+            }
+        }
+        cursor.skip_value()
+    })?;
+    members.into_tensor(cursor, data, tail, model_name)
+}
+
+impl Members {
+    fn into_tensor(
+        self,
+        cursor: &Cursor<'_>,
+        data: Option<Buffer>,
+        tail: &mut BinaryTail<'_>,
+        model_name: &str,
+    ) -> Result<Tensor> {
+        let sources = self.source_parameters(cursor)?;
+        self.check_one_source(&sources)?;
+        let name = self.name(cursor)?;
+        let data_type = self.data_type(cursor)?;
+        let shape = self.shape(cursor)?;
+        let data = if let Some(at) = sources.binary_data_size {
+            let size = read_at(cursor, at, "binary_data_size", Cursor::expect_u64)?;
+            tail.take(size).map_err(|missing| {
+                Error::invalid_arg(format!(
+                    "unexpected size for input '{name}', expecting {missing} additional bytes for model \
+                     '{model_name}'"
+                ))
+            })?
+        } else if let Some(at) = sources.shared_memory_region {
+            return Err(unknown_region(cursor, at));
+        } else {
+            match (data, self.data) {
+                (Some(data), _) => data,
+                (None, Some(at)) => self.read_data(&mut cursor.at(at))?,
+                (None, None) => Buffer::default(),
+            }
+        };
+        let Some(data_type) = data_type else {
+            return Err(Error::invalid_arg(format!("invalid datatype for input {name}")));
+        };
+        Ok(Tensor::new(name, data_type, shape, data))
+    }
+
+    fn read_data(&self, cursor: &mut Cursor<'_>) -> Result<Buffer> {
+        let name = self.name(cursor)?;
+        let Some(data_type) = self.data_type(cursor)? else {
+            return Err(Error::invalid_arg(format!("invalid datatype for input {name}")));
+        };
+        let shape = self.shape(cursor)?;
+        let count = shape.element_count().ok_or_else(|| {
+            Error::invalid_arg(format!("shape {shape} of input '{name}' has too many elements"))
+        })?;
+        if count == 0 {
+            // Triton does not look at the data of an empty tensor.
+            cursor.skip_value()?;
+            return Ok(Buffer::default());
+        }
+        tensor_data::decode(cursor, data_type, count, &name)
+    }
+
+    fn name(&self, cursor: &Cursor<'_>) -> Result<String> {
+        let name = read_member(cursor, self.name, "name", Cursor::expect_string)?;
+        Ok(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    /// `None` for a name that is no data type.
+    fn data_type(&self, cursor: &Cursor<'_>) -> Result<Option<DataType>> {
+        let name = read_member(cursor, self.data_type, "datatype", Cursor::expect_string)?;
+        Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
+    }
+
+    fn shape(&self, cursor: &Cursor<'_>) -> Result<Shape> {
+        read_member(cursor, self.shape, "shape", |cursor| {
+            let mut shape = Shape::scalar();
+            for_each_element(cursor, |cursor| {
+                let dim = cursor.expect_u64()?;
+                let too_big = |_| Error::invalid_arg(format!("dimension {dim} is out of range"));
+                shape.push(i64::try_from(dim).map_err(too_big)?);
+                Ok(())
+            })?;
+            Ok(shape)
+        })
+    }
+
+    fn source_parameters(&self, cursor: &Cursor<'_>) -> Result<SourceParameters> {
+        let mut sources = SourceParameters::default();
+        let Some(at) = self.parameters else { return Ok(sources) };
+        for_each_member(&mut cursor.at(at), |key, cursor| {
+            match key {
+                b"binary_data_size" => sources.binary_data_size = Some(cursor.position()),
+                b"shared_memory_region" => sources.shared_memory_region = Some(cursor.position()),
+                _ => {}
+            }
+            cursor.skip_value()
+        })?;
+        Ok(sources)
+    }
+
+    /// H-36.
+    fn check_one_source(&self, sources: &SourceParameters) -> Result<()> {
+        let fields = [
+            ("data", self.data.is_some()),
+            ("binary_data_size", sources.binary_data_size.is_some()),
+            ("shared_memory_region", sources.shared_memory_region.is_some()),
+        ];
+        let set: Vec<&str> = fields.iter().filter(|(_, is_set)| *is_set).map(|(f, _)| *f).collect();
+        if set.len() == 1 {
+            return Ok(());
+        }
+        let mut text = "Input must set only one of the following fields: 'data', 'binary_data_size' in \
+                        'parameters', 'shared_memory_region' in 'parameters'. But "
+            .to_owned();
+        if set.is_empty() {
+            text.push_str("no field is set");
+        } else {
+            text.push_str("set");
+            set.iter().for_each(|field| text.push_str(&format!(" '{field}'")));
+        }
+        Err(Error::invalid_arg(text))
+    }
+}
+
+/// No region can be registered yet, so none is found.
+pub(crate) fn unknown_region(cursor: &Cursor<'_>, at: usize) -> Error {
+    match read_at(cursor, at, "shared_memory_region", Cursor::expect_string) {
+        Ok(name) => {
+            let name = String::from_utf8_lossy(&name);
+            Error::not_found(format!("Unable to find shared memory region: '{name}'"))
+        }
+        Err(error) => error,
+    }
+}
+
+/// Reads the member `field`, whose value starts at `at` if the object has it.
+pub(crate) fn read_member<'a, T>(
+    cursor: &Cursor<'a>,
+    at: Option<usize>,
+    field: &str,
+    read: impl FnOnce(&mut Cursor<'a>) -> Result<T>,
+) -> Result<T> {
+    let Some(at) = at else {
+        return Err(Error::internal(format!(
+            "Unable to parse '{field}': attempt to access non-existing object member '{field}'"
+        )));
+    };
+    read_at(cursor, at, field, read)
+}
+
+pub(crate) fn read_at<'a, T>(
+    cursor: &Cursor<'a>,
+    at: usize,
+    field: &str,
+    read: impl FnOnce(&mut Cursor<'a>) -> Result<T>,
+) -> Result<T> {
+    read(&mut cursor.at(at)).map_err(|e| e.prefixed(format_args!("Unable to parse '{field}': ")))
+}

@@ -1,0 +1,406 @@
+//! A cursor over JSON text, for typed decoding without a tree of values.
+//!
+//! Why not a general JSON crate: Triton's dialect has `NaN` and `Infinity`, strings are bytes that need not
+//! be UTF-8, clients match on the texts and offsets of syntax errors, and tensor data must go number by
+//! number into its buffer whatever the order of the keys.
+
+use std::borrow::Cow;
+
+use galatea_types::{Error, Result};
+
+/// Deepest nesting of arrays and objects (H-33).
+pub(crate) const MAX_DEPTH: usize = 100;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<'a> {
+    text: &'a [u8],
+    pos: usize,
+}
+
+/// What a value is, by its first byte. `Other` is no value at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    Bool,
+    Null,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number {
+    Unsigned(u64),
+    /// Below zero.
+    Negative(i64),
+    Real(f64),
+}
+
+impl Number {
+    pub fn as_u64(self) -> Option<u64> {
+        if let Number::Unsigned(n) = self { Some(n) } else { None }
+    }
+
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Number::Unsigned(n) => i64::try_from(n).ok(),
+            Number::Negative(n) => Some(n),
+            Number::Real(_) => None,
+        }
+    }
+
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Unsigned(n) => n as f64,
+            Number::Negative(n) => n as f64,
+            Number::Real(x) => x,
+        }
+    }
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(text: &'a [u8]) -> Self {
+        Self { text, pos: 0 }
+    }
+
+    /// A cursor on the same text that stands at `pos`, an earlier [`Self::position`].
+    pub fn at(&self, pos: usize) -> Self {
+        Self { text: self.text, pos }
+    }
+
+    pub fn position(&self) -> usize {
+        self.pos
+    }
+
+    /// Length of the whole text.
+    pub fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The syntax error of `text` as one document, if it has one.
+    pub fn check_document(text: &[u8]) -> Result<()> {
+        let mut cursor = Cursor::new(text);
+        cursor.skip_whitespace();
+        if cursor.peek().is_none() {
+            return Err(cursor.error("The document is empty."));
+        }
+        cursor.skip_value()?;
+        cursor.end_document()
+    }
+
+    /// Only white space may follow.
+    pub fn end_document(&mut self) -> Result<()> {
+        self.skip_whitespace();
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.error("The document root must not be followed by other values.")),
+        }
+    }
+
+    /// What comes next; moves to its first byte.
+    pub fn kind(&mut self) -> Kind {
+        self.skip_whitespace();
+        match self.peek() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') => Kind::Null,
+            Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Kind::Number,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Steps over one value, checking it.
+    pub fn skip_value(&mut self) -> Result<()> {
+        self.skip_nested(0)
+    }
+
+    fn skip_nested(&mut self, depth: usize) -> Result<()> {
+        match self.kind() {
+            Kind::Object => {
+                check_depth(depth + 1)?;
+                self.open();
+                let mut is_first = true;
+                while self.next_member(&mut is_first)?.is_some() {
+                    self.skip_nested(depth + 1)?;
+                }
+                Ok(())
+            }
+            Kind::Array => {
+                check_depth(depth + 1)?;
+                self.open();
+                let mut is_first = true;
+                while self.next_element(&mut is_first)? {
+                    self.skip_nested(depth + 1)?;
+                }
+                Ok(())
+            }
+            Kind::String => self.string().map(drop),
+            Kind::Number => self.number().map(drop),
+            Kind::Bool => self.boolean().map(drop),
+            Kind::Null => self.literal(b"null"),
+            Kind::Other => Err(self.error("Invalid value.")),
+        }
+    }
+
+    /// Steps over the `{` or `[` that [`Self::kind`] has seen.
+    pub fn open(&mut self) {
+        self.pos += 1;
+    }
+
+    /// The key of the next member, with the cursor on its value; `None` past the end of the object.
+    pub fn next_member(&mut self, is_first: &mut bool) -> Result<Option<Cow<'a, [u8]>>> {
+        self.skip_whitespace();
+        match self.peek() {
+            Some(b'}') => {
+                self.pos += 1;
+                return Ok(None);
+            }
+            Some(b',') if !*is_first => {
+                self.pos += 1;
+                self.skip_whitespace();
+            }
+            _ if !*is_first => {
+                return Err(self.error("Missing a comma or '}' after an object member."));
+            }
+            _ => {}
+        }
+        *is_first = false;
+        if self.peek() != Some(b'"') {
+            return Err(self.error("Missing a name for object member."));
+        }
+        let key = self.string()?;
+        self.skip_whitespace();
+        if !self.eat(b':') {
+            return Err(self.error("Missing a colon after a name of object member."));
+        }
+        self.skip_whitespace();
+        Ok(Some(key))
+    }
+
+    /// Moves to the next element; `false` past the end of the array.
+    pub fn next_element(&mut self, is_first: &mut bool) -> Result<bool> {
+        self.skip_whitespace();
+        match self.peek() {
+            Some(b']') => {
+                self.pos += 1;
+                return Ok(false);
+            }
+            Some(b',') if !*is_first => {
+                self.pos += 1;
+            }
+            _ if !*is_first => {
+                return Err(self.error("Missing a comma or ']' after an array element."));
+            }
+            _ => {}
+        }
+        *is_first = false;
+        Ok(true)
+    }
+
+    pub fn boolean(&mut self) -> Result<bool> {
+        if self.peek() == Some(b't') {
+            self.literal(b"true").map(|()| true)
+        } else {
+            self.literal(b"false").map(|()| false)
+        }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Result<()> {
+        for &byte in word {
+            if !self.eat(byte) {
+                return Err(self.error("Invalid value."));
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a string, with escapes resolved; borrowed when it has none.
+    pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
+        self.pos += 1;
+        let start = self.pos;
+        self.skip_plain();
+        if self.peek() == Some(b'"') {
+            let plain = self.text.get(start..self.pos).unwrap_or_default();
+            self.pos += 1;
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut unescaped = self.text.get(start..self.pos).unwrap_or_default().to_vec();
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.pos += 1;
+                    return Ok(Cow::Owned(unescaped));
+                }
+                Some(b'\\') => self.escape(&mut unescaped)?,
+                None | Some(0) => {
+                    return Err(self.error("Missing a closing quotation mark in string."));
+                }
+                Some(_) => return Err(self.error("Invalid escape character in string.")),
+            }
+            let run = self.pos;
+            self.skip_plain();
+            unescaped.extend_from_slice(self.text.get(run..self.pos).unwrap_or_default());
+        }
+    }
+
+    /// Steps over string bytes that stand for themselves.
+    fn skip_plain(&mut self) {
+        let rest = self.text.get(self.pos..).unwrap_or_default();
+        let is_special = |&b: &u8| b == b'"' || b == b'\\' || b < 0x20;
+        self.pos += rest.iter().position(is_special).unwrap_or(rest.len());
+    }
+
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let start = self.pos;
+        let byte = match self.text.get(start + 1) {
+            Some(&c @ (b'"' | b'\\' | b'/')) => c,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0c,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => return self.unicode_escape(start, out),
+            _ => return Err(self.error("Invalid escape character in string.")),
+        };
+        self.pos += 2;
+        out.push(byte);
+        Ok(())
+    }
+
+    fn unicode_escape(&mut self, start: usize, out: &mut Vec<u8>) -> Result<()> {
+        let invalid = || syntax_error("The surrogate pair in string is invalid.", start);
+        let mut code = self.hex4(start + 2, start)?;
+        self.pos = start + 6;
+        if (0xd800..0xdc00).contains(&code) {
+            if self.text.get(self.pos..self.pos + 2) != Some(b"\\u") {
+                return Err(invalid());
+            }
+            let low = self.hex4(self.pos + 2, start)?;
+            if !(0xdc00..0xe000).contains(&low) {
+                return Err(invalid());
+            }
+            code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            self.pos += 6;
+        }
+        let character = char::from_u32(code).ok_or_else(invalid)?;
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    fn hex4(&self, at: usize, escape_start: usize) -> Result<u32> {
+        let digits = self.text.get(at..at + 4).unwrap_or_default();
+        let value = digits.iter().try_fold(0, |n, &b| Some(n * 16 + char::from(b).to_digit(16)?));
+        value.filter(|_| digits.len() == 4).ok_or_else(|| {
+            syntax_error("Incorrect hex digit after \\u escape in string.", escape_start)
+        })
+    }
+
+    pub fn skip_whitespace(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.pos += 1;
+        }
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.get(self.pos).copied()
+    }
+
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.pos += usize::from(is_next);
+        is_next
+    }
+
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
+        self.text.get(start..self.pos).unwrap_or_default()
+    }
+
+    pub(super) fn error(&self, message: &str) -> Error {
+        syntax_error(message, self.pos)
+    }
+}
+
+pub(super) fn syntax_error(message: &str, offset: usize) -> Error {
+    Error::internal(format!("failed to parse the request JSON buffer: {message} at {offset}"))
+}
+
+pub(crate) fn check_depth(depth: usize) -> Result<()> {
+    if depth <= MAX_DEPTH {
+        return Ok(());
+    }
+    let text = format!("JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})");
+    Err(Error::invalid_arg(text))
+}
+
+/// A value of a given kind, or the text Triton has for the wrong kind.
+impl<'a> Cursor<'a> {
+    pub fn expect_string(&mut self) -> Result<Cow<'a, [u8]>> {
+        self.expect(Kind::String, "attempt to access JSON non-string as string")?;
+        self.string()
+    }
+
+    pub fn expect_bool(&mut self) -> Result<bool> {
+        self.expect(Kind::Bool, "attempt to access JSON non-boolean as boolean")?;
+        self.boolean()
+    }
+
+    pub fn expect_f64(&mut self) -> Result<f64> {
+        self.expect(Kind::Number, "attempt to access JSON non-number as double")?;
+        Ok(self.number()?.as_f64())
+    }
+
+    pub fn expect_u64(&mut self) -> Result<u64> {
+        const TEXT: &str = "attempt to access JSON non-unsigned-integer as unsigned-integer";
+        self.expect(Kind::Number, TEXT)?;
+        self.number()?.as_u64().ok_or_else(|| Error::internal(TEXT))
+    }
+
+    pub fn expect_i64(&mut self) -> Result<i64> {
+        const TEXT: &str = "attempt to access JSON non-signed-integer as signed-integer";
+        self.expect(Kind::Number, TEXT)?;
+        self.number()?.as_i64().ok_or_else(|| Error::internal(TEXT))
+    }
+
+    /// Leaves the cursor on the `[`.
+    pub fn expect_array(&mut self) -> Result<()> {
+        self.expect(Kind::Array, "attempt to access JSON non-array as array")
+    }
+
+    fn expect(&mut self, kind: Kind, text: &str) -> Result<()> {
+        if self.kind() == kind { Ok(()) } else { Err(Error::internal(text)) }
+    }
+}
+
+/// Calls `member` with each key of the object the cursor stands on; it must step over the value. An error
+/// of a value that is no object is the caller's to make: here it has no members and is stepped over.
+pub(crate) fn for_each_member<'a>(
+    cursor: &mut Cursor<'a>,
+    mut member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+) -> Result<()> {
+    if cursor.kind() != Kind::Object {
+        return cursor.skip_value();
+    }
+    cursor.open();
+    let mut is_first = true;
+    while let Some(key) = cursor.next_member(&mut is_first)? {
+        member(&key, cursor)?;
+    }
+    Ok(())
+}
+
+/// Calls `element` on each element of the array the cursor stands on; it must step over the element.
+pub(crate) fn for_each_element<'a>(
+    cursor: &mut Cursor<'a>,
+    mut element: impl FnMut(&mut Cursor<'a>) -> Result<()>,
+) -> Result<()> {
+    cursor.expect_array()?;
+    cursor.open();
+    let mut is_first = true;
+    while cursor.next_element(&mut is_first)? {
+        element(cursor)?;
+    }
+    Ok(())
+}

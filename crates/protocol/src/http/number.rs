@@ -1,0 +1,155 @@
+//! Numbers of the JSON dialect: integers kept exact, everything else as the nearest double.
+
+use galatea_types::Result;
+
+use super::json::{Cursor, Number, syntax_error};
+
+/// Powers of ten that a double holds exactly.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+    1e18, 1e19, 1e20, 1e21, 1e22,
+];
+/// Integers up to here are exact as doubles.
+const MAX_EXACT: u64 = 1 << 53;
+/// Any number of so many decimal digits fits a `u64`.
+const MAX_DIGITS: usize = 19;
+
+/// The digits of a number, read as one integer.
+#[derive(Default)]
+struct Digits {
+    value: u64,
+    count: usize,
+}
+
+impl Digits {
+    fn is_exact(&self) -> bool {
+        self.count <= MAX_DIGITS
+    }
+}
+
+impl Cursor<'_> {
+    /// The number the cursor stands on.
+    pub(crate) fn number(&mut self) -> Result<Number> {
+        let start = self.position();
+        let is_negative = self.eat(b'-');
+        let mut digits = Digits::default();
+        match self.peek() {
+            Some(b'0') => {
+                self.eat(b'0');
+            }
+            Some(b'1'..=b'9') => {
+                self.digits(&mut digits);
+            }
+            Some(b'N' | b'I') => return self.non_finite(is_negative),
+            _ => return Err(self.error("Invalid value.")),
+        }
+        if !matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
+            if let Some(integer) = self.integer(&digits, start, is_negative) {
+                return Ok(integer);
+            }
+        }
+        let scale = self.fraction(&mut digits)? + self.exponent()?;
+        let value = match real(&digits, scale) {
+            Some(x) if is_negative => -x,
+            Some(x) => x,
+            None => self.nearest_double(start)?,
+        };
+        Ok(Number::Real(value))
+    }
+
+    /// Reads digits into `digits`; how many there were.
+    fn digits(&mut self, digits: &mut Digits) -> usize {
+        let start = digits.count;
+        while let Some(byte @ b'0'..=b'9') = self.peek() {
+            // Past MAX_DIGITS the value is not used.
+            digits.value = digits.value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+            digits.count += 1;
+            self.eat(byte);
+        }
+        digits.count - start
+    }
+
+    /// `None` when the digits do not fit 64 bits.
+    fn integer(&self, digits: &Digits, start: usize, is_negative: bool) -> Option<Number> {
+        if digits.is_exact() {
+            return integer(digits, is_negative);
+        }
+        let text = std::str::from_utf8(self.since(start)).ok()?;
+        text.parse().ok().map(Number::Unsigned)
+    }
+
+    /// The power of ten the digits after the point take away.
+    fn fraction(&mut self, digits: &mut Digits) -> Result<i64> {
+        if !self.eat(b'.') {
+            return Ok(0);
+        }
+        match self.digits(digits) {
+            0 => Err(self.error("Miss fraction part in number.")),
+            count => Ok(i64::try_from(count).map_or(i64::MIN / 2, |n| -n)),
+        }
+    }
+
+    fn exponent(&mut self) -> Result<i64> {
+        if !(self.eat(b'e') || self.eat(b'E')) {
+            return Ok(0);
+        }
+        let is_negative = self.eat(b'-');
+        if !is_negative {
+            self.eat(b'+');
+        }
+        let mut digits = Digits::default();
+        if self.digits(&mut digits) == 0 {
+            return Err(self.error("Miss exponent in number."));
+        }
+        // Far outside the fast path's range is enough: the slow path reads the text itself.
+        let exponent =
+            if digits.is_exact() { i64::try_from(digits.value).unwrap_or(i64::MAX) } else { i64::MAX };
+        let exponent = exponent.min(i64::MAX / 4);
+        Ok(if is_negative { -exponent } else { exponent })
+    }
+
+    fn nearest_double(&self, start: usize) -> Result<f64> {
+        let value = std::str::from_utf8(self.since(start)).ok().and_then(|t| t.parse::<f64>().ok());
+        value
+            .filter(|x| x.is_finite())
+            .ok_or_else(|| syntax_error("Number too big to be stored in double.", start))
+    }
+
+    /// `NaN`, `Inf`, `Infinity`: not JSON, but part of Triton's dialect.
+    fn non_finite(&mut self, is_negative: bool) -> Result<Number> {
+        let value = if self.eat(b'N') {
+            self.word(b"aN")?;
+            f64::NAN
+        } else {
+            self.word(b"Inf")?;
+            if self.peek() == Some(b'i') {
+                self.word(b"inity")?;
+            }
+            f64::INFINITY
+        };
+        Ok(Number::Real(if is_negative { -value } else { value }))
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<()> {
+        let is_whole = word.iter().all(|&byte| self.eat(byte));
+        if is_whole { Ok(()) } else { Err(self.error("Invalid value.")) }
+    }
+}
+
+fn integer(digits: &Digits, is_negative: bool) -> Option<Number> {
+    match (is_negative, digits.value) {
+        (true, n) if n > 0 => 0i64.checked_sub_unsigned(n).map(Number::Negative),
+        (_, n) => Some(Number::Unsigned(n)),
+    }
+}
+
+/// The double nearest to `digits` × 10^`scale` where one rounding step is enough to find it (Clinger's fast
+/// path: both operands are exact doubles).
+fn real(digits: &Digits, scale: i64) -> Option<f64> {
+    if !digits.is_exact() || digits.value > MAX_EXACT {
+        return None;
+    }
+    let power = *EXACT_POWERS.get(usize::try_from(scale.unsigned_abs()).ok()?)?;
+    let value = digits.value as f64;
+    Some(if scale < 0 { value / power } else { value * power })
+}

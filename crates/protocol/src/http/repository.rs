@@ -1,0 +1,114 @@
+//! Bodies of the model repository requests (H-13 to H-15).
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use galatea_types::{Buffer, Error, Result};
+
+use super::json::{Cursor, Kind, for_each_member};
+
+/// What a load request brings along in place of the repository's files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadRequest {
+    /// A model configuration as JSON.
+    pub config: Option<String>,
+    /// Path relative to the model's folder, and content.
+    pub files: BTreeMap<String, Buffer>,
+}
+
+/// Whether an index request asks for ready models only. An empty body asks for all.
+pub fn decode_index(body: &[u8]) -> Result<bool> {
+    let mut ready_only = false;
+    for_each_member_of(body, |key, cursor| {
+        if key != b"ready" {
+            return cursor.skip_value();
+        }
+        let invalid = || Error::invalid_arg("Invalid value for 'ready': expected a boolean");
+        if cursor.kind() != Kind::Bool {
+            return Err(invalid());
+        }
+        ready_only = cursor.boolean()?;
+        Ok(())
+    })?;
+    Ok(ready_only)
+}
+
+/// Parameter values are strings: `config`, and `file:PATH` in base64.
+pub fn decode_load(body: &[u8]) -> Result<LoadRequest> {
+    let mut request = LoadRequest::default();
+    for_each_parameter(body, |key, cursor| {
+        let Some(name) = parameter_name(key) else {
+            return Err(Error::internal("unexpected error on creating Triton parameter"));
+        };
+        let value = cursor.expect_string()?;
+        match name {
+            LoadParameter::Config => {
+                request.config = Some(String::from_utf8_lossy(&value).into_owned());
+            }
+            LoadParameter::File(path) => {
+                let content = STANDARD.decode(&value).map_err(|e| {
+                    let text = format!("failed to decode the base64 content of 'file:{path}'");
+                    Error::invalid_arg(text).with_source(e)
+                })?;
+                request.files.insert(path, Buffer::from(content));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(request)
+}
+
+enum LoadParameter {
+    Config,
+    File(String),
+}
+
+fn parameter_name(key: &[u8]) -> Option<LoadParameter> {
+    match key.strip_prefix(b"file:") {
+        Some(path) => Some(LoadParameter::File(String::from_utf8_lossy(path).into_owned())),
+        None => (key == b"config").then_some(LoadParameter::Config),
+    }
+}
+
+/// Whether an unload request takes along the models that need this one.
+pub fn decode_unload(body: &[u8]) -> Result<bool> {
+    let mut unload_dependents = false;
+    for_each_parameter(body, |key, cursor| {
+        if key != b"unload_dependents" {
+            return cursor.skip_value();
+        }
+        let value = cursor.expect_bool();
+        unload_dependents = value.map_err(|e| e.prefixed("Unable to parse 'unload_dependents': "))?;
+        Ok(())
+    })?;
+    Ok(unload_dependents)
+}
+
+fn for_each_parameter<'a>(
+    body: &'a [u8],
+    mut parameter: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+) -> Result<()> {
+    for_each_member_of(body, |key, cursor| {
+        if key != b"parameters" {
+            return cursor.skip_value();
+        }
+        if cursor.kind() != Kind::Object {
+            return Err(Error::internal("attempt to get members for non-object"));
+        }
+        for_each_member(cursor, &mut parameter)
+    })
+}
+
+/// The members of the body's object; an empty body has none. Syntax errors come before all others.
+fn for_each_member_of<'a>(
+    body: &'a [u8],
+    member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+) -> Result<()> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    let mut cursor = Cursor::new(body);
+    for_each_member(&mut cursor, member)
+        .and_then(|()| cursor.end_document())
+        .map_err(|error| Cursor::check_document(body).err().unwrap_or(error))
+}

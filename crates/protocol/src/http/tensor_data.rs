@@ -1,0 +1,119 @@
+//! The `data` array of an input, straight into the tensor's buffer.
+
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
+
+use super::json::{Cursor, Kind, check_depth};
+use crate::byte_strings;
+
+const COUNT_MISMATCH: &str = "Shape does not match true shape of 'data' field";
+
+/// Reads the array, nested in any way, the cursor stands on (H-33 to H-37).
+///
+/// BYTES data may have any number of elements here: the check against the model tells how many it wants.
+pub(crate) fn decode(
+    cursor: &mut Cursor<'_>,
+    data_type: DataType,
+    count: usize,
+    input_name: &str,
+) -> Result<Buffer> {
+    let in_data = |e: Error| e.prefixed("Unable to parse 'data': ");
+    cursor.expect_array().map_err(in_data)?;
+    let mut reader = Reader { cursor, count, data_type };
+    match data_type {
+        DataType::Bool => reader.fixed(|r| Ok([u8::from(r.cursor.expect_bool()?)])),
+        DataType::Uint8 => reader.fixed(|r| r.unsigned::<u8>().map(u8::to_le_bytes)),
+        DataType::Uint16 => reader.fixed(|r| r.unsigned::<u16>().map(u16::to_le_bytes)),
+        DataType::Uint32 => reader.fixed(|r| r.unsigned::<u32>().map(u32::to_le_bytes)),
+        DataType::Uint64 => reader.fixed(|r| r.unsigned::<u64>().map(u64::to_le_bytes)),
+        DataType::Int8 => reader.fixed(|r| r.signed::<i8>().map(i8::to_le_bytes)),
+        DataType::Int16 => reader.fixed(|r| r.signed::<i16>().map(i16::to_le_bytes)),
+        DataType::Int32 => reader.fixed(|r| r.signed::<i32>().map(i32::to_le_bytes)),
+        DataType::Int64 => reader.fixed(|r| r.signed::<i64>().map(i64::to_le_bytes)),
+        DataType::Fp32 => reader.fixed(|r| Ok((r.cursor.expect_f64()? as f32).to_le_bytes())),
+        DataType::Fp64 => reader.fixed(|r| r.cursor.expect_f64().map(f64::to_le_bytes)),
+        DataType::Bytes => {
+            return reader.strings().map_err(|e| e.prefixed("Unable to parse JSON bytes array: "));
+        }
+        DataType::Fp16 | DataType::Bf16 => return Err(needs_binary(data_type, input_name)),
+    }
+    .map_err(in_data)
+}
+
+fn needs_binary(data_type: DataType, input_name: &str) -> Error {
+    Error::invalid_arg(format!(
+        "receiving {data_type} data via JSON is not supported. Please use the binary data format for \
+         input {input_name}"
+    ))
+}
+
+struct Reader<'c, 'a> {
+    cursor: &'c mut Cursor<'a>,
+    count: usize,
+    data_type: DataType,
+}
+
+impl Reader<'_, '_> {
+    fn fixed<const N: usize>(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<[u8; N]>,
+    ) -> Result<Buffer> {
+        // An element takes two bytes of text at least, so a huge shape cannot claim memory it has no data for.
+        let capacity = self.count.min(self.cursor.text_len()) * N;
+        let mut block = AlignedBlock::with_capacity(capacity);
+        let mut missing = self.count;
+        self.walk(1, &mut |reader| {
+            missing = missing.checked_sub(1).ok_or_else(|| Error::internal(COUNT_MISMATCH))?;
+            block.extend_from_slice(&element(reader)?);
+            Ok(())
+        })?;
+        if missing > 0 {
+            return Err(Error::internal(COUNT_MISMATCH));
+        }
+        Ok(block.freeze())
+    }
+
+    fn strings(&mut self) -> Result<Buffer> {
+        let mut block = AlignedBlock::with_capacity(self.count.min(self.cursor.text_len()) * 16);
+        self.walk(1, &mut |reader| {
+            let text = reader.cursor.expect_string()?;
+            if byte_strings::push(&mut block, &text) {
+                return Ok(());
+            }
+            Err(Error::invalid_arg("a string is longer than 4294967295 bytes"))
+        })?;
+        Ok(block.freeze())
+    }
+
+    fn walk(
+        &mut self,
+        depth: usize,
+        element: &mut impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        check_depth(depth)?;
+        self.cursor.open();
+        let mut is_first = true;
+        while self.cursor.next_element(&mut is_first)? {
+            if self.cursor.kind() == Kind::Array {
+                self.walk(depth + 1, element)?;
+            } else {
+                element(self)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T> {
+        let value = self.cursor.expect_u64()?;
+        T::try_from(value).map_err(|_| self.out_of_range(value))
+    }
+
+    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T> {
+        let value = self.cursor.expect_i64()?;
+        T::try_from(value).map_err(|_| self.out_of_range(value))
+    }
+
+    /// Triton keeps the low bits of such a value without a word; a wrong number is worse than an error.
+    fn out_of_range(&self, value: impl std::fmt::Display) -> Error {
+        Error::invalid_arg(format!("value {value} is out of range for datatype {}", self.data_type))
+    }
+}
