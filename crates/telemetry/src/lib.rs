@@ -1,5 +1,10 @@
 //! Model statistics, Prometheus text, and the log format.
+//!
+//! **Invariants.** No socket and no async runtime: whoever serves `/metrics` calls [`metrics::render`],
+//! whoever wants to say something uses the `log` facade.
 
+pub mod logger;
+pub mod metrics;
 mod statistics;
 
 pub use statistics::{

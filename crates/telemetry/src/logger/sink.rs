@@ -1,0 +1,46 @@
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use log::Level;
+
+/// Where lines go.
+#[derive(Default)]
+pub(super) enum Sink {
+    /// Info to stdout, warnings and errors to stderr.
+    #[default]
+    Console,
+    File(Mutex<File>),
+}
+
+impl Sink {
+    pub fn open(path: Option<&Path>) -> io::Result<Self> {
+        let Some(path) = path else { return Ok(Sink::Console) };
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Sink::File(Mutex::new(file)))
+    }
+
+    /// Each line is one write, so that lines of several threads do not mix.
+    pub fn write(&self, level: Level, line: &[u8]) {
+        // There is no one left to tell when the log cannot be written.
+        let _ = match self {
+            Sink::File(file) => file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line),
+            Sink::Console if level <= Level::Warn => io::stderr().lock().write_all(line),
+            Sink::Console => {
+                let mut out = io::stdout().lock();
+                // Whoever waits for a line through a pipe gets it now.
+                out.write_all(line).and_then(|()| out.flush())
+            }
+        };
+    }
+
+    pub fn flush(&self) {
+        let _ = match self {
+            Sink::File(file) => file.lock().unwrap_or_else(PoisonError::into_inner).flush(),
+            Sink::Console => io::stdout().flush(),
+        };
+    }
+}

@@ -1,0 +1,169 @@
+use std::{
+    fs,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// What is measured besides the models; one field per `--metrics-*` flag that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricsOptions {
+    pub has_cpu_metrics: bool,
+    pub has_counter_latencies: bool,
+    /// CPU figures are read anew when they are older than this.
+    pub interval: Duration,
+    pub pinned_memory_pool_bytes: u64,
+}
+
+impl Default for MetricsOptions {
+    fn default() -> Self {
+        Self {
+            has_cpu_metrics: true,
+            has_counter_latencies: true,
+            interval: Duration::from_millis(2000),
+            pinned_memory_pool_bytes: 268_435_456,
+        }
+    }
+}
+
+/// Gauges of the whole process and machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessMetrics {
+    pub has_counter_latencies: bool,
+    pub pinned_pool_total_bytes: u64,
+    pub pinned_pool_used_bytes: u64,
+    /// `None` when switched off, or where the machine does not tell.
+    pub cpu: Option<CpuMetrics>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuMetrics {
+    /// Share of all cores' time that was not idle since the sample before, 0 to 1.
+    pub utilization: f64,
+    pub memory_total_bytes: u64,
+    /// What is not available to new programs.
+    pub memory_used_bytes: u64,
+}
+
+/// Reads the machine's figures when someone asks, at most once per interval: no thread wakes up for nobody.
+#[derive(Debug)]
+pub struct ProcessSampler {
+    options: MetricsOptions,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug)]
+struct Last {
+    at: Instant,
+    times: CpuTimes,
+    sample: Option<CpuMetrics>,
+}
+
+impl ProcessSampler {
+    pub fn new(options: MetricsOptions) -> Self {
+        let times = read_cpu_times().unwrap_or_default();
+        Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }
+    }
+
+    pub fn sample(&self) -> ProcessMetrics {
+        ProcessMetrics {
+            has_counter_latencies: self.options.has_counter_latencies,
+            pinned_pool_total_bytes: self.options.pinned_memory_pool_bytes,
+            pinned_pool_used_bytes: 0,
+            cpu: self.options.has_cpu_metrics.then(|| self.cpu()).flatten(),
+        }
+    }
+
+    fn cpu(&self) -> Option<CpuMetrics> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.sample.is_some() && last.at.elapsed() < self.options.interval {
+            return last.sample;
+        }
+        let times = read_cpu_times()?;
+        let (memory_total_bytes, memory_used_bytes) =
+            parse_memory(&fs::read_to_string("/proc/meminfo").ok()?)?;
+        let utilization = times.busy_share_since(last.times);
+        let sample = Some(CpuMetrics { utilization, memory_total_bytes, memory_used_bytes });
+        *last = Last { at: Instant::now(), times, sample };
+        sample
+    }
+}
+
+/// Clock ticks of all cores since the machine started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CpuTimes {
+    busy: u64,
+    total: u64,
+}
+
+impl CpuTimes {
+    fn busy_share_since(self, earlier: Self) -> f64 {
+        let total = self.total.saturating_sub(earlier.total);
+        if total == 0 {
+            return 0.0;
+        }
+        let busy = self.busy.saturating_sub(earlier.busy).min(total);
+        busy as f64 / total as f64
+    }
+}
+
+fn read_cpu_times() -> Option<CpuTimes> {
+    parse_cpu_times(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// First line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`
+/// (proc(5)). The guest times are contained in user and nice.
+fn parse_cpu_times(stat: &str) -> Option<CpuTimes> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = fields.split_whitespace().take(8).map_while(|t| t.parse().ok()).collect();
+    let idle = ticks.get(3)? + ticks.get(4).unwrap_or(&0);
+    let total: u64 = ticks.iter().sum();
+    Some(CpuTimes { busy: total - idle, total })
+}
+
+/// Total and used memory in bytes, of `/proc/meminfo`.
+fn parse_memory(meminfo: &str) -> Option<(u64, u64)> {
+    let bytes_of = |name: &str| -> Option<u64> {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    let (total, available) = (bytes_of("MemTotal")?, bytes_of("MemAvailable")?);
+    Some((total, total.saturating_sub(available)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_times() {
+        let before =
+            parse_cpu_times("cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\n").expect("parsed");
+        assert_eq!(before, CpuTimes { busy: 150, total: 1000 });
+        let after = parse_cpu_times("cpu  150 0 50 840 60 0 0 0 9 0\n").expect("parsed");
+        assert_eq!(after.busy_share_since(before), 0.5);
+        assert_eq!(after.busy_share_since(after), 0.0);
+        assert_eq!(parse_cpu_times("intr 1"), None);
+        assert_eq!(parse_cpu_times(""), None);
+    }
+
+    #[test]
+    fn memory() {
+        let text = "MemTotal:       24684084 kB\nMemFree:  1 kB\nMemAvailable:   23860000 kB\n";
+        assert_eq!(parse_memory(text), Some((25_276_502_016, 843_862_016)));
+        assert_eq!(parse_memory("MemTotal: 5 kB\n"), None);
+    }
+
+    #[test]
+    fn samples_are_reused_within_the_interval() {
+        let sampler = ProcessSampler::new(MetricsOptions {
+            interval: Duration::from_secs(3600),
+            ..MetricsOptions::default()
+        });
+        let first = sampler.sample();
+        assert_eq!(sampler.sample(), first);
+        assert!(first.cpu.is_some_and(|cpu| cpu.memory_used_bytes < cpu.memory_total_bytes));
+        let off = MetricsOptions { has_cpu_metrics: false, ..MetricsOptions::default() };
+        assert_eq!(ProcessSampler::new(off).sample().cpu, None);
+    }
+}
