@@ -9,8 +9,10 @@ use std::{
 
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{mpsc, watch},
+    sync::mpsc,
 };
+
+use crate::calls::Closing;
 
 /// A worker as the accepting one sees it.
 #[derive(Clone)]
@@ -43,12 +45,12 @@ impl Drop for LoadGuard {
 pub(crate) async fn accept(
     listener: TcpListener,
     workers: Vec<WorkerLink>,
-    mut closing: watch::Receiver<bool>,
+    mut closing: Closing,
 ) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = closing.wait_for(|closing| *closing) => return,
+            () = closing.wait() => return,
         };
         if let Err(error) = accepted.and_then(|(stream, _)| hand_over(stream, &workers)) {
             log::warn!("failed to accept a gRPC connection: {error}");

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::watch;
+
 /// Calls in flight, and whether new ones are taken: what a shutdown needs to know.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
@@ -59,6 +61,18 @@ impl Drop for CallGuard {
             drop(self.0.idle.0.lock().unwrap_or_else(PoisonError::into_inner));
             self.0.idle.1.notify_all();
         }
+    }
+}
+
+/// Told when the server closes its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Closing(pub watch::Receiver<bool>);
+
+impl Closing {
+    /// Returns once it does; at once when it has.
+    pub async fn wait(&mut self) {
+        // A server that is gone without a word is as good as one that closes.
+        drop(self.0.wait_for(|is_closing| *is_closing).await);
     }
 }
 

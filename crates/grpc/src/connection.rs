@@ -2,9 +2,9 @@ use std::pin::pin;
 
 use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::{net::TcpStream, sync::watch};
+use tokio::net::TcpStream;
 
-use crate::{GrpcOptions, dispatch::Dispatcher};
+use crate::{GrpcOptions, calls::Closing, dispatch::Dispatcher};
 
 /// A stream may have this much on the way to us unread; a whole request of usual size, so that the
 /// client never waits for a window update in the middle of one.
@@ -40,13 +40,13 @@ pub(crate) async fn serve_connection(
     stream: TcpStream,
     builder: http2::Builder<TokioExecutor>,
     dispatcher: Dispatcher,
-    mut closing: watch::Receiver<bool>,
+    mut closing: Closing,
 ) {
     let service = service_fn(move |request| dispatcher.clone().answer(request));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        _ = closing.wait_for(|closing| *closing) => {
+        () = closing.wait() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -1,10 +1,10 @@
 use std::time::{Duration, Instant};
 
-use tonic::metadata::MetadataMap;
+use http::HeaderMap;
 
 /// When the client stops waiting, by its `grpc-timeout`: up to eight digits and a unit.
-pub(crate) fn deadline_of(metadata: &MetadataMap) -> Option<Instant> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+pub(crate) fn deadline_of(headers: &HeaderMap) -> Option<Instant> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
     Instant::now().checked_add(parse_timeout(text)?)
 }
 

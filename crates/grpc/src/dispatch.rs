@@ -15,8 +15,8 @@ use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
-use http::{Request, Response};
-use http_body::{Body as _, Frame, SizeHint};
+use http::{HeaderMap, Request, Response};
+use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use tonic::{Status, body::Body, codegen::Service as _};
 
@@ -24,16 +24,21 @@ use crate::{
     GrpcOptions,
     calls::{CallGuard, Calls},
     health::HealthService,
+    infer,
     service::InferenceService,
+    unary::{self, MessageBody},
 };
 
 const SHUTTING_DOWN: &str = "GRPC server is shutting down and has stopped accepting new requests.";
+const INTERNAL_ERROR: &str = "an internal error ended this call";
 
 /// Answers every call that comes in on any connection.
 #[derive(Clone)]
 pub(crate) struct Dispatcher {
     inference: GrpcInferenceServiceServer<InferenceService>,
     health: HealthServer<HealthService>,
+    engine: Arc<Engine>,
+    max_message_size: usize,
     calls: Arc<Calls>,
 }
 
@@ -46,6 +51,8 @@ impl Dispatcher {
                 .max_decoding_message_size(max_message_size)
                 .max_encoding_message_size(max_message_size),
             health: HealthServer::new(HealthService { engine: engine.clone() }),
+            engine: engine.clone(),
+            max_message_size,
             calls,
         }
     }
@@ -56,13 +63,16 @@ impl Dispatcher {
         };
         let response = match unwinding(self.route(request)).await {
             Some(response) => response,
-            None => Status::internal("an internal error ended this call").into_http(),
+            None => Status::internal(INTERNAL_ERROR).into_http(),
         };
-        Ok(response.map(|body| CallBody { body, _guard: Some(guard) }))
+        Ok(response.map(|content| CallBody { content, _guard: Some(guard) }))
     }
 
-    async fn route(&mut self, request: Request<Incoming>) -> Response<Body> {
+    async fn route(&mut self, request: Request<Incoming>) -> Response<Content> {
         let path = request.uri().path();
+        if path == "/inference.GRPCInferenceService/ModelInfer" {
+            return self.model_infer(request).await.unwrap_or_else(Status::into_http);
+        }
         let Ok(response) = if path.starts_with("/inference.GRPCInferenceService/") {
             self.inference.call(request).await
         } else if path.starts_with("/grpc.health.v1.Health/") {
@@ -70,7 +80,13 @@ impl Dispatcher {
         } else {
             Ok(Status::unimplemented("").into_http())
         };
-        response
+        response.map(Content::Generated)
+    }
+
+    async fn model_infer(&self, request: Request<Incoming>) -> Result<Response<Content>, Status> {
+        let (message, deadline) = unary::read_request(request, self.max_message_size).await?;
+        let response = infer::infer(&self.engine, message, deadline, self.max_message_size).await?;
+        Ok(unary::write_response(response, Content::Message))
     }
 }
 
@@ -90,33 +106,49 @@ async fn unwinding<F: Future>(future: F) -> Option<F::Output> {
 /// A response body that keeps its call counted until it has gone out.
 #[derive(Default)]
 pub(crate) struct CallBody {
-    body: Body,
+    content: Content,
     _guard: Option<CallGuard>,
+}
+
+enum Content {
+    /// Made by the generated service.
+    Generated(Body),
+    Message(MessageBody),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Generated(Body::empty())
+    }
+}
+
+type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
+
+/// A streaming call does its work while its body is polled, so the wall against panics is here too.
+fn poll_generated(body: &mut Body, cx: &mut Context<'_>) -> Polled {
+    catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *body).poll_frame(cx))).unwrap_or_else(|_| {
+        *body = Body::empty();
+        let mut trailers = HeaderMap::new();
+        let status = Status::internal(INTERNAL_ERROR).add_header(&mut trailers);
+        Poll::Ready(Some(status.map(|()| Frame::trailers(trailers))))
+    })
 }
 
 impl http_body::Body for CallBody {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let body = &mut self.body;
-        match catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx))) {
-            Ok(poll) => poll,
-            Err(_) => {
-                self.body = Body::empty();
-                Poll::Ready(Some(Err(Status::internal("an internal error ended this call"))))
-            }
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        match &mut self.content {
+            Content::Generated(body) => poll_generated(body, cx),
+            Content::Message(message) => Poll::Ready(message.next_frame().map(Ok)),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.content {
+            Content::Generated(body) => body.is_end_stream(),
+            Content::Message(message) => message.is_finished(),
+        }
     }
 }

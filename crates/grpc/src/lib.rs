@@ -23,6 +23,7 @@ mod service;
 mod statistics;
 mod status;
 mod stream;
+mod unary;
 mod worker;
 
 pub use options::GrpcOptions;

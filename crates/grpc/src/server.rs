@@ -15,7 +15,7 @@ use tokio::{
 use crate::{
     GrpcOptions,
     accept::{Load, WorkerLink},
-    calls::Calls,
+    calls::{Calls, Closing},
     connection,
     dispatch::Dispatcher,
     worker::Worker,
@@ -52,7 +52,7 @@ pub fn serve(
             load,
             builder: connection::builder(options),
             dispatcher: dispatcher.clone(),
-            closing: is_closing.clone(),
+            closing: Closing(is_closing.clone()),
         });
     }
     let mut listener = Some((listener, links));

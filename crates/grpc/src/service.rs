@@ -8,7 +8,7 @@ use galatea_types::Error;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    deadline::deadline_of, infer, metadata, repository, statistics, status::status_of,
+    infer, metadata, repository, statistics, status::status_of,
     stream::InferStream,
 };
 
@@ -75,10 +75,11 @@ impl GrpcInferenceService for InferenceService {
         reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw.clone()) }))
     }
 
+    /// The dispatcher answers ModelInfer itself, without the generated codec; this is the same by the
+    /// generated one, without a deadline.
     async fn model_infer(&self, request: Request<pb::ModelInferRequest>) -> Reply<pb::ModelInferResponse> {
-        let deadline = deadline_of(request.metadata());
         let message = request.into_inner();
-        let response = infer::infer(&self.engine, message, deadline, self.max_message_size).await?;
+        let response = infer::infer(&self.engine, message, None, self.max_message_size).await?;
         Ok(Response::new(response))
     }
 
@@ -122,7 +123,7 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::RepositoryModelLoadRequest>,
     ) -> Reply<pb::RepositoryModelLoadResponse> {
         repository::load(self.engine.clone(), request.into_inner()).await?;
-        Ok(Response::default())
+        Ok(Response::new(Default::default()))
     }
 
     async fn repository_model_unload(
@@ -130,7 +131,7 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::RepositoryModelUnloadRequest>,
     ) -> Reply<pb::RepositoryModelUnloadResponse> {
         repository::unload(self.engine.clone(), request.into_inner()).await?;
-        Ok(Response::default())
+        Ok(Response::new(Default::default()))
     }
 
     /// No region can be registered, so there is none to list.

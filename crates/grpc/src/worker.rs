@@ -5,12 +5,13 @@ use hyper_util::rt::TokioExecutor;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Runtime,
-    sync::{mpsc, watch},
+    sync::mpsc,
     task::JoinSet,
 };
 
 use crate::{
     accept::{self, Load, WorkerLink},
+    calls::Closing,
     connection,
     dispatch::Dispatcher,
 };
@@ -25,7 +26,7 @@ pub(crate) struct Worker {
     pub load: Arc<Load>,
     pub builder: http2::Builder<TokioExecutor>,
     pub dispatcher: Dispatcher,
-    pub closing: watch::Receiver<bool>,
+    pub closing: Closing,
 }
 
 impl Worker {
@@ -51,7 +52,7 @@ impl Worker {
                         Err(error) => log::debug!("lost a gRPC connection before it began: {error}"),
                     },
                     Some(_) = open.join_next() => {}
-                    _ = closing.wait_for(|closing| *closing) => break,
+                    () = closing.wait() => break,
                 }
             }
             let all_ended = async { while open.join_next().await.is_some() {} };
@@ -66,7 +67,7 @@ impl Worker {
 async fn listen(
     listener: std::net::TcpListener,
     workers: Vec<WorkerLink>,
-    closing: watch::Receiver<bool>,
+    closing: Closing,
 ) {
     match TcpListener::from_std(listener) {
         Ok(listener) => accept::accept(listener, workers, closing).await,

@@ -8,7 +8,12 @@ mod decode;
 mod encode;
 mod parameters;
 mod shared_memory;
+mod wire;
+
+#[cfg(test)]
+mod tests;
 
 pub use decode::{DecodedRequest, decode};
 pub use encode::{check_message_size, encode};
 pub use parameters::parameter_message;
+pub use wire::{Pieces, decode_message, encode_message};
