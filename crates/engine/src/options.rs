@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_backend::Backend;
+use galatea_telemetry::metrics::MetricsOptions;
 use galatea_types::Result;
 
 /// Who decides which models are loaded.
@@ -26,6 +27,8 @@ pub struct EngineOptions {
     /// `--backend-config`: by backend name; the empty name holds for all.
     pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
     pub exit_timeout: Duration,
+    /// What [`Engine::metrics_text`](crate::Engine::metrics_text) tells besides the models.
+    pub metrics: MetricsOptions,
 }
 
 impl Default for EngineOptions {
@@ -40,6 +43,7 @@ impl Default for EngineOptions {
             load_thread_count: 4,
             backend_config: BTreeMap::new(),
             exit_timeout: Duration::from_secs(30),
+            metrics: MetricsOptions::default(),
         }
     }
 }
