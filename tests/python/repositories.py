@@ -1,0 +1,82 @@
+"""Writes model repositories: the same models on our built-in backends and as Python models of the real Triton."""
+
+import shutil
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/models"
+
+# What our built-in backends do, said again in Python for the real server.
+PYTHON_TWINS = {
+    "identity": """\
+import json
+import time
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        parameters = json.loads(args["model_config"])["parameters"]
+        self.delay = int(parameters.get("execute_delay_ms", {}).get("string_value", "0")) / 1000
+
+    def execute(self, requests):
+        time.sleep(self.delay)
+        return [
+            pb.InferenceResponse([pb.Tensor(t.name().replace("INPUT", "OUTPUT"), t.as_numpy()) for t in r.inputs()])
+            for r in requests
+        ]
+""",
+    "add_sub": """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            a = pb.get_input_tensor_by_name(request, "INPUT0").as_numpy()
+            b = pb.get_input_tensor_by_name(request, "INPUT1").as_numpy()
+            answers.append(pb.InferenceResponse([pb.Tensor("OUTPUT0", a + b), pb.Tensor("OUTPUT1", a - b)]))
+        return answers
+""",
+}
+
+
+def write_model(repository, name, target, backend, config, files=None, versions=(1,)):
+    """One model. `config` is its config.pbtxt without name and backend; None leaves the file out."""
+    folder = Path(repository) / name
+    for version in versions:
+        (folder / str(version)).mkdir(parents=True, exist_ok=True)
+        if target == "triton":
+            (folder / str(version) / "model.py").write_text(PYTHON_TWINS[backend])
+    if config is not None:
+        runs_on = "python" if target == "triton" else backend
+        (folder / "config.pbtxt").write_text(f'name: "{name}"\nbackend: "{runs_on}"\n{config}')
+    for path, text in (files or {}).items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+def tensor(kind, name, data_type, dims, more=""):
+    return f'{kind} [ {{ name: "{name}" data_type: {data_type} dims: [ {dims} ] {more} }} ]\n'
+
+
+def add_sub_config(max_batch_size=8, more="dynamic_batching { }\n"):
+    tensors = [tensor(kind, f"{kind.upper()}{i}", "TYPE_INT32", "16") for kind in ("input", "output") for i in (0, 1)]
+    return f"max_batch_size: {max_batch_size}\n" + "".join(tensors) + more
+
+
+def identity_config(data_type="TYPE_FP32", dims="-1", max_batch_size=0, more=""):
+    tensors = tensor("input", "INPUT0", data_type, dims) + tensor("output", "OUTPUT0", data_type, dims)
+    return f"max_batch_size: {max_batch_size}\n{tensors}{more}"
+
+
+def copy_example(repository, name, config=None):
+    """One of the example models, with another configuration if one is given."""
+    folder = Path(repository) / name
+    shutil.copytree(EXAMPLES / name, folder)
+    if config is not None:
+        (folder / "config.pbtxt").write_text(config)
+    return folder

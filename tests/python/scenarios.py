@@ -1,0 +1,301 @@
+"""Differential scenarios: the same requests to our server and to the real Triton.
+
+A scenario (tests/scenarios/*.yaml) names models and steps. What the real server answered is recorded in
+tests/golden/<scenario>.json; the real server is held to that record whenever it is installed, ours always.
+A step may say where ours differs on purpose, only together with the reason:
+
+    galatea: {reason: ..., status: ..., json: ..., text: ..., headers: ..., code: ..., details: ...}
+
+Usage: scenarios.py [--target galatea|triton|both] [--record] [names...]
+"""
+
+import argparse
+import base64
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import grpc
+import numpy as np
+import yaml
+from google.protobuf import json_format
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+import repositories
+import servers
+
+TESTS = Path(__file__).resolve().parents[1]
+SCENARIOS = sorted((TESTS / "scenarios").glob("*.yaml"))
+HEADERS = ("content-type", "inference-header-content-length", "transfer-encoding")
+UNTIL_LIMIT = 30
+NUMPY = {
+    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16,
+    "uint32": np.uint32, "uint64": np.uint64, "fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "bool": np.bool_,
+}
+
+
+def golden_path(scenario):
+    return TESTS / "golden" / f"{scenario.stem}.json"
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+# ---- building requests
+
+
+def packed(part):
+    """Bytes of one part of a binary body: {json: ..}, {hex: ..}, {text: ..}, {bytes: [..]} or {int32: [..]} ..."""
+    ((kind, value),) = part.items()
+    if kind == "json":
+        return json.dumps(value).encode()
+    if kind == "hex":
+        return bytes.fromhex(value)
+    if kind == "text":
+        return value.encode()
+    if kind == "bytes":
+        return b"".join(len(v.encode()).to_bytes(4, "little") + v.encode() for v in value)
+    return np.array(value, dtype=NUMPY[kind]).tobytes()
+
+
+def http_request(step):
+    """Method, path, headers and body of a step."""
+    method, path = step["http"].split(" ", 1)
+    headers = {k: str(v) for k, v in step.get("headers", {}).items()}
+    body = None
+    if "json" in step:
+        body = json.dumps(step["json"]).encode()
+    elif "body" in step:
+        body = step["body"].encode()
+    elif "binary" in step:
+        parts = [packed(part) for part in step["binary"]]
+        body = b"".join(parts)
+        headers.setdefault("Inference-Header-Content-Length", str(len(parts[0])))
+    headers = {k: v for k, v in headers.items() if v != "None"}
+    return method, path, headers, body
+
+
+def ask_http(server, step):
+    method, path, headers, body = http_request(step)
+    address = server.metrics if step.get("port") == "metrics" else server.http
+    connection = http.client.HTTPConnection(address, timeout=60)
+    try:
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        if body is not None and "Content-Length" not in headers:
+            headers["Content-Length"] = str(len(body))
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders(body)
+        reply = connection.getresponse()
+        content = reply.read()
+    except (ConnectionError, http.client.HTTPException) as error:
+        return {"closed": type(error).__name__}
+    finally:
+        connection.close()
+    answer = {"status": reply.status}
+    found = {name: reply.headers[name] for name in HEADERS if reply.headers[name] is not None}
+    if found:
+        answer["headers"] = found
+    answer.update(body_fields(content))
+    return answer
+
+
+def body_fields(content):
+    try:
+        return {"text": content.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}
+
+
+def ask_grpc(server, step):
+    with grpc.insecure_channel(server.grpc) as channel:
+        call, request = grpc_call(channel, step)
+        try:
+            reply = call(request, timeout=60)
+        except grpc.RpcError as error:
+            return {"code": error.code().name, "details": error.details()}
+    return {"code": "OK", "message": readable(reply)}
+
+
+def readable(reply):
+    if isinstance(reply, bytes):
+        return {"hex": reply.hex()}
+    return json_format.MessageToDict(reply, preserving_proto_field_name=True)
+
+
+def grpc_call(channel, step):
+    """A bound method and its request; a method written as a path is called with the bytes in `hex`."""
+    method = step["grpc"]
+    if method.startswith("/"):
+        return channel.unary_unary(method), bytes.fromhex(step.get("hex", ""))
+    stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+    request = json_format.ParseDict(step.get("message") or {}, getattr(service_pb2, f"{method}Request")())
+    raw = [packed(part) for part in step.get("raw", [])]
+    if raw:
+        request.raw_input_contents.extend(raw)
+    return getattr(stub, method), request
+
+
+# ---- comparing answers
+
+
+def masked(answer, step):
+    """The answer without what may differ from run to run or server to server."""
+    answer = json.loads(json.dumps(answer))
+    for pattern in step.get("mask", []):
+        for field in ("text", "details"):
+            if field in answer:
+                answer[field] = re.sub(pattern, "<masked>", answer[field])
+    if "text" in answer:
+        try:
+            answer["text"] = json.loads(answer["text"], object_pairs_hook=Ordered)
+        except ValueError:
+            pass
+    for path in step.get("ignore", []):
+        for field in ("text", "message"):
+            if field in answer:
+                drop(answer[field], path.strip("/").split("/"))
+    return answer
+
+
+class Ordered(dict):
+    """A JSON object that is equal only to one with the same keys in the same order."""
+
+    def __eq__(self, other):
+        return list(self.items()) == list(other.items()) if isinstance(other, dict) else False
+
+    __hash__ = None
+
+
+def drop(value, path):
+    """Empties what lies at a path; `*` stands for every element."""
+    if isinstance(value, list) and path:
+        for item in value:
+            drop(item, path[1:] if path[0] == "*" else path)
+        return
+    if not isinstance(value, dict):
+        return
+    for key in list(value) if path[0] == "*" else [path[0]]:
+        if key in value and len(path) == 1:
+            value[key] = "<ignored>"
+        elif key in value:
+            drop(value[key], path[1:])
+
+
+def faults(step, target, answer, recorded):
+    """Lines that say where an answer is not what it should be."""
+    wanted = masked(recorded, step)
+    got = masked(answer, step)
+    override = step.get("galatea") if target == "galatea" else None
+    if override:
+        assert override.get("reason"), f"{step['id']}: a difference needs its reason"
+        for field in ("status", "headers", "text", "json", "code", "details", "message", "closed"):
+            if field in override:
+                wanted["text" if field == "json" else field] = override[field]
+    found = []
+    if step.get("status", wanted.get("status")) != wanted.get("status") and not override:
+        found.append(f"scenario says status {step['status']}, recorded {wanted.get('status')}")
+    for field in sorted(set(wanted) | set(got)):
+        if field == "headers" and step.get("headers_differ"):
+            continue
+        if wanted.get(field) != got.get(field):
+            found.append(f"{field}:\n      expected {wanted.get(field)!r}\n      got      {got.get(field)!r}")
+    return found
+
+
+# ---- running
+
+
+def build_repository(scenario, target, folder):
+    for name, model in scenario.get("models", {}).items():
+        repositories.write_model(
+            folder, name, target, model["backend"], model.get("config"), model.get("files"), model.get("versions", [1])
+        )
+
+
+def ask(server, step):
+    """The answer to a step; one with `until` is asked again until its answer holds that text."""
+    deadline = time.monotonic() + UNTIL_LIMIT
+    while True:
+        answer = ask_grpc(server, step) if "grpc" in step else ask_http(server, step)
+        if step.get("until", "") in json.dumps(answer) or time.monotonic() > deadline:
+            return answer
+
+
+def play(scenario, target):
+    """Answers of one server to every step, by step id. A step that ends the server is answered with that."""
+    answers = {}
+    steps = list(scenario["steps"])
+    with tempfile.TemporaryDirectory() as folder:
+        build_repository(scenario, target, folder)
+        while steps:
+            with servers.TARGETS[target](folder, *scenario.get("flags", [])) as server:
+                while steps and server.process.poll() is None:
+                    step = steps.pop(0)
+                    assert step["id"] not in answers, f"two steps with id {step['id']}"
+                    answers[step["id"]] = ask(server, step)
+                    if "closed" in answers[step["id"]] and has_ended(server):
+                        answers[step["id"]] = {"closed": "the server ended"}
+    return answers
+
+
+def has_ended(server):
+    try:
+        server.process.wait(2)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def record(path):
+    answers = play(load(path), "triton")
+    with open(golden_path(path), "w", encoding="utf-8") as file:
+        json.dump(answers, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+
+
+def check(path, target):
+    """Lines that say what is wrong; none if the server answers as recorded."""
+    scenario = load(path)
+    recorded = json.loads(golden_path(path).read_text(encoding="utf-8"))
+    answers = play(scenario, target)
+    found = []
+    for step in scenario["steps"]:
+        if step["id"] not in recorded:
+            found.append(f"{step['id']}: not recorded")
+            continue
+        lines = faults(step, target, answers[step["id"]], recorded[step["id"]])
+        found += [f"{step['id']}: {line}" for line in lines]
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", choices=["galatea", "triton", "both"], default="both")
+    parser.add_argument("--record", action="store_true", help="write what the real server answers to tests/golden")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    wrong = 0
+    for path in SCENARIOS:
+        if args.names and path.stem not in args.names:
+            continue
+        if args.record:
+            record(path)
+        for target in ["galatea", "triton"] if args.target == "both" else [args.target]:
+            lines = check(path, target)
+            wrong += len(lines)
+            print(f"{path.stem} on {target}: {len(lines) or 'no'} differences")
+            for line in lines:
+                print(f"    {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""Starts the server under test, or the real Triton, and follows its log."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PEERS = ROOT / "target/peers"
+START_LIMIT = 120
+STARTED = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at ([^\"\s]+)")
+
+
+def galatea_binary():
+    """The program under test: $GALATEA, else the newest build in target."""
+    if "GALATEA" in os.environ:
+        return Path(os.environ["GALATEA"])
+    builds = [ROOT / "target" / kind / "galatea" for kind in ("release", "debug")]
+    return max((b for b in builds if b.exists()), key=lambda b: b.stat().st_mtime, default=builds[0])
+
+
+def has_triton():
+    return (PEERS / "triton/server/bin/tritonserver").exists() and (PEERS / "triton.installed").exists()
+
+
+def has_perf_analyzer():
+    return (PEERS / "perf_analyzer.installed").exists()
+
+
+def perf_analyzer(*args, timeout=300):
+    """Runs the real perf_analyzer; its report as text."""
+    home = PEERS / "perf_analyzer"
+    run = subprocess.run(
+        [home / "bin/perf_analyzer", *map(str, args)],
+        env={**os.environ, "LD_LIBRARY_PATH": str(home / "lib")},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
+    )
+    assert run.returncode == 0, run.stdout
+    return run.stdout
+
+
+class Server:
+    """A running server: `http`, `grpc` and `metrics` are its addresses, `log` its lines so far."""
+
+    def __init__(self, command, env=None, services=3, wait=True):
+        self.log = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self.addresses = {}
+        self.process = subprocess.Popen(
+            [str(part) for part in command], env={**os.environ, **(env or {})},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )
+        self._reader = threading.Thread(target=self._follow, daemon=True)
+        self._reader.start()
+        if wait:
+            try:
+                self.wait(lambda: len(self.addresses) >= services, "the services to start")
+            except BaseException:
+                self.stop()
+                raise
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def http(self):
+        return self.addresses["HTTPService"]
+
+    @property
+    def grpc(self):
+        return self.addresses["GRPCInferenceService"]
+
+    @property
+    def metrics(self):
+        return self.addresses["Metrics Service"]
+
+    def _follow(self):
+        for line in self.process.stdout:
+            started = STARTED.search(line)
+            with self._changed:
+                self.log.append(line.rstrip("\n"))
+                if started:
+                    self.addresses[started[1]] = started[2]
+                self._changed.notify_all()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def wait(self, happened, what, timeout=START_LIMIT):
+        """Waits until `happened()` holds; it is asked again at every log line."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not happened():
+                left = deadline - time.monotonic()
+                if self._closed or left <= 0:
+                    raise AssertionError(f"waited in vain for {what}; log:\n" + "\n".join(self.log[-60:]))
+                self._changed.wait(left)
+
+    def wait_for_line(self, pattern, timeout=START_LIMIT):
+        """The first log line that matches, waited for."""
+        found = []
+
+        def seen():
+            found[:] = [line for line in self.log if re.search(pattern, line)]
+            return bool(found)
+
+        self.wait(seen, f"a line like {pattern!r}", timeout)
+        return found[0]
+
+    def wait_for_exit(self, timeout=60):
+        """The exit status; the log is complete afterwards."""
+        status = self.process.wait(timeout)
+        self._reader.join(timeout)
+        return status
+
+    def text(self):
+        with self._changed:
+            return "\n".join(self.log)
+
+    def cpu_seconds(self):
+        """User and system time of the process so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_mb(self):
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("no VmRSS")
+
+    def stop(self, how=signal.SIGTERM, timeout=60):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            return self.wait_for_exit(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.wait_for_exit()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def galatea(repository, *flags, env=None, **options):
+    """Our server on free ports."""
+    command = [
+        galatea_binary(), "serve", f"--model-repository={repository}",
+        "--http-port=0", "--grpc-port=0", "--metrics-port=0",
+        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", *flags,
+    ]
+    return Server(command, {**onnx_runtime(), **(env or {})}, **options)
+
+
+def onnx_runtime():
+    """The library the tests compare with in-process: the one inside the Python package."""
+    import importlib.util
+
+    package = importlib.util.find_spec("onnxruntime")
+    if package is None or "GALATEA_ONNXRUNTIME" in os.environ:
+        return {}
+    libraries = sorted(Path(package.origin).parent.glob("capi/libonnxruntime.so.*"))
+    return {"GALATEA_ONNXRUNTIME": str(libraries[0])} if libraries else {}
+
+
+def triton(repository, *flags, **options):
+    """The real Triton; it cannot say which free port it took, so we look for one first."""
+    home = PEERS / "triton"
+    server = home / "server"
+    ports = free_ports(3)
+    command = [
+        server / "bin/tritonserver", f"--model-repository={repository}",
+        f"--backend-directory={server}/backends", f"--cache-directory={server}/caches",
+        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
+        f"--http-port={ports[0]}", f"--grpc-port={ports[1]}", f"--metrics-port={ports[2]}",
+        f"--backend-config=python,shm-region-prefix-name=galatea_test_{ports[0]}_", *flags,
+    ]
+    packages = sorted((home / "venv/lib").glob("python*/site-packages"))
+    env = {
+        "PATH": f"{home}/venv/bin:{os.environ['PATH']}",
+        "PYTHONPATH": str(packages[0]),
+        "LD_LIBRARY_PATH": f"{home}/lib",
+        "TRITON_SERVER_CPU_ONLY": "1",
+    }
+    return Server(command, env, **options)
+
+
+def free_ports(count):
+    holders = [socket.socket() for _ in range(count)]
+    try:
+        for holder in holders:
+            holder.bind(("127.0.0.1", 0))
+        return [holder.getsockname()[1] for holder in holders]
+    finally:
+        for holder in holders:
+            holder.close()
+
+
+TARGETS = {"galatea": galatea, "triton": triton}
+
+if __name__ == "__main__":
+    with TARGETS[sys.argv[1]](*sys.argv[2:]) as running:
+        print(running.addresses, flush=True)
+        signal.pause()
