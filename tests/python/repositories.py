@@ -45,6 +45,7 @@ class TritonPythonModel:
 def write_model(repository, name, target, backend, config, files=None, versions=(1,)):
     """One model. `config` is its config.pbtxt without name and backend; None leaves the file out."""
     folder = Path(repository) / name
+    folder.mkdir(parents=True, exist_ok=True)
     for version in versions:
         (folder / str(version)).mkdir(parents=True, exist_ok=True)
         if target == "triton":
