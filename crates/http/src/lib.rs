@@ -1,1 +1,39 @@
-//! The HTTP front end and the metrics endpoint.
+//! The HTTP front end (KServe v2 with Triton's extensions) and the metrics endpoint.
+//!
+//! A few OS threads each run a single-threaded runtime and own the connections handed to them, so a request
+//! costs no hand-over inside the front end; the model's work happens on the instance threads of the engine.
+//!
+//! ```no_run
+//! # fn main() -> std::io::Result<()> {
+//! # let engine = galatea_engine::Engine::new(Default::default(), Default::default());
+//! let listener = std::net::TcpListener::bind("127.0.0.1:8000")?;
+//! let server = galatea_http::serve(listener, &engine, &galatea_http::HttpOptions::default())?;
+//! println!("listening on {}", server.local_addr());
+//! let cut_off = server.shut_down(std::time::Duration::from_secs(30));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariants.** Nothing here parses JSON or tensors (that is `galatea-protocol`) or knows a backend. No
+//! request blocks a front end thread: what blocks runs on blocking threads. A panic in a request ends that
+//! request with 500 and nothing else.
+
+mod accept;
+mod activity;
+mod body;
+mod cancel;
+mod infer;
+mod management;
+mod metrics;
+mod options;
+mod panics;
+mod repository;
+mod request_body;
+mod responses;
+mod route;
+mod server;
+mod service;
+mod worker;
+
+pub use options::HttpOptions;
+pub use server::{HttpServer, serve, serve_metrics};

@@ -1,0 +1,139 @@
+use bytes::Bytes;
+use galatea_engine::ServedModel;
+use galatea_protocol::http::{EncodedResponse, ResponsePlan, decode, encode};
+use galatea_types::{Buffer, Error, InferResponse, Responder, Result};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING},
+};
+use hyper::body::{Body as _, Incoming};
+
+use crate::{
+    body::Body,
+    cancel::CancelOnDrop,
+    request_body,
+    responses::{JSON, TEXT, failure, ok_json, reply},
+    route::ModelPath,
+    service::Service,
+};
+
+const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+const OCTET_STREAM: HeaderValue = HeaderValue::from_static("application/octet-stream");
+/// Below this one copy is cheaper than another piece to write.
+const MAX_JOINED: usize = 16 << 10;
+
+/// H-07. An error carries the content type Triton had set by then.
+pub(crate) async fn respond(
+    service: &Service,
+    path: ModelPath<'_>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let content_length = request.body().size_hint().exact();
+    let checked = (|| {
+        let version = path.version()?;
+        let model = service.engine.model(path.name, version)?;
+        check_unary(&model)?;
+        Ok((model, version))
+    })();
+    let (model, version) = match checked {
+        Ok(found) => found,
+        Err(error) => return failure(&error, TEXT),
+    };
+    if let Some(response) = refuse_compressed(request.headers()) {
+        return response;
+    }
+    let header_length = match header_length(request.headers(), content_length) {
+        Ok(length) => length,
+        Err(error) => return failure(&error, TEXT),
+    };
+    let limit = service.options.max_input_size;
+    let body = match request_body::read(request.into_body(), header_length, limit).await {
+        Ok(body) => body,
+        Err(error) => return failure(&error, JSON),
+    };
+    match infer(&model, version, &body, header_length).await {
+        Ok((response, plan)) => {
+            drop(body);
+            let label = |output: &str, class| model.label(output, class);
+            match encode(response, &plan, label) {
+                Ok(encoded) => success(encoded),
+                Err(error) => failure(&error, TEXT),
+            }
+        }
+        Err(error) => failure(&error, JSON),
+    }
+}
+
+async fn infer(
+    model: &ServedModel,
+    version: Option<i64>,
+    body: &Buffer,
+    header_length: Option<usize>,
+) -> Result<(InferResponse, ResponsePlan)> {
+    let header_length = header_length.unwrap_or(body.len());
+    let (request, plan) = decode(body, header_length, model.config(), version)?;
+    let cancel = CancelOnDrop::new(request.cancellation.clone());
+    let (responder, answer) = Responder::unary();
+    model.infer(request, responder);
+    let answer = answer.await;
+    cancel.disarm();
+    let response = answer.map_err(|_| Error::internal("the request was dropped without a response"))??;
+    Ok((response, plan))
+}
+
+fn check_unary(model: &ServedModel) -> Result<()> {
+    if model.config().is_decoupled {
+        return Err(Error::unsupported(
+            "HTTP end point doesn't support models with decoupled transaction policy",
+        ));
+    }
+    Ok(())
+}
+
+/// H-60: no compression is understood yet.
+fn refuse_compressed(headers: &HeaderMap) -> Option<Response<Body>> {
+    let encoding = headers.get(CONTENT_ENCODING)?;
+    if encoding == "identity" {
+        return None;
+    }
+    let mut response = failure(&Error::unsupported("Unsupported compression type"), TEXT);
+    let accepted = HeaderValue::from_static("identity");
+    response.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    Some(response)
+}
+
+/// H-40. `None` without the header: the body is JSON to its end.
+fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Option<usize>> {
+    let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let unparsable = |_| {
+        Error::invalid_arg(format!("Unable to parse Inference-Header-Content-Length, got: {text}"))
+    };
+    let length: i128 = text.trim().parse().map_err(unparsable)?;
+    // The length of a chunked body is not known yet; decoding checks it then.
+    let end = content_length.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    usize::try_from(length).ok().filter(|&n| n <= end).map(Some).ok_or_else(|| {
+        let text = format!("inference header size should be in range (0, {end}), got: {length}");
+        Error::invalid_arg(text)
+    })
+}
+
+/// H-43.
+fn success(encoded: EncodedResponse) -> Response<Body> {
+    let EncodedResponse { mut json, binary } = encoded;
+    if binary.is_empty() {
+        return ok_json(json);
+    }
+    let header_length = HeaderValue::from(json.len());
+    let total: usize = binary.iter().map(Bytes::len).sum();
+    let body = if total <= MAX_JOINED {
+        json.reserve_exact(total);
+        binary.iter().for_each(|data| json.extend_from_slice(data));
+        Body::from(json)
+    } else {
+        Body::pieces(Bytes::from(json), binary)
+    };
+    let mut response = reply(StatusCode::OK, OCTET_STREAM, body);
+    response.headers_mut().insert(HEADER_LENGTH, header_length);
+    response
+}

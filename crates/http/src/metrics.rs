@@ -1,0 +1,23 @@
+//! The metrics port (H-21).
+
+use galatea_engine::Engine;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+
+use crate::{
+    body::Body,
+    responses::{TEXT, method_not_allowed, reply},
+};
+
+const PROMETHEUS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// Every path answers; only `/metrics` has something to say.
+pub(crate) fn respond<B>(engine: &Engine, request: &Request<B>) -> Response<Body> {
+    if request.method() != Method::GET {
+        return method_not_allowed(TEXT);
+    }
+    let text = match request.uri().path() {
+        "/metrics" | "/metrics/" => engine.metrics_text(),
+        _ => String::new(),
+    };
+    reply(StatusCode::OK, PROMETHEUS_TEXT, text.into_bytes().into())
+}

@@ -1,0 +1,132 @@
+use bytes::Bytes;
+use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Buffer, Error, Result};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+/// Reads a whole request body, of at most `limit` bytes.
+///
+/// With a `header_length` the byte behind the JSON header, where the first binary tensor starts, lies on
+/// [`BUFFER_ALIGNMENT`]: one copy from the socket's buffer, and none after it.
+pub(crate) async fn read(
+    mut body: Incoming,
+    header_length: Option<usize>,
+    limit: usize,
+) -> Result<Buffer> {
+    let length = body.size_hint().exact();
+    let expected = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
+    if expected > limit {
+        return Err(too_large(expected, limit));
+    }
+    let mut collector = Collector::new(expected, header_length, limit);
+    while let Some(frame) = body.frame().await {
+        let frame = frame
+            .map_err(|e| Error::invalid_arg("failed to read the request body").with_source(e))?;
+        if let Ok(data) = frame.into_data() {
+            collector.push(data)?;
+        }
+    }
+    Ok(collector.finish())
+}
+
+/// H-50.
+fn too_large(size: usize, limit: usize) -> Error {
+    Error::invalid_arg(format!(
+        "request JSON size of {size} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
+         --http-max-input-size to increase the limit."
+    ))
+}
+
+/// Puts the pieces of a body together.
+struct Collector {
+    expected: usize,
+    limit: usize,
+    /// Bytes before the content, so that what follows the header is aligned.
+    padding: usize,
+    /// Where the content begins does not matter: a body in one piece is used as it is.
+    has_free_placement: bool,
+    whole: Option<Bytes>,
+    block: Option<AlignedBlock>,
+    size: usize,
+}
+
+impl Collector {
+    fn new(expected: usize, header_length: Option<usize>, limit: usize) -> Self {
+        let behind_line = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
+        Self {
+            expected,
+            limit,
+            padding: (BUFFER_ALIGNMENT - behind_line) % BUFFER_ALIGNMENT,
+            has_free_placement: header_length.is_none(),
+            whole: None,
+            block: None,
+            size: 0,
+        }
+    }
+
+    fn push(&mut self, data: Bytes) -> Result<()> {
+        self.size += data.len();
+        if self.size > self.limit {
+            return Err(too_large(self.size, self.limit));
+        }
+        let is_first = self.whole.is_none() && self.block.is_none();
+        if is_first && self.has_free_placement && self.size >= self.expected {
+            self.whole = Some(data);
+            return Ok(());
+        }
+        let (padding, expected) = (self.padding, self.expected.max(self.size));
+        let whole = self.whole.take();
+        let block = self.block.get_or_insert_with(|| {
+            let mut block = AlignedBlock::with_capacity(padding + expected);
+            block.extend_zeroed(padding);
+            block.extend_from_slice(whole.as_deref().unwrap_or_default());
+            block
+        });
+        block.extend_from_slice(&data);
+        Ok(())
+    }
+
+    fn finish(self) -> Buffer {
+        let Some(block) = self.block else { return self.whole.unwrap_or_default().into() };
+        let length = block.len();
+        block.freeze().slice(self.padding..length).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collect(pieces: &[&'static [u8]], header_length: Option<usize>) -> Result<Buffer> {
+        let expected = pieces.iter().map(|p| p.len()).sum();
+        let mut collector = Collector::new(expected, header_length, 100);
+        pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
+        Ok(collector.finish())
+    }
+
+    #[test]
+    fn binary_data_is_aligned_however_the_body_is_cut() {
+        for pieces in [&[&b"{json}DATA"[..]][..], &[b"{js", b"on}DA", b"TA"], &[b"{json}", b"DATA"]] {
+            let body = collect(pieces, Some(6)).expect("short body");
+            assert_eq!(&body[..], b"{json}DATA");
+            let data = body.slice(6..10).expect("in range");
+            assert!(data.is_aligned_to(BUFFER_ALIGNMENT));
+        }
+    }
+
+    #[test]
+    fn json_in_one_piece_is_not_copied() {
+        let piece: &'static [u8] = b"{\"inputs\":[]}";
+        assert_eq!(collect(&[piece], None).expect("short").as_ptr(), piece.as_ptr());
+        assert_eq!(&collect(&[b"{\"a\"", b":1}"], None).expect("short")[..], b"{\"a\":1}");
+        assert!(collect(&[], None).expect("empty").is_empty());
+    }
+
+    #[test]
+    fn the_limit_holds_for_bodies_of_unknown_length() {
+        let mut collector = Collector::new(0, None, 100);
+        collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
+        let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
+        assert!(error.message().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
+    }
+}

@@ -1,0 +1,41 @@
+use galatea_protocol::{http::error_body, http_status};
+use galatea_types::Error;
+use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+
+use crate::body::Body;
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain");
+
+pub(crate) fn reply(status: StatusCode, content_type: HeaderValue, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+pub(crate) fn ok_json(body: Vec<u8>) -> Response<Body> {
+    reply(StatusCode::OK, JSON, body.into())
+}
+
+/// H-62, H-63. Which content type an error carries depends on how far Triton got with such a request.
+pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body> {
+    let status = StatusCode::from_u16(http_status(error.code()));
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    reply(status, content_type, error_body(error.message()).into())
+}
+
+pub(crate) fn ok_or_failure(result: Result<Vec<u8>, Error>) -> Response<Body> {
+    match result {
+        Ok(json) => ok_json(json),
+        Err(error) => failure(&error, JSON),
+    }
+}
+
+pub(crate) fn not_found() -> Response<Body> {
+    reply(StatusCode::NOT_FOUND, TEXT, error_body("Not Found").into())
+}
+
+pub(crate) fn method_not_allowed(content_type: HeaderValue) -> Response<Body> {
+    reply(StatusCode::METHOD_NOT_ALLOWED, content_type, error_body("Method Not Allowed").into())
+}

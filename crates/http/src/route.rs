@@ -1,0 +1,252 @@
+use http::{HeaderValue, Method};
+
+use crate::responses::{JSON, TEXT};
+
+/// What a path names. Names and versions are as written: Triton resolves no percent escapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route<'p> {
+    ServerMetadata,
+    Live,
+    Ready,
+    Model(ModelAction, ModelPath<'p>),
+    AllStatistics,
+    RepositoryIndex,
+    Load(&'p str),
+    Unload(&'p str),
+    /// Load or unload in a named repository (H-16).
+    NamedRepository,
+    SharedMemory(SharedMemoryKind, SharedMemoryAction, Option<&'p str>),
+    TraceSetting,
+    Logging,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModelPath<'p> {
+    pub name: &'p str,
+    /// Digits.
+    pub version: Option<&'p str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ModelAction {
+    Metadata,
+    Ready,
+    Config,
+    Statistics,
+    Infer,
+    Generate,
+    GenerateStream,
+    TraceSetting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedMemoryKind {
+    System,
+    Cuda,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedMemoryAction {
+    Status,
+    Register,
+    Unregister,
+}
+
+/// What `path` names; `None` is 404.
+pub(crate) fn parse(path: &str) -> Option<Route<'_>> {
+    let rest = path.strip_prefix("/v2")?;
+    if rest.is_empty() {
+        return Some(Route::ServerMetadata);
+    }
+    let rest = rest.strip_prefix('/')?;
+    match rest {
+        "health/live" => return Some(Route::Live),
+        "health/ready" => return Some(Route::Ready),
+        "models/stats" => return Some(Route::AllStatistics),
+        "repository/index" => return Some(Route::RepositoryIndex),
+        "trace/setting" => return Some(Route::TraceSetting),
+        "logging" => return Some(Route::Logging),
+        _ => {}
+    }
+    let (group, rest) = rest.split_once('/')?;
+    match group {
+        "models" => model(rest),
+        "repository" => repository(rest),
+        "systemsharedmemory" => shared_memory(SharedMemoryKind::System, rest),
+        "cudasharedmemory" => shared_memory(SharedMemoryKind::Cuda, rest),
+        _ => None,
+    }
+}
+
+/// `NAME[/versions/VERSION][/ACTION]`
+fn model(rest: &str) -> Option<Route<'_>> {
+    let (name, mut rest) = split_segment(rest)?;
+    let mut version = None;
+    if let Some(versioned) = rest.and_then(|r| r.strip_prefix("versions/")) {
+        let (digits, after) = split_segment(versioned)?;
+        if !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        (version, rest) = (Some(digits), after);
+    }
+    let action = match rest {
+        None => ModelAction::Metadata,
+        Some("ready") => ModelAction::Ready,
+        Some("config") => ModelAction::Config,
+        Some("stats") => ModelAction::Statistics,
+        Some("infer") => ModelAction::Infer,
+        Some("generate") => ModelAction::Generate,
+        Some("generate_stream") => ModelAction::GenerateStream,
+        Some("trace/setting") if version.is_none() => ModelAction::TraceSetting,
+        Some(_) => return None,
+    };
+    Some(Route::Model(action, ModelPath { name, version }))
+}
+
+/// `[REPOSITORY/]models/NAME/load`, the same with `unload`, or `REPOSITORY/index`.
+fn repository(rest: &str) -> Option<Route<'_>> {
+    let (repository, models) = match rest.strip_prefix("models/") {
+        Some(models) => (None, models),
+        None => {
+            let (repository, rest) = rest.split_once('/')?;
+            if rest == "index" {
+                return Some(Route::RepositoryIndex);
+            }
+            (Some(repository), rest.strip_prefix("models/")?)
+        }
+    };
+    let (name, action) = split_segment(models)?;
+    let route = match action? {
+        "load" => Route::Load(name),
+        "unload" => Route::Unload(name),
+        _ => return None,
+    };
+    Some(if repository.is_some() { Route::NamedRepository } else { route })
+}
+
+/// `[region/NAME/]ACTION`
+fn shared_memory(kind: SharedMemoryKind, rest: &str) -> Option<Route<'_>> {
+    let (region, action) = match rest.strip_prefix("region/") {
+        Some(rest) => {
+            let (region, action) = split_segment(rest)?;
+            (Some(region), action?)
+        }
+        None => (None, rest),
+    };
+    let action = match action {
+        "status" => SharedMemoryAction::Status,
+        "register" => SharedMemoryAction::Register,
+        "unregister" => SharedMemoryAction::Unregister,
+        _ => return None,
+    };
+    Some(Route::SharedMemory(kind, action, region))
+}
+
+/// The part before the next `/`, which is not empty, and what follows it.
+fn split_segment(rest: &str) -> Option<(&str, Option<&str>)> {
+    let (segment, after) = match rest.split_once('/') {
+        Some((segment, after)) => (segment, Some(after)),
+        None => (rest, None),
+    };
+    (!segment.is_empty()).then_some((segment, after))
+}
+
+impl Route<'_> {
+    pub fn allows(&self, method: &Method) -> bool {
+        match self.methods() {
+            Methods::Get => method == Method::GET,
+            Methods::Post => method == Method::POST,
+            Methods::Both => method == Method::GET || method == Method::POST,
+        }
+    }
+
+    fn methods(&self) -> Methods {
+        use ModelAction::{Config, Generate, GenerateStream, Infer, Metadata, Ready, Statistics};
+        match self {
+            Route::ServerMetadata | Route::Live | Route::Ready | Route::AllStatistics => Methods::Get,
+            Route::Model(Metadata | Ready | Config | Statistics, _) => Methods::Get,
+            Route::Model(Infer | Generate | GenerateStream, _) => Methods::Post,
+            Route::Model(ModelAction::TraceSetting, _) => Methods::Both,
+            Route::TraceSetting | Route::Logging => Methods::Both,
+            Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) => Methods::Post,
+            Route::NamedRepository => Methods::Post,
+            Route::SharedMemory(_, SharedMemoryAction::Status, _) => Methods::Get,
+            Route::SharedMemory(..) => Methods::Post,
+        }
+    }
+
+    /// Content type of an error told before the handler starts (H-22, H-62).
+    pub fn early_error_type(&self) -> HeaderValue {
+        use ModelAction::{Generate, GenerateStream, Infer, Ready};
+        match self {
+            Route::Live | Route::Ready => TEXT,
+            Route::Model(Ready | Infer | Generate | GenerateStream, _) => TEXT,
+            _ => JSON,
+        }
+    }
+}
+
+enum Methods {
+    Get,
+    Post,
+    Both,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: Option<Route<'_>>) {
+        assert_eq!(parse(path), expected, "{path}");
+    }
+
+    fn model_route<'p>(
+        action: ModelAction,
+        name: &'p str,
+        version: Option<&'p str>,
+    ) -> Option<Route<'p>> {
+        Some(Route::Model(action, ModelPath { name, version }))
+    }
+
+    #[test]
+    fn paths_that_name_something() {
+        check("/v2", Some(Route::ServerMetadata));
+        check("/v2/health/live", Some(Route::Live));
+        check("/v2/health/ready", Some(Route::Ready));
+        check("/v2/models/m", model_route(ModelAction::Metadata, "m", None));
+        check("/v2/models/m/ready", model_route(ModelAction::Ready, "m", None));
+        check("/v2/models/m/versions/3", model_route(ModelAction::Metadata, "m", Some("3")));
+        check("/v2/models/m/versions/3/infer", model_route(ModelAction::Infer, "m", Some("3")));
+        check("/v2/models/sim%70le/infer", model_route(ModelAction::Infer, "sim%70le", None));
+        check("/v2/models/versions/versions/1", model_route(ModelAction::Metadata, "versions", Some("1")));
+        check("/v2/models/m/trace/setting", model_route(ModelAction::TraceSetting, "m", None));
+        check("/v2/models/stats", Some(Route::AllStatistics));
+        check("/v2/models/stats/infer", model_route(ModelAction::Infer, "stats", None));
+        check("/v2/repository/index", Some(Route::RepositoryIndex));
+        check("/v2/repository/r/index", Some(Route::RepositoryIndex));
+        check("/v2/repository/models/m/load", Some(Route::Load("m")));
+        check("/v2/repository/models/m/unload", Some(Route::Unload("m")));
+        check("/v2/repository/r/models/m/load", Some(Route::NamedRepository));
+        let status = SharedMemoryAction::Status;
+        let system = SharedMemoryKind::System;
+        check("/v2/systemsharedmemory/status", Some(Route::SharedMemory(system, status, None)));
+        check(
+            "/v2/cudasharedmemory/region/r/status",
+            Some(Route::SharedMemory(SharedMemoryKind::Cuda, status, Some("r"))),
+        );
+    }
+
+    #[test]
+    fn paths_that_name_nothing() {
+        for path in [
+            "/", "", "/v2/", "/v3", "/v2x", "/metrics", "/v2/models", "/v2/models/", "/v2/models/m/",
+            "/v2/models//infer", "/v2/models/m/foo", "/v2/models/m/versions", "/v2/models/m/versions/",
+            "/v2/models/m/versions/x", "/v2/models/m/versions/-1", "/v2/models/m/versions/1/foo",
+            "/v2/models/m/versions/1/trace/setting", "/v2/health/ready/", "/v2/health", "/v2/repository",
+            "/v2/repository/models/m", "/v2/repository/models/m/foo", "/v2/systemsharedmemory",
+            "/v2/systemsharedmemory/region//status", "/v2/infer",
+        ] {
+            check(path, None);
+        }
+    }
+}

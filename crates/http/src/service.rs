@@ -1,0 +1,82 @@
+use std::sync::Arc;
+
+use galatea_engine::Engine;
+use galatea_types::Error;
+use http::{HeaderValue, Request, Response, StatusCode, header::CONNECTION};
+use hyper::body::Incoming;
+
+use crate::{
+    HttpOptions,
+    activity::Activity,
+    body::Body,
+    infer, management, metrics,
+    panics::caught,
+    repository,
+    responses::{JSON, failure, method_not_allowed, not_found},
+    route::{self, ModelAction, Route},
+};
+
+/// What a port serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Inference,
+    Metrics,
+}
+
+/// Answers requests; shared by all connections of a server.
+pub(crate) struct Service {
+    pub engine: Arc<Engine>,
+    pub options: HttpOptions,
+    pub activity: Arc<Activity>,
+    pub content: Content,
+}
+
+impl Service {
+    pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
+        let _answering = self.activity.begin_request();
+        let response = match self.content {
+            Content::Inference => caught(self.dispatch(request)).await,
+            Content::Metrics => {
+                // The body is never looked at.
+                let head = request.map(drop);
+                caught(async move { metrics::respond(&self.engine, &head) }).await
+            }
+        };
+        let mut response = response.unwrap_or_else(|| {
+            log::error!("a request ended in a panic");
+            failure(&Error::internal("internal error while answering the request"), JSON)
+        });
+        if self.activity.is_closing() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn dispatch(&self, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let Some(route) = route::parse(&path) else { return not_found() };
+        if !route.allows(request.method()) {
+            return method_not_allowed(route.early_error_type());
+        }
+        if self.activity.is_closing() && !matches!(route, Route::Live | Route::Ready) {
+            return failure(&Error::unavailable("Server exiting"), route.early_error_type());
+        }
+        match route {
+            Route::Model(ModelAction::Infer, model) => infer::respond(self, model, request).await,
+            Route::RepositoryIndex => repository::index(self, request).await,
+            Route::Load(name) => repository::load(self, name.to_owned(), request).await,
+            Route::Unload(name) => repository::unload(self, name.to_owned(), request).await,
+            route => management::respond(self, route),
+        }
+    }
+
+    pub fn is_live(&self) -> bool {
+        !self.activity.is_closing() && self.engine.is_live()
+    }
+}
+
+/// 200 or 400 with an empty body: what health checks answer (H-02, H-03).
+pub(crate) fn health(is_well: bool) -> Response<Body> {
+    let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    crate::responses::reply(status, crate::responses::TEXT, Body::default())
+}
