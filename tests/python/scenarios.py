@@ -149,6 +149,9 @@ def grpc_call(channel, step):
 def masked(answer, step):
     """The answer without what may differ from run to run or server to server."""
     answer = json.loads(json.dumps(answer))
+    if "only_lines" in step and "text" in answer:
+        lines = answer["text"].splitlines()
+        answer["text"] = "\n".join(line for line in lines if re.search(step["only_lines"], line))
     for pattern in step.get("mask", []):
         for field in ("text", "details"):
             if field in answer:

@@ -1,0 +1,54 @@
+"""Servers and repositories for the tests. Every server is a real one on free ports."""
+
+import numpy as np
+import pytest
+
+import repositories
+import servers
+
+
+def pytest_report_header():
+    peers = {"Triton": servers.has_triton(), "perf_analyzer": servers.has_perf_analyzer()}
+    return [f"server: {servers.galatea_binary()}", f"peers: {peers}"]
+
+
+@pytest.fixture(scope="session")
+def examples_server():
+    """The example repository, every model as it is committed."""
+    with servers.galatea(repositories.EXAMPLES) as server:
+        yield server
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """An empty model repository; `add` writes a model of a built-in backend into it."""
+
+    class Repository:
+        path = tmp_path
+
+        @staticmethod
+        def add(name, backend, config, **more):
+            return repositories.write_model(tmp_path, name, "galatea", backend, config, **more)
+
+    return Repository
+
+
+@pytest.fixture
+def serve():
+    """Starts servers that end with the test."""
+    running = []
+
+    def start(path, *flags, **options):
+        server = servers.galatea(path, *flags, **options)
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def pair():
+    """Two INT32[1,16] rows for the models that add and subtract."""
+    return np.arange(16, dtype=np.int32).reshape(1, 16), np.full((1, 16), 3, dtype=np.int32)
