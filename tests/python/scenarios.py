@@ -151,7 +151,7 @@ def masked(answer, step):
     answer = json.loads(json.dumps(answer))
     if "only_lines" in step and "text" in answer:
         lines = answer["text"].splitlines()
-        answer["text"] = "\n".join(line for line in lines if re.search(step["only_lines"], line))
+        answer["text"] = "\n".join(sorted(line for line in lines if re.search(step["only_lines"], line)))
     for pattern in step.get("mask", []):
         for field in ("text", "details"):
             if field in answer:

@@ -1,6 +1,7 @@
 """Stock clients and tools against the example model `simple`."""
 
 import asyncio
+import concurrent.futures
 import json
 import shutil
 import socket
@@ -53,34 +54,18 @@ def test_many_at_once(examples_server, protocol):
             waiting = [stock.async_infer("simple", clients.inputs(httpclient, arrays(n))) for n in range(200)]
             results = [one.get_result() for one in waiting]
     else:
-        results = [None] * 200
+        waiting = [concurrent.futures.Future() for _ in range(200)]
         with clients.client(examples_server, "grpc") as stock:
-            calls = [stock.async_infer("simple", clients.inputs(grpcclient, arrays(n)), callback(results, n)) for n in range(200)]
-            assert len(calls) == 200
-            wait_until_filled(results)
+            for n, future in enumerate(waiting):
+                stock.async_infer("simple", clients.inputs(grpcclient, arrays(n)), settle(future))
+            results = [future.result(60) for future in waiting]
     for n, result in enumerate(results):
         np.testing.assert_array_equal(result.as_numpy("OUTPUT0")[0], n + np.arange(16))
 
 
-def callback(results, n):
-    def store(result, error):
-        results[n] = error or result
-
-    return store
-
-
-def wait_until_filled(results):
-    import threading
-
-    done = threading.Event()
-
-    def watch():
-        while not all(r is not None for r in results):
-            pass
-        done.set()
-
-    threading.Thread(target=watch, daemon=True).start()
-    assert done.wait(60)
+def settle(future):
+    """A callback for the gRPC client that fills a future."""
+    return lambda result, error: future.set_exception(error) if error else future.set_result(result)
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
