@@ -14,7 +14,7 @@ pub(crate) fn start(retirements: mpsc::Receiver<Retired>, lifecycle: Arc<Lifecyc
             let lifecycle = lifecycle.clone();
             let name = format!("drain {}", retired.model);
             if let Err(error) =
-                thread::Builder::new().name(name).spawn(move || drain(&retired, &lifecycle))
+                thread::Builder::new().name(name).spawn(move || drain(retired, &lifecycle))
             {
                 log::error!("failed to start a thread to unload a model: {error}");
             }
@@ -26,7 +26,7 @@ pub(crate) fn start(retirements: mpsc::Receiver<Retired>, lifecycle: Arc<Lifecyc
 }
 
 /// The queue is closed and what it holds is answered; the server's own exit deadline bounds the whole.
-fn drain(retired: &Retired, lifecycle: &Lifecycle) {
+fn drain(retired: Retired, lifecycle: &Lifecycle) {
     let Retired { model, version, generation, scheduler } = retired;
     scheduler.close();
     while !scheduler.drain(Instant::now() + Duration::from_secs(60)) {
@@ -35,6 +35,8 @@ fn drain(retired: &Retired, lifecycle: &Lifecycle) {
             scheduler.in_flight()
         );
     }
-    lifecycle.unloaded(model, *version, *generation);
+    // The model's memory is free before anybody is told that it is unloaded.
+    drop(scheduler);
+    lifecycle.unloaded(&model, version, generation);
     log::info!("successfully unloaded '{model}' version {version}");
 }

@@ -95,6 +95,12 @@ impl ServedModel {
         self.labels.get(output)?.get(class).map(String::as_str)
     }
 
+    /// Checks the request against the configuration, as [`ServedModel::infer`] does first. For front ends
+    /// that must tell a refused request from one that failed.
+    pub fn check(&self, request: &mut InferRequest) -> Result<()> {
+        prepare::prepare(request, &self.config)
+    }
+
     /// Checks the request against the configuration and hands it to the scheduler. Never blocks; every
     /// outcome, also a refusal, comes through `responder`.
     pub fn infer(&self, mut request: InferRequest, responder: Responder) {

@@ -27,12 +27,14 @@ pub(crate) struct Shared {
 
 /// Runs on the thread of one instance: makes the instance, tells the outcome to `ready`, and executes
 /// batches until the line is closed and empty.
-pub(crate) fn run(shared: &Shared, spec: InstanceSpec, ready: &mpsc::Sender<Result<()>>) {
+pub(crate) fn run(shared: &Shared, spec: InstanceSpec, ready: mpsc::Sender<Result<()>>) {
     let _end = EndOfThread(&shared.line);
     match make(shared, &spec) {
         Ok(instance) => {
             // The starter waits for every thread, so this send cannot fail in a way that matters.
             let _ = ready.send(Ok(()));
+            // The starter waits until no thread can tell anything any more.
+            drop(ready);
             Worker { shared, spec, instance }.serve();
         }
         Err(error) => {

@@ -95,7 +95,7 @@ impl Scheduler {
             let (shared, ready) = (self.shared.clone(), ready.clone());
             let name = spec.name.clone();
             let thread = Builder::new().name(name.clone());
-            match thread.spawn(move || instance::run(&shared, spec, &ready)) {
+            match thread.spawn(move || instance::run(&shared, spec, ready)) {
                 Ok(thread) => self.lock_threads().push(thread),
                 Err(e) => {
                     (started..count).for_each(|_| self.shared.line.thread_ended());
@@ -152,6 +152,3 @@ fn check(spec: &SchedulerSpec) -> Result<()> {
 fn preserves_ordering(config: &ModelConfig) -> bool {
     matches!(&config.scheduling, Scheduling::Dynamic(d) if d.preserves_ordering)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,361 @@
+//! The life of a model, driven through the public API with a backend made for the purpose.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_engine::{
+    BackendRegistry, ControlMode, Engine, EngineOptions, LoadOverrides, ServedModel,
+};
+use galatea_types::{
+    Code, DataType, Error, InferRequest, InferResponse, Responder, Result, Tensor,
+};
+
+/// Holds executions back while it is shut, so that tests decide what is in flight.
+#[derive(Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set(&self, shut: bool) {
+        *self.is_shut.lock().expect("gate") = shut;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let guard = self.is_shut.lock().expect("gate");
+        drop(self.changed.wait_while(guard, |shut| *shut).expect("gate"));
+    }
+}
+
+/// Copies its input; refuses to load a version whose folder holds a file named `poison`.
+#[derive(Clone, Default)]
+struct CopyBackend {
+    gate: Arc<Gate>,
+    live_models: Arc<AtomicU64>,
+}
+
+struct CopyModel(CopyBackend);
+
+struct CopyInstance(CopyBackend);
+
+impl Backend for CopyBackend {
+    fn name(&self) -> &str {
+        "copy"
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let poison = context.version_dir.join("poison");
+        if poison.exists() {
+            return Err(Error::internal(format!("{} is poison", poison.display())));
+        }
+        self.live_models.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(CopyModel(self.clone())))
+    }
+}
+
+impl Model for CopyModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(CopyInstance(self.0.clone())))
+    }
+}
+
+impl Drop for CopyModel {
+    fn drop(&mut self) {
+        self.0.live_models.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl ModelInstance for CopyInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        self.0.gate.pass();
+        let answers: Vec<_> = batch
+            .requests()
+            .map(|r| r.inputs.iter().map(|t| Tensor { name: "OUT".into(), ..t.clone() }).collect())
+            .collect();
+        for (i, outputs) in answers.into_iter().enumerate() {
+            batch.respond(i, Ok(outputs));
+        }
+    }
+}
+
+struct Fixture {
+    engine: Arc<Engine>,
+    backend: CopyBackend,
+    root: tempfile::TempDir,
+}
+
+const CONFIG: &str = r#"
+backend: "copy"
+max_batch_size: 4
+input { name: "IN" data_type: TYPE_INT32 dims: 1 }
+output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
+"#;
+
+fn add_model(root: &Path, name: &str, versions: &[i64], config: &str) {
+    fs::create_dir_all(root.join(name)).expect("folder");
+    for version in versions {
+        fs::create_dir_all(root.join(name).join(version.to_string())).expect("folder");
+    }
+    fs::write(root.join(name).join("config.pbtxt"), config).expect("config");
+}
+
+fn fixture(
+    control_mode: ControlMode,
+    startup_models: &[&str],
+    fill: impl FnOnce(&Path),
+) -> Fixture {
+    let root = tempfile::tempdir().expect("temp dir");
+    fill(root.path());
+    let backend = CopyBackend::default();
+    let mut registry = BackendRegistry::default();
+    let opened = backend.clone();
+    registry.register("copy", move || Ok(Arc::new(opened.clone()) as Arc<dyn Backend>));
+    let options = EngineOptions {
+        repositories: vec![root.path().to_owned()],
+        control_mode,
+        startup_models: startup_models.iter().map(|&m| m.to_owned()).collect(),
+        ..EngineOptions::default()
+    };
+    Fixture { engine: Engine::new(options, registry), backend, root }
+}
+
+fn explicit(fill: impl FnOnce(&Path)) -> Fixture {
+    fixture(ControlMode::Explicit, &[], fill)
+}
+
+fn request(value: i32) -> InferRequest {
+    let mut request = InferRequest::new("m");
+    let data = value.to_le_bytes().to_vec();
+    request.inputs = vec![Tensor::new("IN", DataType::Int32, [1, 1], data)];
+    request
+}
+
+fn start(model: &ServedModel, value: i32) -> tokio::sync::oneshot::Receiver<Result<InferResponse>> {
+    let (responder, answer) = Responder::unary();
+    model.infer(request(value), responder);
+    answer
+}
+
+fn ask(engine: &Engine, value: i32) -> Result<InferResponse> {
+    let model = engine.model("m", None)?;
+    start(&model, value).blocking_recv().expect("every request is answered")
+}
+
+fn index(engine: &Engine) -> Vec<String> {
+    let row = |e: galatea_engine::IndexEntry| {
+        let version = e.version.map_or("-".to_owned(), |v| v.to_string());
+        format!("{}:{version}:{}:{}", e.name, e.state.unwrap_or("-"), e.reason)
+    };
+    engine.repository_index(false).into_iter().map(row).collect()
+}
+
+/// Waits for what another thread is about to do; fails loudly rather than hanging for ever.
+fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_true() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn loads_everything_at_start_and_serves_the_highest_version() {
+    let f = fixture(ControlMode::None, &[], |root| {
+        add_model(root, "m", &[1, 3], CONFIG);
+        add_model(root, "n", &[1], CONFIG);
+    });
+    f.engine.load_startup_models().expect("all load");
+    assert_eq!(index(&f.engine), ["m:3:READY:", "n:1:READY:"]);
+    let answer = ask(&f.engine, 7).expect("an answer");
+    assert_eq!((answer.model_version, &answer.outputs[0].data[..]), (3, &[7, 0, 0, 0][..]));
+    assert!(f.engine.is_ready() && f.engine.is_model_ready("n", Some(1)));
+    assert!(!f.engine.is_model_ready("n", Some(2)));
+    let refused = f.engine.load_model("m", LoadOverrides::default()).expect_err("mode none");
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert_eq!(
+        refused.message(),
+        "explicit model load / unload is not allowed if polling is enabled"
+    );
+}
+
+#[test]
+fn explicit_mode_loads_what_is_asked_for() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_startup_models().expect("nothing to load");
+    assert_eq!(index(&f.engine), ["m:-:-:"]);
+    assert_eq!(
+        ask(&f.engine, 1).expect_err("not loaded").message(),
+        "Request for unknown model: 'm' is not found"
+    );
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    ask(&f.engine, 1).expect("an answer");
+    f.engine.unload_model("m", false).expect("unloads");
+    eventually("unloaded", || index(&f.engine) == ["m:1:UNAVAILABLE:unloaded"]);
+    assert_eq!(
+        ask(&f.engine, 1).expect_err("unloaded").message(),
+        "Request for unknown model: 'm' has no available versions"
+    );
+    assert!(f.engine.is_ready(), "what was unloaded on purpose does not make the server unready");
+    f.engine.unload_model("never heard of", false).expect("no error");
+    eventually("memory is free", || f.backend.live_models.load(Ordering::SeqCst) == 0);
+}
+
+#[test]
+fn texts_of_failed_loads() {
+    let f = explicit(|root| {
+        add_model(root, "m", &[1], CONFIG);
+        fs::write(root.join("m/1/poison"), "").expect("file");
+        add_model(root, "broken", &[1], "backend: \"copy\"\ninpt { }");
+        add_model(root, "empty", &[], CONFIG);
+    });
+    let load = |name: &str| f.engine.load_model(name, LoadOverrides::default()).expect_err("fails");
+
+    let error = load("m");
+    assert_eq!(error.code(), Code::InvalidArg);
+    let start = "load failed for model 'm': version 1 is at UNAVAILABLE state: Internal: ";
+    assert!(error.message().starts_with(start), "{error}");
+    assert!(error.message().ends_with("poison is poison;\n"), "{error}");
+
+    let error = load("broken");
+    assert_eq!(error.code(), Code::Internal);
+    assert!(
+        error
+            .message()
+            .starts_with("failed to load 'broken', failed to poll from model repository")
+    );
+    assert!(error.message().contains("config.pbtxt:2:1"), "names the place: {error}");
+
+    assert_eq!(load("empty").message(), "failed to load 'empty', no version is available");
+    let error = load("nowhere");
+    assert!(
+        error
+            .message()
+            .starts_with("failed to load 'nowhere', failed to poll from model repository")
+    );
+    assert_eq!(
+        load("../m").message(),
+        "invalid model name '../m', model name must not contain path traversal characters"
+    );
+    assert!(!f.engine.is_ready(), "strict readiness");
+}
+
+#[test]
+fn requests_in_flight_are_answered_before_a_model_goes() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    f.backend.gate.set(true);
+    let model = f.engine.model("m", None).expect("ready");
+    let answers: Vec<_> = (0..5).map(|i| start(&model, i)).collect();
+    drop(model);
+    f.engine.unload_model("m", false).expect("unloads");
+    assert_eq!(index(&f.engine), ["m:1:UNLOADING:"]);
+    f.backend.gate.set(false);
+    for (i, answer) in (0..5i32).zip(answers) {
+        let answer = answer.blocking_recv().expect("answered").expect("an answer");
+        assert_eq!(answer.outputs[0].data[..], i.to_le_bytes());
+    }
+    eventually("unloaded", || index(&f.engine) == ["m:1:UNAVAILABLE:unloaded"]);
+}
+
+#[test]
+fn reloads_under_traffic_fail_no_request() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    ask(&f.engine, 3).expect("not one request fails");
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for round in 0..20 {
+            let before = asked.load(Ordering::Relaxed);
+            f.engine.load_model("m", LoadOverrides::default()).expect("reloads");
+            eventually("traffic goes on", || asked.load(Ordering::Relaxed) > before + round);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(index(&f.engine), ["m:1:READY:"]);
+    eventually("old ones are gone", || f.backend.live_models.load(Ordering::SeqCst) == 1);
+}
+
+#[test]
+fn a_failed_reload_leaves_the_old_one_serving() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    fs::write(f.root.path().join("m/1/poison"), "").expect("file");
+    f.engine.load_model("m", LoadOverrides::default()).expect_err("poisoned");
+    ask(&f.engine, 1).expect("the old one serves");
+    fs::write(f.root.path().join("m/config.pbtxt"), "nonsense").expect("file");
+    f.engine.load_model("m", LoadOverrides::default()).expect_err("broken");
+    ask(&f.engine, 1).expect("the old one serves");
+    assert_eq!(index(&f.engine), ["m:1:READY:"]);
+}
+
+#[test]
+fn a_load_may_bring_configuration_and_files() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let config = r#"{"backend":"copy","max_batch_size":0,
+        "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
+        "output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}]}"#;
+    let overrides = LoadOverrides {
+        config: Some(config.to_owned()),
+        files: [("7/anything".to_owned(), vec![1, 2, 3].into())].into(),
+    };
+    f.engine.load_model("m", overrides.clone()).expect("loads");
+    let model = f.engine.model("m", None).expect("ready");
+    assert_eq!((model.version(), model.config().max_batch_size), (7, 0));
+    let without_config = LoadOverrides { config: None, ..overrides };
+    let error = f.engine.load_model("m", without_config).expect_err("needs a config");
+    assert!(error.message().contains("Load parameter 'config' must be specified"), "{error}");
+}
+
+#[test]
+fn shutdown_answers_what_is_in_flight_and_refuses_what_comes_late() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    f.backend.gate.set(true);
+    let model = f.engine.model("m", None).expect("ready");
+    let answer = start(&model, 9);
+    drop(model);
+    assert!(!f.engine.shutdown(Instant::now()), "one request is still held back");
+    let late = ask(&f.engine, 1).expect_err("too late");
+    assert_eq!((late.code(), late.message()), (Code::Unavailable, "Server exiting"));
+    assert!(!f.engine.is_ready() && !f.engine.is_live());
+    f.backend.gate.set(false);
+    assert!(f.engine.shutdown(Instant::now() + Duration::from_secs(20)));
+    answer.blocking_recv().expect("answered").expect("an answer");
+    assert_eq!(f.backend.live_models.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn statistics_count_what_was_answered() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    for i in 0..3 {
+        ask(&f.engine, i).expect("an answer");
+    }
+    let all = f.engine.statistics(None, None).expect("statistics");
+    assert_eq!((all.len(), all[0].name.as_str(), all[0].version), (1, "m", 1));
+    let s = &all[0].statistics;
+    assert_eq!((s.success.count, s.inference_count, s.execution_count, s.pending), (3, 3, 3, 0));
+    assert!(s.success.ns >= s.queue.ns + s.compute_infer.ns);
+    let error = f.engine.statistics(Some("x"), None).expect_err("unknown");
+    assert_eq!(error.message(), "requested model 'x' is not available");
+    let error = f.engine.statistics(Some("m"), Some(2)).expect_err("unknown version");
+    assert_eq!(error.message(), "requested model version is not available for model 'm'");
+}

@@ -1,0 +1,154 @@
+//! Which requests are executed together, in which order, and who is woken for them.
+
+use std::time::Duration;
+
+use galatea_backend::testing::tensor_spec;
+use galatea_types::{DataType, InferRequest};
+use tokio::sync::oneshot::error::TryRecvError;
+
+use crate::probe::{all_succeed, Rig, Setup, named, sized, wait};
+
+/// A delay no test lives to see the end of: whatever is executed was not waited for.
+const ENDLESS: Duration = Duration::from_secs(3600);
+
+fn batches_of(rig: &Rig, requests: Vec<InferRequest>) -> Vec<Vec<String>> {
+    let answers: Vec<_> = requests.into_iter().map(|r| rig.submit_request(r)).collect();
+    let count = answers.len();
+    let mut batches = Vec::new();
+    while batches.iter().map(Vec::len).sum::<usize>() < count {
+        batches.push(rig.next_start());
+    }
+    all_succeed(answers);
+    batches
+}
+
+#[test]
+fn the_default_scheduler_joins_nothing() {
+    let rig = Setup::direct().hold(3).start();
+    let batches = batches_of(&rig, ["a", "b", "c"].map(|id| named(id, 2)).into());
+    assert_eq!(batches, [["a"], ["b"], ["c"]]);
+}
+
+#[test]
+fn a_model_without_batch_dimension_joins_nothing() {
+    let mut setup = Setup::dynamic(|_| {}).hold(2);
+    setup.config.max_batch_size = 0;
+    assert_eq!(batches_of(&setup.start(), vec![named("a", 1), named("b", 1)]), [["a"], ["b"]]);
+}
+
+#[test]
+fn variable_inputs_of_different_shape_are_not_joined() {
+    let requests = || vec![sized("a", 1, 4), sized("b", 2, 4), sized("c", 1, 5)];
+    let rig = Setup::dynamic(|_| {}).hold(3).start();
+    assert_eq!(batches_of(&rig, requests()), [vec!["a", "b"], vec!["c"]]);
+
+    let mut ragged = Setup::dynamic(|_| {}).hold(3);
+    ragged.config.inputs[0].allows_ragged_batch = true;
+    assert_eq!(batches_of(&ragged.start(), requests()), [["a", "b", "c"]]);
+}
+
+#[test]
+fn requests_with_other_optional_inputs_are_not_joined() {
+    let mut setup = Setup::dynamic(|_| {}).hold(3);
+    let mut optional = tensor_spec("MASK", DataType::Fp32, [4]);
+    optional.is_optional = true;
+    setup.config.inputs.push(optional);
+    let mut with_mask = named("c", 1);
+    let mut mask = with_mask.inputs[0].clone();
+    mask.name = "MASK".into();
+    with_mask.inputs.push(mask);
+    let batches = batches_of(&setup.start(), vec![named("a", 1), named("b", 1), with_mask]);
+    assert_eq!(batches, [vec!["a", "b"], vec!["c"]]);
+}
+
+#[test]
+fn what_arrives_while_the_instance_is_busy_is_one_batch() {
+    let rig = Setup::dynamic(|_| {}).gated().start();
+    let mut answers = vec![rig.submit("first")];
+    rig.next_start();
+    answers.extend(["a", "b", "c"].map(|id| rig.submit(id)));
+    rig.permit(2);
+    assert_eq!(rig.next_start(), ["a", "b", "c"]);
+    all_succeed(answers);
+}
+
+#[test]
+fn reaching_the_preferred_size_ends_the_delay() {
+    for instances in [1, 3] {
+        let rig = Setup::dynamic(|d| {
+            d.preferred_batch_sizes = vec![4];
+            d.max_queue_delay = ENDLESS;
+        })
+        .instances(instances)
+        .start();
+        let batches = batches_of(&rig, vec![named("a", 1), named("b", 2), named("c", 1)]);
+        assert_eq!(batches, [["a", "b", "c"]], "{instances} instances");
+    }
+}
+
+#[test]
+fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
+    let rig = Setup::dynamic(|d| d.max_queue_delay = ENDLESS).instances(2).start();
+    let first = [rig.submit_request(sized("a", 1, 4)), rig.submit_request(sized("b", 1, 4))];
+    let other = rig.submit_request(sized("c", 1, 5));
+    assert_eq!(rig.next_start(), ["a", "b"]);
+    all_succeed(first);
+    // The other one now waits for company of its own; closing ends that.
+    rig.scheduler.close();
+    assert_eq!(rig.next_start(), ["c"]);
+    wait(other).expect("success");
+}
+
+#[test]
+fn the_delay_ends_by_itself() {
+    let rig = Setup::dynamic(|d| d.max_queue_delay = Duration::from_millis(5)).start();
+    let request = named("a", 1);
+    let queued_at = request.received_at;
+    wait(rig.submit_request(request)).expect("success");
+    assert!(queued_at.elapsed() >= Duration::from_millis(5));
+}
+
+#[test]
+fn higher_priorities_go_first() {
+    let rig = Setup::dynamic(|d| {
+        d.preferred_batch_sizes = vec![1];
+        d.priority_levels = 3;
+        d.default_priority_level = 2;
+    })
+    .gated()
+    .start();
+    let mut answers = vec![rig.submit("first")];
+    rig.next_start();
+    for (id, priority) in [("low", 3), ("default", 0), ("unknown", 9), ("high", 1)] {
+        answers.push(rig.submit_request(InferRequest { priority, ..named(id, 1) }));
+    }
+    rig.permit(5);
+    let order: Vec<_> = (0..4).flat_map(|_| rig.next_start()).collect();
+    assert_eq!(order, ["high", "default", "unknown", "low"]);
+    all_succeed(answers);
+}
+
+#[test]
+fn ordered_answers_wait_for_earlier_ones() {
+    let rig = Setup::dynamic(|d| {
+        d.preferred_batch_sizes = vec![1];
+        d.preserves_ordering = true;
+    })
+    .instances(2)
+    .gated()
+    .start();
+    let first = rig.submit("first");
+    assert_eq!(rig.next_start(), ["first"]);
+    let mut second = rig.submit("second");
+    assert_eq!(rig.next_start(), ["second"]);
+    let third = rig.submit("third");
+    // One of the two goes on, and only then can the third start.
+    rig.permit(1);
+    assert_eq!(rig.next_start(), ["third"]);
+    // The gate is a lock that the first instance took first: it was the first one that went on.
+    let first = wait(first).expect("success");
+    assert_eq!(first.id, "first");
+    assert!(matches!(second.try_recv(), Err(TryRecvError::Empty)));
+    rig.permit(2);
+    assert!(wait(second).is_ok() && wait(third).is_ok());
+}

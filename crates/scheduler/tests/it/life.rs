@@ -1,0 +1,138 @@
+//! Start, outage, closing and end.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    sync::Arc,
+    time::Instant,
+};
+
+use galatea_config::Scheduling;
+use galatea_telemetry::FailureReason;
+use galatea_types::{Code, Error};
+
+use crate::probe::{all_succeed, LONG, Setup, wait};
+
+#[test]
+fn the_first_error_of_an_instance_fails_the_start() {
+    let failing = |n| if n == 1 { Err(Error::internal("no more memory")) } else { Ok(()) };
+    let setup = Setup::direct().instances(3).on_create(failing);
+    assert_eq!(setup.try_start().err().expect("an error").message(), "no more memory");
+}
+
+#[test]
+fn a_panic_while_starting_is_an_error() {
+    let setup = Setup::direct().on_create(|_| panic!("bad day"));
+    let error = setup.try_start().err().expect("an error");
+    assert!(error.message().contains("probe_0_0") && error.message().contains("bad day"), "{error}");
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    let mut sequence = Setup::direct();
+    sequence.config.scheduling = Scheduling::Sequence;
+    let mut decoupled = Setup::direct();
+    decoupled.config.is_decoupled = true;
+    for (setup, field) in [(sequence, "sequence_batching"), (decoupled, "decoupled")] {
+        let error = setup.try_start().err().expect("an error");
+        assert_eq!(error.code(), Code::Unsupported);
+        assert!(error.message().contains(field), "{error}");
+    }
+    assert!(Setup::direct().instances(0).try_start().is_err());
+}
+
+#[test]
+fn after_closing_what_is_queued_is_answered_and_new_requests_are_refused() {
+    let rig = Setup::direct().gated().start();
+    let queued = ["a", "b", "c"].map(|id| rig.submit(id));
+    rig.next_start();
+    rig.scheduler.close();
+    let error = wait(rig.submit("late")).expect_err("refused");
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(
+        error.message(),
+        "[request id: late] Server is stopping, scheduler for model has stopped accepting new \
+         inference requests"
+    );
+    let s = rig.statistics.snapshot();
+    assert_eq!(s.failures[FailureReason::Rejected as usize], 1);
+    assert!(!rig.scheduler.drain(Instant::now()), "three requests are in flight");
+    rig.permit(3);
+    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    assert_eq!(rig.scheduler.in_flight(), 0);
+    all_succeed(queued);
+}
+
+#[test]
+fn closing_lets_held_requests_go() {
+    let rig = Setup::direct().hold(100).start();
+    let answer = rig.submit("a");
+    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    wait(answer).expect("success");
+}
+
+#[test]
+fn draining_frees_the_model() {
+    let witness = Arc::new(());
+    let held = witness.clone();
+    let rig = Setup::direct().instances(2).on_create(move |_| {
+        let _ = &held;
+        Ok(())
+    });
+    let rig = rig.start();
+    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    drop(rig);
+    assert_eq!(Arc::strong_count(&witness), 1);
+}
+
+#[test]
+fn a_dropped_scheduler_answers_what_it_has() {
+    let rig = Setup::direct().gated().start();
+    let answers = [rig.submit("a"), rig.submit("b")];
+    rig.permit(2);
+    drop(rig.scheduler);
+    all_succeed(answers);
+}
+
+#[test]
+fn without_a_working_instance_requests_fail_clearly_until_one_is_made() {
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let flag = is_broken.clone();
+    let rig = Setup::direct()
+        .gated()
+        .on_create(move |_| match flag.load(Ordering::SeqCst) {
+            true => Err(Error::internal("out of memory")),
+            false => Ok(()),
+        })
+        .start();
+    let panicking = rig.submit("panic");
+    rig.next_start();
+    let queued = rig.submit("queued");
+    is_broken.store(true, Ordering::SeqCst);
+    rig.permit(1);
+    assert_eq!(wait(panicking).expect_err("failed").code(), Code::Internal);
+    for error in [wait(queued), wait(rig.submit("new"))].map(|a| a.expect_err("failed")) {
+        assert_eq!(error.code(), Code::Unavailable);
+        let text = "model 'probe' has no working instance: out of memory";
+        assert!(error.message().ends_with(text), "{error}");
+    }
+    let s = rig.statistics.snapshot();
+    assert_eq!((s.failures[FailureReason::Other as usize], s.pending), (2, 0));
+    is_broken.store(false, Ordering::SeqCst);
+    let deadline = Instant::now() + LONG;
+    rig.permit(1);
+    while wait(rig.submit("again")).is_err() {
+        assert!(Instant::now() < deadline, "the instance is made anew in the end");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_broken_scheduler_ends_when_it_is_closed() {
+    let rig = Setup::direct()
+        .on_create(|n| if n > 0 { Err(Error::internal("gone for good")) } else { Ok(()) })
+        .start();
+    wait(rig.submit("panic")).expect_err("failed");
+    let started = Instant::now();
+    assert!(rig.scheduler.drain(started + LONG));
+    assert!(started.elapsed() < LONG / 2, "the back-off does not hold it up");
+}
