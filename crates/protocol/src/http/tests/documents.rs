@@ -1,0 +1,108 @@
+use galatea_telemetry::{BatchRecord, ModelStatistics, RequestRecord};
+use galatea_types::{Code, DataType};
+
+use super::{model, spec};
+use crate::http::{
+    IndexRow, decode_index, decode_load, decode_unload, error_body, model_metadata,
+    repository_index, server_metadata, statistics,
+};
+
+fn text(json: Vec<u8>) -> String {
+    String::from_utf8(json).expect("UTF-8")
+}
+
+#[test]
+fn metadata() {
+    assert_eq!(
+        text(server_metadata("triton", "1.0", &["classification", "statistics"])),
+        r#"{"name":"triton","version":"1.0","extensions":["classification","statistics"]}"#
+    );
+    let config = model(8, vec![spec("IN", DataType::Int32, &[16])]);
+    assert_eq!(
+        text(model_metadata(&config, &[1, 3])),
+        r#"{"name":"m","versions":["1","3"],"platform":"identity","inputs":[{"name":"IN","datatype":"INT32","shape":[-1,16]}],"outputs":[{"name":"OUT","datatype":"INT32","shape":[-1,16]}]}"#
+    );
+}
+
+#[test]
+fn index_leaves_out_what_is_not_known() {
+    let rows = [
+        IndexRow { name: "a", version: None, state: None, reason: "" },
+        IndexRow { name: "b", version: Some(1), state: Some("READY"), reason: "" },
+        IndexRow { name: "c", version: Some(2), state: Some("UNAVAILABLE"), reason: "unloaded" },
+    ];
+    assert_eq!(
+        text(repository_index(&rows)),
+        r#"[{"name":"a"},{"name":"b","version":"1","state":"READY"},{"name":"c","version":"2","state":"UNAVAILABLE","reason":"unloaded"}]"#
+    );
+}
+
+#[test]
+fn statistics_in_triton_s_order() {
+    let counters = ModelStatistics::default();
+    counters.record_execution(
+        &BatchRecord { batch_size: 2, ..Default::default() },
+        [RequestRecord::default(), RequestRecord::default()],
+    );
+    let mut snapshot = counters.snapshot();
+    snapshot.last_inference_ms = 5;
+    let zero = r#"{"count":0,"ns":0}"#;
+    let two = r#"{"count":2,"ns":0}"#;
+    let one = r#"{"count":1,"ns":0}"#;
+    assert_eq!(
+        text(statistics([("m", 1, &snapshot)])),
+        format!(
+            r#"{{"model_stats":[{{"name":"m","version":"1","last_inference":5,"inference_count":2,"execution_count":1,"inference_stats":{{"success":{two},"fail":{zero},"queue":{two},"compute_input":{two},"compute_infer":{two},"compute_output":{two},"cache_hit":{zero},"cache_miss":{zero}}},"response_stats":{{}},"batch_stats":[{{"batch_size":2,"compute_input":{one},"compute_infer":{one},"compute_output":{one}}}],"memory_usage":[]}}]}}"#
+        )
+    );
+}
+
+#[test]
+fn errors_are_escaped() {
+    assert_eq!(text(error_body("a \"b\"\n")), r#"{"error":"a \"b\"\n"}"#);
+}
+
+#[test]
+fn index_requests() {
+    for (body, expected) in
+        [("", false), ("{}", false), ("[1]", false), (r#"{"ready":true,"x":[1]}"#, true)]
+    {
+        assert_eq!(decode_index(body.as_bytes()).expect(body), expected);
+    }
+    let error = decode_index(br#"{"ready":1}"#).expect_err("no boolean");
+    assert_eq!(error.message(), "Invalid value for 'ready': expected a boolean");
+    let error = decode_index(b"{bad").expect_err("no JSON");
+    let text = "failed to parse the request JSON buffer: Missing a name for object member. at 1";
+    assert_eq!((error.code(), error.message()), (Code::Internal, text));
+}
+
+#[test]
+fn load_requests() {
+    let request = decode_load(
+        br#"{"parameters":{"config":"{\"name\":\"m\"}","file:1/model.onnx":"AQID"}}"#,
+    )
+    .expect("valid");
+    assert_eq!(request.config.as_deref(), Some(r#"{"name":"m"}"#));
+    assert_eq!(&request.files["1/model.onnx"][..], [1, 2, 3]);
+    for (body, text) in [
+        (r#"{"parameters":{"foo":"x"}}"#, "unexpected error on creating Triton parameter"),
+        (r#"{"parameters":{"config":1}}"#, "attempt to access JSON non-string as string"),
+        (r#"{"parameters":[]}"#, "attempt to get members for non-object"),
+        (r#"{"parameters":{"file:a":"!"}}"#, "failed to decode the base64 content of 'file:a'"),
+    ] {
+        assert_eq!(decode_load(body.as_bytes()).expect_err(body).message(), text);
+    }
+    assert_eq!(decode_load(b"").expect("empty"), Default::default());
+}
+
+#[test]
+fn unload_requests() {
+    for (body, expected) in [
+        ("", false),
+        (r#"{"parameters":{"unload_dependents":true}}"#, true),
+        (r#"{"parameters":{"other":1}}"#, false),
+    ] {
+        assert_eq!(decode_unload(body.as_bytes()).expect(body), expected);
+    }
+    assert!(decode_unload(br#"{"parameters":{"unload_dependents":1}}"#).is_err());
+}
