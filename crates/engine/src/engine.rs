@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use galatea_telemetry::StatisticsSnapshot;
+use galatea_telemetry::{StatisticsSnapshot, metrics::ProcessSampler};
 use galatea_types::{Buffer, Error, Result};
 
 use crate::{
@@ -55,6 +55,7 @@ pub struct Engine {
     /// One load or unload of a model at a time; models do not wait for each other.
     operations: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     is_exiting: AtomicBool,
+    pub(crate) process_sampler: ProcessSampler,
 }
 
 impl Engine {
@@ -70,6 +71,7 @@ impl Engine {
             changes: Mutex::default(),
             operations: Mutex::default(),
             is_exiting: AtomicBool::new(false),
+            process_sampler: ProcessSampler::new(options.metrics.clone()),
             options,
         })
     }
