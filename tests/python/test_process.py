@@ -1,0 +1,177 @@
+"""The program: command line, start, tables, signals."""
+
+import concurrent.futures
+import http.client
+import json
+import re
+import signal
+import subprocess
+
+import grpc
+import numpy as np
+import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+import clients
+import servers
+from repositories import add_sub_config, identity_config
+
+SLOW = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "300" } }\n')
+ROW = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
+
+
+def run(*args, timeout=60):
+    done = subprocess.run([servers.galatea_binary(), *map(str, args)], capture_output=True, text=True, timeout=timeout)
+    return done.returncode, done.stdout + done.stderr
+
+
+def post(server, model):
+    status, _, body = clients.ask(server.http, "POST", f"/v2/models/{model}/infer", ROW)
+    return status
+
+
+def test_sigterm_lets_requests_finish(repository, serve):
+    """Five requests on one slow instance; told to end after the first answer, it answers the rest and ends with 0."""
+    repository.add("slow", "identity", SLOW)
+    server = serve(repository.path)
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        asked = [pool.submit(post, server, "slow") for _ in range(5)]
+        next(concurrent.futures.as_completed(asked))
+        server.process.send_signal(signal.SIGTERM)
+        assert [one.result() for one in asked] == [200] * 5
+    assert server.wait_for_exit() == 0
+
+
+def test_late_comers_are_told(repository, serve):
+    """While it drains, open connections get 503 and UNAVAILABLE for new requests."""
+    repository.add("slow", "identity", SLOW)
+    server = serve(repository.path)
+    open_before = http.client.HTTPConnection(server.http, timeout=30)
+    open_before.request("GET", "/v2/health/live")
+    assert open_before.getresponse().read() == b""
+    with grpc.insecure_channel(server.grpc) as channel, concurrent.futures.ThreadPoolExecutor(5) as pool:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
+        asked = [pool.submit(post, server, "slow") for _ in range(5)]
+        next(concurrent.futures.as_completed(asked))
+        lines = len(server.log)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait(lambda: len(server.log) > lines, "the log to say that it ends")
+        with pytest.raises(grpc.RpcError) as error:
+            stub.ModelInfer(service_pb2.ModelInferRequest(model_name="slow"), timeout=30)
+        assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+        open_before.request("POST", "/v2/models/slow/infer", json.dumps(ROW))
+        assert open_before.getresponse().status == 503
+        assert [one.result() for one in asked] == [200] * 5
+    assert server.wait_for_exit() == 0
+
+
+def test_sigint_ends_it_too(repository, serve):
+    repository.add("simple", "add_sub", add_sub_config())
+    assert serve(repository.path).stop(signal.SIGINT) == 0
+
+
+def test_exit_timeout(repository, serve):
+    """What takes longer than --exit-timeout-secs does not hold the process up."""
+    stuck = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "20000" } }\n')
+    repository.add("stuck", "identity", stuck)
+    repository.add("quick", "identity", identity_config())
+    server = serve(repository.path, "--exit-timeout-secs=1")
+    host, port = server.http.rsplit(":", 1)
+    held = http.client.HTTPConnection(host, int(port), timeout=60)
+    held.request("POST", "/v2/models/stuck/infer", json.dumps(ROW))
+    assert post(server, "quick") == 200
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for_exit(timeout=12)
+    held.close()
+
+
+def test_failed_model_ends_the_start(repository):
+    """R-23: by default one model that cannot be loaded ends the process with 1."""
+    repository.add("good", "identity", identity_config())
+    repository.add("bad", "identity", "max_batch_size: -1")
+    server = servers.galatea(repository.path, wait=False)
+    assert server.wait_for_exit() == 1
+    assert "failed to load all models" in server.text()
+
+
+def test_exit_on_error_false(repository, serve):
+    repository.add("good", "identity", identity_config())
+    repository.add("bad", "identity", "max_batch_size: -1")
+    server = serve(repository.path, "--exit-on-error=false")
+    assert post(server, "good") == 200
+    assert clients.ask(server.http, "GET", "/v2/health/ready")[0] == 400
+    lax = serve(repository.path, "--exit-on-error=false", "--strict-readiness=false")
+    assert clients.ask(lax.http, "GET", "/v2/health/ready")[0] == 200
+
+
+def test_log_and_tables(repository, serve):
+    """R-62, R-63, F-71: what people grep in the log."""
+    repository.add("simple", "add_sub", add_sub_config())
+    server = serve(repository.path, "--id=mine", "--http-thread-count=2")
+    text = server.text()
+    assert "loading: simple:1" in text and "successfully loaded 'simple'" in text
+    assert re.search(r"\| Model +\| Version +\| Status +\|", text)
+    assert re.search(r"\| simple +\| 1 +\| READY +\|", text)
+    assert re.search(r"\| Option +\| Value +\|", text)
+    assert re.search(r"\| server_id +\| mine +\|", text)
+    assert json.loads(clients.ask(server.http, "GET", "/v2")[2])["name"] == "mine"
+
+
+def test_fronts_can_be_switched_off(repository, serve):
+    repository.add("simple", "add_sub", add_sub_config())
+    only_http = serve(repository.path, "--allow-grpc=False", "--allow-metrics", "0", services=1)
+    assert clients.ask(only_http.http, "GET", "/v2/health/ready")[0] == 200
+    assert set(only_http.addresses) == {"HTTPService"}
+
+
+def test_several_repositories(tmp_path, serve):
+    from repositories import write_model
+
+    for name in ("one", "two"):
+        write_model(tmp_path / name, name, "galatea", "identity", identity_config())
+    server = serve(tmp_path / "one", f"--model-repository={tmp_path / 'two'}")
+    assert post(server, "one") == post(server, "two") == 200
+
+
+def test_started_as_tritonserver(repository, tmp_path_factory):
+    """A link of that name is the server, without a sub-command, and takes `--flag value`."""
+    repository.add("simple", "add_sub", add_sub_config())
+    link = tmp_path_factory.mktemp("bin") / "tritonserver"
+    link.symlink_to(servers.galatea_binary())
+    flags = ["--model-repository", repository.path, "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"]
+    with servers.Server([link, *flags, "--log-verbose=1", "--strict-model-config=false"]) as server:
+        assert clients.ask(server.http.replace("0.0.0.0", "127.0.0.1"), "GET", "/v2/health/ready")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["serve"], "--model-repository must be specified"),
+        (["serve", "--model-repository"], "model-repository"),
+        (["serve", "--no-such-flag=1"], "no-such-flag"),
+        (["serve", "--model-repository=x", "extra"], "extra"),
+        (["serve", "--model-repository=x", "--exit-on-error=perhaps"], "invalid value for bool option: perhaps"),
+        (["serve", "--model-repository=x", "--http-port=many"], "many"),
+        (["serve", "--model-repository=x", "--http-port=70000"], "70000"),
+        (["serve", "--model-repository=x", "--model-control-mode=sometimes"], "sometimes"),
+        (["serve", "--model-repository=x", "--load-model=y"], "requires setting '--model-control-mode=explicit'"),
+        (["serve", "--model-repository=/nonexistent/nowhere"], "/nonexistent/nowhere"),
+        (["serve", "--model-repository=x", "--grpc-use-ssl=true"], "grpc-use-ssl"),
+        (["serve", "--model-repository=x", "--http-max-input-size=0"], "http-max-input-size"),
+        (["dance"], "dance"),
+        (["runtime", "install", "abacus"], "abacus"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_command_line_errors(args, says):
+    status, text = run(*args)
+    assert status != 0 and says in text
+
+
+def test_help():
+    for args in (["--help"], ["serve", "--help"]):
+        status, text = run(*args)
+        assert status == 0
+    for flag in ("--model-repository", "--http-port", "--grpc-port", "--exit-on-error", "--model-control-mode"):
+        assert flag in text
