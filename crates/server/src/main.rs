@@ -1,1 +1,17 @@
-fn main() {}
+//! The program. It reads the command line, puts the crates together, and ends them in order.
+//!
+//! **Invariants.** The only crate that names concrete backends. Nothing here knows a wire format.
+
+mod command;
+mod flags;
+mod options;
+mod panic_hook;
+mod runtime;
+mod serve;
+mod table;
+
+use std::{env, process::ExitCode};
+
+fn main() -> ExitCode {
+    command::run(env::args_os().map(|argument| argument.to_string_lossy().into_owned()))
+}

@@ -1,0 +1,74 @@
+//! Sub-commands.
+
+use std::{env, path::Path, process::ExitCode};
+
+use crate::{
+    flags::{self, FlagError, Parsed},
+    options::ServeOptions,
+    runtime, serve,
+};
+
+const USAGE: &str = "\
+Usage: galatea <command>
+
+  serve [options]          Serve the models of a repository
+  runtime list             Tell which native runtimes are installed, and where
+  runtime install <name>   Fetch a native runtime library (onnxruntime)
+  runtime path <name>      Print where its library is
+  --help                   Print this text; `galatea serve --help` tells the options
+  --version                Print the version
+
+Started under the name `tritonserver` it is `galatea serve`.
+";
+
+/// Runs the program with its arguments, its own name first.
+pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
+    let program = arguments.next().unwrap_or_default();
+    if Path::new(&program).file_name().is_some_and(|name| name == "tritonserver") {
+        return serve_command("tritonserver", arguments);
+    }
+    match arguments.next().as_deref() {
+        Some("serve") => serve_command("galatea serve", arguments),
+        Some("runtime") => runtime::run(&arguments.collect::<Vec<_>>()),
+        Some("--help" | "-h" | "help") => print(USAGE),
+        Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
+        Some(other) => {
+            eprintln!("error: unknown command '{other}'; `galatea --help` tells what there is");
+            ExitCode::FAILURE
+        }
+        None => {
+            eprint!("{USAGE}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
+    let flags = match flags::parse(arguments) {
+        Ok(flags) if flags.asks_for_help => return print(&flags::help(program)),
+        Ok(flags) => flags,
+        Err(error) => return refuse(program, &error),
+    };
+    match checked(&flags) {
+        Ok(options) => serve::run(options),
+        Err(error) => refuse(program, &error),
+    }
+}
+
+fn checked(flags: &Parsed) -> Result<ServeOptions, FlagError> {
+    ServeOptions::from_flags(flags, &|name| env::var(name).ok())
+}
+
+/// One line, and where to read on. The whole help would push the one line that matters off the screen.
+fn refuse(program: &str, error: &FlagError) -> ExitCode {
+    eprintln!("error: {error}");
+    eprintln!("Usage: {program} [options]; `{program} --help` tells them");
+    ExitCode::FAILURE
+}
+
+/// Prints to stdout; a reader that went away (`| head`) is no error.
+fn print(text: &str) -> ExitCode {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}

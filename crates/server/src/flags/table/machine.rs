@@ -1,0 +1,68 @@
+use super::{Flag, Kind, at_least};
+
+const NO_GPU: &str = "no GPU is used yet";
+
+pub const MEMORY: &[Flag] = &[
+    Flag::new(
+        "pinned-memory-pool-byte-size",
+        Kind::Integer { min: 0, max: i64::MAX },
+        "268435456",
+        "Most memory held ready for copies to and from GPUs, in bytes.",
+    )
+    .no_effect(NO_GPU),
+    Flag::new(
+        "cuda-memory-pool-byte-size",
+        Kind::Setting("<integer>:<integer>"),
+        "",
+        "GPU memory held ready: <GPU>:<bytes>. May be repeated.",
+    )
+    .no_effect(NO_GPU),
+    Flag::new(
+        "cuda-virtual-address-size",
+        Kind::Setting("<integer>:<integer>"),
+        "",
+        "Address space of a growing implicit state: <GPU>:<bytes>. May be repeated.",
+    )
+    .no_effect(NO_GPU),
+    Flag::new(
+        "min-supported-compute-capability",
+        Kind::Number,
+        "0.0",
+        "GPUs of a lower compute capability are not used.",
+    )
+    .no_effect(NO_GPU),
+    Flag::new("buffer-manager-thread-count", at_least(0), "0", "Threads that copy tensors.")
+        .no_effect("a tensor is copied at most once, by the thread that runs its batch"),
+    Flag::new(
+        "host-policy",
+        Kind::Setting("<string>,<string>=<string>"),
+        "",
+        "Where instances of a policy run: <policy>,<setting>=<value>.",
+    )
+    .not_yet(
+        "instance threads are placed by the system; use taskset or numactl on the whole server",
+    ),
+    Flag::new(
+        "model-load-gpu-limit",
+        Kind::Setting("<device_id>:<fraction>"),
+        "",
+        "Share of a GPU's memory above which no model is loaded.",
+    )
+    .no_effect(NO_GPU),
+];
+
+pub const RUNTIMES: &[Flag] = &[
+    Flag::new(
+        "runtime-downloads",
+        Kind::Choice(&["auto", "never"]),
+        "auto",
+        "Whether a native runtime library that a model needs and that is not installed is fetched, as \
+         'galatea runtime install' does.",
+    ),
+    Flag::new(
+        "onnxruntime-lib",
+        Kind::Text,
+        "",
+        "ONNX Runtime library to use, before every other place.",
+    ),
+];

@@ -1,0 +1,200 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// The command line of tritonserver 2.73: 91 flags and `--help`.
+const TRITON: &str = "
+    help id exit-timeout-secs log-verbose log-info log-warning log-error log-format log-file
+    model-repository model-store exit-on-error disable-auto-complete-config strict-readiness
+    model-control-mode repository-poll-secs load-model model-config-name model-load-thread-count
+    model-load-retry-count model-namespacing enable-peer-access
+    allow-http http-address http-port reuse-http-port http-header-forward-pattern http-thread-count
+    http-max-input-size http-restricted-api
+    allow-grpc grpc-address grpc-port reuse-grpc-port grpc-header-forward-pattern grpc-infer-thread-count
+    grpc-infer-allocation-pool-size grpc-max-response-pool-size grpc-use-ssl grpc-use-ssl-mutual
+    grpc-server-cert grpc-server-key grpc-root-cert grpc-infer-response-compression-level
+    grpc-keepalive-time grpc-keepalive-timeout grpc-keepalive-permit-without-calls
+    grpc-http2-max-pings-without-data grpc-http2-min-recv-ping-interval-without-data
+    grpc-http2-max-ping-strikes grpc-max-connection-age grpc-max-connection-age-grace
+    grpc-restricted-protocol
+    allow-sagemaker sagemaker-port sagemaker-safe-port-range sagemaker-thread-count
+    allow-vertex-ai vertex-ai-port vertex-ai-thread-count vertex-ai-default-model
+    allow-metrics allow-gpu-metrics allow-cpu-metrics metrics-address metrics-port metrics-interval-ms
+    metrics-config trace-config backend-directory backend-config repoagent-directory cache-config
+    cache-directory rate-limit rate-limit-resource pinned-memory-pool-byte-size
+    cuda-memory-pool-byte-size cuda-virtual-address-size min-supported-compute-capability
+    buffer-manager-thread-count host-policy model-load-gpu-limit allow-client-shm
+    strict-model-config response-cache-byte-size trace-file trace-level trace-rate trace-count
+    trace-log-frequency";
+
+const OWN: [&str; 2] = ["runtime-downloads", "onnxruntime-lib"];
+
+fn parsed(arguments: &[&str]) -> Result<Parsed, FlagError> {
+    parse(arguments.iter().map(|&a| a.to_owned()))
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], expected: &str) {
+    match parsed(arguments) {
+        Ok(_) => panic!("{arguments:?} was accepted"),
+        Err(error) => assert_eq!(error.to_string(), expected),
+    }
+}
+
+#[test]
+fn exactly_the_known_flags_are_in_the_table() {
+    let expected: BTreeSet<&str> = TRITON.split_whitespace().chain(OWN).collect();
+    let names: Vec<&str> = all().map(|flag| flag.name).collect();
+    assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(names.len(), expected.len(), "a name stands in the table twice");
+}
+
+#[test]
+fn every_flag_accepts_its_default_and_reads_well() {
+    for flag in all() {
+        assert!(flag.help.ends_with('.'), "--{}", flag.name);
+        if !flag.default.is_empty() {
+            assert_eq!(value::check(flag, flag.default), Ok(()), "--{}", flag.name);
+            let typed = format!("--{}={}", flag.name, flag.default);
+            parsed(&[&typed]).unwrap_or_else(|e| panic!("{typed}: {e}"));
+        }
+        if let Some(name) = flag.stands_for {
+            assert!(find(name).is_some(), "--{} stands for nothing", flag.name);
+        }
+    }
+}
+
+#[test]
+fn spellings() {
+    for spelling in
+        [&["--http-port=9"][..], &["--http-port", "9"], &["--http-po", "9"], &["--http-por=9"]]
+    {
+        let flags = parsed(spelling).expect("good");
+        assert_eq!(flags.integer::<u16>("http-port"), 9, "{spelling:?}");
+    }
+    let flags =
+        parsed(&["--model-store=a", "--model-repository", "b", "--id=", "--log-file", "--id"]);
+    let flags = flags.expect("good");
+    assert_eq!(flags.all("model-repository").collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(flags.text("id"), "");
+    assert_eq!(flags.text("log-file"), "--id");
+    assert!(!flags.is_given("http-port"));
+    assert_eq!(flags.integer::<u16>("http-port"), 8000);
+    assert!(parsed(&["--disable-auto"]).expect("good").is_given("disable-auto-complete-config"));
+    assert!(parsed(&["--help", "extra"]).expect("good").asks_for_help);
+    assert_eq!(parsed(&["--id=a", "--id=b"]).expect("good").text("id"), "b");
+}
+
+#[test]
+fn booleans() {
+    for (text, expected) in [
+        ("true", true),
+        ("True", true),
+        ("ON", true),
+        ("1", true),
+        ("false", false),
+        ("False", false),
+        ("oFF", false),
+        ("0", false),
+    ] {
+        let flags = parsed(&["--allow-http", text]).expect("good");
+        assert_eq!(flags.bool("allow-http"), expected, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    refused(&["--nonsense"], "unrecognized option '--nonsense'");
+    refused(
+        &["--modle-repository=x"],
+        "unrecognized option '--modle-repository'; did you mean '--model-repository'?",
+    );
+    refused(
+        &["--model_repository=x"],
+        "unrecognized option '--model_repository'; did you mean '--model-repository'?",
+    );
+    refused(&["-id", "x"], "unrecognized option '-id'; did you mean '--id'?");
+    refused(
+        &["--log"],
+        "option '--log' is ambiguous; possibilities: '--log-verbose' '--log-info' '--log-warning' '--log-error' \
+         '--log-format' '--log-file'",
+    );
+    refused(&["--model-repository"], "option '--model-repository' requires an argument");
+    refused(
+        &["--disable-auto-complete-config=true"],
+        "option '--disable-auto-complete-config' doesn't allow an argument",
+    );
+    refused(&["--id=x", "extra", "more"], "Unexpected argument: extra");
+    refused(&["--", "--id=x"], "Unexpected argument: --id=x");
+    refused(
+        &["--strict-readiness=maybe"],
+        "Bad option: \"--strict-readiness\". invalid value for bool option: maybe (use true or false)",
+    );
+    refused(
+        &["--model-control-mode=bogus"],
+        "Bad option: \"--model-control-mode\". invalid argument for --model-control-mode: got 'bogus', expected \
+         one of none, poll, explicit",
+    );
+    refused(
+        &["--model-config-name="],
+        "Bad option: \"--model-config-name\". Error: empty argument for --model-config-name",
+    );
+    for port in ["abc", "", "12x", " 1"] {
+        refused(
+            &["--http-port", port],
+            &format!("Bad option: \"--http-port\". Invalid option value. Got {port}"),
+        );
+    }
+    for port in ["-5", "70000"] {
+        refused(
+            &["--http-port", port],
+            &format!(
+                "Bad option: \"--http-port\". Provided option value is out of bound. Got {port}, expected 0 to 65535"
+            ),
+        );
+    }
+    refused(
+        &["--http-port=99999999999999999999"],
+        "Bad option: \"--http-port\". Provided option value is out of bound. Got 99999999999999999999",
+    );
+    refused(
+        &["--metrics-interval-ms=-1"],
+        "Bad option: \"--metrics-interval-ms\". Invalid option value. Got -1",
+    );
+    refused(
+        &["--http-max-input-size=0"],
+        "Bad option: \"--http-max-input-size\". Provided option value is out of bound. Got 0, expected 1 to \
+         2147483647",
+    );
+}
+
+#[test]
+fn what_is_missing_is_refused_by_name() {
+    refused(
+        &["--cache-config=local,size=1"],
+        "--cache-config is not supported yet: there is no response cache",
+    );
+    refused(
+        &["--rate-limit=execution_count"],
+        "--rate-limit is not supported yet: instances run as soon as they have work",
+    );
+    for harmless in
+        ["--grpc-use-ssl=False", "--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"]
+    {
+        parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
+    }
+}
+
+#[test]
+fn help_tells_every_flag_within_80_columns() {
+    let text = help("tritonserver");
+    assert!(text.starts_with("Usage: tritonserver [options]\n  --help\n"), "{text}");
+    for flag in all() {
+        assert!(text.contains(&format!("\n  --{}", flag.name)), "--{}", flag.name);
+    }
+    for title in ["\n\nServer:\n", "\n\nGRPC:\n", "\n\nDEPRECATED:\n"] {
+        assert!(text.contains(title), "{title:?}");
+    }
+    let longest = text.lines().filter(|l| l.starts_with("   ")).map(str::len).max();
+    assert!(longest.is_some_and(|n| n <= 80), "{longest:?}");
+}

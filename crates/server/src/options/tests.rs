@@ -1,0 +1,190 @@
+use super::*;
+use crate::flags::parse;
+
+fn options_in(arguments: &[&str], variables: &[(&str, &str)]) -> Result<ServeOptions, FlagError> {
+    let flags = parse(arguments.iter().map(|&a| a.to_owned()))?;
+    let environment = |name: &str| {
+        variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    };
+    ServeOptions::from_flags(&flags, &environment)
+}
+
+fn options(arguments: &[&str]) -> ServeOptions {
+    let with_repository: Vec<&str> =
+        ["--model-repository=/models"].into_iter().chain(arguments.iter().copied()).collect();
+    options_in(&with_repository, &[]).expect("good flags")
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], expected: &str) {
+    let with_repository: Vec<&str> =
+        ["--model-repository=/models"].into_iter().chain(arguments.iter().copied()).collect();
+    let error = options_in(&with_repository, &[]).expect_err("bad flags");
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn defaults() {
+    let o = options(&[]);
+    assert_eq!(o.engine.server_id, "triton");
+    assert_eq!(o.engine.repositories, [PathBuf::from("/models")]);
+    assert_eq!(o.engine.control_mode, ControlMode::None);
+    assert!(o.engine.auto_completes_config && o.engine.has_strict_readiness && o.exits_on_error);
+    assert_eq!(o.engine.exit_timeout, Duration::from_secs(30));
+    assert_eq!(o.engine.metrics, MetricsOptions::default());
+    assert_eq!(o.log, LogSettings::default());
+    let ports: Vec<_> = [&o.http, &o.grpc, &o.metrics]
+        .into_iter()
+        .flatten()
+        .map(|e| (e.service, e.address.as_str(), e.port))
+        .collect();
+    assert_eq!(
+        ports,
+        [("HTTP", "0.0.0.0", 8000), ("GRPC", "0.0.0.0", 8001), ("metrics", "0.0.0.0", 8002)]
+    );
+    assert_eq!(o.http_options.max_input_size, 64 << 20);
+    assert!(o.runtimes.may_download);
+    assert_eq!(o.notes, []);
+}
+
+#[test]
+fn values_arrive_where_they_belong() {
+    let o = options(&[
+        "--model-store=/more",
+        "--id",
+        "mine",
+        "--model-control-mode=EXPLICIT",
+        "--load-model=a",
+        "--load-model",
+        "b",
+        "--strict-model-config=True",
+        "--backend-config=onnxruntime,threads=2",
+        "--backend-config=,default-max-batch-size=8",
+        "--metrics-config=counter_latencies=false",
+        "--metrics-interval-ms=500.5",
+        "--http-address=127.0.0.1",
+        "--allow-grpc=0",
+        "--log-verbose=2",
+        "--log-format=iso8601",
+        "--runtime-downloads=never",
+        "--grpc-keepalive-time=5",
+    ]);
+    assert_eq!(o.engine.repositories, [PathBuf::from("/models"), PathBuf::from("/more")]);
+    assert_eq!(o.engine.startup_models, ["a", "b"]);
+    assert!(!o.engine.auto_completes_config && o.grpc.is_none() && !o.runtimes.may_download);
+    assert_eq!(o.engine.backend_config["onnxruntime"]["threads"], "2");
+    assert_eq!(o.engine.backend_config[""]["default-max-batch-size"], "8");
+    assert!(!o.engine.metrics.has_counter_latencies);
+    assert_eq!(o.engine.metrics.interval, Duration::from_micros(500_500));
+    assert_eq!(o.metrics.map(|e| e.address), Some("127.0.0.1".to_owned()));
+    assert_eq!((o.log.verbose_level, o.log.format), (2, LogFormat::Iso8601));
+    assert_eq!(o.grpc_options.keepalive_time, Duration::from_millis(5));
+}
+
+#[test]
+fn escaping_of_the_log_is_an_environment_variable() {
+    let variables = [("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")];
+    let o = options_in(&["--model-repository=m"], &variables).expect("good");
+    assert!(!o.log.has_escaping);
+}
+
+#[test]
+fn rules() {
+    refused(
+        &["--load-model=x"],
+        "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
+    );
+    refused(
+        &["--model-control-mode=explicit", "--load-model=*", "--load-model=x"],
+        "Wildcard model name '*' must be the ONLY startup model if specified at all.",
+    );
+    refused(
+        &["--repoagent-directory="],
+        "creating server: Invalid argument - --repoagent-directory can not be empty",
+    );
+    let error = options_in(&[], &[]).expect_err("no repository");
+    assert_eq!(
+        error.to_string(),
+        "creating server: Invalid argument - --model-repository must be specified"
+    );
+    refused(
+        &["--model-control-mode=poll"],
+        "--model-control-mode=poll is not supported yet: use --model-control-mode=explicit and the load and \
+         unload calls",
+    );
+}
+
+#[test]
+fn settings() {
+    refused(
+        &["--backend-config=foo"],
+        "Bad option: \"--backend-config\". --backend-config option format is '<backend name>,<setting>=<value>'. \
+         Got foo",
+    );
+    refused(
+        &["--backend-config=a=b"],
+        "Bad option: \"--backend-config\". --backend-config option format is '<backend name>,<setting>=<value>'. \
+         Got a=b",
+    );
+    refused(
+        &["--metrics-config=foo"],
+        "Bad option: \"--metrics-config\". --metrics-config option format is <setting>=<value>. Got foo",
+    );
+    refused(
+        &["--metrics-config=summary_latencies=true"],
+        "--metrics-config is not supported yet: only counter_latencies can be set",
+    );
+    refused(
+        &["--trace-config=level=TIMESTAMPS"],
+        "--trace-config is not supported yet: requests cannot be traced; level=OFF is the only level",
+    );
+    options(&[
+        "--trace-config=level=OFF",
+        "--trace-config=triton,file=x",
+        "--trace-config",
+        "rate=5",
+    ]);
+}
+
+#[test]
+fn port_collisions() {
+    refused(
+        &["--http-port=8001"],
+        "The server cannot listen to HTTP requests and GRPC requests at the same address and port 0.0.0.0:8001",
+    );
+    refused(
+        &["--http-address=127.0.0.1", "--metrics-address=127.0.0.1", "--metrics-port=8000"],
+        "The server cannot listen to HTTP requests and metrics requests at the same address and port \
+         127.0.0.1:8000",
+    );
+    options(&["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
+    options(&["--http-address=127.0.0.1", "--grpc-address=127.0.0.2", "--grpc-port=8000"]);
+    options(&["--allow-http=false", "--grpc-port=8000"]);
+}
+
+#[test]
+fn flags_without_effect_and_deprecated_ones_say_so() {
+    let o = options(&[
+        "--buffer-manager-thread-count=4",
+        "--strict-model-config=false",
+        "--trace-rate=1000",
+    ]);
+    let warning = |text: &str| Note::Warning(text.to_owned());
+    assert_eq!(
+        o.notes,
+        [
+            Note::Info(
+                "--buffer-manager-thread-count=4 has no effect: a tensor is copied at most once, by the thread \
+                 that runs its batch"
+                    .to_owned()
+            ),
+            warning(
+                "'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead."
+            ),
+            warning(
+                "'--trace-rate' has been deprecated and will be removed in future releases. Please use \
+                 '--trace-config rate=<rate value> instead."
+            ),
+        ]
+    );
+}

@@ -1,0 +1,131 @@
+//! `galatea runtime ...`, and finding a library for a backend that needs one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use galatea_runtimes::{FindOptions, InstallOptions, Runtime, TerminalProgress, find, install};
+use galatea_types::{Error, Result};
+
+use crate::options::RuntimeOptions;
+
+const USAGE: &str = "Usage: galatea runtime list | install <name> | path <name>";
+
+/// Runs one of the sub-commands of `runtime`.
+pub fn run(arguments: &[String]) -> ExitCode {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["list"] => {
+            list();
+            Ok(())
+        }
+        ["install", name] => by_name(name).and_then(install_one),
+        ["path", name] => by_name(name).and_then(print_path),
+        ["--help"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(Error::invalid_arg(USAGE)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The ONNX Runtime library to open; fetched when there is none and fetching is allowed.
+///
+/// A path by flag or environment wins, then the backend directory where one was given, then what is
+/// installed.
+pub fn onnxruntime_library(options: &RuntimeOptions) -> Result<PathBuf> {
+    const RUNTIME: &Runtime = &Runtime::ONNXRUNTIME;
+    let is_named =
+        options.onnxruntime_lib.is_some() || std::env::var_os(RUNTIME.variable).is_some();
+    let given = options.backend_directory.as_deref().filter(|_| !is_named);
+    if let Some(path) = given.and_then(|folder| library_in(&folder.join(RUNTIME.name))) {
+        return Ok(path);
+    }
+    let library = options.onnxruntime_lib.clone();
+    if let Some(path) = find(RUNTIME, &FindOptions { library, ..FindOptions::default() }) {
+        return Ok(path);
+    }
+    if !options.may_download {
+        return Err(Error::unavailable(not_installed(RUNTIME)));
+    }
+    log::info!(
+        "{} is not installed; fetching it (--runtime-downloads=never forbids that)",
+        RUNTIME.title
+    );
+    install(RUNTIME, &InstallOptions::default(), &mut TerminalProgress::new())
+}
+
+/// `libonnxruntime.so` with or without a version behind it, as Triton's images have it.
+fn library_in(folder: &Path) -> Option<PathBuf> {
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| {
+            name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.")
+        })
+    };
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    entries.filter(is_library).min()
+}
+
+fn not_installed(runtime: &Runtime) -> String {
+    format!(
+        "{} is not installed: run `galatea runtime install {}`, or name a library with --{}-lib or {}",
+        runtime.title, runtime.name, runtime.name, runtime.variable
+    )
+}
+
+fn by_name(name: &str) -> Result<&'static Runtime> {
+    Runtime::by_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Runtime::ALL.iter().map(|runtime| runtime.name).collect();
+        Error::invalid_arg(format!("no runtime is called '{name}'; there is {}", known.join(", ")))
+    })
+}
+
+fn list() {
+    for runtime in Runtime::ALL {
+        let state = match find(runtime, &FindOptions::default()) {
+            Some(path) => path.display().to_string(),
+            None => "not installed".to_owned(),
+        };
+        println!("{} {}: {state}", runtime.name, runtime.version);
+    }
+}
+
+fn install_one(runtime: &Runtime) -> Result<()> {
+    let library = install(runtime, &InstallOptions::default(), &mut TerminalProgress::new())?;
+    println!("{}", library.display());
+    Ok(())
+}
+
+fn print_path(runtime: &Runtime) -> Result<()> {
+    let path = find(runtime, &FindOptions::default())
+        .ok_or_else(|| Error::unavailable(not_installed(runtime)))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_backend_directory_is_looked_at() {
+        let dir = tempfile::tempdir().expect("dir");
+        let folder = dir.path().join("onnxruntime");
+        fs::create_dir(&folder).expect("folder");
+        fs::write(folder.join("libonnxruntime_providers_shared.so"), "").expect("file");
+        assert_eq!(library_in(&folder), None);
+        fs::write(folder.join("libonnxruntime.so.1.31.1"), "").expect("file");
+        assert_eq!(library_in(&folder), Some(folder.join("libonnxruntime.so.1.31.1")));
+        assert_eq!(library_in(dir.path()), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! `galatea serve`: from checked options to a running server, and to its end.
+
+mod backends;
+mod banner;
+mod services;
+mod shutdown;
+mod socket;
+
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+
+use anyhow::{Context, Result, bail};
+use galatea_engine::Engine;
+use galatea_telemetry::logger::{self, LogSettings};
+
+use self::{backends::Backends, services::Services, socket::Sockets};
+use crate::{
+    options::{Note, ServeOptions},
+    panic_hook,
+};
+
+/// Serves until a signal says stop.
+pub fn run(options: ServeOptions) -> ExitCode {
+    match serve(options) {
+        Ok(code) => code,
+        Err(error) => {
+            // Also when the log is off or goes to a file: whoever started the server has to see it.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(options: ServeOptions) -> Result<ExitCode> {
+    start_log(&options.log)?;
+    panic_hook::install();
+    tell(&options.notes);
+    check_repositories(&options.engine.repositories)?;
+    // Before the models are loaded, which may take minutes: a port in use should be known at once.
+    let sockets = Sockets::bind(&options)?;
+    let backends = Backends::new(&options);
+    let exit_timeout = options.engine.exit_timeout;
+    let engine = Engine::new(options.engine.clone(), backends.registry());
+    let loaded = engine.load_startup_models();
+    banner::log_tables(&engine, &backends, &options);
+    match loaded {
+        Err(error) if options.exits_on_error => {
+            engine.shutdown(Instant::now() + exit_timeout);
+            bail!("creating server: {} - {error}", error.code().as_str());
+        }
+        Err(error) => log::warn!("serving what could be loaded: {error}"),
+        Ok(()) => {}
+    }
+    let signals = shutdown::Signals::new().context("failed to register signal handlers")?;
+    let services = Services::start(sockets, &engine, &options)?;
+    Ok(signals.serve_until_stopped(&engine, services, exit_timeout))
+}
+
+fn start_log(settings: &LogSettings) -> Result<()> {
+    logger::configure(settings.clone()).with_context(|| {
+        let file = settings.file.as_deref().unwrap_or(std::path::Path::new(""));
+        format!("failed to open log file '{}'", file.display())
+    })
+}
+
+fn tell(notes: &[Note]) {
+    for note in notes {
+        match note {
+            Note::Warning(text) => log::warn!("{text}"),
+            Note::Info(text) => log::info!("{text}"),
+        }
+    }
+}
+
+/// A typing error in a path ends the start, whatever --exit-on-error says of models.
+fn check_repositories(repositories: &[PathBuf]) -> Result<()> {
+    for path in repositories {
+        let text = path.to_string_lossy();
+        if text.contains("://") {
+            bail!(
+                "creating server: Unsupported - '{text}': only local model repositories are supported yet"
+            );
+        }
+        match path.metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => bail!("creating server: Internal - model repository '{text}' is not a folder"),
+            Err(error) => bail!("creating server: Internal - failed to stat file {text}: {error}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use galatea_backend::Backend;
+use galatea_backend_onnx::OnnxBackend;
+use galatea_engine::BackendRegistry;
+use galatea_types::Result;
+
+use crate::{
+    options::{RuntimeOptions, ServeOptions},
+    runtime,
+    table::Table,
+};
+
+/// The backends this program offers, and those that were opened.
+pub struct Backends {
+    runtimes: RuntimeOptions,
+    config: BackendConfig,
+    opened: Opened,
+}
+
+type BackendConfig = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Path of each opened backend's library, by its name.
+type Opened = Arc<Mutex<BTreeMap<String, String>>>;
+
+impl Backends {
+    pub fn new(options: &ServeOptions) -> Self {
+        Self {
+            runtimes: options.runtimes.clone(),
+            config: options.engine.backend_config.clone(),
+            opened: Opened::default(),
+        }
+    }
+
+    /// Each is opened when the first model needs it: a server without ONNX models needs no library.
+    pub fn registry(&self) -> BackendRegistry {
+        let mut registry = BackendRegistry::default();
+        for (name, construct) in galatea_backend_builtin::all() {
+            let opened = self.opened.clone();
+            registry.register(name, move || {
+                note(&opened, name, Path::new("built-in"));
+                Ok(construct())
+            });
+        }
+        let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
+        let config = settings_of(&self.config, "onnxruntime");
+        registry.register("onnxruntime", move || open_onnx(&runtimes, &config, &opened));
+        registry
+    }
+
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(["Backend", "Path", "Config"]);
+        for (name, path) in self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let settings = settings_of(&self.config, name);
+            let config = serde_json::json!({ "cmdline": settings });
+            table.row([name.clone(), path.clone(), config.to_string()]);
+        }
+        table
+    }
+}
+
+fn open_onnx(
+    runtimes: &RuntimeOptions,
+    config: &BTreeMap<String, String>,
+    opened: &Opened,
+) -> Result<Arc<dyn Backend>> {
+    let path: PathBuf = runtime::onnxruntime_library(runtimes)?;
+    let backend = OnnxBackend::open(&path, config)?;
+    note(opened, "onnxruntime", &path);
+    Ok(backend)
+}
+
+fn note(opened: &Opened, name: &str, path: &Path) {
+    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.insert(name.to_owned(), path.display().to_string());
+}
+
+/// The global settings, overlaid with the backend's own.
+fn settings_of(config: &BackendConfig, name: &str) -> BTreeMap<String, String> {
+    ["", name].into_iter().filter_map(|owner| config.get(owner)).flatten().map(clone_pair).collect()
+}
+
+fn clone_pair((key, value): (&String, &String)) -> (String, String) {
+    (key.clone(), value.clone())
+}

@@ -1,0 +1,94 @@
+//! Waiting for the signal to stop, and stopping in order.
+
+use std::{
+    io,
+    process::ExitCode,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_engine::Engine;
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+};
+
+use super::services::Services;
+
+/// SIGINT and SIGTERM, caught from the moment this exists.
+pub struct Signals {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub fn new() -> io::Result<Self> {
+        // The front ends bring their own threads: this one only waits.
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        drop(guard);
+        Ok(Self { runtime, interrupt, terminate })
+    }
+
+    /// Waits for a signal, then stops the services. 0 when all in flight was answered, else 1.
+    pub fn serve_until_stopped(
+        mut self,
+        engine: &Arc<Engine>,
+        services: Services,
+        timeout: Duration,
+    ) -> ExitCode {
+        let Self { runtime, interrupt, terminate } = &mut self;
+        let is_clean = runtime.block_on(async {
+            report(next(interrupt, terminate).await);
+            let deadline = Instant::now() + timeout;
+            let mut end = drain(engine.clone(), services, deadline);
+            loop {
+                tokio::select! {
+                    is_clean = &mut end => return is_clean.unwrap_or(false),
+                    number = next(interrupt, terminate) => {
+                        report(number);
+                        let left = deadline.saturating_duration_since(Instant::now()).as_secs();
+                        log::info!("Server is stopping already, at most {left} seconds more");
+                    }
+                }
+            }
+        });
+        if is_clean {
+            return ExitCode::SUCCESS;
+        }
+        log::error!("Exit timeout expired. Exiting immediately.");
+        ExitCode::FAILURE
+    }
+}
+
+async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
+    tokio::select! {
+        _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+        _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
+    }
+}
+
+/// Bare, as scripts know it.
+fn report(number: i32) {
+    use io::Write;
+    let _ = writeln!(io::stdout(), "Signal ({number}) received.");
+}
+
+/// Stops everything on a thread of its own, so that signals are still heard. True when nothing was cut off.
+fn drain(engine: Arc<Engine>, services: Services, deadline: Instant) -> oneshot::Receiver<bool> {
+    let (done, end) = oneshot::channel();
+    let work = move || {
+        services.refuse_new_requests();
+        let is_idle = engine.shutdown(deadline);
+        let cut_off = services.shut_down(deadline);
+        let _ = done.send(is_idle && cut_off == 0);
+    };
+    // Without a thread there is no way to wait: the sender is dropped, and that is no clean end.
+    let _ = thread::Builder::new().name("shutdown".to_owned()).spawn(work);
+    end
+}
