@@ -22,8 +22,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIPTORS = ROOT / "crates" / "proto" / "src" / "generated" / "descriptors.bin"
-SEED = 7
-RANDOM_DOCUMENTS = 40000
+SEED = 20251121
+RANDOM_DOCUMENTS = 2500
 
 # Accepted by text_format, refused by us: document -> why.
 DELIBERATE = {

@@ -152,6 +152,7 @@ pub fn normalize(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<
     });
     fill_scheduling(&mut raw);
     if is_ensemble(&raw) {
+        raw.model_transaction_policy.get_or_insert_default();
         return Ok(NormalizedConfig::from(raw));
     }
     let optimization = raw.optimization.get_or_insert_default();
@@ -217,3 +218,7 @@ fn default_count(kind: Kind, backend: &str) -> i32 {
     let has_two = kind == Kind::Cpu && matches!(backend, "onnxruntime" | "tensorflow");
     if has_two { 2 } else { 1 }
 }
+
+#[cfg(test)]
+#[path = "normalize_tests.rs"]
+mod tests;

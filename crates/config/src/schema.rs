@@ -21,6 +21,6 @@ mod tests {
     #[test]
     fn descriptors_are_whole() {
         let descriptor = super::model_config().unwrap();
-        assert_eq!(descriptor.fields().count(), 26);
+        assert_eq!(descriptor.fields().count(), 25);
     }
 }

@@ -89,7 +89,7 @@ fn check_profiles(group: &ModelInstanceGroup, raw: &RawModelConfig) -> Result<()
         format!("instance group {} of model {} and platform {platform}", group.name, raw.name);
     if platform != "tensorrt_plan" {
         return refuse(format!(
-            "{prefix} specifies profile field which is only supported for TensorRT models"
+            "{prefix}specifies profile field which is only supported for TensorRT models"
         ));
     }
     let is_index = |p: &String| p.parse::<u32>().is_ok_and(|i| i <= i32::MAX as u32);

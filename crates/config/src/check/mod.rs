@@ -119,8 +119,7 @@ fn version_policy(policy: Option<&ModelVersionPolicy>, model: &str) -> Result<Ve
         return refuse(format!("must specify 'version policy' for {model}"));
     };
     Ok(match &policy.policy_choice {
-        // The contract's default is one version; none at all would serve nobody.
-        Some(PolicyChoice::Latest(latest)) => VersionPolicy::Latest(latest.num_versions.max(1)),
+        Some(PolicyChoice::Latest(latest)) => VersionPolicy::Latest(latest.num_versions),
         Some(PolicyChoice::Specific(specific)) => {
             VersionPolicy::Specific(specific.versions.clone())
         }

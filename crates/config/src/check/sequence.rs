@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use galatea_proto::inference::{
     ModelSequenceBatching,
-    model_sequence_batching::{Control, State, StrategyChoice, control::Kind},
+    model_sequence_batching::{Control, InitialState, State, StrategyChoice, control::Kind},
 };
 use galatea_types::{DataType, Result};
 
@@ -23,7 +23,7 @@ pub(super) fn check(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Re
         check_correlation_id(control, model)?;
     }
     check_strategy(batcher, raw)?;
-    batcher.state.iter().try_for_each(|state| check_state(state, model))
+    batcher.state.iter().try_for_each(check_state)
 }
 
 fn check_control_names(batcher: &ModelSequenceBatching, model: &str) -> Result<()> {
@@ -129,31 +129,56 @@ fn check_strategy(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Resu
     }
 }
 
-/// An initial state must have the type and the dimensions of the state it begins.
-fn check_state(state: &State, model: &str) -> Result<()> {
-    for initial in &state.initial_state {
-        let name = &state.input_name;
-        if initial.data_type != state.data_type {
-            return refuse(format!(
-                "The data type used for 'initial_state' field of state '{name}' does not match \
-                 the state data type for {model}"
-            ));
-        }
-        if initial.dims.len() != state.dims.len() {
-            return refuse(format!(
-                "Number of dimensions in 'initial_state' doesn't match the size of 'state' \
-                 dimensions for state input '{name}' in model {model}. {} != {}",
-                initial.dims.len(),
-                state.dims.len()
-            ));
-        }
-        let differs = |(&i, &s): (&i64, &i64)| if s == -1 { i <= 0 } else { i != s };
-        if initial.dims.iter().zip(&state.dims).any(differs) {
-            return refuse(format!(
-                "'initial_state' dimensions don't fit the 'state' dimensions for state input \
-                 '{name}' in model {model}"
-            ));
-        }
+/// A state may have one initial state, of its own type and dimensions and of a fixed size.
+fn check_state(state: &State) -> Result<()> {
+    let name = &state.input_name;
+    let mistake = match state.initial_state.as_slice() {
+        [] => None,
+        [initial] => initial_state_mistake(initial, state),
+        several => Some(format!(
+            "initial_state field for state input '{name}' must contain exactly one or zero element. \
+             Found '{}' elements.",
+            several.len()
+        )),
+    };
+    mistake.map_or(Ok(()), refuse)
+}
+
+fn initial_state_mistake(initial: &InitialState, state: &State) -> Option<String> {
+    let name = &state.input_name;
+    let (dims, state_dims) = (&initial.dims, &state.dims);
+    if initial.data_type != state.data_type {
+        return Some(format!(
+            "The data type used for 'initial_state' field of state '{name}' does not match the state \
+             data type."
+        ));
     }
-    Ok(())
+    if initial.name.is_empty() {
+        return Some(format!(
+            "Field 'name' must be set when using initial_state for state input '{name}'."
+        ));
+    }
+    if dims.len() != state_dims.len() {
+        return Some(format!(
+            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions \
+             for state input '{name}'. {} != {}",
+            dims.len(),
+            state_dims.len()
+        ));
+    }
+    if dims.contains(&-1) {
+        return Some(format!(
+            "'initial_state' field for state input name '{name}' contains variable dimensions."
+        ));
+    }
+    if let Some((i, s)) = dims.iter().zip(state_dims).find(|&(i, s)| *s != -1 && i != s) {
+        return Some(format!(
+            "'initial_state' dim for input name '{name}' doesn't match 'state' dim description. \
+             {i} != {s}"
+        ));
+    }
+    initial
+        .state_data
+        .is_none()
+        .then(|| format!("initial_state setting expects state'{name}' to have state_data set"))
 }

@@ -43,3 +43,6 @@ pub fn to_json(raw: &RawModelConfig) -> String {
     }
     json
 }
+
+#[cfg(test)]
+mod tests;

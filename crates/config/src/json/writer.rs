@@ -9,11 +9,18 @@ pub(super) fn write_message(message: &DynamicMessage, json: &mut String) {
     let declared = descriptor.descriptor_proto().field.iter();
     let fields = declared.filter_map(|f| descriptor.get_field_by_name(f.name()));
     let shown = fields.filter(|f| !f.supports_presence() || message.has_field(f));
+    // As declared, except that scalar members of a oneof come last: the order Triton's answers have.
+    let (last, first): (Vec<_>, Vec<_>) = shown.partition(is_scalar_choice);
+    let shown = first.into_iter().chain(last);
     write_all(json, ['{', '}'], shown, |json, field| {
         write_string(field.name(), json);
         json.push(':');
         write_value(&field, &message.get_field(&field), json);
     });
+}
+
+fn is_scalar_choice(field: &FieldDescriptor) -> bool {
+    field.containing_oneof().is_some() && !matches!(field.kind(), Kind::Message(_))
 }
 
 fn write_all<T>(

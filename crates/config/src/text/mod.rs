@@ -11,3 +11,6 @@ mod string;
 mod suggest;
 
 pub use parser::parse_text;
+
+#[cfg(test)]
+mod tests;
