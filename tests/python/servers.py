@@ -167,10 +167,10 @@ def onnx_runtime():
     import importlib.util
 
     package = importlib.util.find_spec("onnxruntime")
-    if package is None or "GALATEA_ONNXRUNTIME" in os.environ:
+    if package is None or "GALATEA_ONNXRUNTIME_LIB" in os.environ:
         return {}
     libraries = sorted(Path(package.origin).parent.glob("capi/libonnxruntime.so.*"))
-    return {"GALATEA_ONNXRUNTIME": str(libraries[0])} if libraries else {}
+    return {"GALATEA_ONNXRUNTIME_LIB": str(libraries[0])} if libraries else {}
 
 
 def triton(repository, *flags, **options):
