@@ -1,13 +1,21 @@
 //! The wire form of string tensors: each element a little-endian `u32` length and that many bytes.
 
-/// Appends the elements of `data` to `texts`; `None` when it ends within one.
-pub(crate) fn split<'d>(mut data: &'d [u8], texts: &mut Vec<&'d [u8]>) -> Option<()> {
-    while !data.is_empty() {
-        let (text, rest) = split_first(data)?;
+/// Appends the elements of `data` to `texts`, up to one that is incomplete.
+pub(crate) fn split<'d>(mut data: &'d [u8], texts: &mut Vec<&'d [u8]>) {
+    while let Some((text, rest)) = split_first(data) {
         texts.push(text);
         data = rest;
     }
-    Some(())
+}
+
+/// Number of elements; `None` when the data ends within one.
+pub(crate) fn count(mut data: &[u8]) -> Option<usize> {
+    let mut count = 0;
+    while !data.is_empty() {
+        data = split_first(data)?.1;
+        count += 1;
+    }
+    Some(count)
 }
 
 /// Bytes that the first `count` elements of `data` take.

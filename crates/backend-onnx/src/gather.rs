@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use galatea_backend::Batch;
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape, Tensor};
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
 
 use crate::{
     byte_strings,
@@ -11,6 +11,36 @@ use crate::{
     ort::Value,
     reshape::to_model,
 };
+
+/// Whether the tensors of one request hold what their shapes say. Checked before requests are joined, so
+/// that a bad one fails alone.
+pub(crate) fn check(model: &OnnxModel, request: &InferRequest) -> Result<()> {
+    for port in &model.inputs {
+        let Some(tensor) = request.input(&port.spec.name) else {
+            if port.spec.is_optional {
+                continue;
+            }
+            return Err(missing(port));
+        };
+        let fits = match port.spec.data_type {
+            DataType::Bytes => {
+                let count = byte_strings::count(&tensor.data);
+                count.is_some() && count == tensor.shape.element_count()
+            }
+            fixed => tensor.shape.byte_size(fixed) == Some(tensor.data.len()),
+        };
+        if !fits {
+            return Err(Error::invalid_arg(format!(
+                "input '{}' holds {} bytes, which do not fill shape {} of {}",
+                port.spec.name,
+                tensor.data.len(),
+                tensor.shape,
+                port.spec.data_type
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// The joined inputs of `part`, the positions of the requests in `batch` that run together.
 pub(crate) fn inputs<'m>(
@@ -46,14 +76,6 @@ fn join(model: &OnnxModel, port: &Port, tensors: &[&Tensor]) -> Result<Value> {
         [one] => aligned(&one.data, port.spec.data_type),
         several => concatenate(several),
     };
-    if shape.byte_size(port.spec.data_type) != Some(data.len()) {
-        return Err(Error::invalid_arg(format!(
-            "input '{}' holds {} bytes, which is not what shape {shape} of {} takes",
-            port.spec.name,
-            data.len(),
-            port.spec.data_type
-        )));
-    }
     Value::over(&model.library, data, &shape, port.spec.data_type)
 }
 
@@ -94,17 +116,7 @@ fn joined_shape(model: &OnnxModel, port: &Port, tensors: &[&Tensor]) -> Result<S
 fn texts(model: &OnnxModel, port: &Port, tensors: &[&Tensor], shape: &Shape) -> Result<Value> {
     let mut texts = Vec::new();
     for tensor in tensors {
-        byte_strings::split(&tensor.data, &mut texts).ok_or_else(|| {
-            let name = &port.spec.name;
-            Error::invalid_arg(format!("input '{name}' holds an incomplete string"))
-        })?;
-    }
-    if shape.element_count() != Some(texts.len()) {
-        return Err(Error::invalid_arg(format!(
-            "input '{}' holds {} strings, which do not fill shape {shape}",
-            port.spec.name,
-            texts.len()
-        )));
+        byte_strings::split(&tensor.data, &mut texts);
     }
     Value::texts(&model.library, &texts, shape)
 }

@@ -20,14 +20,21 @@ impl OnnxInstance {
         Self { model }
     }
 
-    /// Requests of a model without a batch dimension cannot be joined.
-    fn parts(&self, batch: &Batch) -> Vec<Vec<usize>> {
-        let all = 0..batch.len();
-        if self.model.config.has_batching() {
-            vec![all.collect()]
-        } else {
-            all.map(|index| vec![index]).collect()
+    /// Requests that run together: all sound ones, or each by itself where there is no batch dimension
+    /// to join them along.
+    fn parts(&self, batch: &mut Batch) -> Vec<Vec<usize>> {
+        let mut sound = Vec::with_capacity(batch.len());
+        for index in 0..batch.len() {
+            let Some(request) = batch.request(index) else { continue };
+            match gather::check(&self.model, request) {
+                Ok(()) => sound.push(index),
+                Err(error) => batch.respond(index, Err(error)),
+            }
         }
+        if self.model.config.has_batching() && !sound.is_empty() {
+            return vec![sound];
+        }
+        sound.into_iter().map(|index| vec![index]).collect()
     }
 
     fn execute_part(&self, batch: &mut Batch, part: &[usize]) -> Result<()> {

@@ -1,1 +1,40 @@
 //! Finding and installing the native runtime libraries the backends open.
+//!
+//! A runtime is one pinned file of the Python package index, of which the library and its licences are kept.
+//! [`find`] looks for an installed one, [`install`] fetches it:
+//!
+//! ```no_run
+//! use galatea_runtimes::{FindOptions, InstallOptions, Runtime, TerminalProgress, find, install};
+//!
+//! # fn main() -> galatea_types::Result<()> {
+//! let runtime = &Runtime::ONNXRUNTIME;
+//! let library = match find(runtime, &FindOptions::default()) {
+//!     Some(path) => path,
+//!     None => install(runtime, &InstallOptions::default(), &mut TerminalProgress::new())?,
+//! };
+//! # let _ = library; Ok(())
+//! # }
+//! ```
+//!
+//! # Invariants
+//! - Nothing that is not byte for byte what is pinned here gets installed, wherever it came from.
+//! - A folder of an installed version is complete: it appears by one rename.
+//! - The machine's pip settings (index, certificates, proxy) hold; no host is named here but the public
+//!   index, which is their default.
+
+mod download;
+mod environment;
+mod find;
+mod http;
+mod index;
+mod install;
+mod pip;
+mod progress;
+mod runtime;
+mod unpack;
+
+pub use environment::Environment;
+pub use find::{FindOptions, data_folder, find};
+pub use install::{InstallOptions, install};
+pub use progress::{Progress, SilentProgress, TerminalProgress};
+pub use runtime::{Runtime, Wheel};

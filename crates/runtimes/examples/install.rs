@@ -1,0 +1,14 @@
+//! Installs a runtime into the user's data folder: `cargo run -p galatea-runtimes --example install --
+//! onnxruntime`. Prints the path of the library.
+
+use galatea_runtimes::{InstallOptions, Runtime, TerminalProgress, install};
+use galatea_types::{Error, Result};
+
+fn main() -> Result<()> {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "onnxruntime".to_owned());
+    let runtime = Runtime::by_name(&name)
+        .ok_or_else(|| Error::not_found(format!("no runtime is called '{name}'")))?;
+    let library = install(runtime, &InstallOptions::default(), &mut TerminalProgress::new())?;
+    println!("{}", library.display());
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Fetching one file so that nothing is lost when the connection is: what came stays in a `.part` file, and
+//! the next attempt asks for the rest.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use galatea_types::{Error, Result};
+use sha2::{Digest, Sha256};
+use ureq::Agent;
+
+use crate::{
+    http::{split_credentials, without_credentials},
+    progress::Progress,
+};
+
+/// Attempts in one go, each where the one before stopped.
+const ATTEMPTS: usize = 4;
+
+/// Fetches `url` into `part`, going on with what is there.
+pub(crate) fn download(
+    agent: &Agent,
+    url: &str,
+    filename: &str,
+    part: &Path,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let mut attempt = 1;
+    loop {
+        let before = size_of(part);
+        let fetched = fetch(agent, url, filename, part, progress);
+        progress.finished();
+        match fetched {
+            Ok(()) => return Ok(()),
+            // An attempt that brought something is worth another.
+            Err(error) if attempt < ATTEMPTS && size_of(part) > before => {
+                progress.note(&format!("{error}; trying again"));
+                attempt += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn size_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
+fn fetch(
+    agent: &Agent,
+    url: &str,
+    filename: &str,
+    part: &Path,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let failed = |e: &dyn std::fmt::Display| {
+        Error::unavailable(format!("cannot download '{}': {e}", without_credentials(url)))
+    };
+    let here = size_of(part);
+    let (address, credentials) = split_credentials(url);
+    let mut request = agent.get(&address).header("Accept-Encoding", "identity");
+    if let Some(credentials) = credentials {
+        request = request.header("Authorization", credentials);
+    }
+    if here > 0 {
+        request = request.header("Range", format!("bytes={here}-"));
+    }
+    let mut response = request.call().map_err(|e| failed(&e))?;
+    let start = match response.status().as_u16() {
+        200 => 0,
+        206 if content_start(&response) == Some(here) => here,
+        // The part is as long as the file, or longer, or not what the server would send.
+        206 | 416 => {
+            fs::remove_file(part).map_err(|e| failed(&e))?;
+            return fetch(agent, url, filename, part, progress);
+        }
+        status => return Err(failed(&format_args!("the server answers {status}"))),
+    };
+    let total = response.body().content_length().map(|rest| start + rest);
+    progress.started(filename, start, total);
+    let mut file = open_part(part, start).map_err(|e| failed(&e))?;
+    let mut done = start;
+    let copied = copy(&mut response.body_mut().as_reader(), &mut file, &mut done, progress);
+    match (copied, total) {
+        (Err(e), Some(total)) => {
+            Err(failed(&format_args!("the connection ended after {done} of {total} bytes ({e})")))
+        }
+        (Err(e), None) => Err(failed(&e)),
+        (Ok(()), Some(total)) if done < total => {
+            Err(failed(&format_args!("the connection ended after {done} of {total} bytes")))
+        }
+        (Ok(()), _) => file.sync_all().map_err(|e| failed(&e)),
+    }
+}
+
+/// Where a partial answer starts: `Content-Range: bytes 100-199/200`.
+fn content_start(response: &ureq::http::Response<ureq::Body>) -> Option<u64> {
+    let range = response.headers().get("content-range")?.to_str().ok()?;
+    range.strip_prefix("bytes ")?.split('-').next()?.trim().parse().ok()
+}
+
+fn open_part(part: &Path, start: u64) -> io::Result<File> {
+    let append = start > 0;
+    OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(part)
+}
+
+/// Counts in `done` what is written: the next attempt builds on it.
+fn copy(
+    from: &mut dyn Read,
+    to: &mut File,
+    done: &mut u64,
+    progress: &mut dyn Progress,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        to.write_all(buffer.get(..count).unwrap_or_default())?;
+        *done += count as u64;
+        progress.advanced(*done);
+    }
+}
+
+/// Hexadecimal sha256 of a file.
+pub(crate) fn sha256(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            count => hash.update(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
