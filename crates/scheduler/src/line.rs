@@ -97,27 +97,27 @@ impl Line {
     }
 
     /// Lets a request in, or gives it back with the reason.
-    pub fn enter(&self, mut ticket: Ticket) -> Result<(), (Ticket, Refusal)> {
+    pub fn enter(&self, mut ticket: Ticket) -> Option<(Ticket, Refusal)> {
         let request = &ticket.job.request;
         let placement = Placement { priority: request.priority, timeout: request.timeout };
         let mut state = self.lock();
         if state.is_closed {
-            return Err((ticket, Refusal::Closed));
+            return Some((ticket, Refusal::Closed));
         }
         if let Some(outage) = state.outage.clone() {
-            return Err((ticket, Refusal::Outage(outage)));
+            return Some((ticket, Refusal::Outage(outage)));
         }
         ticket.place = state.next_place;
         let fits = self.fits_growing_batch(&state, &ticket);
         let expires_at = match state.queue.push(ticket, placement) {
             Ok(expires_at) => expires_at,
-            Err(ticket) => return Err((ticket, Refusal::Full)),
+            Err(ticket) => return Some((ticket, Refusal::Full)),
         };
         state.next_place += 1;
         let wake = self.wake_for_new(&mut state, expires_at, fits);
         drop(state);
         self.wake(wake);
-        Ok(())
+        None
     }
 
     /// Waits for a batch. `done` of the requests pulled before are finished with.

@@ -61,7 +61,7 @@ impl Scheduler {
         let job = Job { request, responder, queued_at: Instant::now() };
         // Counted up first: an instance may take the request before `enter` returns.
         desk.statistics.pending_up();
-        if let Err((ticket, refusal)) = line.enter(Ticket { job, place: 0 }) {
+        if let Some((ticket, refusal)) = line.enter(Ticket { job, place: 0 }) {
             desk.statistics.pending_down();
             desk.refuse(ticket, refusal);
         }

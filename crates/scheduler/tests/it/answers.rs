@@ -6,7 +6,7 @@ use galatea_config::TimeoutAction;
 use galatea_telemetry::{FailureReason, StatisticsSnapshot};
 use galatea_types::Code;
 
-use crate::probe::{all_succeed, Setup, named, wait};
+use crate::probe::{Setup, all_succeed, named, wait};
 
 fn failures(statistics: &StatisticsSnapshot, reason: FailureReason) -> u64 {
     statistics.failures[reason as usize]
@@ -53,10 +53,7 @@ fn each_request_of_a_batch_has_its_own_outcome() {
     let answers = ["a", "fail", "cancel", "mute"].map(|id| rig.submit(id)).map(wait);
     assert_eq!(rig.next_start().len(), 4);
     let codes = answers.map(|a| a.err().map(|e| e.code()));
-    assert_eq!(
-        codes,
-        [None, Some(Code::Internal), Some(Code::Cancelled), Some(Code::Internal)]
-    );
+    assert_eq!(codes, [None, Some(Code::Internal), Some(Code::Cancelled), Some(Code::Internal)]);
     let s = rig.statistics.snapshot();
     assert_eq!((s.success.count, s.inference_count, s.execution_count), (1, 1, 1));
     assert_eq!(failures(&s, FailureReason::Backend), 2);
@@ -129,7 +126,10 @@ fn a_panic_fails_its_request_and_no_other() {
     assert!(a.is_ok() && b.is_ok());
     let error = failed.expect_err("failure");
     assert_eq!(error.code(), Code::Internal);
-    assert!(error.message().contains("'probe'") && error.message().contains("'probe_0_0'"), "{error}");
+    assert!(
+        error.message().contains("'probe'") && error.message().contains("'probe_0_0'"),
+        "{error}"
+    );
     assert_eq!(rig.creations.load(std::sync::atomic::Ordering::SeqCst), 2);
     assert_eq!(failures(&rig.statistics.snapshot(), FailureReason::Backend), 1);
 }

@@ -6,7 +6,7 @@ use galatea_backend::testing::tensor_spec;
 use galatea_types::{DataType, InferRequest};
 use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::probe::{all_succeed, Rig, Setup, named, sized, wait};
+use crate::probe::{Rig, Setup, all_succeed, named, sized, wait};
 
 /// A delay no test lives to see the end of: whatever is executed was not waited for.
 const ENDLESS: Duration = Duration::from_secs(3600);

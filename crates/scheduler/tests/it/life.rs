@@ -1,8 +1,8 @@
 //! Start, outage, closing and end.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
     sync::Arc,
+    sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
 
@@ -10,7 +10,7 @@ use galatea_config::Scheduling;
 use galatea_telemetry::FailureReason;
 use galatea_types::{Code, Error};
 
-use crate::probe::{all_succeed, LONG, Setup, wait};
+use crate::probe::{LONG, Setup, all_succeed, wait};
 
 #[test]
 fn the_first_error_of_an_instance_fails_the_start() {
@@ -23,7 +23,10 @@ fn the_first_error_of_an_instance_fails_the_start() {
 fn a_panic_while_starting_is_an_error() {
     let setup = Setup::direct().on_create(|_| panic!("bad day"));
     let error = setup.try_start().err().expect("an error");
-    assert!(error.message().contains("probe_0_0") && error.message().contains("bad day"), "{error}");
+    assert!(
+        error.message().contains("probe_0_0") && error.message().contains("bad day"),
+        "{error}"
+    );
 }
 
 #[test]
