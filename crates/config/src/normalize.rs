@@ -147,7 +147,7 @@ fn fill_custom_backend(raw: &mut RawModelConfig, model: &str) -> Result<()> {
 /// `InvalidArg` when nothing tells the backend.
 pub fn normalize(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<NormalizedConfig> {
     let mut raw = resolve_backend(raw, context)?;
-    raw.version_policy.get_or_insert_with(|| ModelVersionPolicy {
+    raw.version_policy.get_or_insert(ModelVersionPolicy {
         policy_choice: Some(PolicyChoice::Latest(Latest { num_versions: 1 })),
     });
     fill_scheduling(&mut raw);

@@ -156,7 +156,8 @@ fn unwritten(graph: &Graph<'_>, output: &str, ensemble: &str) -> String {
 
 fn check_unused(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
     let is_output = |name: &str| raw.output.iter().any(|o| o.name == name);
-    let unused = graph.iter().find(|(name, n)| !is_output(name) && !(n.is_ready && n.is_read));
+    let is_used = |n: &Node<'_>| n.is_ready && n.is_read;
+    let unused = graph.iter().find(|(name, n)| !is_output(name) && !is_used(n));
     match unused {
         Some((name, _)) => {
             refuse(format!("ensemble tensor '{name}' is unused in ensemble '{}'", raw.name))

@@ -111,6 +111,7 @@ fn write_float(value: f64, shown: &(impl Display + std::fmt::LowerExp), json: &m
         _ if value.is_nan() => write!(json, "\"NaN\""),
         magnitude if magnitude.is_infinite() && value > 0.0 => write!(json, "\"Infinity\""),
         magnitude if magnitude.is_infinite() => write!(json, "\"-Infinity\""),
+        magnitude if magnitude == 0.0 && value.is_sign_negative() => write!(json, "-0.0"),
         magnitude if magnitude == 0.0 || PLAIN.contains(&magnitude) => write!(json, "{shown}"),
         _ => write!(json, "{shown:e}"),
     };
