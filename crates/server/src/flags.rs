@@ -6,6 +6,7 @@
 mod error;
 mod help;
 mod parse;
+mod rows;
 mod table;
 mod value;
 
@@ -13,6 +14,7 @@ pub use self::{
     error::FlagError,
     help::help,
     parse::{Parsed, parse},
+    rows::rows,
     table::groups,
 };
 
@@ -36,6 +38,8 @@ pub struct Flag {
     pub stands_for: Option<&'static str>,
     /// Said when it is given.
     pub deprecation: Option<&'static str>,
+    /// Its row in the table of options at start; `{}` is the index of a repeated one.
+    pub row: Option<&'static str>,
 }
 
 /// What values a flag takes.
@@ -78,7 +82,7 @@ impl Flag {
         help: &'static str,
     ) -> Self {
         let support = Support::Works;
-        Self { name, kind, default, help, support, stands_for: None, deprecation: None }
+        Self { name, kind, default, help, support, stands_for: None, deprecation: None, row: None }
     }
 
     const fn no_effect(mut self, why: &'static str) -> Self {
@@ -98,6 +102,11 @@ impl Flag {
 
     const fn deprecated(mut self, warning: &'static str) -> Self {
         self.deprecation = Some(warning);
+        self
+    }
+
+    const fn told_as(mut self, row: &'static str) -> Self {
+        self.row = Some(row);
         self
     }
 

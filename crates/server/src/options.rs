@@ -14,7 +14,7 @@ use galatea_telemetry::{
 };
 
 pub use self::endpoint::Endpoint;
-use crate::flags::{FlagError, Parsed, Support};
+use crate::flags::{FlagError, Parsed, Support, rows};
 
 /// Everything a server needs to know to start.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct ServeOptions {
     pub runtimes: RuntimeOptions,
     /// Said in the log at start: deprecated flags, and flags without effect.
     pub notes: Vec<Note>,
+    /// The options in force, as the table at start shows them.
+    pub rows: Vec<(String, String)>,
 }
 
 /// Where native runtime libraries come from.
@@ -74,6 +76,7 @@ impl ServeOptions {
             },
             runtimes: runtime_options(flags),
             notes: notes(flags, environment),
+            rows: rows(flags),
         })
     }
 }
@@ -134,16 +137,12 @@ fn engine_options(flags: &Parsed) -> Result<EngineOptions, FlagError> {
         control_mode: control_mode(flags)?,
         startup_models: flags.all("load-model").map(str::to_owned).collect(),
         has_strict_readiness: flags.bool("strict-readiness"),
-        auto_completes_config: auto_completes_config(flags),
+        auto_completes_config: !flags.switch("disable-auto-complete-config"),
         load_thread_count: flags.integer("model-load-thread-count"),
         backend_config: backend_config(flags)?,
         exit_timeout: Duration::from_secs(flags.integer("exit-timeout-secs")),
         metrics: metrics_options(flags)?,
     })
-}
-
-fn auto_completes_config(flags: &Parsed) -> bool {
-    !flags.is_given("disable-auto-complete-config") && !flags.bool("strict-model-config")
 }
 
 fn backend_config(flags: &Parsed) -> Result<BTreeMap<String, BTreeMap<String, String>>, FlagError> {

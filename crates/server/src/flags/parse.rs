@@ -139,6 +139,11 @@ impl Parsed {
         self.last(name).unwrap_or_else(default)
     }
 
+    /// Whether a switch was given, or a deprecated flag in its place said yes.
+    pub fn switch(&self, name: &str) -> bool {
+        self.all(name).any(|value| value.is_empty() || value::parse_bool(value) == Some(true))
+    }
+
     pub fn bool(&self, name: &str) -> bool {
         value::parse_bool(self.text(name)).unwrap_or_default()
     }

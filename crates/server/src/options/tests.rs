@@ -188,3 +188,28 @@ fn flags_without_effect_and_deprecated_ones_say_so() {
         ]
     );
 }
+
+#[test]
+fn rows_show_what_is_in_force() {
+    let rows =
+        options(&["--model-store=b", "--strict-model-config=1", "--exit-timeout-secs=5"]).rows;
+    let rows: Vec<_> = rows.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(
+        rows,
+        [
+            ("server_id", "triton"),
+            ("exit_timeout", "5"),
+            ("model_repository_path[0]", "/models"),
+            ("model_repository_path[1]", "b"),
+            ("strict_model_config", "1"),
+            ("strict_readiness", "1"),
+            ("model_control_mode", "MODE_NONE"),
+            ("model_config_name", ""),
+            ("model_load_thread_count", "4"),
+            ("rate_limit", "OFF"),
+            ("pinned_memory_pool_byte_size", "268435456"),
+            ("min_supported_compute_capability", "0.0"),
+            ("runtime_downloads", "AUTO"),
+        ]
+    );
+}

@@ -1,6 +1,6 @@
 //! The tables of the start, which people read and scripts search.
 
-use galatea_engine::{ControlMode, Engine, IndexEntry};
+use galatea_engine::{Engine, IndexEntry};
 
 use super::backends::Backends;
 use crate::{options::ServeOptions, table::Table};
@@ -29,36 +29,11 @@ fn models(index: &[IndexEntry]) -> Table {
 
 fn settings(engine: &Engine, options: &ServeOptions) -> Table {
     let mut table = Table::new(["Option", "Value"]);
-    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
-    let flag = |on: bool| u8::from(on).to_string();
-    let o = &options.engine;
-    row("server_id", o.server_id.clone());
-    row("server_version", engine.version().to_owned());
-    row("server_extensions", engine.extensions().join(" "));
-    for (i, path) in o.repositories.iter().enumerate() {
-        row(&format!("model_repository_path[{i}]"), path.display().to_string());
+    table.row(["server_version".to_owned(), engine.version().to_owned()]);
+    table.row(["server_extensions".to_owned(), engine.extensions().join(" ")]);
+    for (name, value) in &options.rows {
+        table.row([name.clone(), value.clone()]);
     }
-    row("model_control_mode", control_mode(o.control_mode).to_owned());
-    for (i, model) in o.startup_models.iter().enumerate() {
-        row(&format!("startup_models_{i}"), model.clone());
-    }
-    row("strict_model_config", flag(!o.auto_completes_config));
-    row("model_load_thread_count", o.load_thread_count.to_string());
-    row("rate_limit", "OFF".to_owned());
-    row("pinned_memory_pool_byte_size", o.metrics.pinned_memory_pool_bytes.to_string());
-    row("strict_readiness", flag(o.has_strict_readiness));
-    row("exit_timeout", o.exit_timeout.as_secs().to_string());
-    row("cache_enabled", flag(false));
-    row(
-        "runtime_downloads",
-        if options.runtimes.may_download { "auto" } else { "never" }.to_owned(),
-    );
+    table.row(["cache_enabled".to_owned(), "0".to_owned()]);
     table
-}
-
-fn control_mode(mode: ControlMode) -> &'static str {
-    match mode {
-        ControlMode::None => "MODE_NONE",
-        ControlMode::Explicit => "MODE_EXPLICIT",
-    }
 }

@@ -9,6 +9,7 @@ pub const MEMORY: &[Flag] = &[
         "268435456",
         "Most memory held ready for copies to and from GPUs, in bytes.",
     )
+    .told_as("pinned_memory_pool_byte_size")
     .no_effect(NO_GPU),
     Flag::new(
         "cuda-memory-pool-byte-size",
@@ -30,6 +31,7 @@ pub const MEMORY: &[Flag] = &[
         "0.0",
         "GPUs of a lower compute capability are not used.",
     )
+    .told_as("min_supported_compute_capability")
     .no_effect(NO_GPU),
     Flag::new("buffer-manager-thread-count", at_least(0), "0", "Threads that copy tensors.")
         .no_effect("a tensor is copied at most once, by the thread that runs its batch"),
@@ -58,7 +60,8 @@ pub const RUNTIMES: &[Flag] = &[
         "auto",
         "Whether a native runtime library that a model needs and that is not installed is fetched, as \
          'galatea runtime install' does.",
-    ),
+    )
+    .told_as("runtime_downloads"),
     Flag::new(
         "onnxruntime-lib",
         Kind::Text,

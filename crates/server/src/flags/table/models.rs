@@ -9,27 +9,31 @@ pub const REPOSITORY: &[Flag] = &[
         "",
         "Folder with one folder per model. May be repeated; a model found in several of them is not \
          available.",
-    ),
+    )
+    .told_as("model_repository_path[{}]"),
     Flag::new("exit-on-error", Kind::Bool, "true", "End when a model fails to load at start."),
     Flag::new(
         "disable-auto-complete-config",
         Kind::Switch,
         "",
         "Take configurations as they are written: nothing is filled in by looking at the model file.",
-    ),
+    )
+    .told_as("strict_model_config"),
     Flag::new(
         "strict-readiness",
         Kind::Bool,
         "true",
         "/v2/health/ready says yes only when all models are ready. If false, as soon as the server answers.",
-    ),
+    )
+    .told_as("strict_readiness"),
     Flag::new(
         "model-control-mode",
         Kind::Choice(&["none", "poll", "explicit"]),
         "none",
         "Who decides which models are loaded: \"none\" loads all at start, \"explicit\" those of \
          --load-model and then what clients ask for. \"poll\" is not supported yet.",
-    ),
+    )
+    .told_as("model_control_mode"),
     Flag::new(
         "repository-poll-secs",
         at_least(1),
@@ -42,20 +46,23 @@ pub const REPOSITORY: &[Flag] = &[
         Kind::List,
         "",
         "Model to load at start with --model-control-mode=explicit. May be repeated; '*' alone loads all.",
-    ),
+    )
+    .told_as("startup_models_{}"),
     Flag::new(
         "model-config-name",
         Kind::Name,
         "",
         "Take configs/<name>.pbtxt of each model that has it instead of config.pbtxt.",
     )
+    .told_as("model_config_name")
     .not_yet("every model is configured by its config.pbtxt"),
     Flag::new(
         "model-load-thread-count",
         at_least(1),
         "4",
         "How many models are loaded at the same time.",
-    ),
+    )
+    .told_as("model_load_thread_count"),
     Flag::new(
         "model-load-retry-count",
         at_least(0),
@@ -123,6 +130,7 @@ pub const RATE_LIMITER: &[Flag] = &[
         "off",
         "Whether instances wait for the resources their configuration names.",
     )
+    .told_as("rate_limit")
     .not_yet("instances run as soon as they have work"),
     Flag::new(
         "rate-limit-resource",

@@ -3,14 +3,16 @@ use super::{Flag, Kind, PORT, at_least};
 pub const GENERAL: &[Flag] = &[Flag::new("help", Kind::Switch, "", "Print this text.")];
 
 pub const SERVER: &[Flag] = &[
-    Flag::new("id", Kind::Text, "triton", "Name of this server, told in its metadata."),
+    Flag::new("id", Kind::Text, "triton", "Name of this server, told in its metadata.")
+    .told_as("server_id"),
     Flag::new(
         "exit-timeout-secs",
         at_least(0),
         "30",
         "How long a server told to stop waits for requests in flight, in seconds. After that it ends \
          without them.",
-    ),
+    )
+    .told_as("exit_timeout"),
 ];
 
 pub const LOGGING: &[Flag] = &[
@@ -80,6 +82,7 @@ pub const DEPRECATED: &[Flag] = &[
         "false",
         "Use --disable-auto-complete-config instead of true; false is the default.",
     )
+    .alias_of("disable-auto-complete-config")
     .deprecated(
         "'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.",
     ),

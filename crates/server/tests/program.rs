@@ -1,0 +1,254 @@
+//! The built program, from outside: what it prints, how it exits, what it answers.
+
+mod program {
+    pub mod server;
+}
+
+use std::{fs, net::TcpListener, os::unix::fs::symlink, process::Command, thread};
+
+use program::server::{
+    IDENTITY, Repository, Server, body_of, infer_body, post, program, run, start, start_with,
+};
+
+#[track_caller]
+fn fails(arguments: &[&str], expected: &str) {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let first = text.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+    assert_eq!(first, format!("error: {expected}"), "{text}");
+}
+
+#[test]
+fn help_and_version() {
+    let output = run(&["serve", "--help"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.starts_with("Usage: galatea serve [options]\n"), "{text}");
+    assert!(text.contains("\n  --model-repository <string>\n"), "{text}");
+    let output = run(&["--version"]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    assert_eq!(run(&["--help"]).status.code(), Some(0));
+    assert_eq!(run(&[]).status.code(), Some(1));
+    fails(&["perf"], "unknown command 'perf'; `galatea --help` tells what there is");
+    fails(&["runtime", "install", "x"], "no runtime is called 'x'; there is onnxruntime");
+}
+
+#[test]
+fn under_the_name_tritonserver_it_serves() {
+    let dir = tempfile::tempdir().expect("dir");
+    let link = dir.path().join("tritonserver");
+    symlink(env!("CARGO_BIN_EXE_galatea"), &link).expect("link");
+    let output = Command::new(link).arg("--help").output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("Usage: tritonserver [options]\n"), "{text}");
+}
+
+#[test]
+fn bad_command_lines() {
+    fails(&["serve"], "creating server: Invalid argument - --model-repository must be specified");
+    fails(
+        &["serve", "--modle-repository=x"],
+        "unrecognized option '--modle-repository'; did you mean '--model-repository'?",
+    );
+    fails(
+        &["serve", "--model-repository=x", "--strict-readiness=maybe"],
+        "Bad option: \"--strict-readiness\". invalid value for bool option: maybe (use true or false)",
+    );
+    fails(
+        &["serve", "--model-repository=/nonexistent/models"],
+        "creating server: Internal - failed to stat file /nonexistent/models: No such file or directory (os error 2)",
+    );
+    fails(
+        &["serve", "--model-repository=s3://bucket/models"],
+        "creating server: Unsupported - 's3://bucket/models': only local model repositories are supported yet",
+    );
+    let repository = Repository::new();
+    fails(
+        &["serve", &repository.flag(), "--log-file=/nonexistent/log"],
+        "failed to open log file '/nonexistent/log': No such file or directory (os error 2)",
+    );
+}
+
+#[test]
+fn a_port_in_use_is_told_before_models_are_loaded() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("port");
+    let port = taken.local_addr().expect("address").port();
+    let repository = Repository::new().with("slow_to_load", IDENTITY);
+    let port_flag = format!("--http-port={port}");
+    let arguments =
+        ["serve", &repository.flag(), "--http-address=127.0.0.1", "--grpc-port=0", &port_flag];
+    fails(
+        &arguments,
+        &format!(
+            "failed to start HTTP service: Unavailable - Socket '127.0.0.1:{port}' already in use"
+        ),
+    );
+    let output = run(&arguments);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("loading:"));
+}
+
+#[test]
+fn serves_and_ends_cleanly() {
+    let repository = Repository::new().with("simple", IDENTITY);
+    let server = start(&repository, &[]);
+    let started = server.output();
+    for expected in [
+        "| Repository Agent | Path |",
+        "| identity | built-in | {\"cmdline\":{}} |",
+        "| simple | 1       | READY  |",
+        "\"successfully loaded 'simple'\"",
+    ] {
+        assert!(started.contains(expected), "{expected:?} is missing in\n{started}");
+    }
+    let row = started.lines().find(|line| line.starts_with("| model_control_mode "));
+    assert!(row.is_some_and(|row| row.contains("| MODE_NONE ")), "{started}");
+
+    assert!(server.get("/v2/health/ready").starts_with("HTTP/1.1 200"));
+    let answer = post(server.http, "/v2/models/simple/infer", infer_body());
+    assert!(body_of(&answer).contains("\"data\":[1.0,2.0,3.0,4.0]"), "{answer}");
+    let metrics = server.metrics();
+    assert!(
+        metrics.contains("nv_inference_request_success{model=\"simple\",version=\"1\"} 1\n"),
+        "{metrics}"
+    );
+
+    let end = server.stop("TERM");
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stdout.contains("\nSignal (15) received.\n"), "{}", end.stdout);
+    assert!(end.stdout.contains("successfully unloaded 'simple' version 1"), "{}", end.stdout);
+    assert_eq!(end.stderr, "");
+}
+
+#[test]
+fn an_interrupt_ends_it_too() {
+    let repository = Repository::new();
+    let end = start(&repository, &[]).stop("INT");
+    assert_eq!(end.code, Some(0));
+    assert!(end.stdout.contains("\nSignal (2) received.\n"), "{}", end.stdout);
+}
+
+#[test]
+fn a_model_that_fails_ends_the_start_unless_told_otherwise() {
+    let repository = Repository::new().with("good", IDENTITY).with("bad", "backend: \"nope\"\n");
+    let arguments =
+        ["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"];
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(err.contains("error: creating server: Internal - failed to load all models"), "{err}");
+    assert!(out.contains("UNAVAILABLE: "), "{out}");
+    assert!(!out.contains("Started"), "{out}");
+
+    let server = start(&repository, &["--exit-on-error=false"]);
+    assert!(server.get("/v2/models/good/ready").starts_with("HTTP/1.1 200"));
+    assert!(!server.get("/v2/health/ready").starts_with("HTTP/1.1 200"));
+    assert_eq!(server.stop("TERM").code, Some(0));
+}
+
+/// Starts two requests to a model that takes `millis` for each, and comes back once the second one waits.
+fn with_requests_in_flight(
+    millis: u32,
+    flags: &[&str],
+) -> (Repository, Server, Vec<thread::JoinHandle<String>>) {
+    let delay = format!(
+        "parameters {{ key: \"execute_delay_ms\" value {{ string_value: \"{millis}\" }} }}\n"
+    );
+    let repository = Repository::new().with("slow", &format!("{IDENTITY}{delay}"));
+    let server = start(&repository, flags);
+    let port = server.http;
+    let request = || thread::spawn(move || post(port, "/v2/models/slow/infer", infer_body()));
+    let requests = vec![request(), request()];
+    while !server
+        .metrics()
+        .contains("nv_inference_pending_request_count{model=\"slow\",version=\"1\"} 1\n")
+    {}
+    (repository, server, requests)
+}
+
+#[test]
+fn what_is_in_flight_is_answered_before_the_end() {
+    let (_repository, server, requests) = with_requests_in_flight(500, &[]);
+    server.signal("TERM");
+    let end = server.stop("INT");
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for request in requests {
+        let answer = request.join().expect("thread");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    assert!(end.stdout.contains("Waiting for in-flight requests to complete."), "{}", end.stdout);
+}
+
+#[test]
+fn the_exit_timeout_cuts_off_what_takes_too_long() {
+    let (_repository, server, _requests) =
+        with_requests_in_flight(60_000, &["--exit-timeout-secs=1"]);
+    server.signal("TERM");
+    // The first line after the signal says that it is being handled; a second signal comes on top of that.
+    server.wait_for("Waiting for in-flight requests");
+    let end = server.stop("TERM");
+    assert_eq!(end.code, Some(1));
+    assert!(
+        end.stderr.contains("\"Exit timeout expired. Exiting immediately.\""),
+        "{}",
+        end.stderr
+    );
+    assert!(end.stdout.contains("Server is stopping already, at most "), "{}", end.stdout);
+}
+
+#[test]
+fn a_panic_is_a_line_of_the_log_and_the_server_goes_on() {
+    let panics = "parameters { key: \"fail\" value { string_value: \"panic\" } }\n";
+    let failing = IDENTITY.replace("identity", "failing");
+    let repository =
+        Repository::new().with("broken", &format!("{failing}{panics}")).with("good", IDENTITY);
+    let server = start(&repository, &[]);
+    let answer = post(server.http, "/v2/models/broken/infer", infer_body());
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    let answer = post(server.http, "/v2/models/good/infer", infer_body());
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let end = server.stop("TERM");
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let line = end.stderr.lines().find(|line| line.contains("panic in thread"));
+    assert!(line.is_some_and(|line| line.starts_with('E')), "{}", end.stderr);
+}
+
+#[test]
+fn the_log_goes_where_and_how_it_is_told() {
+    let dir = tempfile::tempdir().expect("dir");
+    let file = dir.path().join("log");
+    let repository = Repository::new();
+    let flag = format!("--log-file={}", file.display());
+    let flags = [flag.as_str(), "--log-format=ISO8601", "--trace-rate=1000", "--allow-metrics=0"];
+    let server = start_with(&repository, &flags, Some(&file));
+    let end = server.stop("TERM");
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    assert_eq!(end.stdout, "Signal (15) received.\n");
+    let text = fs::read_to_string(&file).expect("log");
+    let first = text.lines().next().expect("a line");
+    assert!(
+        first.contains("Z W ") && first.contains("'--trace-rate' has been deprecated"),
+        "{first}"
+    );
+    assert!(!text.contains("Started Metrics Service"), "{text}");
+}
+
+#[test]
+fn nothing_but_errors_with_info_and_warnings_off() {
+    let repository = Repository::new().with("bad", "backend: \"nope\"\n");
+    let output = Command::new(program())
+        .args(["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"])
+        .args(["--log-info=false", "--log-warning=0"])
+        .output()
+        .expect("runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.lines().all(|line| line.starts_with('E') || line.starts_with("error: ")),
+        "{text}"
+    );
+}
