@@ -37,6 +37,6 @@ fn drain(retired: Retired, lifecycle: &Lifecycle) {
     }
     // The model's memory is free before anybody is told that it is unloaded.
     drop(scheduler);
-    lifecycle.unloaded(&model, version, generation);
     log::info!("successfully unloaded '{model}' version {version}");
+    lifecycle.unloaded(&model, version, generation);
 }
