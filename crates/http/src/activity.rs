@@ -40,12 +40,16 @@ impl Activity {
         self.connections.load(Ordering::Relaxed)
     }
 
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
     /// Waits until no request is being answered, at most `timeout`. How many are left.
     pub fn wait_idle(&self, timeout: Duration) -> usize {
         let guard = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_busy = |(): &mut ()| self.requests.load(Ordering::SeqCst) > 0;
+        let is_busy = |(): &mut ()| self.requests() > 0;
         drop(self.became_idle.wait_timeout_while(guard, timeout, is_busy));
-        self.requests.load(Ordering::SeqCst)
+        self.requests()
     }
 }
 

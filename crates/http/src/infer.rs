@@ -26,7 +26,7 @@ const MAX_JOINED: usize = 16 << 10;
 pub(crate) async fn respond(
     service: &Service,
     path: ModelPath<'_>,
-    request: Request<Incoming>,
+    request: &mut Request<Incoming>,
 ) -> Response<Body> {
     let content_length = request.body().size_hint().exact();
     let checked = (|| {
@@ -47,7 +47,7 @@ pub(crate) async fn respond(
         Err(error) => return failure(&error, TEXT),
     };
     let limit = service.options.max_input_size;
-    let body = match request_body::read(request.into_body(), header_length, limit).await {
+    let body = match request_body::read(request.body_mut(), header_length, limit).await {
         Ok(body) => body,
         Err(error) => return failure(&error, JSON),
     };
@@ -77,7 +77,8 @@ async fn infer(
     model.infer(request, responder);
     let answer = answer.await;
     cancel.disarm();
-    let response = answer.map_err(|_| Error::internal("the request was dropped without a response"))??;
+    let response =
+        answer.map_err(|_| Error::internal("the request was dropped without a response"))??;
     Ok((response, plan))
 }
 

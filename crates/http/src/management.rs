@@ -24,10 +24,9 @@ pub(crate) fn respond(service: &Service, route: Route<'_>) -> Response<Body> {
         )),
         Route::AllStatistics => ok_or_failure(statistics_of(service, None, None)),
         Route::Model(action, model) => respond_for_model(service, action, model),
-        Route::NamedRepository => failure(
-            &Error::unsupported("'repository_name' specification is not supported"),
-            JSON,
-        ),
+        Route::NamedRepository => {
+            failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
+        }
         Route::SharedMemory(kind, action, region) => shared_memory(kind, action, region),
         Route::TraceSetting => not_built("trace"),
         Route::Logging => not_built("logging"),
@@ -51,9 +50,7 @@ fn respond_for_model(
         ModelAction::Config => {
             ok_or_failure(found().map(|m| galatea_config::to_json(&m.config().raw).into_bytes()))
         }
-        ModelAction::Statistics => {
-            ok_or_failure(statistics_of(service, Some(model.name), version))
-        }
+        ModelAction::Statistics => ok_or_failure(statistics_of(service, Some(model.name), version)),
         ModelAction::Ready if service.engine.is_model_ready(model.name, version) => health(true),
         // H-04: not 404.
         ModelAction::Ready => failure(&Error::invalid_arg("Model version not ready"), TEXT),

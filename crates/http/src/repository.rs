@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{body::Body, request_body, responses::ok_or_failure, service::Service};
 
-pub(crate) async fn index(service: &Service, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn index(service: &Service, request: &mut Request<Incoming>) -> Response<Body> {
     let engine = service.engine.clone();
     let body = body_of(service, request).await;
     let list = move || {
@@ -35,7 +35,7 @@ fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
 pub(crate) async fn load(
     service: &Service,
     name: String,
-    request: Request<Incoming>,
+    request: &mut Request<Incoming>,
 ) -> Response<Body> {
     let engine = service.engine.clone();
     let body = body_of(service, request).await;
@@ -50,7 +50,7 @@ pub(crate) async fn load(
 pub(crate) async fn unload(
     service: &Service,
     name: String,
-    request: Request<Incoming>,
+    request: &mut Request<Incoming>,
 ) -> Response<Body> {
     let engine = service.engine.clone();
     let body = body_of(service, request).await;
@@ -61,8 +61,8 @@ pub(crate) async fn unload(
     ok_or_failure(on_blocking_thread(unload).await)
 }
 
-async fn body_of(service: &Service, request: Request<Incoming>) -> Result<Buffer> {
-    request_body::read(request.into_body(), None, service.options.max_input_size).await
+async fn body_of(service: &Service, request: &mut Request<Incoming>) -> Result<Buffer> {
+    request_body::read(request.body_mut(), None, service.options.max_input_size).await
 }
 
 async fn on_blocking_thread(

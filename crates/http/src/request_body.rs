@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 /// With a `header_length` the byte behind the JSON header, where the first binary tensor starts, lies on
 /// [`BUFFER_ALIGNMENT`]: one copy from the socket's buffer, and none after it.
 pub(crate) async fn read(
-    mut body: Incoming,
+    body: &mut Incoming,
     header_length: Option<usize>,
     limit: usize,
 ) -> Result<Buffer> {
@@ -27,6 +27,20 @@ pub(crate) async fn read(
         }
     }
     Ok(collector.finish())
+}
+
+/// Reads what is left of a body nobody wanted, so that the connection can serve the next request; not
+/// more than `limit` bytes, beyond which closing the connection is cheaper.
+pub(crate) async fn discard(body: &mut Incoming, limit: usize) {
+    let mut left = limit as u64;
+    if body.size_hint().lower() > left {
+        return;
+    }
+    while let Some(Ok(frame)) = body.frame().await {
+        let size = frame.data_ref().map_or(0, |data| data.len() as u64);
+        let Some(rest) = left.checked_sub(size) else { return };
+        left = rest;
+    }
 }
 
 /// H-50.
@@ -106,7 +120,8 @@ mod tests {
 
     #[test]
     fn binary_data_is_aligned_however_the_body_is_cut() {
-        for pieces in [&[&b"{json}DATA"[..]][..], &[b"{js", b"on}DA", b"TA"], &[b"{json}", b"DATA"]] {
+        for pieces in [&[&b"{json}DATA"[..]][..], &[b"{js", b"on}DA", b"TA"], &[b"{json}", b"DATA"]]
+        {
             let body = collect(pieces, Some(6)).expect("short body");
             assert_eq!(&body[..], b"{json}DATA");
             let data = body.slice(6..10).expect("in range");

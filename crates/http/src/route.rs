@@ -163,7 +163,9 @@ impl Route<'_> {
     fn methods(&self) -> Methods {
         use ModelAction::{Config, Generate, GenerateStream, Infer, Metadata, Ready, Statistics};
         match self {
-            Route::ServerMetadata | Route::Live | Route::Ready | Route::AllStatistics => Methods::Get,
+            Route::ServerMetadata | Route::Live | Route::Ready | Route::AllStatistics => {
+                Methods::Get
+            }
             Route::Model(Metadata | Ready | Config | Statistics, _) => Methods::Get,
             Route::Model(Infer | Generate | GenerateStream, _) => Methods::Post,
             Route::Model(ModelAction::TraceSetting, _) => Methods::Both,
@@ -218,7 +220,10 @@ mod tests {
         check("/v2/models/m/versions/3", model_route(ModelAction::Metadata, "m", Some("3")));
         check("/v2/models/m/versions/3/infer", model_route(ModelAction::Infer, "m", Some("3")));
         check("/v2/models/sim%70le/infer", model_route(ModelAction::Infer, "sim%70le", None));
-        check("/v2/models/versions/versions/1", model_route(ModelAction::Metadata, "versions", Some("1")));
+        check(
+            "/v2/models/versions/versions/1",
+            model_route(ModelAction::Metadata, "versions", Some("1")),
+        );
         check("/v2/models/m/trace/setting", model_route(ModelAction::TraceSetting, "m", None));
         check("/v2/models/stats", Some(Route::AllStatistics));
         check("/v2/models/stats/infer", model_route(ModelAction::Infer, "stats", None));
@@ -239,12 +244,31 @@ mod tests {
     #[test]
     fn paths_that_name_nothing() {
         for path in [
-            "/", "", "/v2/", "/v3", "/v2x", "/metrics", "/v2/models", "/v2/models/", "/v2/models/m/",
-            "/v2/models//infer", "/v2/models/m/foo", "/v2/models/m/versions", "/v2/models/m/versions/",
-            "/v2/models/m/versions/x", "/v2/models/m/versions/-1", "/v2/models/m/versions/1/foo",
-            "/v2/models/m/versions/1/trace/setting", "/v2/health/ready/", "/v2/health", "/v2/repository",
-            "/v2/repository/models/m", "/v2/repository/models/m/foo", "/v2/systemsharedmemory",
-            "/v2/systemsharedmemory/region//status", "/v2/infer",
+            "/",
+            "",
+            "/v2/",
+            "/v3",
+            "/v2x",
+            "/metrics",
+            "/v2/models",
+            "/v2/models/",
+            "/v2/models/m/",
+            "/v2/models//infer",
+            "/v2/models/m/foo",
+            "/v2/models/m/versions",
+            "/v2/models/m/versions/",
+            "/v2/models/m/versions/x",
+            "/v2/models/m/versions/-1",
+            "/v2/models/m/versions/1/foo",
+            "/v2/models/m/versions/1/trace/setting",
+            "/v2/health/ready/",
+            "/v2/health",
+            "/v2/repository",
+            "/v2/repository/models/m",
+            "/v2/repository/models/m/foo",
+            "/v2/systemsharedmemory",
+            "/v2/systemsharedmemory/region//status",
+            "/v2/infer",
         ] {
             check(path, None);
         }

@@ -96,6 +96,11 @@ impl HttpServer {
         self.activity.connections()
     }
 
+    /// Requests being answered now.
+    pub fn requests_in_flight(&self) -> usize {
+        self.activity.requests()
+    }
+
     /// From now on there are no new connections, and requests on open ones are answered 503; those in flight
     /// go on (H-68, H-79).
     pub fn refuse_new_requests(&self) {

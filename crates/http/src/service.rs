@@ -2,8 +2,11 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_types::Error;
-use http::{HeaderValue, Request, Response, StatusCode, header::CONNECTION};
-use hyper::body::Incoming;
+use http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{CONNECTION, EXPECT},
+};
+use hyper::body::{Body as _, Incoming};
 
 use crate::{
     HttpOptions,
@@ -11,7 +14,7 @@ use crate::{
     body::Body,
     infer, management, metrics,
     panics::caught,
-    repository,
+    repository, request_body,
     responses::{JSON, failure, method_not_allowed, not_found},
     route::{self, ModelAction, Route},
 };
@@ -35,7 +38,7 @@ impl Service {
     pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
         let _answering = self.activity.begin_request();
         let response = match self.content {
-            Content::Inference => caught(self.dispatch(request)).await,
+            Content::Inference => caught(self.respond(request)).await,
             Content::Metrics => {
                 // The body is never looked at.
                 let head = request.map(drop);
@@ -52,7 +55,16 @@ impl Service {
         response
     }
 
-    async fn dispatch(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn respond(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let response = self.dispatch(&mut request).await;
+        // Asking a client that waits for leave to send what nobody wants would be absurd.
+        if !request.body().is_end_stream() && !request.headers().contains_key(EXPECT) {
+            request_body::discard(request.body_mut(), self.options.max_input_size).await;
+        }
+        response
+    }
+
+    async fn dispatch(&self, request: &mut Request<Incoming>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let Some(route) = route::parse(&path) else { return not_found() };
         if !route.allows(request.method()) {

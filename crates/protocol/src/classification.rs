@@ -30,7 +30,8 @@ pub fn classify<'a>(
             texts.push(class_text(row.get(index), index, label(index)));
         }
     }
-    let data = byte_strings::pack(&texts).ok_or_else(|| Error::internal("class label is too long"))?;
+    let data =
+        byte_strings::pack(&texts).ok_or_else(|| Error::internal("class label is too long"))?;
     let mut shape = Shape::scalar();
     if is_batched {
         shape.push(rows);

@@ -24,7 +24,8 @@ impl Place<'_> {
             return Ok(());
         }
         let expected = self.data_type.map_or("<invalid>", DataType::protocol_name);
-        let text = format!("{} of type '{field_type}', expected datatype '{expected}'", self.prefix());
+        let text =
+            format!("{} of type '{field_type}', expected datatype '{expected}'", self.prefix());
         Err(Error::invalid_arg(text))
     }
 }
@@ -99,8 +100,9 @@ impl Field<'_> {
             (Field::Uint64(v), _) => fixed(v, u64::to_le_bytes),
             (Field::Fp32(v), _) => fixed(v, f32::to_le_bytes),
             (Field::Fp64(v), _) => fixed(v, f64::to_le_bytes),
-            (Field::Bytes(v), _) => byte_strings::pack(v)
-                .ok_or_else(|| Error::invalid_arg("a BYTES element is longer than 4294967295 bytes"))?,
+            (Field::Bytes(v), _) => byte_strings::pack(v).ok_or_else(|| {
+                Error::invalid_arg("a BYTES element is longer than 4294967295 bytes")
+            })?,
         };
         Ok(buffer)
     }

@@ -6,7 +6,9 @@ use galatea_proto::inference::{
     ModelInferRequest,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
-use galatea_types::{Buffer, DataType, Error, InferRequest, RequestedOutput, Result, Shape, Tensor};
+use galatea_types::{
+    Buffer, DataType, Error, InferRequest, RequestedOutput, Result, Shape, Tensor,
+};
 
 use super::{
     contents::{self, Place},
@@ -112,7 +114,10 @@ fn input_data(
     }
 }
 
-fn read_output(output: InferRequestedOutputTensor, config: &ModelConfig) -> Result<RequestedOutput> {
+fn read_output(
+    output: InferRequestedOutputTensor,
+    config: &ModelConfig,
+) -> Result<RequestedOutput> {
     let region = shared_memory::region_of(&output.name, &output.parameters)?;
     let classification = parameters::classification(&output.parameters)?;
     match (region, classification) {

@@ -101,9 +101,9 @@ pub(super) fn classification(parameters: &ParameterMap) -> Result<Option<u32>> {
             // More classes than there can be is as good as all of them.
             Ok(Some(u32::try_from(count).unwrap_or(u32::MAX)))
         }
-        Some(ParameterChoice::Int64Param(_)) => Err(Error::invalid_arg(
-            "invalid value for 'classification' parameter, expected >= 0",
-        )),
+        Some(ParameterChoice::Int64Param(_)) => {
+            Err(Error::invalid_arg("invalid value for 'classification' parameter, expected >= 0"))
+        }
         _ => Err(wrong_type("classification", "int64_param")),
     }
 }

@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use galatea_config::{Format, ModelConfig, RawModelConfig, Scheduling, TensorSpec, VersionPolicy};
 use galatea_proto::inference::{
-    InferParameter, InferTensorContents, ModelInferRequest, infer_parameter::ParameterChoice,
+    InferParameter, InferTensorContents, ModelInferRequest,
+    infer_parameter::ParameterChoice,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
 use galatea_types::{
@@ -84,7 +85,10 @@ fn set_input(request: &mut ModelInferRequest, key: &str, choice: ParameterChoice
 fn ask(request: &mut ModelInferRequest, parameters: &[(&str, ParameterChoice)]) {
     request.outputs.push(InferRequestedOutputTensor {
         name: "OUTPUT0".into(),
-        parameters: parameters.iter().map(|(k, c)| ((*k).to_owned(), parameter(c.clone()))).collect(),
+        parameters: parameters
+            .iter()
+            .map(|(k, c)| ((*k).to_owned(), parameter(c.clone())))
+            .collect(),
     });
 }
 
@@ -107,7 +111,10 @@ fn raw_contents_stay_where_they_are() {
     let request = decode(message, &config()).expect("good").request;
     assert_eq!(request.inputs[0].data.as_ptr(), at);
     assert_eq!((&*request.model_name, request.model_version), ("m", None));
-    assert_eq!((request.inputs[0].data_type, &request.inputs[0].shape[..]), (DataType::Fp32, &[2][..]));
+    assert_eq!(
+        (request.inputs[0].data_type, &request.inputs[0].shape[..]),
+        (DataType::Fp32, &[2][..])
+    );
 }
 
 #[test]
@@ -131,7 +138,10 @@ fn everything_a_request_can_say() {
     assert_eq!(request.timeout.map(|t| t.as_micros()), Some(1500));
     assert_eq!(request.correlation_id, CorrelationId::Number(-5_i64 as u64));
     assert_eq!(request.outputs[0].classification, Some(u32::MAX));
-    let expected = [("binary_data_output", ParameterValue::Bool(true)), ("custom", ParameterValue::Double(1.5))];
+    let expected = [
+        ("binary_data_output", ParameterValue::Bool(true)),
+        ("custom", ParameterValue::Double(1.5)),
+    ];
     assert_eq!(request.parameters, expected.map(|(k, v)| (k.to_owned(), v)));
 }
 
@@ -164,7 +174,11 @@ fn check_typed(data_type: &str, contents: InferTensorContents, expected: &[u8]) 
 #[test]
 fn typed_contents_of_every_kind() {
     let none = InferTensorContents::default;
-    check_typed("BOOL", InferTensorContents { bool_contents: vec![true, false], ..none() }, &[1, 0]);
+    check_typed(
+        "BOOL",
+        InferTensorContents { bool_contents: vec![true, false], ..none() },
+        &[1, 0],
+    );
     let ints = InferTensorContents { int_contents: vec![-2, 300], ..none() };
     check_typed("INT8", ints.clone(), &[0xfe, 44]);
     check_typed("INT16", ints.clone(), &[0xfe, 0xff, 44, 1]);
@@ -186,7 +200,8 @@ fn typed_contents_of_every_kind() {
     check_typed("FP32", none(), &[]);
 }
 
-const CUSTOM: &str = "invalid value type for 'x' parameter, expected int64_param, bool_param, or string_param.";
+const CUSTOM: &str =
+    "invalid value type for 'x' parameter, expected int64_param, bool_param, or string_param.";
 const RESERVED: &str = "parameter keys starting with 'triton_' are reserved for Triton usage. Only the \
 following keys starting with 'triton_' are allowed: triton_enable_empty_final_response";
 const CLASS_TYPE: &str = "invalid value type for 'classification' parameter, expected int64_param";
@@ -202,43 +217,209 @@ fn fp32s() -> InferTensorContents {
 fn malformed_requests() {
     let invalid = Code::InvalidArg;
     let cases: Vec<(Change, Code, &str)> = vec![
-        (|r| r.model_version = "x".into(), invalid, "failed to get model version from specified version string 'x' (details: stol), version should be an integral value > 0"),
-        (|r| r.model_version = "-1".into(), invalid, "invalid model version specified '-1' , version should be an integral value > 0"),
-        (|r| set(r, "sequence_id", BoolParam(true)), invalid, "invalid value type for 'sequence_id' parameter, expected int64_param or string_param."),
-        (|r| set(r, "sequence_id", Uint64Param(7)), invalid, "invalid value type for 'sequence_id' parameter, expected int64_param or string_param."),
-        (|r| set(r, "sequence_start", Int64Param(1)), invalid, "invalid value type for 'sequence_start' parameter, expected bool_param."),
-        (|r| set(r, "sequence_end", text("true")), invalid, "invalid value type for 'sequence_end' parameter, expected bool_param."),
-        (|r| set(r, "priority", text("1")), invalid, "invalid value type for 'priority' parameter, expected int64_param or uint64_param."),
-        (|r| set(r, "priority", Int64Param(-5)), invalid, "invalid value for 'priority', expected value >= 0."),
-        (|r| set(r, "timeout", Uint64Param(7)), invalid, "invalid value type for 'timeout' parameter, expected int64_param."),
-        (|r| set(r, "timeout", DoubleParam(0.5)), invalid, "invalid value type for 'timeout' parameter, expected int64_param."),
+        (
+            |r| r.model_version = "x".into(),
+            invalid,
+            "failed to get model version from specified version string 'x' (details: stol), version should be an integral value > 0",
+        ),
+        (
+            |r| r.model_version = "-1".into(),
+            invalid,
+            "invalid model version specified '-1' , version should be an integral value > 0",
+        ),
+        (
+            |r| set(r, "sequence_id", BoolParam(true)),
+            invalid,
+            "invalid value type for 'sequence_id' parameter, expected int64_param or string_param.",
+        ),
+        (
+            |r| set(r, "sequence_id", Uint64Param(7)),
+            invalid,
+            "invalid value type for 'sequence_id' parameter, expected int64_param or string_param.",
+        ),
+        (
+            |r| set(r, "sequence_start", Int64Param(1)),
+            invalid,
+            "invalid value type for 'sequence_start' parameter, expected bool_param.",
+        ),
+        (
+            |r| set(r, "sequence_end", text("true")),
+            invalid,
+            "invalid value type for 'sequence_end' parameter, expected bool_param.",
+        ),
+        (
+            |r| set(r, "priority", text("1")),
+            invalid,
+            "invalid value type for 'priority' parameter, expected int64_param or uint64_param.",
+        ),
+        (
+            |r| set(r, "priority", Int64Param(-5)),
+            invalid,
+            "invalid value for 'priority', expected value >= 0.",
+        ),
+        (
+            |r| set(r, "timeout", Uint64Param(7)),
+            invalid,
+            "invalid value type for 'timeout' parameter, expected int64_param.",
+        ),
+        (
+            |r| set(r, "timeout", DoubleParam(0.5)),
+            invalid,
+            "invalid value type for 'timeout' parameter, expected int64_param.",
+        ),
         (|r| set(r, "x", Uint64Param(1)), invalid, CUSTOM),
         (|r| drop(r.parameters.insert("x".into(), InferParameter::default())), invalid, CUSTOM),
         (|r| set(r, "triton_x", BoolParam(true)), invalid, RESERVED),
-        (|r| set(r, "triton_enable_empty_final_response", Int64Param(1)), invalid, "invalid value type for 'triton_enable_empty_final_response' parameter, expected bool_param."),
+        (
+            |r| set(r, "triton_enable_empty_final_response", Int64Param(1)),
+            invalid,
+            "invalid value type for 'triton_enable_empty_final_response' parameter, expected bool_param.",
+        ),
         (|r| ask(r, &[("classification", BoolParam(true))]), invalid, CLASS_TYPE),
         (|r| ask(r, &[("classification", Uint64Param(2))]), invalid, CLASS_TYPE),
         (|r| ask(r, &[("classification", Int64Param(0))]), invalid, CLASS_VALUE),
         (|r| ask(r, &[("classification", Int64Param(-1))]), invalid, CLASS_VALUE),
-        (|r| ask(r, &[("shared_memory_region", text("r")), ("shared_memory_byte_size", Int64Param(8))]), Code::NotFound, "Unable to find shared memory region: 'r'"),
-        (|r| ask(r, &[("shared_memory_region", text("r")), ("shared_memory_byte_size", Int64Param(8)), ("classification", Int64Param(1))]), invalid, "output can't set both 'shared_memory_region' and 'classification'"),
-        (|r| ask(r, &[("shared_memory_region", Int64Param(3))]), invalid, "invalid value type for 'shared_memory_region' parameter for tensor 'OUTPUT0', expected string_param."),
-        (|r| ask(r, &[("shared_memory_region", text("r"))]), invalid, "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor 'OUTPUT0'"),
-        (|r| { set_input(r, "shared_memory_region", text("r")); set_input(r, "shared_memory_byte_size", Int64Param(8)) }, Code::NotFound, "Unable to find shared memory region: 'r'"),
-        (|r| { set_input(r, "shared_memory_region", text("r")); set_input(r, "shared_memory_byte_size", text("x")) }, invalid, "invalid value type for 'shared_memory_byte_size' parameter for tensor 'INPUT0', expected int64_param."),
-        (|r| { set_input(r, "shared_memory_region", text("r")); set_input(r, "shared_memory_byte_size", Int64Param(8)); set_input(r, "shared_memory_offset", text("x")) }, invalid, "invalid value type for 'shared_memory_offset' parameter for tensor 'INPUT0', expected int64_param."),
-        (|r| { typed(r, "FP32", fp32s()); set_input(r, "shared_memory_region", text("r")); set_input(r, "shared_memory_byte_size", Int64Param(8)) }, invalid, "unexpected 'content' provided when using shared memory for input tensor 'INPUT0' for model 'm'"),
-        (|r| r.raw_input_contents.clear(), invalid, "unable to find data for input tensor 'INPUT0' for model 'm' in request."),
-        (|r| r.inputs[0].contents = Some(fp32s()), invalid, "contents field must not be specified when using raw_input_contents for 'INPUT0' for model 'm'"),
-        (|r| typed(r, "BF16", fp32s()), invalid, "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype 'BF16'"),
-        (|r| typed(r, "XX", fp32s()), invalid, "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype '<invalid>'"),
-        (|r| typed(r, "FP32", InferTensorContents { int_contents: vec![1], ..Default::default() }), invalid, "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'INT32', expected datatype 'FP32'"),
-        (|r| typed(r, "INT8", InferTensorContents { int_contents: vec![1], ..fp32s() }), invalid, "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm', binary data was already supplied."),
-        (|r| r.inputs[0].datatype = "fp32".into(), invalid, "[request id: <id_unknown>] inference input 'INPUT0' data-type is '<invalid>', but model 'm' expects 'FP32'"),
-        (|r| { r.inputs[0].datatype.clear(); r.id = "q".into() }, invalid, "[request id: q] inference input 'INPUT0' data-type is '<invalid>', but model 'm' expects 'FP32'"),
-        (|r| { r.inputs[0].datatype.clear(); r.inputs[0].name = "Z".into() }, invalid, "unexpected inference input 'Z' for model 'm'"),
-        (|r| r.inputs.push(input()), invalid, "[request id: <id_unknown>] input 'INPUT0' already exists in request"),
-        (|r| { r.inputs[0].name = "A".into(); r.inputs.extend([input(), input()]) }, invalid, "[request id: <id_unknown>] input 'INPUT0' already exists in request"),
+        (
+            |r| {
+                ask(
+                    r,
+                    &[
+                        ("shared_memory_region", text("r")),
+                        ("shared_memory_byte_size", Int64Param(8)),
+                    ],
+                )
+            },
+            Code::NotFound,
+            "Unable to find shared memory region: 'r'",
+        ),
+        (
+            |r| {
+                ask(
+                    r,
+                    &[
+                        ("shared_memory_region", text("r")),
+                        ("shared_memory_byte_size", Int64Param(8)),
+                        ("classification", Int64Param(1)),
+                    ],
+                )
+            },
+            invalid,
+            "output can't set both 'shared_memory_region' and 'classification'",
+        ),
+        (
+            |r| ask(r, &[("shared_memory_region", Int64Param(3))]),
+            invalid,
+            "invalid value type for 'shared_memory_region' parameter for tensor 'OUTPUT0', expected string_param.",
+        ),
+        (
+            |r| ask(r, &[("shared_memory_region", text("r"))]),
+            invalid,
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor 'OUTPUT0'",
+        ),
+        (
+            |r| {
+                set_input(r, "shared_memory_region", text("r"));
+                set_input(r, "shared_memory_byte_size", Int64Param(8))
+            },
+            Code::NotFound,
+            "Unable to find shared memory region: 'r'",
+        ),
+        (
+            |r| {
+                set_input(r, "shared_memory_region", text("r"));
+                set_input(r, "shared_memory_byte_size", text("x"))
+            },
+            invalid,
+            "invalid value type for 'shared_memory_byte_size' parameter for tensor 'INPUT0', expected int64_param.",
+        ),
+        (
+            |r| {
+                set_input(r, "shared_memory_region", text("r"));
+                set_input(r, "shared_memory_byte_size", Int64Param(8));
+                set_input(r, "shared_memory_offset", text("x"))
+            },
+            invalid,
+            "invalid value type for 'shared_memory_offset' parameter for tensor 'INPUT0', expected int64_param.",
+        ),
+        (
+            |r| {
+                typed(r, "FP32", fp32s());
+                set_input(r, "shared_memory_region", text("r"));
+                set_input(r, "shared_memory_byte_size", Int64Param(8))
+            },
+            invalid,
+            "unexpected 'content' provided when using shared memory for input tensor 'INPUT0' for model 'm'",
+        ),
+        (
+            |r| r.raw_input_contents.clear(),
+            invalid,
+            "unable to find data for input tensor 'INPUT0' for model 'm' in request.",
+        ),
+        (
+            |r| r.inputs[0].contents = Some(fp32s()),
+            invalid,
+            "contents field must not be specified when using raw_input_contents for 'INPUT0' for model 'm'",
+        ),
+        (
+            |r| typed(r, "BF16", fp32s()),
+            invalid,
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype 'BF16'",
+        ),
+        (
+            |r| typed(r, "XX", fp32s()),
+            invalid,
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype '<invalid>'",
+        ),
+        (
+            |r| {
+                typed(
+                    r,
+                    "FP32",
+                    InferTensorContents { int_contents: vec![1], ..Default::default() },
+                )
+            },
+            invalid,
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'INT32', expected datatype 'FP32'",
+        ),
+        (
+            |r| typed(r, "INT8", InferTensorContents { int_contents: vec![1], ..fp32s() }),
+            invalid,
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm', binary data was already supplied.",
+        ),
+        (
+            |r| r.inputs[0].datatype = "fp32".into(),
+            invalid,
+            "[request id: <id_unknown>] inference input 'INPUT0' data-type is '<invalid>', but model 'm' expects 'FP32'",
+        ),
+        (
+            |r| {
+                r.inputs[0].datatype.clear();
+                r.id = "q".into()
+            },
+            invalid,
+            "[request id: q] inference input 'INPUT0' data-type is '<invalid>', but model 'm' expects 'FP32'",
+        ),
+        (
+            |r| {
+                r.inputs[0].datatype.clear();
+                r.inputs[0].name = "Z".into()
+            },
+            invalid,
+            "unexpected inference input 'Z' for model 'm'",
+        ),
+        (
+            |r| r.inputs.push(input()),
+            invalid,
+            "[request id: <id_unknown>] input 'INPUT0' already exists in request",
+        ),
+        (
+            |r| {
+                r.inputs[0].name = "A".into();
+                r.inputs.extend([input(), input()])
+            },
+            invalid,
+            "[request id: <id_unknown>] input 'INPUT0' already exists in request",
+        ),
     ];
     for (change, code, message) in cases {
         let error = decoded(change).expect_err(message);
@@ -254,13 +435,19 @@ fn a_response_shares_its_tensors() {
         model_name: "m".into(),
         model_version: 3,
         id: "a7".into(),
-        parameters: vec![("n".into(), ParameterValue::Uint(5)), ("b".into(), ParameterValue::Bool(true))],
+        parameters: vec![
+            ("n".into(), ParameterValue::Uint(5)),
+            ("b".into(), ParameterValue::Bool(true)),
+        ],
         outputs: vec![tensor],
     });
     assert_eq!(message.raw_output_contents[0].as_ptr(), at);
     assert_eq!((message.model_version.as_str(), message.id.as_str()), ("3", "a7"));
     let output = &message.outputs[0];
-    assert_eq!((output.name.as_str(), output.datatype.as_str(), &output.shape[..]), ("OUTPUT0", "INT64", &[1, 2][..]));
+    assert_eq!(
+        (output.name.as_str(), output.datatype.as_str(), &output.shape[..]),
+        ("OUTPUT0", "INT64", &[1, 2][..])
+    );
     assert!(output.contents.is_none());
     assert_eq!(message.parameters["n"].parameter_choice, Some(Uint64Param(5)));
     assert!(check_message_size(&message, 1000).is_ok());

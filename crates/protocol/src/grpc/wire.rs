@@ -81,7 +81,8 @@ impl Buf for Pieces {
 
 /// Reads a request. Tensor contents share the memory of `message` where they can.
 pub fn decode_message(message: Pieces) -> Result<ModelInferRequest> {
-    ModelInferRequest::decode(message).map_err(|e| Error::internal("Unable to parse request").with_source(e))
+    ModelInferRequest::decode(message)
+        .map_err(|e| Error::internal("Unable to parse request").with_source(e))
 }
 
 /// Field number of `raw_output_contents`, the last field of the response.
@@ -100,7 +101,8 @@ pub fn encode_message<const N: usize>(
     let head_len = message.encoded_len();
     let tensor_len: usize = tensors.iter().map(field_len).sum();
     let copied_len: usize = tensors.iter().filter(|t| t.len() < SHARED_FROM).map(field_len).sum();
-    let mut out = BytesMut::with_capacity(N + head_len + copied_len + tensors.len() * FIELD_HEAD_MAX);
+    let mut out =
+        BytesMut::with_capacity(N + head_len + copied_len + tensors.len() * FIELD_HEAD_MAX);
     out.put_slice(&prefix(head_len.saturating_add(tensor_len)));
     message.encode_raw(&mut out);
     let mut pieces = Vec::with_capacity(1 + 2 * tensors.len());

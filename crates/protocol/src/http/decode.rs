@@ -1,11 +1,11 @@
 //! An inference request: JSON header, binary tensors behind it, or raw bytes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use galatea_config::ModelConfig;
 use galatea_types::{
-    Buffer, CorrelationId, DataType, Error, InferRequest, ParameterValue, RequestedOutput, Result,
-    Shape, Tensor,
+    Buffer, CorrelationId, Error, InferRequest, ParameterValue, RequestedOutput, Result, Shape,
+    Tensor,
 };
 
 use super::{
@@ -75,8 +75,13 @@ struct Header<'a> {
 impl<'a> Header<'a> {
     fn scan(json: &'a [u8], tail: &mut BinaryTail<'_>, model_name: &str) -> Result<Self> {
         let mut cursor = Cursor::new(json);
-        let mut header =
-            Self { cursor: cursor.clone(), id: None, parameters: None, outputs: None, inputs: None };
+        let mut header = Self {
+            cursor: cursor.clone(),
+            id: None,
+            parameters: None,
+            outputs: None,
+            inputs: None,
+        };
         for_each_member(&mut cursor, |key, cursor| {
             let slot = match key {
                 b"id" => &mut header.id,
@@ -108,10 +113,28 @@ impl<'a> Header<'a> {
             Some(inputs) => inputs?,
             None => read_member(&self.cursor, None, "inputs", |_| Ok(Vec::new()))?,
         };
+        check_unique(request)?;
         if let Some(at) = self.outputs {
             read_outputs(&self.cursor, at, request, plan)?;
         }
         Ok(())
+    }
+}
+
+/// H-78.
+fn check_unique(request: &InferRequest) -> Result<()> {
+    if request.inputs.len() < 2 {
+        return Ok(());
+    }
+    // A set, because a hostile request can name a million inputs.
+    let mut seen = HashSet::with_capacity(request.inputs.len());
+    match request.inputs.iter().find(|input| !seen.insert(&*input.name)) {
+        None => Ok(()),
+        Some(input) => Err(Error::invalid_arg(format!(
+            "{}input '{}' already exists in request",
+            request.message_prefix(),
+            input.name
+        ))),
     }
 }
 
@@ -154,7 +177,9 @@ fn read_parameters(
         let key = String::from_utf8_lossy(key);
         let in_parameter = |e: Error| e.prefixed(format_args!("Unable to parse '{key}': "));
         match key.as_ref() {
-            "sequence_id" => request.correlation_id = correlation_id(cursor).map_err(in_parameter)?,
+            "sequence_id" => {
+                request.correlation_id = correlation_id(cursor).map_err(in_parameter)?
+            }
             "sequence_start" => {
                 request.sequence_start = cursor.expect_bool().map_err(in_parameter)?;
             }
@@ -220,17 +245,20 @@ fn read_outputs(
     let mut cursor = cursor.at(at);
     cursor.expect_array().map_err(|e| e.prefixed("Unable to parse 'outputs': "))?;
     for_each_element(&mut cursor, |cursor| {
-        let output = read_output(cursor)?;
-        // Asking twice is the same as asking once; the first wish counts.
-        if !plan.outputs.iter().any(|o| o.name == output.name) {
-            request.outputs.push(RequestedOutput {
-                name: output.name.clone(),
-                classification: output.classification,
-            });
-            plan.outputs.push(output);
-        }
+        plan.outputs.push(read_output(cursor)?);
         Ok(())
-    })
+    })?;
+    if plan.outputs.len() > 1 {
+        // Asking twice is the same as asking once; the first wish counts.
+        let mut seen = HashSet::with_capacity(plan.outputs.len());
+        plan.outputs.retain(|output| seen.insert(output.name.clone()));
+    }
+    let requested = |output: &PlannedOutput| RequestedOutput {
+        name: output.name.clone(),
+        classification: output.classification,
+    };
+    request.outputs.extend(plan.outputs.iter().map(requested));
+    Ok(())
 }
 
 fn read_output(cursor: &mut Cursor<'_>) -> Result<PlannedOutput> {
@@ -276,7 +304,8 @@ fn read_output(cursor: &mut Cursor<'_>) -> Result<PlannedOutput> {
 
 /// H-42: the whole body is the data of the model's one input, whose shape follows from the size.
 fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
-    let refuse = |text: String| Err(Error::invalid_arg(format!("[request id: <id_unknown>] {text}")));
+    let refuse =
+        |text: String| Err(Error::invalid_arg(format!("[request id: <id_unknown>] {text}")));
     let [spec] = model.inputs.as_slice() else {
         return refuse(format!(
             "Raw request must only have 1 input (found 1) to be deduced but got {} inputs in '{}' model \
@@ -315,7 +344,6 @@ fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
             body.clone()
         }
     };
-    debug_assert!(spec.data_type != DataType::Bytes || shape[..] == [1]);
     let shape = if model.has_batching() { shape.with_leading(1) } else { shape };
     Ok(Tensor::new(spec.name.clone(), spec.data_type, shape, data))
 }

@@ -94,8 +94,10 @@ pub fn statistics<'a>(
     struct Document<'a> {
         model_stats: Vec<ModelStatistics<'a>>,
     }
-    let model_stats =
-        models.into_iter().map(|(name, version, s)| ModelStatistics::new(name, version, s)).collect();
+    let model_stats = models
+        .into_iter()
+        .map(|(name, version, s)| ModelStatistics::new(name, version, s))
+        .collect();
     to_json(&Document { model_stats })
 }
 

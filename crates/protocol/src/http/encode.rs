@@ -87,15 +87,33 @@ fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     match tensor.data_type {
         DataType::Bool => push_list(json, data.iter(), |json, &b| push_bool(json, b != 0)),
         DataType::Uint8 => push_list(json, data.iter(), |json, &n| push_integer(json, n)),
-        DataType::Int8 => push_numbers(json, data, |json, b| push_integer(json, i8::from_le_bytes(b))),
-        DataType::Uint16 => push_numbers(json, data, |json, b| push_integer(json, u16::from_le_bytes(b))),
-        DataType::Int16 => push_numbers(json, data, |json, b| push_integer(json, i16::from_le_bytes(b))),
-        DataType::Uint32 => push_numbers(json, data, |json, b| push_integer(json, u32::from_le_bytes(b))),
-        DataType::Int32 => push_numbers(json, data, |json, b| push_integer(json, i32::from_le_bytes(b))),
-        DataType::Uint64 => push_numbers(json, data, |json, b| push_integer(json, u64::from_le_bytes(b))),
-        DataType::Int64 => push_numbers(json, data, |json, b| push_integer(json, i64::from_le_bytes(b))),
-        DataType::Fp32 => push_numbers(json, data, |json, b| push_float(json, f32::from_le_bytes(b))),
-        DataType::Fp64 => push_numbers(json, data, |json, b| push_float(json, f64::from_le_bytes(b))),
+        DataType::Int8 => {
+            push_numbers(json, data, |json, b| push_integer(json, i8::from_le_bytes(b)))
+        }
+        DataType::Uint16 => {
+            push_numbers(json, data, |json, b| push_integer(json, u16::from_le_bytes(b)))
+        }
+        DataType::Int16 => {
+            push_numbers(json, data, |json, b| push_integer(json, i16::from_le_bytes(b)))
+        }
+        DataType::Uint32 => {
+            push_numbers(json, data, |json, b| push_integer(json, u32::from_le_bytes(b)))
+        }
+        DataType::Int32 => {
+            push_numbers(json, data, |json, b| push_integer(json, i32::from_le_bytes(b)))
+        }
+        DataType::Uint64 => {
+            push_numbers(json, data, |json, b| push_integer(json, u64::from_le_bytes(b)))
+        }
+        DataType::Int64 => {
+            push_numbers(json, data, |json, b| push_integer(json, i64::from_le_bytes(b)))
+        }
+        DataType::Fp32 => {
+            push_numbers(json, data, |json, b| push_float(json, f32::from_le_bytes(b)))
+        }
+        DataType::Fp64 => {
+            push_numbers(json, data, |json, b| push_float(json, f64::from_le_bytes(b)))
+        }
         DataType::Bytes => return push_elements(json, tensor),
         DataType::Fp16 | DataType::Bf16 => {
             return Err(Error::invalid_arg(format!(

@@ -184,9 +184,10 @@ impl Members {
         if set.len() == 1 {
             return Ok(());
         }
-        let mut text = "Input must set only one of the following fields: 'data', 'binary_data_size' in \
+        let mut text =
+            "Input must set only one of the following fields: 'data', 'binary_data_size' in \
                         'parameters', 'shared_memory_region' in 'parameters'. But "
-            .to_owned();
+                .to_owned();
         if set.is_empty() {
             text.push_str("no field is set");
         } else {

@@ -89,11 +89,12 @@ impl<'a> Cursor<'a> {
         cursor.end_document()
     }
 
-    /// Only white space may follow.
+    /// Only white space may follow. A zero byte ends the text for Triton's parser, and a binary tensor that
+    /// begins with one then gets the message about its header instead of one about JSON.
     pub fn end_document(&mut self) -> Result<()> {
         self.skip_whitespace();
         match self.peek() {
-            None => Ok(()),
+            None | Some(0) => Ok(()),
             Some(_) => Err(self.error("The document root must not be followed by other values.")),
         }
     }

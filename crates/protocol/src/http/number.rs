@@ -6,8 +6,8 @@ use super::json::{Cursor, Number, syntax_error};
 
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
-    1e18, 1e19, 1e20, 1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 /// Integers up to here are exact as doubles.
 const MAX_EXACT: u64 = 1 << 53;
@@ -43,10 +43,10 @@ impl Cursor<'_> {
             Some(b'N' | b'I') => return self.non_finite(is_negative),
             _ => return Err(self.error("Invalid value.")),
         }
-        if !matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
-            if let Some(integer) = self.integer(&digits, start, is_negative) {
-                return Ok(integer);
-            }
+        if !matches!(self.peek(), Some(b'.' | b'e' | b'E'))
+            && let Some(integer) = self.integer(&digits, start, is_negative)
+        {
+            return Ok(integer);
         }
         let scale = self.fraction(&mut digits)? + self.exponent()?;
         let value = match real(&digits, scale) {
@@ -102,8 +102,11 @@ impl Cursor<'_> {
             return Err(self.error("Miss exponent in number."));
         }
         // Far outside the fast path's range is enough: the slow path reads the text itself.
-        let exponent =
-            if digits.is_exact() { i64::try_from(digits.value).unwrap_or(i64::MAX) } else { i64::MAX };
+        let exponent = if digits.is_exact() {
+            i64::try_from(digits.value).unwrap_or(i64::MAX)
+        } else {
+            i64::MAX
+        };
         let exponent = exponent.min(i64::MAX / 4);
         Ok(if is_negative { -exponent } else { exponent })
     }

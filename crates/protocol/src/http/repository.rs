@@ -78,7 +78,8 @@ pub fn decode_unload(body: &[u8]) -> Result<bool> {
             return cursor.skip_value();
         }
         let value = cursor.expect_bool();
-        unload_dependents = value.map_err(|e| e.prefixed("Unable to parse 'unload_dependents': "))?;
+        unload_dependents =
+            value.map_err(|e| e.prefixed("Unable to parse 'unload_dependents': "))?;
         Ok(())
     })?;
     Ok(unload_dependents)

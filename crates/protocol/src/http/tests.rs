@@ -31,7 +31,10 @@ fn model(max_batch_size: u32, inputs: Vec<TensorSpec>) -> ModelConfig {
         backend: "identity".to_owned(),
         version_policy: VersionPolicy::Latest(1),
         max_batch_size,
-        outputs: inputs.iter().map(|i| spec(&i.name.replace("IN", "OUT"), i.data_type, &i.dims)).collect(),
+        outputs: inputs
+            .iter()
+            .map(|i| spec(&i.name.replace("IN", "OUT"), i.data_type, &i.dims))
+            .collect(),
         inputs,
         instance_groups: Vec::new(),
         default_model_filename: String::new(),

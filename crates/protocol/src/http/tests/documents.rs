@@ -78,10 +78,9 @@ fn index_requests() {
 
 #[test]
 fn load_requests() {
-    let request = decode_load(
-        br#"{"parameters":{"config":"{\"name\":\"m\"}","file:1/model.onnx":"AQID"}}"#,
-    )
-    .expect("valid");
+    let request =
+        decode_load(br#"{"parameters":{"config":"{\"name\":\"m\"}","file:1/model.onnx":"AQID"}}"#)
+            .expect("valid");
     assert_eq!(request.config.as_deref(), Some(r#"{"name":"m"}"#));
     assert_eq!(&request.files["1/model.onnx"][..], [1, 2, 3]);
     for (body, text) in [

@@ -93,14 +93,18 @@ fn written_floats_read_back_the_same() {
 #[test]
 fn half_precision_is_for_the_binary_form_only() {
     let half = tensor(DataType::Fp16, &[[0, 0x3c]]);
-    let error = encode(response(vec![half.clone()]), &json_plan(), |_, _| None).expect_err("refused");
+    let error =
+        encode(response(vec![half.clone()]), &json_plan(), |_, _| None).expect_err("refused");
     assert_eq!(error.code(), Code::InvalidArg);
     assert!(error.message().starts_with(
         "sending FP16 data via JSON is not supported. Please use the binary data format for output"
     ));
     let mut plan = json_plan();
     plan.default_is_binary = true;
-    assert_eq!(encode(response(vec![half]), &plan, |_, _| None).expect("binary").binary[0].len(), 2);
+    assert_eq!(
+        encode(response(vec![half]), &plan, |_, _| None).expect("binary").binary[0].len(),
+        2
+    );
 }
 
 #[test]
@@ -127,10 +131,9 @@ fn binary_outputs_share_the_tensor_s_memory() {
 
 #[test]
 fn classes_stand_for_the_scores() {
-    let (_, plan) = decode_json(
-        r#"{"inputs":[],"outputs":[{"name":"O","parameters":{"classification":2}}]}"#,
-    )
-    .expect("valid");
+    let (_, plan) =
+        decode_json(r#"{"inputs":[],"outputs":[{"name":"O","parameters":{"classification":2}}]}"#)
+            .expect("valid");
     let scores = tensor(DataType::Fp32, &[1.0f32, 3.0, 2.0].map(f32::to_le_bytes));
     let label = |output: &str, class| {
         assert_eq!(output, "O");

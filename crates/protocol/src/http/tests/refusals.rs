@@ -48,7 +48,11 @@ fn syntax_errors_have_triton_s_texts_and_offsets() {
 #[test]
 fn a_syntax_error_comes_before_any_other() {
     let json = r#"{"id":5,"inputs":[{"name":3,"data":[1,"x"]}],"#;
-    check(json, Code::Internal, &format!("{PARSE}Missing a name for object member. at {}", json.len()));
+    check(
+        json,
+        Code::Internal,
+        &format!("{PARSE}Missing a name for object member. at {}", json.len()),
+    );
 }
 
 #[test]
@@ -107,7 +111,8 @@ fn check_data(data_type: &str, data: &str, code: Code, text: &str) {
 
 #[test]
 fn data_that_does_not_fit() {
-    const MISMATCH: &str = "Unable to parse 'data': Shape does not match true shape of 'data' field";
+    const MISMATCH: &str =
+        "Unable to parse 'data': Shape does not match true shape of 'data' field";
     const DOUBLE: &str = "Unable to parse 'data': attempt to access JSON non-number as double";
     const SIGNED: &str =
         "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer";
@@ -144,7 +149,8 @@ fn data_that_does_not_fit() {
     check_data("UINT8", "[256,1]", Code::InvalidArg, out_of_range);
     let deep = format!("{}1,2{}", "[".repeat(101), "]".repeat(101));
     let text = "Unable to parse 'data': JSON nesting depth exceeds maximum allowed limit (100)";
-    let json = format!(r#"{{"inputs":[{{"name":"I","shape":[2],"datatype":"FP32","data":{deep}}}]}}"#);
+    let json =
+        format!(r#"{{"inputs":[{{"name":"I","shape":[2],"datatype":"FP32","data":{deep}}}]}}"#);
     let error = decode_json(json).expect_err("too deep");
     assert_eq!(error.code(), Code::InvalidArg);
     assert!(text.ends_with(error.message()), "{error}");
@@ -154,10 +160,7 @@ fn data_that_does_not_fit() {
 fn nesting_without_end_is_no_stack_overflow() {
     for open in ["[", "{\"a\":", "[[{\"a\":"] {
         let error = decode_json(open.repeat(200_000)).expect_err("too deep");
-        assert_eq!(
-            error.message(),
-            "JSON nesting depth exceeds maximum allowed limit (100)"
-        );
+        assert_eq!(error.message(), "JSON nesting depth exceeds maximum allowed limit (100)");
     }
 }
 
@@ -239,7 +242,8 @@ fn output_parameters_that_cannot_be() {
             "Output can't set both 'shared_memory_region' and 'classification'",
         ),
     ] {
-        let json = format!(r#"{{"inputs":[],"outputs":[{{"name":"O","parameters":{parameters}}}]}}"#);
+        let json =
+            format!(r#"{{"inputs":[],"outputs":[{{"name":"O","parameters":{parameters}}}]}}"#);
         check(json, code, text);
     }
 }
@@ -275,8 +279,16 @@ fn binary_sizes_that_do_not_fit() {
 fn raw_bodies_that_do_not_fit() {
     let fp32 = |dims: &[i64]| vec![spec("IN", DataType::Fp32, dims)];
     for (inputs, size, text) in [
-        (fp32(&[-1]), 7, "input byte size mismatch for input 'raw_input' for model 'm'. Expected 4, got 7"),
-        (fp32(&[4]), 32, "input byte size mismatch for input 'raw_input' for model 'm'. Expected 16, got 32"),
+        (
+            fp32(&[-1]),
+            7,
+            "input byte size mismatch for input 'raw_input' for model 'm'. Expected 4, got 7",
+        ),
+        (
+            fp32(&[4]),
+            32,
+            "input byte size mismatch for input 'raw_input' for model 'm'. Expected 16, got 32",
+        ),
         (
             [fp32(&[4]), fp32(&[4])].concat(),
             8,
@@ -300,4 +312,24 @@ fn raw_bodies_that_do_not_fit() {
         assert_eq!(error.code(), Code::InvalidArg);
         assert_eq!(error.message(), format!("[request id: <id_unknown>] {text}"));
     }
+}
+
+#[test]
+fn an_input_given_twice() {
+    let input = r#"{"name":"I","shape":[1],"datatype":"FP32","data":[1]}"#;
+    check(
+        format!(r#"{{"id":"r","inputs":[{input},{input}]}}"#),
+        Code::InvalidArg,
+        "[request id: r] input 'I' already exists in request",
+    );
+}
+
+#[test]
+fn a_binary_tensor_without_the_header() {
+    let json = r#"{"inputs":[{"name":"I","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}}]}"#;
+    check(
+        format!("{json}\0\0\u{1}?\0\0\0@"),
+        Code::InvalidArg,
+        "unexpected size for input 'I', expecting 8 additional bytes for model 'm'",
+    );
 }

@@ -1,0 +1,30 @@
+//! Serves a model repository with the built-in backends only: `serve_builtin REPOSITORY HTTP_PORT METRICS_PORT`.
+
+use std::{env, net::TcpListener, thread};
+
+use galatea_engine::{BackendRegistry, Engine, EngineOptions};
+use galatea_http::{HttpOptions, serve, serve_metrics};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = env::args().skip(1);
+    let mut next =
+        || arguments.next().ok_or("usage: serve_builtin REPOSITORY HTTP_PORT METRICS_PORT");
+    let repository = next()?;
+    let (http, metrics) = (next()?.parse::<u16>()?, next()?.parse::<u16>()?);
+    let mut backends = BackendRegistry::default();
+    for (name, make) in galatea_backend_builtin::all() {
+        backends.register(name, move || Ok(make()));
+    }
+    let options = EngineOptions { repositories: vec![repository.into()], ..Default::default() };
+    let engine = Engine::new(options, backends);
+    if let Err(error) = engine.load_startup_models() {
+        eprintln!("{error}");
+    }
+    let listen = |port| TcpListener::bind(("127.0.0.1", port));
+    let server = serve(listen(http)?, &engine, &HttpOptions::default())?;
+    let metrics = serve_metrics(listen(metrics)?, &engine)?;
+    println!("HTTP on {}, metrics on {}", server.local_addr(), metrics.local_addr());
+    loop {
+        thread::park();
+    }
+}

@@ -1,0 +1,109 @@
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+/// A blocking HTTP client that hides nothing.
+pub struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    #[track_caller]
+    pub fn check(&self, status: u16, content_type: &str, body: &str) {
+        let found = (self.status, self.header("Content-Type"), self.text());
+        assert_eq!(found, (status, Some(content_type), body.to_owned()));
+    }
+}
+
+impl Client {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.get_mut().write_all(bytes.as_ref()).expect("sends");
+    }
+
+    pub fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
+        self.send(head(method, path, headers, body.len()));
+        self.send(body);
+        self.receive(method == "HEAD")
+    }
+
+    pub fn get(&mut self, path: &str) -> Reply {
+        self.request("GET", path, &[], b"")
+    }
+
+    pub fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.request("POST", path, &[], body.as_ref())
+    }
+
+    /// Whether the server has closed the connection, with nothing left to read.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
+    }
+
+    pub fn receive(&mut self, is_head: bool) -> Reply {
+        let status_line = self.line();
+        let status = status_line.split(' ').nth(1).and_then(|s| s.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("status line {status_line:?}"));
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line();
+            let Some((name, value)) = line.split_once(": ") else { break };
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        let mut reply = Reply { status, headers, body: Vec::new() };
+        let length = reply.header("Content-Length").and_then(|v| v.parse().ok()).unwrap_or(0);
+        if !is_head && status >= 200 {
+            reply.body.resize(length, 0);
+            self.stream.read_exact(&mut reply.body).expect("the whole body");
+        }
+        reply
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+}
+
+pub fn head(method: &str, path: &str, headers: &[(&str, &str)], length: usize) -> String {
+    let headers: String = headers.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+    format!("{method} {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {length}\r\n\r\n")
+}
+
+pub const HEADER_LENGTH: &str = "Inference-Header-Content-Length";
+
+/// A JSON request for `INPUT0`.
+pub fn fp32(data: &str, count: usize) -> String {
+    format!(
+        r#"{{"inputs":[{{"name":"INPUT0","shape":[{count}],"datatype":"FP32","data":{data}}}]}}"#
+    )
+}

@@ -1,0 +1,66 @@
+use crate::{
+    Fixture,
+    client::{Client, fp32, head},
+};
+
+const INFER: &str = "/v2/models/identity_fp32/infer";
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let bodies: Vec<String> = (0..20).map(|i| fp32(&format!("[{i}]"), 1)).collect();
+    let all: String = bodies.iter().map(|b| head("POST", INFER, &[], b.len()) + b).collect();
+    client.send(all);
+    for i in 0..20 {
+        let reply = client.receive(false);
+        assert!(reply.text().ends_with(&format!("\"data\":[{i}.0]}}]}}")), "{}", reply.text());
+    }
+}
+
+#[test]
+fn http_1_0_without_keep_alive_is_answered_and_closed() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let body = fp32("[5]", 1);
+    client.send(format!(
+        "POST {INFER} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    let reply = client.receive(false);
+    assert_eq!(reply.status, 200);
+    assert!(reply.text().ends_with("\"data\":[5.0]}]}"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn http_1_0_with_keep_alive_stays_open() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    for _ in 0..2 {
+        client.send("GET /v2/health/live HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(client.receive(false).status, 200);
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_100_continue_gets_it() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let body = fp32("[5]", 1);
+    client.send(head("POST", INFER, &[("Expect", "100-continue")], body.len()));
+    assert_eq!(client.receive(false).status, 100);
+    client.send(body);
+    assert_eq!(client.receive(false).status, 200);
+}
+
+#[test]
+fn a_connection_that_sends_no_http_is_closed_and_the_others_live_on() {
+    let fixture = Fixture::start();
+    let mut good = Client::connect(fixture.address);
+    assert_eq!(good.get("/v2/health/live").status, 200);
+    let mut bad = Client::connect(fixture.address);
+    bad.send("\x16\x03\x01 this is no request\r\n\r\n");
+    assert!(bad.is_closed());
+    assert_eq!(good.get("/v2/health/live").status, 200);
+}

@@ -1,0 +1,88 @@
+use std::{thread, time::Duration};
+
+use galatea_engine::ControlMode;
+use galatea_http::HttpOptions;
+
+use crate::{
+    Fixture,
+    client::{Client, fp32, head},
+};
+
+const SLOW: &str = "/v2/models/slow/infer";
+const LONG: Duration = Duration::from_secs(20);
+
+fn wait_for(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+fn in_flight(fixture: &Fixture) -> usize {
+    fixture.server().requests_in_flight()
+}
+
+#[test]
+fn requests_in_flight_are_answered_and_late_ones_refused() {
+    let mut fixture = Fixture::start();
+    let mut early = Client::connect(fixture.address);
+    let mut late = Client::connect(fixture.address);
+    assert_eq!(late.get("/v2/health/live").status, 200);
+    let body = fp32("[1]", 1);
+    early.send(head("POST", SLOW, &[], body.len()) + &body);
+    wait_for(|| in_flight(&fixture) == 1);
+
+    fixture.server().refuse_new_requests();
+    late.get("/v2/models/slow").check(503, "application/json", r#"{"error":"Server exiting"}"#);
+    assert!(late.is_closed());
+    assert_eq!(fixture.shut_down(LONG), 0, "nothing was cut off");
+    let reply = early.receive(false);
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("Connection"), Some("close"));
+    assert!(early.is_closed());
+    assert!(std::net::TcpStream::connect(fixture.address).is_err(), "nobody listens");
+}
+
+#[test]
+fn idle_connections_do_not_hold_up_the_end() {
+    let mut fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    assert_eq!(client.get("/v2/health/live").status, 200);
+    assert_eq!(fixture.server().open_connections(), 1);
+    assert_eq!(fixture.shut_down(LONG), 0);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn requests_that_take_too_long_are_cut_off() {
+    let mut fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let body = fp32("[1]", 1);
+    client.send(head("POST", SLOW, &[], body.len()) + &body);
+    wait_for(|| in_flight(&fixture) == 1);
+    assert_eq!(fixture.shut_down(Duration::ZERO), 1);
+}
+
+#[test]
+fn requests_of_a_client_that_went_away_are_not_executed() {
+    // With one thread, requests reach the queue in the order they came.
+    let fixture =
+        Fixture::with(ControlMode::None, HttpOptions { thread_count: 1, ..Default::default() });
+    let slow = || {
+        let entries = fixture.engine.statistics(Some("slow"), None).expect("statistics");
+        entries[0].statistics.clone()
+    };
+    let body = fp32("[1]", 1);
+    let request = head("POST", SLOW, &[], body.len()) + &body;
+    // Occupies the one instance, so that the next one waits in the queue.
+    let mut first = Client::connect(fixture.address);
+    first.send(&request);
+    wait_for(|| in_flight(&fixture) == 1);
+    let mut gone = Client::connect(fixture.address);
+    gone.send(&request);
+    wait_for(|| in_flight(&fixture) == 2 && slow().pending == 1);
+    drop(gone);
+    assert_eq!(first.receive(false).status, 200);
+    let mut last = Client::connect(fixture.address);
+    assert_eq!(last.post(SLOW, &body).status, 200);
+    assert_eq!(slow().execution_count, 2, "the abandoned request was not run");
+}

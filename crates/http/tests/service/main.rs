@@ -1,0 +1,111 @@
+//! The front end over real sockets, in front of a real engine with the built-in backends.
+
+// The lint knows #[test] functions only; this is what they are made of.
+#![allow(clippy::expect_used)]
+
+mod client;
+mod connections;
+mod inference;
+mod life;
+mod routes;
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
+use galatea_http::{HttpOptions, HttpServer, serve, serve_metrics};
+use tempfile::TempDir;
+
+const MODELS: [(&str, &str); 5] = [
+    (
+        "identity_fp32",
+        "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
+                       output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: -1 }",
+    ),
+    (
+        "identity_bytes",
+        "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_STRING dims: -1 } \
+                        output { name: \"OUTPUT0\" data_type: TYPE_STRING dims: -1 }",
+    ),
+    (
+        "simple",
+        "backend: \"add_sub\" max_batch_size: 8 dynamic_batching { } \
+                input { name: \"INPUT0\" data_type: TYPE_INT32 dims: 4 } \
+                input { name: \"INPUT1\" data_type: TYPE_INT32 dims: 4 } \
+                output { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: 4 } \
+                output { name: \"OUTPUT1\" data_type: TYPE_INT32 dims: 4 }",
+    ),
+    (
+        "labelled",
+        "backend: \"identity\" max_batch_size: 4 \
+                  input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 3 } \
+                  output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 3 label_filename: \"labels.txt\" }",
+    ),
+    (
+        "slow",
+        "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
+              output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: -1 } \
+              parameters { key: \"execute_delay_ms\" value { string_value: \"300\" } }",
+    ),
+];
+
+/// A server with its engine and its repository; all go with it.
+struct Fixture {
+    server: Option<HttpServer>,
+    engine: Arc<Engine>,
+    address: SocketAddr,
+    _repository: TempDir,
+}
+
+impl Fixture {
+    fn start() -> Self {
+        Self::with(ControlMode::None, HttpOptions::default())
+    }
+
+    fn with(control_mode: ControlMode, options: HttpOptions) -> Self {
+        let repository = tempfile::tempdir().expect("temp dir");
+        for (name, config) in MODELS {
+            let dir = repository.path().join(name);
+            fs::create_dir_all(dir.join("1")).expect("version folder");
+            fs::write(dir.join("config.pbtxt"), config).expect("config");
+        }
+        fs::write(repository.path().join("labelled/labels.txt"), "cat\ndog\nbird\n")
+            .expect("labels");
+        let mut backends = BackendRegistry::default();
+        for (name, make) in galatea_backend_builtin::all() {
+            backends.register(name, move || Ok(make()));
+        }
+        let engine = Engine::new(
+            EngineOptions {
+                repositories: vec![repository.path().to_owned()],
+                control_mode,
+                ..Default::default()
+            },
+            backends,
+        );
+        engine.load_startup_models().expect("models load");
+        let server = serve(any_port(), &engine, &options).expect("serves");
+        let address = server.local_addr();
+        Self { server: Some(server), engine, address, _repository: repository }
+    }
+
+    fn server(&self) -> &HttpServer {
+        self.server.as_ref().expect("running")
+    }
+
+    fn shut_down(&mut self, timeout: Duration) -> usize {
+        self.server.take().expect("running").shut_down(timeout)
+    }
+
+    fn metrics(&self) -> HttpServer {
+        serve_metrics(any_port(), &self.engine).expect("serves")
+    }
+}
+
+fn any_port() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").expect("a free port")
+}
