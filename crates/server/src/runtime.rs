@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -24,7 +25,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         ["install", name] => by_name(name).and_then(install_one),
         ["path", name] => by_name(name).and_then(print_path),
         ["--help"] => {
-            println!("{USAGE}");
+            say(USAGE);
             Ok(())
         }
         _ => Err(Error::invalid_arg(USAGE)),
@@ -83,6 +84,11 @@ fn not_installed(runtime: &Runtime) -> String {
     )
 }
 
+/// A line on stdout; a reader that went away is no error.
+fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
 fn by_name(name: &str) -> Result<&'static Runtime> {
     Runtime::by_name(name).ok_or_else(|| {
         let known: Vec<&str> = Runtime::ALL.iter().map(|runtime| runtime.name).collect();
@@ -96,20 +102,20 @@ fn list() {
             Some(path) => path.display().to_string(),
             None => "not installed".to_owned(),
         };
-        println!("{} {}: {state}", runtime.name, runtime.version);
+        say(&format!("{} {}: {state}", runtime.name, runtime.version));
     }
 }
 
 fn install_one(runtime: &Runtime) -> Result<()> {
     let library = install(runtime, &InstallOptions::default(), &mut TerminalProgress::new())?;
-    println!("{}", library.display());
+    say(&library.display().to_string());
     Ok(())
 }
 
 fn print_path(runtime: &Runtime) -> Result<()> {
     let path = find(runtime, &FindOptions::default())
         .ok_or_else(|| Error::unavailable(not_installed(runtime)))?;
-    println!("{}", path.display());
+    say(&path.display().to_string());
     Ok(())
 }
 

@@ -29,10 +29,12 @@ fn models(index: &[IndexEntry]) -> Table {
 
 fn settings(engine: &Engine, options: &ServeOptions) -> Table {
     let mut table = Table::new(["Option", "Value"]);
-    table.row(["server_version".to_owned(), engine.version().to_owned()]);
-    table.row(["server_extensions".to_owned(), engine.extensions().join(" ")]);
     for (name, value) in &options.rows {
         table.row([name.clone(), value.clone()]);
+        if name == "server_id" {
+            table.row(["server_version".to_owned(), engine.version().to_owned()]);
+            table.row(["server_extensions".to_owned(), engine.extensions().join(" ")]);
+        }
     }
     table.row(["cache_enabled".to_owned(), "0".to_owned()]);
     table
