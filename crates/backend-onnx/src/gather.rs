@@ -70,7 +70,7 @@ fn missing(port: &Port) -> Error {
 fn join(model: &OnnxModel, port: &Port, tensors: &[&Tensor]) -> Result<Value> {
     let shape = joined_shape(model, port, tensors)?;
     if port.spec.data_type == DataType::Bytes {
-        return texts(model, port, tensors, &shape);
+        return texts(model, tensors, &shape);
     }
     let data = match tensors {
         [one] => aligned(&one.data, port.spec.data_type),
@@ -113,7 +113,7 @@ fn joined_shape(model: &OnnxModel, port: &Port, tensors: &[&Tensor]) -> Result<S
     Ok(to_model(port, dims).with_leading(total))
 }
 
-fn texts(model: &OnnxModel, port: &Port, tensors: &[&Tensor], shape: &Shape) -> Result<Value> {
+fn texts(model: &OnnxModel, tensors: &[&Tensor], shape: &Shape) -> Result<Value> {
     let mut texts = Vec::new();
     for tensor in tensors {
         byte_strings::split(&tensor.data, &mut texts);

@@ -197,11 +197,11 @@ impl Value {
             .check(unsafe { (api.GetStringTensorDataLength)(self.as_ptr(), &mut total) })?;
         let mut content = vec![0u8; total];
         let mut offsets = vec![0usize; count];
+        let read = api.GetStringTensorContent;
+        let room = content.as_mut_ptr().cast();
         // SAFETY: both areas are as long as told.
-        self.library.check(unsafe {
-            let content = content.as_mut_ptr().cast();
-            (api.GetStringTensorContent)(self.as_ptr(), content, total, offsets.as_mut_ptr(), count)
-        })?;
+        let status = unsafe { read(self.as_ptr(), room, total, offsets.as_mut_ptr(), count) };
+        self.library.check(status)?;
         let mut wire = Vec::with_capacity(total + 4 * count);
         let ends = offsets.iter().skip(1).copied().chain([total]);
         for (start, end) in offsets.iter().copied().zip(ends) {

@@ -1,0 +1,247 @@
+//! What loads, what is refused, and with which words.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::{collections::BTreeMap, fs};
+
+use galatea_backend::testing::instance_spec;
+use galatea_backend_onnx::OnnxBackend;
+use galatea_types::{Code, DataType, Tensor};
+use support::{
+    Folder, ask, backend, configure, context, floats, infer, instance, load, load_error,
+    onnx::{self, Builder},
+};
+
+use DataType::{Fp32, Int64};
+
+const IDENTITY: &str = r#"max_batch_size: 8
+    input { name: "X" data_type: TYPE_FP32 dims: -1 }
+    output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
+
+fn identity() -> Folder {
+    Folder::new(&onnx::identity(Fp32))
+}
+
+/// `Y = X` of the given dimensions on both sides.
+fn identity_of(input: &[i64], output: &[i64]) -> Folder {
+    let graph = Builder::default().input("X", Fp32, input).output("Y", Fp32, output);
+    Folder::new(&graph.node("Identity", &["X"], &["Y"]).bytes())
+}
+
+#[track_caller]
+fn assert_refused(folder: &Folder, text: &str, expected: &str) {
+    assert_eq!(load_error(folder, text), expected);
+}
+
+#[test]
+fn a_library_that_is_none_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |path: &std::path::Path| {
+        OnnxBackend::open(path, &BTreeMap::new()).err().expect("an error").message().to_owned()
+    };
+    let missing = folder.path().join("libnone.so");
+    assert!(open(&missing).contains(&missing.display().to_string()));
+    let text = folder.path().join("libtext.so");
+    fs::write(&text, "no library").unwrap();
+    assert!(open(&text).contains("libtext.so"));
+    let libc = open(std::path::Path::new("libc.so.6"));
+    assert!(libc.contains("libc.so.6") && libc.contains("OrtGetApiBase"), "{libc}");
+}
+
+#[test]
+fn unknown_names() {
+    let renamed = IDENTITY.replace("\"X\"", "\"Z\"");
+    assert_refused(&identity(), &renamed, "unexpected inference input 'Z', allowed inputs are: X");
+    let renamed = IDENTITY.replace("\"Y\"", "\"Z\"");
+    assert_refused(
+        &identity(),
+        &renamed,
+        "unexpected inference output 'Z', allowed outputs are: Y",
+    );
+}
+
+#[test]
+fn wrong_types() {
+    let typed = IDENTITY.replacen("TYPE_FP32", "TYPE_INT64", 1);
+    let expected = "unable to load model 'm', configuration expects datatype TYPE_INT64 for input 'X', \
+                    model provides TYPE_FP32";
+    assert_refused(&identity(), &typed, expected);
+}
+
+#[test]
+fn wrong_counts() {
+    let folder = Folder::new(&onnx::add_sub(Fp32));
+    let text = r#"max_batch_size: 8
+        input { name: "A" data_type: TYPE_FP32 dims: -1 }
+        output { name: "SUM" data_type: TYPE_FP32 dims: -1 }"#;
+    let expected = "unable to load model 'm', configuration expects 1 inputs, model provides 2";
+    assert_refused(&folder, text, expected);
+}
+
+#[test]
+fn wrong_dimensions() {
+    let fixed = identity_of(&[-1, 4], &[-1, 4]);
+    let expected = "model 'm', tensor 'X': the model expects 2 dimensions (shape [-1,4]) but the model \
+                    configuration specifies 2 dimensions (an initial batch dimension because \
+                    max_batch_size > 0 followed by the explicit tensor shape, making complete shape \
+                    [-1,5])";
+    assert_refused(&fixed, &IDENTITY.replace("dims: -1", "dims: 5"), expected);
+    let unbatched = IDENTITY.replace("max_batch_size: 8", "");
+    let expected = "model 'm', tensor 'X': the model expects 2 dimensions (shape [-1,4]) but the model \
+                    configuration specifies 1 dimensions (shape [-1])";
+    assert_refused(&fixed, &unbatched, expected);
+    let expected = "model 'm', tensor 'X': for the model to support batching the shape should have at \
+                    least 1 dimension and the first dimension must be -1; but shape expected by the \
+                    model is [2,4]";
+    assert_refused(&identity_of(&[2, 4], &[2, 4]), &IDENTITY.replace("-1", "4"), expected);
+}
+
+#[test]
+fn inputs_may_fix_what_the_model_leaves_open_outputs_may_not() {
+    let inputs_fixed = IDENTITY.replacen("dims: -1", "dims: 5", 1);
+    load(&identity(), &inputs_fixed).expect("loads");
+    let error = load_error(&identity(), &IDENTITY.replace("dims: -1", "dims: 5"));
+    assert!(error.starts_with("model 'm', tensor 'Y': the model expects 2 dimensions"), "{error}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let folder = Folder::with_file("other.onnx", &onnx::identity(Fp32));
+    let error = load_error(&folder, IDENTITY);
+    let path = folder.version_dir().join("model.onnx");
+    assert_eq!(error, format!("unable to find '{}' for model 'm'", path.display()));
+    let named =
+        format!("backend: \"onnxruntime\" default_model_filename: \"other.onnx\" {IDENTITY}");
+    load(&folder, &named).expect("loads under its own name");
+}
+
+#[test]
+fn sequences_are_refused() {
+    let graph = Builder::default().input("X", Fp32, &[-1]).sequence_output("Y", Fp32).node(
+        "SequenceConstruct",
+        &["X"],
+        &["Y"],
+    );
+    let folder = Folder::new(&graph.bytes());
+    let text = r#"input { name: "X" data_type: TYPE_FP32 dims: -1 }
+        output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
+    let expected = "unable to load model 'm', output 'Y' is a sequence, which is not supported";
+    assert_refused(&folder, text, expected);
+    let error = configure(&folder, "").expect_err("nothing to complete it with");
+    assert_eq!(error.message(), expected);
+}
+
+#[test]
+fn optional_inputs_do_not_go_with_batching() {
+    let graph = Builder::default()
+        .input("X", Fp32, &[-1])
+        .input("W", Fp32, &[1])
+        .constant("W", Fp32, &[1], &floats(&[2.0]))
+        .output("Y", Fp32, &[-1])
+        .node("Mul", &["X", "W"], &["Y"]);
+    let text = r#"max_batch_size: 4
+        input { name: "X" data_type: TYPE_FP32 dims: 1 reshape {} }
+        input { name: "W" data_type: TYPE_FP32 dims: 1 optional: true }
+        output { name: "Y" data_type: TYPE_FP32 dims: 1 reshape {} }"#;
+    let expected = "unable to load model 'm', optional input 'W' is not supported for models that \
+                    support batching";
+    assert_refused(&Folder::new(&graph.bytes()), text, expected);
+}
+
+#[test]
+fn bad_parameters() {
+    let with = |key: &str, value: &str| {
+        format!("{IDENTITY} parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}")
+    };
+    let expected = "failed to convert intra_op_thread_count 'two' to integral number";
+    assert_refused(&identity(), &with("intra_op_thread_count", "two"), expected);
+    let expected = "failed to convert enable_mem_arena 'maybe' to boolean value";
+    assert_refused(&identity(), &with("enable_mem_arena", "maybe"), expected);
+}
+
+#[test]
+fn every_parameter_works() {
+    let mut text = IDENTITY.to_owned();
+    for (key, value) in [
+        ("intra_op_thread_count", "2"),
+        ("inter_op_thread_count", "2"),
+        ("execution_mode", "1"),
+        ("enable_mem_arena", "1"),
+        ("enable_mem_pattern", "0"),
+        ("memory.enable_memory_arena_shrinkage", "cpu:0"),
+        ("session.use_device_allocator_for_initializers", "1"),
+        ("session.intra_op.allow_spinning", "0"),
+        ("something.else", "is passed over"),
+    ] {
+        text += &format!(" parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}");
+    }
+    for level in [-1, 0, 1, 2] {
+        let text = format!("{text} optimization {{ graph {{ level: {level} }} }}");
+        let mut instance = instance(&identity(), &text);
+        let input = Tensor::new("X", Fp32, [1, 2], floats(&[1.0, 2.0]));
+        let answer = infer(&mut *instance, ask(1, vec![input], &[])).expect("answer");
+        assert_eq!(&answer.outputs[0].data[..], floats(&[1.0, 2.0]));
+    }
+}
+
+#[test]
+fn operator_libraries_must_exist() {
+    let text = format!("{IDENTITY} model_operations {{ op_library_filename: \"libnone.so\" }}");
+    let error = load_error(&identity(), &text);
+    assert!(error.contains("libnone.so") && error.starts_with("onnx runtime error "), "{error}");
+}
+
+#[test]
+fn accelerators() {
+    let with = |side: &str, name: &str| {
+        format!(
+            "{IDENTITY} optimization {{ execution_accelerators {{ {side}_execution_accelerator {{ \
+             name: \"{name}\" }} }} }}"
+        )
+    };
+    let expected = "unknown Execution Accelerator 'warp' is requested";
+    assert_refused(&identity(), &with("gpu", "warp"), expected);
+    assert_refused(&identity(), &with("cpu", "warp"), expected);
+    let openvino = load(&identity(), &with("cpu", "openvino")).err().expect("an error");
+    assert_eq!(openvino.code(), Code::Unsupported);
+    load(&identity(), &with("gpu", "tensorrt")).expect("means nothing on the CPU, as in Triton");
+}
+
+#[test]
+fn a_file_that_is_no_model_fails_alone() {
+    let error = load_error(&Folder::new(b"no model"), IDENTITY);
+    assert!(error.starts_with("onnx runtime error ") && error.contains("model.onnx"), "{error}");
+    load(&identity(), IDENTITY).expect("the library works on");
+}
+
+#[test]
+fn weights_beside_the_model_and_a_folder_of_both() {
+    let graph = Builder::default()
+        .input("X", Int64, &[-1, 2])
+        .external("W", Int64, &[2], "weights/w.bin")
+        .output("Y", Int64, &[-1, 2])
+        .node("Add", &["X", "W"], &["Y"])
+        .bytes();
+    let weights = support::ints(&[10, 20]);
+    let beside = Folder::new(&graph).and_file("weights/w.bin", &weights);
+    let inside = Folder::with_file("model.onnx/model.onnx", &graph)
+        .and_file("model.onnx/weights/w.bin", &weights);
+    for folder in [beside, inside] {
+        let mut instance = instance(&folder, "");
+        let input = Tensor::new("X", Int64, [1, 2], support::ints(&[1, 2]));
+        let answer = infer(&mut *instance, ask(1, vec![input], &[])).expect("answer");
+        assert_eq!(&answer.outputs[0].data[..], support::ints(&[11, 22]));
+    }
+}
+
+#[test]
+fn a_model_outlives_its_folder_and_makes_instances_any_time() {
+    let folder = identity();
+    let config = configure(&folder, IDENTITY).unwrap();
+    let model = backend().load(context(&folder, config)).unwrap();
+    drop(folder);
+    for index in 0..3 {
+        drop(model.new_instance(&instance_spec("m", index)).unwrap());
+    }
+}
