@@ -193,8 +193,8 @@ impl Value {
         let api = self.library.api();
         let mut total = 0;
         // SAFETY: the value is a live string tensor.
-        self.library
-            .check(unsafe { (api.GetStringTensorDataLength)(self.as_ptr(), &mut total) })?;
+        let status = unsafe { (api.GetStringTensorDataLength)(self.as_ptr(), &mut total) };
+        self.library.check(status)?;
         let mut content = vec![0u8; total];
         let mut offsets = vec![0usize; count];
         let read = api.GetStringTensorContent;
