@@ -13,7 +13,8 @@ Usage: galatea <command>
 
   serve [options]          Serve the models of a repository
   runtime list             Tell which native runtimes are installed, and where
-  runtime install <name>   Fetch a native runtime library (onnxruntime)
+  runtime install <name>   Fetch a native runtime library (onnxruntime); --wheel <file> takes it from a
+                           wheel on this machine, --reinstall replaces an installed one
   runtime path <name>      Print where its library is
   --help                   Print this text; `galatea serve --help` tells the options
   --version                Print the version

@@ -12,7 +12,8 @@ use galatea_types::{Error, Result};
 
 use crate::options::RuntimeOptions;
 
-const USAGE: &str = "Usage: galatea runtime list | install <name> | path <name>";
+const USAGE: &str =
+    "Usage: galatea runtime list | install <name> [--wheel <file>] [--reinstall] | path <name>";
 
 /// Runs one of the sub-commands of `runtime`.
 pub fn run(arguments: &[String]) -> ExitCode {
@@ -22,7 +23,9 @@ pub fn run(arguments: &[String]) -> ExitCode {
             list();
             Ok(())
         }
-        ["install", name] => by_name(name).and_then(install_one),
+        ["install", name, options @ ..] => {
+            by_name(name).and_then(|runtime| install_one(runtime, options))
+        }
         ["path", name] => by_name(name).and_then(print_path),
         ["--help"] => {
             say(USAGE);
@@ -106,10 +109,37 @@ fn list() {
     }
 }
 
-fn install_one(runtime: &Runtime) -> Result<()> {
-    let library = install(runtime, &InstallOptions::default(), &mut TerminalProgress::new())?;
+fn install_one(runtime: &Runtime, options: &[&str]) -> Result<()> {
+    let options = install_options(options)?;
+    let library = install(runtime, &options, &mut TerminalProgress::new())?;
     say(&library.display().to_string());
     Ok(())
+}
+
+fn install_options(mut arguments: &[&str]) -> Result<InstallOptions> {
+    let mut options = InstallOptions::default();
+    loop {
+        arguments = match arguments {
+            [] => return Ok(options),
+            ["--reinstall", rest @ ..] => {
+                options.reinstalls = true;
+                rest
+            }
+            ["--wheel", file, rest @ ..] => {
+                options.wheel = Some(PathBuf::from(file));
+                rest
+            }
+            [other, rest @ ..] => {
+                let Some(file) = other.strip_prefix("--wheel=") else {
+                    return Err(Error::invalid_arg(format!(
+                        "unrecognized option '{other}'; {USAGE}"
+                    )));
+                };
+                options.wheel = Some(PathBuf::from(file));
+                rest
+            }
+        }
+    }
 }
 
 fn print_path(runtime: &Runtime) -> Result<()> {
@@ -122,6 +152,19 @@ fn print_path(runtime: &Runtime) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_install() {
+        for arguments in
+            [&["--wheel", "a.whl", "--reinstall"][..], &["--reinstall", "--wheel=a.whl"]]
+        {
+            let options = install_options(arguments).expect("good");
+            assert!(options.reinstalls);
+            assert_eq!(options.wheel, Some(PathBuf::from("a.whl")));
+        }
+        let error = install_options(&["--whel", "x"]).expect_err("bad");
+        assert!(error.message().starts_with("unrecognized option '--whel'"), "{error}");
+    }
 
     #[test]
     fn a_given_backend_directory_is_looked_at() {

@@ -126,6 +126,10 @@ fn mistakes_are_named() {
     );
     refused(&["--id=x", "extra", "more"], "Unexpected argument: extra");
     refused(&["--", "--id=x"], "Unexpected argument: --id=x");
+}
+
+#[test]
+fn bad_values_are_named() {
     refused(
         &["--strict-readiness=maybe"],
         "Bad option: \"--strict-readiness\". invalid value for bool option: maybe (use true or false)",
