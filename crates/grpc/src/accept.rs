@@ -42,11 +42,7 @@ impl Drop for LoadGuard {
 }
 
 /// Hands each new connection to the worker with the fewest, until `closing`.
-pub(crate) async fn accept(
-    listener: TcpListener,
-    workers: Vec<WorkerLink>,
-    mut closing: Closing,
-) {
+pub(crate) async fn accept(listener: TcpListener, workers: Vec<WorkerLink>, mut closing: Closing) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

@@ -39,7 +39,8 @@ impl Calls {
         let deadline = Instant::now().checked_add(timeout);
         let mut guard = self.idle.0.lock().unwrap_or_else(PoisonError::into_inner);
         while self.in_flight() > 0 {
-            let left = deadline.map_or(Duration::MAX, |d| d.saturating_duration_since(Instant::now()));
+            let left =
+                deadline.map_or(Duration::MAX, |d| d.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 break;
             }

@@ -57,7 +57,10 @@ impl Dispatcher {
         }
     }
 
-    pub async fn answer(mut self, request: Request<Incoming>) -> Result<Response<CallBody>, Infallible> {
+    pub async fn answer(
+        mut self,
+        request: Request<Incoming>,
+    ) -> Result<Response<CallBody>, Infallible> {
         let Some(guard) = self.calls.begin() else {
             return Ok(Status::unavailable(SHUTTING_DOWN).into_http());
         };

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_proto::health::{
-    HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus, health_server::Health,
+    HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
+    health_server::Health,
 };
 use tonic::{Request, Response, Status};
 

@@ -47,16 +47,21 @@ impl Pending {
 }
 
 /// Finds the model, reads the request and hands it to the engine. Fails with what is wrong before the
-/// engine has seen the request; the engine's own refusals come as the answer.
+/// engine has seen the request. The engine's own refusals come as the answer, on a strict stream as a
+/// failure too.
 pub(crate) fn submit(
     engine: &Engine,
     message: ModelInferRequest,
     max_message_size: usize,
+    caller: Caller,
 ) -> Result<Pending> {
     let version = parse_model_version(&message.model_version)?;
     let model = engine.model(&message.model_name, version)?;
-    refuse_decoupled(&model)?;
-    let DecodedRequest { request, .. } = decode(message, model.config())?;
+    refuse_decoupled(model.config().is_decoupled, caller)?;
+    let DecodedRequest { mut request, .. } = decode(message, model.config())?;
+    if caller == (Caller::Stream { is_strict: true }) {
+        model.check(&mut request)?;
+    }
     let (responder, answer) = Responder::unary();
     let cancellation = request.cancellation.clone();
     let classifications = classifications(&request);
@@ -68,12 +73,24 @@ pub(crate) fn submit(
     })
 }
 
+/// Which kind of call a request came by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Unary,
+    Stream { is_strict: bool },
+}
+
 /// G-54. A model that may answer any number of times has no place in a call with one answer.
-fn refuse_decoupled(model: &ServedModel) -> Result<()> {
-    if !model.config().is_decoupled {
+fn refuse_decoupled(is_decoupled: bool, caller: Caller) -> Result<()> {
+    if !is_decoupled {
         return Ok(());
     }
-    Err(Error::unsupported("ModelInfer RPC doesn't support models with decoupled transaction policy"))
+    Err(Error::unsupported(match caller {
+        Caller::Unary => "ModelInfer RPC doesn't support models with decoupled transaction policy",
+        Caller::Stream { .. } => {
+            "ModelStreamInfer does not support decoupled models in this version"
+        }
+    }))
 }
 
 fn classifications(request: &InferRequest) -> Vec<RequestedOutput> {
@@ -87,7 +104,8 @@ pub(crate) async fn infer(
     deadline: Option<Instant>,
     max_message_size: usize,
 ) -> Result<ModelInferResponse, Status> {
-    let mut pending = submit(engine, message, max_message_size).map_err(|e| status_of(&e))?;
+    let mut pending =
+        submit(engine, message, max_message_size, Caller::Unary).map_err(|e| status_of(&e))?;
     let answer = match deadline {
         None => (&mut pending.answer).await,
         Some(deadline) => tokio::time::timeout_at(deadline.into(), &mut pending.answer)
@@ -114,7 +132,11 @@ impl Rendering {
         Ok(message)
     }
 
-    fn classify_output(&self, response: &mut InferResponse, wanted: &RequestedOutput) -> Result<()> {
+    fn classify_output(
+        &self,
+        response: &mut InferResponse,
+        wanted: &RequestedOutput,
+    ) -> Result<()> {
         let Some(count) = wanted.classification else { return Ok(()) };
         let Some(output) = response.outputs.iter_mut().find(|t| t.name == wanted.name) else {
             return Ok(());
@@ -122,5 +144,20 @@ impl Rendering {
         let label = |class| self.model.label(&wanted.name, class);
         *output = classify(output, count, self.model.config().has_batching(), label)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No decoupled model can be loaded yet, so this cannot be asked through a socket.
+    #[test]
+    fn decoupled_models_are_refused() {
+        let unary = refuse_decoupled(true, Caller::Unary).expect_err("one answer only");
+        let text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
+        assert_eq!((unary.code(), unary.message()), (galatea_types::Code::Unsupported, text));
+        assert!(refuse_decoupled(true, Caller::Stream { is_strict: false }).is_err());
+        assert!(refuse_decoupled(false, Caller::Unary).is_ok());
     }
 }

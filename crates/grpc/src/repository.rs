@@ -31,7 +31,10 @@ pub(crate) fn index_message(entry: IndexEntry) -> ModelIndex {
     }
 }
 
-pub(crate) async fn load(engine: Arc<Engine>, request: RepositoryModelLoadRequest) -> Result<(), Status> {
+pub(crate) async fn load(
+    engine: Arc<Engine>,
+    request: RepositoryModelLoadRequest,
+) -> Result<(), Status> {
     refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
     let overrides = load_overrides(request.parameters).map_err(|e| status_of(&e))?;
     blocking(move || engine.load_model(&request.model_name, overrides)).await
@@ -75,7 +78,9 @@ fn load_overrides(parameters: Parameters) -> Result<LoadOverrides> {
 }
 
 fn wrong_load_type(key: &str, expected: &str) -> Error {
-    Error::invalid_arg(format!("invalid value type for load parameter '{key}', expected {expected}."))
+    Error::invalid_arg(format!(
+        "invalid value type for load parameter '{key}', expected {expected}."
+    ))
 }
 
 /// Other parameters are ignored here, as in Triton.

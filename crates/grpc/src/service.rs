@@ -7,10 +7,7 @@ use galatea_protocol::parse_model_version;
 use galatea_types::Error;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{
-    infer, metadata, repository, statistics, status::status_of,
-    stream::InferStream,
-};
+use crate::{infer, metadata, repository, statistics, status::status_of, stream::InferStream};
 
 /// The inference service on top of the engine.
 #[derive(Clone)]
@@ -33,15 +30,24 @@ fn not_offered<T>(what: &str) -> Reply<T> {
 impl GrpcInferenceService for InferenceService {
     type ModelStreamInferStream = InferStream;
 
-    async fn server_live(&self, _: Request<pb::ServerLiveRequest>) -> Reply<pb::ServerLiveResponse> {
+    async fn server_live(
+        &self,
+        _: Request<pb::ServerLiveRequest>,
+    ) -> Reply<pb::ServerLiveResponse> {
         reply(Ok(pb::ServerLiveResponse { live: self.engine.is_live() }))
     }
 
-    async fn server_ready(&self, _: Request<pb::ServerReadyRequest>) -> Reply<pb::ServerReadyResponse> {
+    async fn server_ready(
+        &self,
+        _: Request<pb::ServerReadyRequest>,
+    ) -> Reply<pb::ServerReadyResponse> {
         reply(Ok(pb::ServerReadyResponse { ready: self.engine.is_ready() }))
     }
 
-    async fn model_ready(&self, request: Request<pb::ModelReadyRequest>) -> Reply<pb::ModelReadyResponse> {
+    async fn model_ready(
+        &self,
+        request: Request<pb::ModelReadyRequest>,
+    ) -> Reply<pb::ModelReadyResponse> {
         let request = request.into_inner();
         let ready = |version| self.engine.is_model_ready(&request.name, version);
         let version = parse_model_version(&request.version);
@@ -77,7 +83,10 @@ impl GrpcInferenceService for InferenceService {
 
     /// The dispatcher answers ModelInfer itself, without the generated codec; this is the same by the
     /// generated one, without a deadline.
-    async fn model_infer(&self, request: Request<pb::ModelInferRequest>) -> Reply<pb::ModelInferResponse> {
+    async fn model_infer(
+        &self,
+        request: Request<pb::ModelInferRequest>,
+    ) -> Reply<pb::ModelInferResponse> {
         let message = request.into_inner();
         let response = infer::infer(&self.engine, message, None, self.max_message_size).await?;
         Ok(Response::new(response))
@@ -184,7 +193,10 @@ impl GrpcInferenceService for InferenceService {
         not_offered("tracing")
     }
 
-    async fn log_settings(&self, _: Request<pb::LogSettingsRequest>) -> Reply<pb::LogSettingsResponse> {
+    async fn log_settings(
+        &self,
+        _: Request<pb::LogSettingsRequest>,
+    ) -> Reply<pb::LogSettingsResponse> {
         not_offered("changing log settings")
     }
 }

@@ -15,7 +15,11 @@ pub(crate) fn model_statistics(entry: ModelStatisticsEntry) -> ModelStatistics {
         inference_count: statistics.inference_count,
         execution_count: statistics.execution_count,
         inference_stats: Some(infer_statistics(&statistics)),
-        batch_stats: statistics.batches.iter().map(|(&size, s)| batch_statistics(size, s)).collect(),
+        batch_stats: statistics
+            .batches
+            .iter()
+            .map(|(&size, s)| batch_statistics(size, s))
+            .collect(),
         ..ModelStatistics::default()
     }
 }

@@ -14,7 +14,7 @@ use galatea_types::{Error, ParameterValue};
 use tonic::{Status, Streaming, codegen::tokio_stream::Stream, metadata::MetadataMap};
 
 use crate::{
-    infer::{Pending, answer_of, submit},
+    infer::{Caller, Pending, answer_of, submit},
     status::status_of,
 };
 
@@ -29,6 +29,7 @@ pub(crate) struct InferStream {
     has_more_requests: bool,
     open: VecDeque<Open>,
     max_message_size: usize,
+    /// An error in a model's answer ends the stream with its status (G-56).
     is_strict: bool,
     is_done: bool,
 }
@@ -79,7 +80,8 @@ impl InferStream {
 
     fn start(&mut self, message: ModelInferRequest) {
         let id = message.id.clone();
-        let state = match submit(&self.engine, message, self.max_message_size) {
+        let caller = Caller::Stream { is_strict: self.is_strict };
+        let state = match submit(&self.engine, message, self.max_message_size, caller) {
             Ok(pending) => State::Running(pending),
             Err(error) => State::Refused(error),
         };

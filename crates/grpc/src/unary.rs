@@ -33,7 +33,8 @@ async fn read_message(mut body: Incoming, max_message_size: usize) -> Result<Pie
     let mut pieces = Pieces::default();
     let mut length = None;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let frame = frame.map_err(|e| Status::cancelled(format!("the request was cut off: {e}")))?;
+        let frame =
+            frame.map_err(|e| Status::cancelled(format!("the request was cut off: {e}")))?;
         // Trailers of a request mean nothing to gRPC.
         let Ok(data) = frame.into_data() else { continue };
         pieces.push(data);

@@ -64,11 +64,7 @@ impl Worker {
     }
 }
 
-async fn listen(
-    listener: std::net::TcpListener,
-    workers: Vec<WorkerLink>,
-    closing: Closing,
-) {
+async fn listen(listener: std::net::TcpListener, workers: Vec<WorkerLink>, closing: Closing) {
     match TcpListener::from_std(listener) {
         Ok(listener) => accept::accept(listener, workers, closing).await,
         Err(error) => log::error!("failed to listen for gRPC: {error}"),

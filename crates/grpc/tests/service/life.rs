@@ -1,0 +1,103 @@
+//! Cancelling, loading beside inference, and the end of the server.
+
+use std::time::Duration;
+
+use galatea_proto::inference as pb;
+use tonic::{Code, Request};
+
+use crate::support::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_dropped_call_cancels_its_request() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    f.gate.set(true);
+    let call = tokio::spawn(async move { client.model_infer(vector("gated", "c", &[1.0])).await });
+    let (id, cancellation) = f.arrival();
+    assert_eq!((id.as_str(), cancellation.is_cancelled()), ("c", false));
+    call.abort();
+    eventually("the request is cancelled", || cancellation.is_cancelled());
+    f.gate.set(false);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_deadline_cancels_its_request() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    f.gate.set(true);
+    let mut request = Request::new(vector("gated", "d", &[1.0]));
+    request.set_timeout(Duration::from_millis(200));
+    let status = client.model_infer(request).await.expect_err("too late");
+    assert!(matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled), "{status}");
+    let (_, cancellation) = f.arrival();
+    eventually("the request is cancelled", || cancellation.is_cancelled());
+    f.gate.set(false);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn models_come_and_go_beside_inference() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let index = async |client: &mut Client, ready| {
+        let request = pb::RepositoryIndexRequest { repository_name: String::new(), ready };
+        client.repository_index(request).await.expect("index").into_inner().models
+    };
+    let later = |models: &[pb::repository_index_response::ModelIndex]| {
+        models
+            .iter()
+            .find(|m| m.name == "later")
+            .map(|m| (m.version.clone(), m.state.clone(), m.reason.clone()))
+    };
+    let before = index(&mut client, false).await;
+    assert_eq!((before.len(), later(&before)), (7, Some(Default::default())));
+    assert_eq!(later(&index(&mut client, true).await), None);
+    let request =
+        pb::RepositoryModelLoadRequest { model_name: "later".into(), ..Default::default() };
+    client.repository_model_load(request).await.expect("loads");
+    client.model_infer(vector("later", "", &[1.0])).await.expect("serves");
+    let now = later(&index(&mut client, true).await);
+    assert_eq!(now, Some(("1".into(), "READY".into(), String::new())));
+    let request =
+        pb::RepositoryModelUnloadRequest { model_name: "later".into(), ..Default::default() };
+    client.repository_model_unload(request).await.expect("unloads");
+    let error = client.model_infer(vector("later", "", &[1.0])).await.expect_err("gone");
+    assert_eq!(error.code(), Code::NotFound);
+}
+
+const SHUTTING_DOWN: &str = "GRPC server is shutting down and has stopped accepting new requests.";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_shutdown_lets_calls_in_flight_end() {
+    let mut f = Fixture::start();
+    let mut client = f.client().await;
+    f.gate.set(true);
+    let call = tokio::spawn({
+        let mut client = client.clone();
+        async move { client.model_infer(vector("gated", "", &[1.0])).await }
+    });
+    f.arrival();
+    let server = f.server.take().expect("running");
+    server.refuse_new_calls();
+    let status =
+        client.model_infer(vector("identity_fp32", "", &[1.0])).await.expect_err("refused");
+    assert_eq!((status.code(), status.message()), (Code::Unavailable, SHUTTING_DOWN));
+    let status = client.server_live(pb::ServerLiveRequest {}).await.expect_err("refused");
+    assert_eq!(status.message(), SHUTTING_DOWN);
+    f.gate.set(false);
+    call.await.expect("no panic").expect("the call in flight is answered");
+    assert_eq!(server.shut_down(Duration::from_secs(20)), 0);
+    assert!(client.server_live(pb::ServerLiveRequest {}).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_shutdown_does_not_wait_for_ever() {
+    let mut f = Fixture::start();
+    let mut client = f.client().await;
+    f.gate.set(true);
+    let call = tokio::spawn(async move { client.model_infer(vector("gated", "", &[1.0])).await });
+    f.arrival();
+    let server = f.server.take().expect("running");
+    assert_eq!(server.shut_down(Duration::ZERO), 1);
+    call.await.expect("no panic").expect_err("cut off");
+    f.gate.set(false);
+}

@@ -1,0 +1,180 @@
+//! ModelStreamInfer.
+
+use crate::support::*;
+use galatea_proto::inference::{
+    ModelInferRequest, ModelStreamInferResponse, infer_parameter::ParameterChoice,
+};
+use tokio::sync::mpsc;
+use tonic::{Code, Request, Status, Streaming, codegen::tokio_stream::Stream};
+
+/// The requests of a stream, as they are sent.
+struct Requests(mpsc::UnboundedReceiver<ModelInferRequest>);
+
+impl Stream for Requests {
+    type Item = ModelInferRequest;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+struct Call {
+    requests: mpsc::UnboundedSender<ModelInferRequest>,
+    replies: Streaming<ModelStreamInferResponse>,
+}
+
+async fn open(client: &mut Client, is_strict: bool) -> Call {
+    let (requests, receiver) = mpsc::unbounded_channel();
+    let mut request = Request::new(Requests(receiver));
+    if is_strict {
+        request.metadata_mut().insert("triton_grpc_error", "true".parse().expect("metadata"));
+    }
+    let replies = client.model_stream_infer(request).await.expect("opens").into_inner();
+    Call { requests, replies }
+}
+
+impl Call {
+    fn send(&self, request: ModelInferRequest) {
+        self.requests.send(request).expect("the stream is open");
+    }
+
+    async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Status> {
+        self.replies.message().await
+    }
+
+    /// Id and error text of the next reply.
+    async fn brief(&mut self) -> (String, String) {
+        let reply = self.next().await.expect("no status").expect("a reply");
+        let response = reply.infer_response.expect("always there");
+        let is_final = response
+            .parameters
+            .get("triton_final_response")
+            .and_then(|p| p.parameter_choice.clone());
+        if reply.error_message.is_empty() {
+            assert_eq!(is_final, Some(ParameterChoice::BoolParam(true)));
+        } else {
+            assert_eq!(
+                (is_final, response.outputs.len(), response.model_name.as_str()),
+                (None, 0, "")
+            );
+        }
+        (response.id, reply.error_message)
+    }
+
+    /// No more requests; the server must end the stream well.
+    async fn end(mut self) {
+        drop(self.requests);
+        let last = self.replies.message().await.expect("no status");
+        assert!(last.is_none());
+    }
+}
+
+fn failing(id: &str) -> ModelInferRequest {
+    let choice = ParameterChoice::StringParam("execute".into());
+    with_parameter(vector("failing", id, &[1.0]), "fail", choice)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn replies_come_in_the_order_of_requests() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let mut call = open(&mut client, false).await;
+    f.gate.set(true);
+    call.send(vector("gated", "slow", &[1.0]));
+    for i in 0..50 {
+        call.send(vector("identity_fp32", &i.to_string(), &[2.0]));
+    }
+    // Read ahead: the quick ones are done while the slow one still holds the first place.
+    eventually("all quick ones are answered", || {
+        let statistics = f.engine.statistics(Some("identity_fp32"), None).expect("loaded");
+        statistics[0].statistics.success.count == 50
+    });
+    f.gate.set(false);
+    assert_eq!(call.brief().await, ("slow".into(), String::new()));
+    for i in 0..50 {
+        assert_eq!(call.brief().await, (i.to_string(), String::new()));
+    }
+    call.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn errors_leave_the_stream_open() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let mut call = open(&mut client, false).await;
+    call.send(vector("nope", "1", &[1.0]));
+    call.send(ModelInferRequest {
+        raw_input_contents: vec![],
+        ..vector("identity_fp32", "2", &[1.0])
+    });
+    call.send(ModelInferRequest {
+        raw_input_contents: vec!["a".into()],
+        ..vector("identity_fp32", "3", &[1.0])
+    });
+    call.send(failing("4"));
+    call.send(vector("nope", "", &[1.0]));
+    call.send(vector("identity_fp32", "7", &[1.0]));
+    for (id, text) in [
+        ("1", "Request for unknown model: 'nope' is not found"),
+        (
+            "2",
+            "unable to find data for input tensor 'INPUT0' for model 'identity_fp32' in request.",
+        ),
+        (
+            "3",
+            "[request id: 3] input byte size mismatch for input 'INPUT0' for model 'identity_fp32'. Expected 4, got 1",
+        ),
+        ("4", "model 'failing' was told to fail"),
+        ("", "Request for unknown model: 'nope' is not found"),
+        ("7", ""),
+    ] {
+        assert_eq!(call.brief().await, (id.to_owned(), text.to_owned()));
+    }
+    call.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_strict_stream_ends_with_the_models_error() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let mut call = open(&mut client, true).await;
+    call.send(vector("nope", "1", &[1.0]));
+    call.send(ModelInferRequest {
+        raw_input_contents: vec!["a".into()],
+        ..vector("identity_fp32", "2", &[1.0])
+    });
+    call.send(failing("3"));
+    call.send(vector("identity_fp32", "4", &[1.0]));
+    // Refused before the model saw them: told, and the stream goes on.
+    assert_eq!(call.brief().await.0, "1");
+    assert!(call.brief().await.1.contains("byte size mismatch"));
+    let status = call.next().await.expect_err("ends with a status");
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Internal, "model 'failing' was told to fail")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_empty_stream_ends_well() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    open(&mut client, false).await.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_dropped_stream_cancels_all_its_requests() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let call = open(&mut client, false).await;
+    f.gate.set(true);
+    call.send(vector("gated", "s", &[1.0]));
+    let (id, cancellation) = f.arrival();
+    assert_eq!((id.as_str(), cancellation.is_cancelled()), ("s", false));
+    drop(call);
+    eventually("the request is cancelled", || cancellation.is_cancelled());
+    f.gate.set(false);
+}

@@ -1,0 +1,235 @@
+//! A server on a free port with small models, and a real client.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::{Arc, Condvar, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
+use galatea_grpc::{GrpcOptions, GrpcServer, serve};
+use galatea_proto::inference::{
+    InferParameter, ModelInferRequest, ModelRepositoryParameter,
+    grpc_inference_service_client::GrpcInferenceServiceClient,
+    infer_parameter::ParameterChoice,
+    model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
+    model_repository_parameter,
+};
+use galatea_types::{Cancellation, Result};
+use tonic::transport::{Channel, Endpoint};
+
+pub type Client = GrpcInferenceServiceClient<Channel>;
+
+/// Holds executions back while it is shut, and tells which requests have come to it.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub fn set(&self, is_shut: bool) {
+        *self.0.0.lock().expect("gate") = is_shut;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let guard = self.0.0.lock().expect("gate");
+        drop(self.0.1.wait_while(guard, |is_shut| *is_shut).expect("gate"));
+    }
+}
+
+/// Answers its input once the gate is open.
+#[derive(Clone)]
+struct GatedBackend {
+    gate: Gate,
+    arrivals: mpsc::Sender<(String, Cancellation)>,
+}
+
+impl Backend for GatedBackend {
+    fn name(&self) -> &str {
+        "gated"
+    }
+
+    fn load(&self, _: LoadContext) -> Result<Box<dyn Model>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Model for GatedBackend {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl ModelInstance for GatedBackend {
+    fn execute(&mut self, batch: &mut Batch) {
+        for request in batch.requests() {
+            let _ = self.arrivals.send((request.id.clone(), request.cancellation.clone()));
+        }
+        self.gate.pass();
+        for index in 0..batch.len() {
+            let outputs = batch.request(index).map(|r| r.inputs.clone()).unwrap_or_default();
+            let renamed = outputs.into_iter().map(|mut t| {
+                t.name = "OUTPUT0".into();
+                t
+            });
+            let renamed = renamed.collect();
+            batch.respond(index, Ok(renamed));
+        }
+    }
+}
+
+pub struct Fixture {
+    pub engine: Arc<Engine>,
+    pub server: Option<GrpcServer>,
+    pub gate: Gate,
+    pub arrivals: mpsc::Receiver<(String, Cancellation)>,
+    _root: tempfile::TempDir,
+}
+
+const VECTOR: &str = "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 }\n\
+                      output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: -1 }\n";
+const WORDS: &str = "input { name: \"INPUT0\" data_type: TYPE_STRING dims: -1 }\n\
+                     output { name: \"OUTPUT0\" data_type: TYPE_STRING dims: -1 }\n";
+const LABELLED: &str = "max_batch_size: 4\n\
+     input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 4 }\n\
+     output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 4 label_filename: \"labels.txt\" }\n";
+const SIMPLE: &str = "max_batch_size: 8\n\
+     input { name: \"INPUT0\" data_type: TYPE_INT32 dims: 16 }\n\
+     input { name: \"INPUT1\" data_type: TYPE_INT32 dims: 16 }\n\
+     output { name: \"OUTPUT0\" data_type: TYPE_INT32 dims: 16 }\n\
+     output { name: \"OUTPUT1\" data_type: TYPE_INT32 dims: 16 }\n";
+
+fn fill(root: &Path) {
+    for (name, backend, config) in [
+        ("identity_fp32", "identity", VECTOR),
+        ("identity_bytes", "identity", WORDS),
+        ("failing", "failing", VECTOR),
+        ("gated", "gated", VECTOR),
+        ("labelled", "identity", LABELLED),
+        ("simple", "add_sub", SIMPLE),
+        ("later", "identity", VECTOR),
+    ] {
+        fs::create_dir_all(root.join(name).join("1")).expect("folder");
+        let config = format!("backend: \"{backend}\"\n{config}");
+        fs::write(root.join(name).join("config.pbtxt"), config).expect("config");
+    }
+    fs::write(root.join("labelled/labels.txt"), "cat\ndog\nbird\nfish\n").expect("labels");
+}
+
+impl Fixture {
+    pub fn start() -> Self {
+        Self::with_options(&GrpcOptions::default())
+    }
+
+    pub fn with_options(options: &GrpcOptions) -> Self {
+        let root = tempfile::tempdir().expect("temp dir");
+        fill(root.path());
+        let (sender, arrivals) = mpsc::channel();
+        let gated = GatedBackend { gate: Gate::default(), arrivals: sender };
+        let gate = gated.gate.clone();
+        let mut registry = BackendRegistry::default();
+        for (name, make) in galatea_backend_builtin::all() {
+            registry.register(name, move || Ok(make()));
+        }
+        registry.register("gated", move || Ok(Arc::new(gated.clone()) as Arc<dyn Backend>));
+        let all = ["identity_fp32", "identity_bytes", "failing", "gated", "labelled", "simple"];
+        let engine = Engine::new(
+            EngineOptions {
+                repositories: vec![root.path().to_owned()],
+                control_mode: ControlMode::Explicit,
+                startup_models: all.iter().map(|&m| m.to_owned()).collect(),
+                ..EngineOptions::default()
+            },
+            registry,
+        );
+        engine.load_startup_models().expect("every model loads");
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let server = Some(serve(listener, &engine, options).expect("serves"));
+        Self { engine, server, gate, arrivals, _root: root }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.as_ref().expect("running").local_addr()
+    }
+
+    pub async fn channel(&self) -> Channel {
+        let uri = format!("http://{}", self.address());
+        Endpoint::from_shared(uri).expect("a uri").connect().await.expect("connects")
+    }
+
+    pub async fn client(&self) -> Client {
+        Client::new(self.channel().await).max_decoding_message_size(1 << 30)
+    }
+
+    /// The next request to have reached the gated model.
+    pub fn arrival(&self) -> (String, Cancellation) {
+        self.arrivals.recv_timeout(Duration::from_secs(20)).expect("a request reaches the model")
+    }
+}
+
+/// Waits for what another thread is about to do; fails loudly rather than hanging for ever.
+pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_true() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        thread::yield_now();
+    }
+}
+
+pub fn floats(values: &[f32]) -> bytes::Bytes {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into()
+}
+
+pub fn input(name: &str, data_type: &str, shape: &[i64]) -> InferInputTensor {
+    InferInputTensor {
+        name: name.into(),
+        datatype: data_type.into(),
+        shape: shape.into(),
+        ..Default::default()
+    }
+}
+
+/// A good request for a model with one vector of FP32.
+pub fn vector(model: &str, id: &str, values: &[f32]) -> ModelInferRequest {
+    ModelInferRequest {
+        model_name: model.into(),
+        id: id.into(),
+        inputs: vec![input("INPUT0", "FP32", &[values.len() as i64])],
+        raw_input_contents: vec![floats(values)],
+        ..Default::default()
+    }
+}
+
+pub fn parameter(choice: ParameterChoice) -> InferParameter {
+    InferParameter { parameter_choice: Some(choice) }
+}
+
+pub fn with_parameter(
+    mut request: ModelInferRequest,
+    key: &str,
+    choice: ParameterChoice,
+) -> ModelInferRequest {
+    request.parameters.insert(key.into(), parameter(choice));
+    request
+}
+
+pub fn with_output(
+    mut request: ModelInferRequest,
+    name: &str,
+    parameters: &[(&str, ParameterChoice)],
+) -> ModelInferRequest {
+    request.outputs.push(InferRequestedOutputTensor {
+        name: name.into(),
+        parameters: parameters.iter().map(|(k, c)| ((*k).into(), parameter(c.clone()))).collect(),
+    });
+    request
+}
+
+pub fn repository_parameter(
+    choice: model_repository_parameter::ParameterChoice,
+) -> ModelRepositoryParameter {
+    ModelRepositoryParameter { parameter_choice: Some(choice) }
+}
