@@ -49,7 +49,7 @@ const MODELS: [(&str, &str); 5] = [
         "slow",
         "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
               output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: -1 } \
-              parameters { key: \"execute_delay_ms\" value { string_value: \"300\" } }",
+              parameters { key: \"execute_delay_ms\" value { string_value: \"1000\" } }",
     ),
 ];
 
