@@ -1,5 +1,7 @@
 //! The whole front end on a real socket, asked by a real client.
+#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
 
+#[allow(clippy::too_many_lines, reason = "tables of requests")]
 mod bad_requests;
 mod infer;
 mod life;
