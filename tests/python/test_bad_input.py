@@ -2,6 +2,7 @@
 and the server serves on. Malformed requests with Triton's own texts are in the scenarios; here is what only
 raw bytes can say, and every configuration."""
 
+import http.client
 import json
 import re
 import socket
@@ -34,7 +35,7 @@ CONFIGS = {
     "open_text": ('default_model_filename: "x\n' + IO, "open_text"),
     "stray": ("} " + IO, "stray"),
     "bad_character": ("@ " + IO, "@"),
-    "bad_escape": ('default_model_filename: "\\q"\n' + IO, "bad_escape"),
+    "bad_escape": ('default_model_filename: "\\xzz"\n' + IO, "escape"),
     "set_twice": ("max_batch_size: 1 max_batch_size: 2\n" + IO, "max_batch_size"),
     "two_schedulers": (IO + "dynamic_batching { } sequence_batching { }", "sequence_batching"),
     "scalar_for_message": ("dynamic_batching: 3\n" + IO, "dynamic_batching"),
@@ -57,9 +58,8 @@ CONFIGS = {
     "ordering_priorities": ("max_batch_size: 4\n" + IO + "dynamic_batching { preserve_ordering: true priority_levels: 2 default_priority_level: 1 }", "Only one priority level is allowed when 'preserve_ordering' is true"),
     "gpu_on_cpu": (IO + "instance_group [ { kind: KIND_GPU } ]", "gpu_on_cpu has kind KIND_GPU but "),
     "cpu_with_gpus": (IO + "instance_group [ { kind: KIND_CPU gpus: [ 0 ] } ]", "has kind KIND_CPU but specifies one or more GPUs"),
-    "negative_count": (IO + "instance_group [ { kind: KIND_CPU count: -1 } ]", "negative_count"),
-    "two_platforms": ('platform: "onnxruntime_onnx"\n' + IO, "unexpected 'platform' and 'backend' pair"),
-    "warmup_batch": ('max_batch_size: 4\n' + IO + 'model_warmup [ { name: "w" batch_size: 0 } ]', "warmup_batch"),
+    "cpu_named_gpu": (IO + 'instance_group [ { kind: KIND_GPUS } ]', "KIND_GPUS"),
+    "negative_delay": ("max_batch_size: 4\n" + IO + "dynamic_batching { max_queue_delay_microseconds: -1 }", "-1"),
     "another_name": ("", "unexpected directory name 'another_name' for model 'somebody'"),
 }
 UNKNOWN_BACKENDS = {
@@ -170,7 +170,6 @@ REQUESTS = {
     "fraction in shape": (one_input("[1.5]", "[1]"), (400, 500)),
     "data is an object": (one_input("[1]", '{"a":1}'), (400, 500)),
     "data is text": (one_input("[1]", '"1"'), (400, 500)),
-    "not a number": (one_input("[1]", "[NaN]"), (400, 500)),
     "beyond FP32": (one_input("[1]", "[1e400]"), (200, 400, 500)),
     "shape null": (one_input("null", "[1]"), (400, 500)),
     "inputs null": (with_body(b'{"inputs":null}'), (400, 500)),
@@ -179,12 +178,11 @@ REQUESTS = {
     "classification negative": (with_body(GOOD[:-1] + b',"outputs":[{"name":"OUTPUT0","parameters":{"classification":-1}}]}'), (400, 500)),
     "header length too big a number": (with_body(GOOD, "Inference-Header-Content-Length: 99999999999999999999\r\n"), (400,)),
     "binary size beyond 64 bits": (with_body(b'{"inputs":[{"name":"INPUT0","shape":[1,16],"datatype":"INT32","parameters":{"binary_data_size":18446744073709551615}}]}'), (400, 500)),
-    "load of a list": (b"POST /v2/repository/models/simple/load HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]", (400, 500)),
 }
 # These name what is wrong with a tensor or a field, beyond refusing it.
 NAMED = {
     "huge shape": "INPUT0|shape|data", "overflowing shape": "INPUT0|shape|data", "deep data": "100",
-    "header length too big a number": "Inference-Header-Content-Length", "data is text": "data", "not a number": "JSON",
+    "header length too big a number": "inference header size", "data is text": "data",
     "inputs null": "inputs", "shape null": "shape", "outputs a number": "outputs",
     "length beyond the limit": "http-max-input-size|maximum",
 }
@@ -194,17 +192,16 @@ def exchange(server, sent):
     """(status, body) of the answer; (None, b"") when the server closed the connection instead."""
     host, port = server.http.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout=30) as connection:
-        received = b""
         try:
             connection.sendall(sent)
-            connection.shutdown(socket.SHUT_WR)
-            while part := connection.recv(65536):
-                received += part
         except ConnectionError:
-            pass
-    finals = re.findall(rb"HTTP/1\.[01] ([2-5]\d\d)", received)
-    body = received.split(b"\r\n\r\n", 1)[-1] if finals else b""
-    return (int(finals[0]) if finals else None), body
+            pass  # refused before all was sent; the answer may be there all the same
+        reply = http.client.HTTPResponse(connection)
+        try:
+            reply.begin()
+            return reply.status, reply.read()
+        except (ConnectionError, http.client.HTTPException):
+            return None, b""
 
 
 @pytest.mark.parametrize("name", REQUESTS)

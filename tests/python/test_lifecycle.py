@@ -139,7 +139,7 @@ def test_config_override(repository, serve):
     repository.add("simple", "add_sub", add_sub_config(max_batch_size=8))
     server = serve(repository.path, EXPLICIT, "--load-model=simple")
     _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
-    config = {**json.loads(body), "max_batch_size": 3}
+    config = {**json.loads(body), "max_batch_size": 3, "dynamic_batching": {}}
     assert control(server, "load", "simple", {"parameters": {"config": json.dumps(config)}}) == (200, "")
     _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
     assert json.loads(body)["max_batch_size"] == 3

@@ -54,11 +54,13 @@ def test_late_comers_are_told(repository, serve):
         assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
         asked = [pool.submit(post, server, "slow") for _ in range(5)]
         next(concurrent.futures.as_completed(asked))
+        late = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
+        late.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
         lines = len(server.log)
         server.process.send_signal(signal.SIGTERM)
         server.wait(lambda: len(server.log) > lines, "the log to say that it ends")
         with pytest.raises(grpc.RpcError) as error:
-            stub.ModelInfer(service_pb2.ModelInferRequest(model_name="slow"), timeout=30)
+            stub.ModelInfer(late, timeout=30)
         assert error.value.code() == grpc.StatusCode.UNAVAILABLE
         open_before.request("POST", "/v2/models/slow/infer", json.dumps(ROW))
         assert open_before.getresponse().status == 503
