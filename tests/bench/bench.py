@@ -1,0 +1,78 @@
+"""One table: what a request costs here, side by side with the peers, measured in one run.
+
+CPU per request is user and system time of the server process over the number of requests it answered: on a
+small shared machine throughput mostly measures the load tool. Runs of the same row are interleaved between
+the servers (A B A B). Raw runs go to target/bench/<time>.json.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+
+import frontends  # noqa: E402
+import models  # noqa: E402
+import process  # noqa: E402
+import servers  # noqa: E402
+
+SECTIONS = {
+    "frontend": frontends.small_requests,
+    "large": frontends.large_requests,
+    "json": frontends.json_bodies,
+    "models": models.saturation,
+    "layout": models.default_layout,
+    "process": process.start_and_memory,
+}
+
+
+def table(rows):
+    heads = ("what", "server", "infer/s", "p50 us", "p99 us", "CPU us/req", "other", "goal")
+    lines = [heads] + [tuple(cell(row.get(head)) for head in heads) for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    for n, line in enumerate(lines):
+        print("| " + " | ".join(value.ljust(width) for value, width in zip(line, widths)) + " |")
+        if n == 0:
+            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+
+
+def cell(value):
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.3f}"
+    return str(value)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", help="the program to measure; default: the newest build")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each measurement is repeated, interleaved")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement window")
+    parser.add_argument("--no-triton", action="store_true", help="leave the real Triton out")
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"of: {', '.join(SECTIONS)}")
+    args = parser.parse_args()
+    if args.server:
+        servers.os.environ["GALATEA"] = args.server
+    if not servers.has_perf_analyzer():
+        sys.exit("bench: perf_analyzer is not installed; `cargo xtask setup` says why")
+    args.targets = ["galatea"] + (["triton"] if servers.has_triton() and not args.no_triton else [])
+    rows, raw = [], []
+    for name in args.sections or SECTIONS:
+        print(f"measuring: {name} ...", file=sys.stderr, flush=True)
+        section_rows, section_raw = SECTIONS[name](args)
+        rows += section_rows
+        raw += [{"section": name, **run} for run in section_raw]
+    table(rows)
+    out = servers.ROOT / "target/bench"
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / time.strftime("%Y%m%d-%H%M%S.json")
+    file.write_text(json.dumps({"cpus": servers.os.cpu_count(), "rows": rows, "runs": raw}, indent=1))
+    print(f"\nraw runs: {file.relative_to(servers.ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
