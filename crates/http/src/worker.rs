@@ -92,7 +92,8 @@ async fn serve_connection(
 
 fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    // Header names as Triton writes them, and no header it does not send.
-    builder.title_case_headers(true).auto_date_header(false).pipeline_flush(true);
+    // Header names as Triton writes them, and no header it does not send. Not `pipeline_flush`: it copies
+    // every body into the write buffer.
+    builder.title_case_headers(true).auto_date_header(false);
     builder
 }

@@ -132,8 +132,8 @@ fn push_numbers<const N: usize>(
     push: impl Fn(&mut Vec<u8>, [u8; N]),
 ) {
     let (elements, _) = data.as_chunks::<N>();
-    // About what short numbers take: one growth instead of many.
-    json.reserve(elements.len() * 3);
+    // About what most numbers take, so that the text seldom moves as it grows.
+    json.reserve(elements.len().saturating_mul(2 * N + 3));
     push_list(json, elements.iter(), |json, bytes| push(json, *bytes));
 }
 
