@@ -61,6 +61,7 @@ fn a_connection_that_sends_no_http_is_closed_and_the_others_live_on() {
     assert_eq!(good.get("/v2/health/live").status, 200);
     let mut bad = Client::connect(fixture.address);
     bad.send("\x16\x03\x01 this is no request\r\n\r\n");
+    assert_eq!(bad.receive(false).status, 400);
     assert!(bad.is_closed());
     assert_eq!(good.get("/v2/health/live").status, 200);
 }
