@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     sync::mpsc,
     thread,
     time::Duration,
@@ -65,21 +65,25 @@ struct Served {
 impl Served {
     /// Starts on free ports and waits for the three lines that say which.
     fn start(galatea: &Path, repository: &Path) -> Result<Self> {
-        let mut process = Command::new(galatea)
+        let (log, end) = std::io::pipe()?;
+        let process = Command::new(galatea)
             .arg("serve")
             .arg(format!("--model-repository={}", repository.display()))
             .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"])
             .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
-            .stderr(Stdio::piped())
+            .stdout(end.try_clone()?)
+            .stderr(end)
             .spawn()
             .with_context(|| format!("cannot start {}", galatea.display()))?;
-        let stderr = process.stderr.take().context("no pipe to the server's log")?;
-        let addresses = Self::follow(stderr);
+        let addresses = Self::follow(log);
         let mut server =
             Self { process, http: String::new(), grpc: String::new(), metrics: String::new() };
         while server.http.is_empty() || server.grpc.is_empty() || server.metrics.is_empty() {
             let Ok((service, address)) = addresses.recv_timeout(START_LIMIT) else {
-                bail!("the server did not start, its log above says why");
+                bail!(
+                    "the server did not start; `galatea serve --model-repository={}` says why",
+                    repository.display()
+                );
             };
             match service.as_str() {
                 "HTTPService" => server.http = address,
@@ -90,12 +94,15 @@ impl Served {
         Ok(server)
     }
 
-    /// Shows the server's log and sends (service, address) of every `Started X at Y` in it.
-    fn follow(stderr: impl std::io::Read + Send + 'static) -> mpsc::Receiver<(String, String)> {
+    /// Shows what tells progress or trouble in the server's log, and sends (service, address) of every
+    /// `Started X at Y` in it.
+    fn follow(log: impl std::io::Read + Send + 'static) -> mpsc::Receiver<(String, String)> {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                eprintln!("{line}");
+            for line in BufReader::new(log).lines().map_while(Result::ok) {
+                if is_shown(&line) {
+                    eprintln!("{line}");
+                }
                 if let Some(started) = started(&line) {
                     let _ = sender.send(started);
                 }
@@ -103,6 +110,11 @@ impl Served {
         });
         receiver
     }
+}
+
+fn is_shown(line: &str) -> bool {
+    !line.starts_with(['I', '|', '+']) && !line.is_empty()
+        || ["successfully loaded", "opened", "Started"].iter().any(|word| line.contains(word))
 }
 
 fn started(line: &str) -> Option<(String, String)> {

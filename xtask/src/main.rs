@@ -12,6 +12,8 @@ mod setup;
 mod suite;
 mod tidy;
 
+use std::process::ExitCode;
+
 use anyhow::{Result, bail};
 
 const HELP: &str = "\
@@ -25,7 +27,17 @@ usage: cargo xtask <task> [options]
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
   deny               licences, bans and sources of all dependencies";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let task = args.next().unwrap_or_default();
     let rest: Vec<String> = args.collect();
