@@ -170,10 +170,17 @@ impl Engine {
 
     /// Why a request finds no model.
     fn not_served(&self, name: &str, version: Option<i64>) -> Error {
+        let known = self.lifecycle.versions(name);
         let what = match version {
-            Some(v) => format!("version {v} is not found"),
-            None if self.lifecycle.versions(name).is_empty() => "is not found".to_owned(),
+            _ if known.is_empty() => "is not found".to_owned(),
             None => "has no available versions".to_owned(),
+            Some(v) if known.iter().all(|(k, _)| *k != v) => format!("version {v} is not found"),
+            Some(v) => {
+                let text = format!(
+                    "Request for unknown model: '{name}' version {v} is not at ready state"
+                );
+                return Error::unavailable(text);
+            }
         };
         Error::not_found(format!("Request for unknown model: '{name}' {what}"))
     }
@@ -281,7 +288,7 @@ impl Engine {
         }
         let plan = LoadPlan::make(name, overrides, self).map_err(|error| {
             log::error!("Poll failed for model '{name}': {error}");
-            if !self.serving.load().contains_key(name) {
+            if matches!(self.repository.locate(name), Ok(Some(_)) | Err(_)) {
                 self.lifecycle.set_broken(name, error.message().to_owned());
             }
             Error::internal(format!(

@@ -123,11 +123,12 @@ impl Lifecycle {
         table.models.keys().chain(table.broken.keys()).cloned().collect()
     }
 
-    /// Strict readiness: every version ever tried is ready or was unloaded on purpose, and none is broken.
+    /// Strict readiness: every version ever tried is ready or was unloaded on purpose. A model that could not
+    /// even be read has no version; like Triton we do not call the server unready for it.
     pub fn is_all_ready(&self) -> bool {
         let table = self.lock();
         let is_fine = |r: &Record| r.state == VersionState::Ready || r.state.reason() == UNLOADED;
-        table.broken.is_empty() && table.models.values().flat_map(BTreeMap::values).all(is_fine)
+        table.models.values().flat_map(BTreeMap::values).all(is_fine)
     }
 
     /// Waits until no version is loading, ready or unloading. False when `deadline` passes first.

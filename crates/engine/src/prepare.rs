@@ -50,6 +50,11 @@ fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Ref
         check_input(input, spec, config).map_err(Refusal::WithId)?;
     }
     check_required_inputs(request, config)?;
+    let batch_size = u32::try_from(batch_size).ok().filter(|&size| size >= 1);
+    let batch_size = batch_size.ok_or_else(|| batch_size_refusal(config))?;
+    for input in &request.inputs {
+        check_byte_size(input, &config.name).map_err(Refusal::WithId)?;
+    }
     Ok(batch_size)
 }
 
@@ -109,7 +114,7 @@ fn quoted_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     list
 }
 
-fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<u32, Refusal> {
+fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refusal> {
     if !config.has_batching() {
         return Ok(1);
     }
@@ -131,13 +136,16 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<u32, Refus
         }
     }
     let batch = batch.unwrap_or(1);
-    match u32::try_from(batch) {
-        Ok(size) if (1..=config.max_batch_size).contains(&size) => Ok(size),
-        _ => Err(Refusal::WithId(format!(
-            "inference request batch-size must be <= {} for '{model}'",
-            config.max_batch_size
-        ))),
+    // A batch below 1 is refused only after the shapes, as in the original: a wrong shape is the better hint.
+    if batch > i64::from(config.max_batch_size) {
+        return Err(batch_size_refusal(config));
     }
+    Ok(batch)
+}
+
+fn batch_size_refusal(config: &ModelConfig) -> Refusal {
+    let (max, model) = (config.max_batch_size, &config.name);
+    Refusal::WithId(format!("inference request batch-size must be <= {max} for '{model}'"))
 }
 
 fn check_input(input: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Result<(), String> {
@@ -165,7 +173,7 @@ fn check_input(input: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Resul
             input.shape
         ));
     }
-    check_byte_size(input, model)
+    Ok(())
 }
 
 fn check_byte_size(input: &Tensor, model: &str) -> Result<(), String> {
