@@ -174,6 +174,9 @@ class Ordered(dict):
     def __eq__(self, other):
         return list(self.items()) == list(other.items()) if isinstance(other, dict) else False
 
+    def __ne__(self, other):
+        return not self == other
+
     __hash__ = None
 
 
