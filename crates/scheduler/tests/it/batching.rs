@@ -137,18 +137,19 @@ fn ordered_answers_wait_for_earlier_ones() {
     .instances(2)
     .gated()
     .start();
-    let first = rig.submit("first");
+    let mut first = rig.submit("first");
     assert_eq!(rig.next_start(), ["first"]);
     let mut second = rig.submit("second");
     assert_eq!(rig.next_start(), ["second"]);
     let third = rig.submit("third");
-    // One of the two goes on, and only then can the third start.
-    rig.permit(1);
+    rig.release("second");
+    // Its instance is free for the third only when it is done with the second.
     assert_eq!(rig.next_start(), ["third"]);
-    // The gate is a lock that the first instance took first: it was the first one that went on.
-    let first = wait(first).expect("success");
-    assert_eq!(first.id, "first");
+    assert!(matches!(first.try_recv(), Err(TryRecvError::Empty)));
     assert!(matches!(second.try_recv(), Err(TryRecvError::Empty)));
-    rig.permit(2);
-    assert!(wait(second).is_ok() && wait(third).is_ok());
+    rig.release("first");
+    assert_eq!(wait(first).expect("success").id, "first");
+    assert_eq!(wait(second).expect("success").id, "second");
+    rig.release("third");
+    all_succeed([third]);
 }

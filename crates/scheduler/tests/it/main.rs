@@ -1,6 +1,10 @@
 //! The scheduler with real threads. Nothing sleeps: tests wait for what they want to see.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, helpers included")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, helpers included"
+)]
 
 mod answers;
 mod batching;

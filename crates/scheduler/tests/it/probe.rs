@@ -1,8 +1,9 @@
 //! A model whose instances tell what they execute, wait where a test wants them to, and fail on demand.
 
 use std::{
+    collections::BTreeSet,
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
@@ -25,8 +26,7 @@ type OnCreate = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
 struct Probe {
     started: Mutex<Sender<Vec<String>>>,
-    /// Each execution takes one permit, when there is a gate.
-    gate: Option<Arc<Mutex<Receiver<()>>>>,
+    gate: Option<Arc<Gate>>,
     creations: Arc<AtomicUsize>,
     on_create: OnCreate,
 }
@@ -41,7 +41,36 @@ impl Model for Probe {
 
 struct ProbeInstance {
     started: Sender<Vec<String>>,
-    gate: Option<Arc<Mutex<Receiver<()>>>>,
+    gate: Option<Arc<Gate>>,
+}
+
+/// Holds executions up until the test lets them go on: a number of them, or the one with a certain request.
+#[derive(Default)]
+struct Gate {
+    leave: Mutex<Leave>,
+    granted: Condvar,
+}
+
+#[derive(Default)]
+struct Leave {
+    count: usize,
+    ids: BTreeSet<String>,
+}
+
+impl Gate {
+    fn grant(&self, grant: impl FnOnce(&mut Leave)) {
+        grant(&mut self.leave.lock().expect("no panic"));
+        self.granted.notify_all();
+    }
+
+    fn pass(&self, id: &str) {
+        let leave = self.leave.lock().expect("no panic");
+        let is_held = |leave: &mut Leave| leave.count == 0 && !leave.ids.contains(id);
+        let mut leave = self.granted.wait_while(leave, is_held).expect("no panic");
+        if !leave.ids.remove(id) {
+            leave.count -= 1;
+        }
+    }
 }
 
 impl ModelInstance for ProbeInstance {
@@ -49,7 +78,7 @@ impl ModelInstance for ProbeInstance {
         // The test may have seen enough and gone.
         let _ = self.started.send(batch.requests().map(|r| r.id.clone()).collect());
         if let Some(gate) = &self.gate {
-            let _ = gate.lock().expect("no panic").recv();
+            gate.pass(&batch.request(0).expect("never empty").id);
         }
         for index in 0..batch.len() {
             match batch.request(index).expect("in range").id.as_str() {
@@ -120,12 +149,12 @@ impl Setup {
 
     pub fn try_start(self) -> Result<Rig> {
         let (started, starts) = mpsc::channel();
-        let (permits, gate) = mpsc::channel();
+        let gate = Arc::<Gate>::default();
         let creations = Arc::new(AtomicUsize::new(0));
         let statistics = Arc::new(ModelStatistics::default());
         let model = Probe {
             started: Mutex::new(started),
-            gate: self.has_gate.then(|| Arc::new(Mutex::new(gate))),
+            gate: self.has_gate.then(|| gate.clone()),
             creations: creations.clone(),
             on_create: self.on_create,
         };
@@ -137,7 +166,7 @@ impl Setup {
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
         })?;
-        Ok(Rig { scheduler, statistics, starts: Mutex::new(starts), permits, creations })
+        Ok(Rig { scheduler, statistics, starts: Mutex::new(starts), gate, creations })
     }
 }
 
@@ -145,7 +174,7 @@ pub struct Rig {
     pub scheduler: Arc<Scheduler>,
     pub statistics: Arc<ModelStatistics>,
     starts: Mutex<Receiver<Vec<String>>>,
-    permits: Sender<()>,
+    gate: Arc<Gate>,
     pub creations: Arc<AtomicUsize>,
 }
 
@@ -167,7 +196,12 @@ impl Rig {
 
     /// Lets `count` gated executions go on.
     pub fn permit(&self, count: usize) {
-        (0..count).for_each(|_| self.permits.send(()).expect("the model lives"));
+        self.gate.grant(|leave| leave.count += count);
+    }
+
+    /// Lets the execution go on whose first request is `id`.
+    pub fn release(&self, id: &str) {
+        self.gate.grant(|leave| leave.ids.extend([id.to_owned()]));
     }
 }
 

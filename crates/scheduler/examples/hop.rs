@@ -1,0 +1,162 @@
+//! What the scheduler itself costs: `cargo run --release -p galatea-scheduler --example hop`.
+//!
+//! An instance that does nothing answers requests of 1 and of 16 clients, which are threads or tasks of an
+//! async runtime. Printed are latency (p50) and CPU time of the whole process per request, the clients'
+//! share included: figures to compare with each other, and the floor is a client that answers itself.
+
+#![allow(clippy::expect_used, reason = "a benchmark that cannot go on may say so and end")]
+
+use std::{
+    fs,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{
+    Batch, InstanceSpec, Model, ModelInstance,
+    testing::{instance_spec, model_config, request},
+};
+use galatea_config::{DynamicBatching, QueuePolicy, Scheduling};
+use galatea_scheduler::{Scheduler, SchedulerSpec};
+use galatea_telemetry::ModelStatistics;
+use galatea_types::{InferRequest, Responder, Result};
+
+const REQUESTS: usize = 200_000;
+
+struct Empty;
+
+impl Model for Empty {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(EmptyInstance))
+    }
+}
+
+struct EmptyInstance;
+
+impl ModelInstance for EmptyInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        (0..batch.len()).for_each(|index| batch.respond(index, Ok(Vec::new())));
+    }
+}
+
+fn main() {
+    println!("clients          scheduling  instances  p50 us  CPU us/request  requests/execution");
+    for is_dynamic in [false, true] {
+        for instances in [1, 2] {
+            for clients in [1, 16] {
+                measure("threads", clients, is_dynamic, instances);
+                measure("tasks", clients, is_dynamic, instances);
+            }
+        }
+    }
+    for clients in [1, 16] {
+        let floor = run_threads(None, clients);
+        println!("floor, {clients:2} threads                           {floor}");
+    }
+}
+
+fn measure(kind: &str, clients: usize, is_dynamic: bool, instances: usize) {
+    let statistics = Arc::new(ModelStatistics::default());
+    let scheduler = start(is_dynamic, instances, statistics.clone());
+    let figures = match kind {
+        "threads" => run_threads(Some(&scheduler), clients),
+        _ => run_tasks(&scheduler, clients),
+    };
+    let s = statistics.snapshot();
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let joined = s.success.count as f64 / s.execution_count as f64;
+    let scheduling = if is_dynamic { "dynamic" } else { "direct" };
+    println!("{clients:2} {kind:<12}  {scheduling:<10}  {instances:<9}  {figures}  {joined:.1}");
+}
+
+fn start(is_dynamic: bool, instances: usize, statistics: Arc<ModelStatistics>) -> Arc<Scheduler> {
+    let mut config = model_config("empty", "empty");
+    config.max_batch_size = 32;
+    if is_dynamic {
+        config.scheduling = Scheduling::Dynamic(DynamicBatching {
+            preferred_batch_sizes: Vec::new(),
+            max_queue_delay: Duration::ZERO,
+            preserves_ordering: false,
+            priority_levels: 0,
+            default_priority_level: 0,
+            default_queue_policy: QueuePolicy::default(),
+            priority_queue_policies: Default::default(),
+        });
+    }
+    Scheduler::start(SchedulerSpec {
+        config: Arc::new(config),
+        version: 1,
+        model: Arc::new(Empty),
+        instances: (0..instances).map(|i| instance_spec("empty", i)).collect(),
+        statistics,
+        hold_until_queued: 0,
+    })
+    .expect("it starts")
+}
+
+fn new_request(model: &Arc<str>) -> InferRequest {
+    InferRequest { model_name: model.clone(), ..request("", 1, Vec::new()) }
+}
+
+/// Without a scheduler each client answers itself: the cost of everything around it.
+fn run_threads(scheduler: Option<&Scheduler>, clients: usize) -> String {
+    let (cpu, count) = (cpu_time(), REQUESTS / clients);
+    let model: Arc<str> = "empty".into();
+    let client = || {
+        let ask = |_| {
+            let (responder, answer) = Responder::unary();
+            let (request, started) = (new_request(&model), Instant::now());
+            match scheduler {
+                Some(scheduler) => scheduler.submit(request, responder),
+                None => drop((request, responder)),
+            }
+            let _ = answer.blocking_recv();
+            started.elapsed()
+        };
+        (0..count).map(ask).collect::<Vec<_>>()
+    };
+    let times = thread::scope(|scope| {
+        let threads: Vec<_> = (0..clients).map(|_| scope.spawn(client)).collect();
+        threads.into_iter().flat_map(|t| t.join().expect("no panic")).collect()
+    });
+    figures(times, cpu)
+}
+
+fn run_tasks(scheduler: &Arc<Scheduler>, clients: usize) -> String {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+    let runtime = runtime.expect("a runtime");
+    let (cpu, count) = (cpu_time(), REQUESTS / clients);
+    let model: Arc<str> = "empty".into();
+    let client = |scheduler: Arc<Scheduler>, model: Arc<str>| async move {
+        let mut times = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (responder, answer) = Responder::unary();
+            let (request, started) = (new_request(&model), Instant::now());
+            scheduler.submit(request, responder);
+            let _ = answer.await;
+            times.push(started.elapsed());
+        }
+        times
+    };
+    let tasks: Vec<_> =
+        (0..clients).map(|_| runtime.spawn(client(scheduler.clone(), model.clone()))).collect();
+    let join = |task| runtime.block_on(task).expect("no panic");
+    figures(tasks.into_iter().flat_map(join).collect(), cpu)
+}
+
+fn figures(mut times: Vec<Duration>, cpu_before: Duration) -> String {
+    let cpu = cpu_time().saturating_sub(cpu_before);
+    times.sort_unstable();
+    let p50 = times.get(times.len() / 2).copied().unwrap_or_default();
+    let each = cpu.as_secs_f64() * 1e6 / f64::from(u32::try_from(times.len()).unwrap_or(u32::MAX));
+    format!("{:6.1}  {each:14.2}", p50.as_secs_f64() * 1e6)
+}
+
+/// User and system time of this process so far: fields 14 and 15 of its stat file, in 100ths of a second.
+fn cpu_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
+    let (_, fields) = stat.rsplit_once(')').expect("the program's name in brackets");
+    let ticks = fields.split_whitespace().skip(11).take(2).flat_map(str::parse::<u64>);
+    Duration::from_millis(10 * ticks.sum::<u64>())
+}
