@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! cargo run --release -p galatea-backend-onnx --example layout -- MODEL.onnx [--batch 1,8] [--rounds 3]
-//!     [--seconds 2] [--dim 32] [--only NAME,NAME]
+//!     [--seconds 2] [--dim 32] [--shape INPUT=1x576] [--only NAME,NAME]
 //! ```
 //!
 //! Each layout runs in a process of its own, so that memory is its own; the rounds are interleaved and the
-//! table shows medians. `--dim` is the size put where the model leaves a dimension open.
+//! table shows medians. `--dim` is the size put where the model leaves a dimension open, `--shape` gives that
+//! of one input whole (without the batch).
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
 use std::{
@@ -58,8 +59,8 @@ const ONE_THREAD: &str =
     r#"parameters { key: "intra_op_thread_count" value { string_value: "1" } }"#;
 const NO_SPINNING: &str =
     r#"parameters { key: "session.intra_op.allow_spinning" value { string_value: "0" } }"#;
-const SPINNING_STOPS: &str =
-    r#"parameters { key: "session.force_spinning_stop" value { string_value: "1" } }"#;
+const SPINNING_GOES_ON: &str =
+    r#"parameters { key: "session.force_spinning_stop" value { string_value: "0" } }"#;
 const NO_ARENA: &str = r#"parameters { key: "enable_mem_arena" value { string_value: "0" } }"#;
 const NO_PATTERN: &str = r#"parameters { key: "enable_mem_pattern" value { string_value: "0" } }"#;
 
@@ -67,7 +68,7 @@ const LAYOUTS: &[Layout] = &[
     layout("triton", "2 sessions x 2 spinning threads (Triton, count unset)", TWO_THREADS, 2, 2),
     layout("galatea", "1 session, overlapping runs on its pool (default here)", "", 1, 2),
     layout("galatea-nospin", "same, no spinning", NO_SPINNING, 1, 2),
-    layout("galatea-spinstop", "same, spinning stops with the last run", SPINNING_STOPS, 1, 2),
+    layout("galatea-spinon", "same, spinning goes on after the last run", SPINNING_GOES_ON, 1, 2),
     layout("galatea-noarena", "same, no arena", NO_ARENA, 1, 2),
     layout("galatea-nopattern", "same, no memory pattern", NO_PATTERN, 1, 2),
     layout("shared1", "1 session x 1 thread, 2 callers", ONE_THREAD, 1, 2),
@@ -76,7 +77,7 @@ const LAYOUTS: &[Layout] = &[
     layout("lone-all", "1 session x 2 spinning threads, 1 caller (all cores)", TWO_THREADS, 1, 1),
     layout("lone-galatea", "default here, 1 caller", "", 1, 1),
     layout("lone-nospin", "default here, no spinning, 1 caller", NO_SPINNING, 1, 1),
-    layout("lone-spinstop", "default here, spinning stops, 1 caller", SPINNING_STOPS, 1, 1),
+    layout("lone-spinon", "default here, spinning goes on, 1 caller", SPINNING_GOES_ON, 1, 1),
     layout("lone1", "1 session x 1 thread, 1 caller", ONE_THREAD, 1, 1),
 ];
 
@@ -86,6 +87,7 @@ struct Options {
     rounds: usize,
     seconds: f64,
     dim: i64,
+    shapes: BTreeMap<String, Shape>,
     only: Vec<String>,
     /// Set in the child processes.
     child: Option<String>,
@@ -99,6 +101,7 @@ impl Options {
             rounds: 3,
             seconds: 2.0,
             dim: 32,
+            shapes: BTreeMap::new(),
             only: Vec::new(),
             child: None,
         };
@@ -113,6 +116,12 @@ impl Options {
                 "--rounds" => options.rounds = value().parse().expect("a number"),
                 "--seconds" => options.seconds = value().parse().expect("a number"),
                 "--dim" => options.dim = value().parse().expect("a number"),
+                "--shape" => {
+                    let text = value();
+                    let (name, dims) = text.split_once('=').expect("INPUT=DIMxDIM");
+                    let dims = dims.split('x').map(|d| d.parse::<i64>().expect("a number"));
+                    options.shapes.insert(name.to_owned(), dims.collect());
+                }
                 "--only" => options.only = value().split(',').map(str::to_owned).collect(),
                 "--child" => options.child = Some(value()),
                 _ => options.model = PathBuf::from(argument),
@@ -170,6 +179,10 @@ fn run_child(options: &Options, name: &str, batch: i64) -> Row {
         .arg(&options.model)
         .args(["--child", name, "--batch", &batch.to_string()])
         .args(["--seconds", &options.seconds.to_string(), "--dim", &options.dim.to_string()])
+        .args(options.shapes.iter().flat_map(|(name, shape)| {
+            let dims: Vec<String> = shape.iter().map(i64::to_string).collect();
+            ["--shape".to_owned(), format!("{name}={}", dims.join("x"))]
+        }))
         .output()
         .expect("the child starts");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -180,6 +193,11 @@ fn run_child(options: &Options, name: &str, batch: i64) -> Row {
 }
 
 fn measure(options: &Options, name: &str) {
+    // A panic in one thread would leave the others waiting for it.
+    std::panic::set_hook(Box::new(|info| {
+        eprintln!("{info}");
+        std::process::exit(1);
+    }));
     let layout = LAYOUTS.iter().find(|l| l.name == name).expect("a known layout");
     let batch = options.batches[0];
     let backend = open_backend();
@@ -191,7 +209,7 @@ fn measure(options: &Options, name: &str) {
     let callers: Vec<Box<dyn ModelInstance>> = (0..layout.callers)
         .map(|i| models[i % models.len()].new_instance(&instance_spec("m", i)).expect("instance"))
         .collect();
-    let inputs = Arc::new(inputs(&context.config, batch, options.dim));
+    let inputs = Arc::new(inputs(&context.config, batch, options));
     let calls = run_callers(callers, &inputs, batch, Duration::from_secs_f64(options.seconds));
     let _ = fs::remove_dir_all(&folder);
     let inferences = calls.count as f64 * batch as f64;
@@ -244,14 +262,19 @@ fn prepare(
     }
 }
 
-/// Tensors that make sense to most models: token numbers, masks of ones, types of zeros, small floats.
-fn inputs(config: &ModelConfig, batch: i64, dim: i64) -> Vec<Tensor> {
+/// Tensors that make sense to most models: token numbers, masks of ones, types of zeros, small floats; a
+/// single number is taken for a sampling rate.
+fn inputs(config: &ModelConfig, batch: i64, options: &Options) -> Vec<Tensor> {
     let tensor = |spec: &galatea_config::TensorSpec| {
-        let dims: Shape = spec.dims.iter().map(|&d| if d < 0 { dim } else { d }).collect();
+        let fill = |&d: &i64| if d < 0 { options.dim } else { d };
+        let named = options.shapes.get(&*spec.name).cloned();
+        let dims = named.unwrap_or_else(|| spec.dims.iter().map(fill).collect());
         let shape = if config.has_batching() { dims.with_leading(batch) } else { dims };
         let count = shape.element_count().expect("known dimensions");
         let value = |i: usize| {
-            if spec.name.contains("mask") {
+            if count == 1 {
+                16_000
+            } else if spec.name.contains("mask") {
                 1
             } else if spec.name.contains("type") {
                 0

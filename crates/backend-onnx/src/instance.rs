@@ -59,7 +59,8 @@ impl OnnxInstance {
         let model = &*self.model;
         let inputs: Vec<(&CStr, &Value)> = inputs.iter().map(|(n, v)| (*n, v)).collect();
         let outputs: Vec<&CStr> = wanted.iter().map(|p| p.info.c_name.as_c_str()).collect();
-        model.lanes.place(|mode| model.session.run(&model.run_options, &inputs, &outputs, mode))
+        let options = &model.run_options;
+        model.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
     /// Hands each request its part of each output it asked for.

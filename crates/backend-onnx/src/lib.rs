@@ -16,6 +16,7 @@ mod model;
 mod ort;
 mod reshape;
 mod scatter;
+mod sessions;
 mod settings;
 mod signature;
 

@@ -1,4 +1,9 @@
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{ModelConfig, TensorSpec};
@@ -7,8 +12,9 @@ use galatea_types::{Error, Result};
 use crate::{
     check,
     instance::OnnxInstance,
-    layout::{Lanes, usable_cores},
+    layout::usable_cores,
     ort::{Library, RunOptions, Session, SessionOptions, TensorInfo},
+    sessions::Sessions,
     settings::Settings,
     signature::Signature,
 };
@@ -22,12 +28,11 @@ pub(crate) struct Port {
 /// A loaded version. One session, shared by every instance: the weights are in memory once.
 pub(crate) struct OnnxModel {
     pub library: Arc<Library>,
-    pub session: Arc<Session>,
+    pub sessions: Sessions,
     pub run_options: RunOptions,
     pub config: Arc<ModelConfig>,
     pub inputs: Vec<Port>,
     pub outputs: Vec<Port>,
-    pub lanes: Lanes,
 }
 
 impl OnnxModel {
@@ -36,18 +41,24 @@ impl OnnxModel {
         let settings = Settings::read(context)?;
         let path = model_path(context)?;
         let threads = choose_threads(&settings, &config);
-        let options = session_options(library, &settings, threads)?;
-        let session = Session::load(library, &path, &options)?;
+        let load = |intra_op| {
+            Session::load(library, &path, &session_options(library, &settings, intra_op)?)
+        };
+        let session = load(threads.intra_op)?;
         let signature = Signature::read(&session)?;
         check::check(&config, &signature)?;
+        let sessions = if threads.is_open && is_small(&path) {
+            Sessions::candidates(session, load(Some(1))?, threads.lets_runs_overlap)
+        } else {
+            Sessions::one(session, threads.lets_runs_overlap)
+        };
         Ok(Self {
             library: library.clone(),
-            session: Arc::new(session),
+            sessions,
             run_options: RunOptions::new(library, &settings.run_entries())?,
             inputs: ports(&config.inputs, |name| signature.expect_input(name))?,
             outputs: ports(&config.outputs, |name| signature.expect_output(name))?,
             config,
-            lanes: Lanes::new(threads.lets_runs_overlap),
         })
     }
 }
@@ -65,11 +76,7 @@ pub(crate) fn model_path(context: &LoadContext) -> Result<PathBuf> {
     find_model(&context.version_dir, &context.config.default_model_filename, name)
 }
 
-pub(crate) fn find_model(
-    version_dir: &std::path::Path,
-    filename: &str,
-    model: &str,
-) -> Result<PathBuf> {
+pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Result<PathBuf> {
     let filename = if filename.is_empty() { "model.onnx" } else { filename };
     let mut path = version_dir.join(filename);
     if path.is_dir() {
@@ -82,11 +89,29 @@ pub(crate) fn find_model(
     Err(Error::unavailable(format!("unable to find '{path}' for model '{model}'")))
 }
 
+/// Threads help only while some run is under way.
+const SPINNING_STOP: &str = "session.force_spinning_stop";
+/// Models up to this size get two sessions while it is found out which is better.
+const SMALL_MODEL_BYTES: u64 = 16 << 20;
+
+/// Whether the model's folder, weights included, is so small that holding it twice for a while is nothing.
+fn is_small(model: &Path) -> bool {
+    let Some(entries) = model.parent().and_then(|dir| dir.read_dir().ok()) else { return false };
+    let sizes = entries.map(|entry| {
+        let metadata = fs::metadata(entry.ok()?.path()).ok()?;
+        // A folder may hold weights of any size.
+        metadata.is_file().then_some(metadata.len())
+    });
+    sizes.sum::<Option<u64>>().is_some_and(|total| total <= SMALL_MODEL_BYTES)
+}
+
 /// How many threads the session gets, and what is done with them.
 #[derive(Clone, Copy)]
 struct Threads {
     intra_op: Option<i32>,
     lets_runs_overlap: bool,
+    /// Nobody said how many, so one thread may turn out to be enough.
+    is_open: bool,
 }
 
 /// What the configuration says is done as it says. Otherwise the session gets every core, and runs that
@@ -96,29 +121,37 @@ fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
         || settings.uses_global_threads
         || settings.execution_mode == Some(crate::ort::ExecutionMode::Parallel);
     if is_chosen {
-        return Threads { intra_op: settings.intra_op_threads, lets_runs_overlap: false };
+        let intra_op = settings.intra_op_threads;
+        return Threads { intra_op, lets_runs_overlap: false, is_open: false };
     }
     let cores = i32::try_from(usable_cores()).unwrap_or(1);
     let instances: u32 = config.instance_groups.iter().map(|g| g.count).sum();
-    Threads { intra_op: Some(cores), lets_runs_overlap: cores > 1 && instances != 1 }
+    let has_helpers = cores > 1;
+    Threads {
+        intra_op: Some(cores),
+        lets_runs_overlap: has_helpers && instances != 1,
+        is_open: has_helpers,
+    }
 }
 
 fn session_options(
     library: &Arc<Library>,
     settings: &Settings,
-    threads: Threads,
+    intra_op: Option<i32>,
 ) -> Result<SessionOptions> {
     let mut options = SessionOptions::new(library)?;
     if settings.uses_global_threads {
         options.use_global_threads()?;
     } else {
-        threads.intra_op.map_or(Ok(()), |n| options.intra_op_threads(n))?;
+        intra_op.map_or(Ok(()), |n| options.intra_op_threads(n))?;
         settings.inter_op_threads.map_or(Ok(()), |n| options.inter_op_threads(n))?;
     }
     settings.execution_mode.map_or(Ok(()), |mode| options.execution_mode(mode))?;
     settings.graph_level.map_or(Ok(()), |level| options.graph_level(level))?;
     settings.memory_arena.map_or(Ok(()), |on| options.memory_arena(on))?;
     settings.memory_pattern.map_or(Ok(()), |on| options.memory_pattern(on))?;
+    // Otherwise the threads of every model spin on for a while after its last run.
+    options.entry(SPINNING_STOP, "1")?;
     for (key, value) in &settings.session_entries {
         options.entry(key, value)?;
     }

@@ -1,0 +1,126 @@
+//! Which session of a model is used. Reasoning and measurements: `docs/adr/0003-onnx-thread-layout.md`.
+
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    layout::Lanes,
+    ort::{RunMode, Session},
+};
+
+/// Runs of each candidate before one is chosen.
+const TRIAL_RUNS: u32 = 8;
+/// Only models with runs shorter than this may end up on one thread: a longer run alone deserves all cores.
+const SHORT_RUN: Duration = Duration::from_micros(300);
+
+/// The session every instance runs on; while a small model is new, the two candidates for it.
+pub(crate) struct Sessions {
+    chosen: OnceLock<Chosen>,
+    trial: Mutex<Option<Trial>>,
+}
+
+struct Chosen {
+    session: Arc<Session>,
+    lanes: Lanes,
+}
+
+impl Sessions {
+    /// One session. Overlapping runs may go to threads of its own if `lets_runs_overlap`.
+    pub fn one(session: Session, lets_runs_overlap: bool) -> Self {
+        let chosen = Chosen { session: Arc::new(session), lanes: Lanes::new(lets_runs_overlap) };
+        Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None) }
+    }
+
+    /// A session with threads to help, and one without, of which the first runs will tell the better.
+    pub fn candidates(helped: Session, alone: Session, lets_runs_overlap: bool) -> Self {
+        let trial = Trial {
+            helped: Candidate::new(helped),
+            alone: Candidate::new(alone),
+            lets_runs_overlap,
+        };
+        Self { chosen: OnceLock::new(), trial: Mutex::new(Some(trial)) }
+    }
+
+    /// Calls `run` with the session to use and the place to compute on.
+    pub fn place<T>(&self, run: impl FnOnce(&Arc<Session>, RunMode) -> T) -> T {
+        if let Some(chosen) = self.chosen.get() {
+            return chosen.lanes.place(|mode| run(&chosen.session, mode));
+        }
+        let Some((session, is_alone)) = self.next_candidate() else {
+            // Chosen in between.
+            return self.place(run);
+        };
+        let started = Instant::now();
+        let result = run(&session, RunMode::Here);
+        self.note(is_alone, started.elapsed());
+        result
+    }
+
+    fn next_candidate(&self) -> Option<(Arc<Session>, bool)> {
+        let mut trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let trial = trial.as_mut()?;
+        let is_alone = trial.alone.started < trial.helped.started;
+        let candidate = if is_alone { &mut trial.alone } else { &mut trial.helped };
+        candidate.started += 1;
+        Some((candidate.session.clone(), is_alone))
+    }
+
+    fn note(&self, is_alone: bool, took: Duration) {
+        let mut slot = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(trial) = slot.as_mut() else { return };
+        let candidate = if is_alone { &mut trial.alone } else { &mut trial.helped };
+        candidate.note(took);
+        if trial.is_over()
+            && let Some(trial) = slot.take()
+        {
+            // Set under the lock: whoever finds no trial finds a choice. The other session goes with the
+            // last run that uses it.
+            let _ = self.chosen.set(trial.choose());
+        }
+    }
+}
+
+struct Candidate {
+    session: Arc<Session>,
+    started: u32,
+    finished: u32,
+    /// The shortest run: what others on the machine do to the longer ones does not count.
+    best: Duration,
+}
+
+impl Candidate {
+    fn new(session: Session) -> Self {
+        Self { session: Arc::new(session), started: 0, finished: 0, best: Duration::MAX }
+    }
+
+    fn note(&mut self, took: Duration) {
+        self.finished += 1;
+        // The first run of a session also allocates.
+        if self.finished > 1 {
+            self.best = self.best.min(took);
+        }
+    }
+}
+
+struct Trial {
+    helped: Candidate,
+    alone: Candidate,
+    lets_runs_overlap: bool,
+}
+
+impl Trial {
+    fn is_over(&self) -> bool {
+        self.helped.finished.min(self.alone.finished) >= TRIAL_RUNS
+    }
+
+    /// Threads that make a short run hardly shorter only take the cores from others.
+    fn choose(self) -> Chosen {
+        let (alone, helped) = (self.alone.best, self.helped.best);
+        if alone < SHORT_RUN && alone <= helped.mul_f64(1.2) {
+            return Chosen { session: self.alone.session, lanes: Lanes::new(false) };
+        }
+        Chosen { session: self.helped.session, lanes: Lanes::new(self.lets_runs_overlap) }
+    }
+}
