@@ -141,7 +141,8 @@ fn run_tasks(scheduler: &Arc<Scheduler>, clients: usize) -> String {
     };
     let tasks: Vec<_> =
         (0..clients).map(|_| runtime.spawn(client(scheduler.clone(), model.clone()))).collect();
-    let join = |task| runtime.block_on(task).expect("no panic");
+    let join =
+        |task: tokio::task::JoinHandle<Vec<Duration>>| runtime.block_on(task).expect("no panic");
     figures(tasks.into_iter().flat_map(join).collect(), cpu)
 }
 

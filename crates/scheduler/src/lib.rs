@@ -8,7 +8,7 @@
 //! - No runtime library, no async runtime, no socket and no wire format is known here.
 //! - Every request that is submitted gets exactly one final answer, whatever panics, expires or closes.
 //! - What a client reads in its answer is already counted in the statistics.
-//! - The rules of batching ([`policy`], [`queue`]) know no clock and no thread.
+//! - The rules of batching (`policy`, `queue`) know no clock and no thread.
 //!
 //! Not here yet: thread priority by `optimization.priority` (S-02), sequences, ensembles, rate limiter.
 

@@ -1,0 +1,103 @@
+//! What the built-in backends do beyond the conformance kit.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{
+    Model,
+    testing::{
+        Fixture, instance_spec, load_context, model_config, request, run_batch, sample, tensor_spec,
+    },
+};
+use galatea_backend_builtin::all;
+use galatea_types::{DataType, InferRequest, ParameterValue, Result};
+
+fn fixture(backend: &str, parameters: &[(&str, &str)]) -> Fixture {
+    let mut config = model_config("m", backend);
+    config.max_batch_size = 8;
+    config.inputs = ["INPUT0", "INPUT1"].map(|n| tensor_spec(n, DataType::Fp32, [-1])).into();
+    config.outputs = ["OUTPUT1", "OUTPUT0"].map(|n| tensor_spec(n, DataType::Fp32, [-1])).into();
+    config.parameters = parameters.iter().map(|&(k, v)| (k.into(), v.into())).collect();
+    Fixture::new(config, "unused")
+}
+
+fn load(backend: &str, parameters: &[(&str, &str)]) -> Result<Box<dyn Model>> {
+    let (_, make) = all().into_iter().find(|(n, _)| *n == backend).expect("it is registered");
+    make().load(load_context(&fixture(backend, parameters)))
+}
+
+fn new_request() -> InferRequest {
+    let tensor = |name, from| sample([1, 4], from, 1).tensor(name, DataType::Fp32);
+    request("m", 1, vec![tensor("INPUT0", 0), tensor("INPUT1", 50)])
+}
+
+fn told_to(what: &str) -> InferRequest {
+    let fail = ("fail".to_owned(), ParameterValue::String(what.to_owned()));
+    InferRequest { parameters: vec![fail], ..new_request() }
+}
+
+#[test]
+fn backends_are_registered_under_their_own_names() {
+    for (name, make) in all() {
+        assert_eq!(make().name(), name);
+    }
+}
+
+#[test]
+fn identity_goes_by_the_number_in_the_name_and_copies_nothing() {
+    let model = load("identity", &[]).expect("it loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
+    let request = new_request();
+    let response = run_batch(&mut *instance, vec![request.clone()]).remove(0).expect("success");
+    for (input, output) in [("INPUT0", "OUTPUT0"), ("INPUT1", "OUTPUT1")] {
+        let input = request.input(input).expect("it is there");
+        let output = response.output(output).expect("it is there");
+        assert_eq!((input.data.as_ptr(), &input.shape), (output.data.as_ptr(), &output.shape));
+    }
+}
+
+#[test]
+fn identity_delays_grow_with_the_instance() {
+    let parameters = [("execute_delay_ms", "2"), ("instance_wise_delay_multiplier", "5")];
+    let model = load("identity", &parameters).expect("it loads");
+    for (index, delay) in [(0, 2), (1, 2 * 5), (3, 2 * 5 * 3)] {
+        let delay = Duration::from_millis(delay);
+        let mut instance = model.new_instance(&instance_spec("m", index)).expect("an instance");
+        let started = Instant::now();
+        run_batch(&mut *instance, vec![new_request()]).remove(0).expect("success");
+        assert!(started.elapsed() >= delay, "instance {index}");
+    }
+}
+
+#[test]
+fn parameters_that_are_no_numbers_are_named() {
+    for name in ["execute_delay_ms", "creation_delay_sec", "instance_wise_delay_multiplier"] {
+        let error = load("identity", &[(name, "soon")]).err().expect("an error");
+        assert!(error.message().contains(name) && error.message().contains("soon"), "{error}");
+    }
+}
+
+#[test]
+fn failing_fails_where_it_is_told_to() {
+    assert!(load("failing", &[("fail", "load")]).is_err());
+    assert!(load("failing", &[("fail", "sometimes")]).is_err());
+    let model = load("failing", &[("fail", "creation")]).expect("it loads");
+    assert!(model.new_instance(&instance_spec("m", 0)).is_err());
+    let model = load("failing", &[("fail", "execute")]).expect("it loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
+    assert!(run_batch(&mut *instance, vec![new_request()]).remove(0).is_err());
+}
+
+#[test]
+fn a_request_may_tell_failing_to_fail_or_to_panic() {
+    let model = load("failing", &[]).expect("it loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
+    let answers = run_batch(&mut *instance, vec![new_request(), told_to("execute")]);
+    assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
+    let panicking = AssertUnwindSafe(|| run_batch(&mut *instance, vec![told_to("panic")]));
+    assert!(catch_unwind(panicking).is_err());
+}
