@@ -79,8 +79,7 @@ fn join(model: &OnnxModel, port: &Port, tensors: &[&Tensor]) -> Result<Value> {
     Value::over(&model.library, data, &shape, port.spec.data_type)
 }
 
-/// The library reads elements, so each must lie on a multiple of its size; more than that did not pay
-/// (docs/adr/0003-onnx-thread-layout.md).
+/// The library reads elements through typed pointers, so each must lie on a multiple of its size.
 fn aligned(data: &Buffer, data_type: DataType) -> Buffer {
     data.aligned(data_type.byte_size().unwrap_or(1))
 }

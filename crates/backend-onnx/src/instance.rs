@@ -46,7 +46,7 @@ impl OnnxInstance {
         self.respond(batch, part, &wanted, values)
     }
 
-    /// Outputs that some request of the batch asks for; the others are not computed.
+    /// Outputs that some request of the batch asks for; the library keeps the others to itself.
     fn wanted_outputs(&self, batch: &Batch, part: &[usize]) -> Vec<&Port> {
         let is_wanted = |port: &&Port| {
             let name = &port.spec.name;
