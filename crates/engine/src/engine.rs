@@ -287,7 +287,7 @@ impl Engine {
             return Err(Error::unavailable("Server exiting"));
         }
         let plan = LoadPlan::make(name, overrides, self).map_err(|error| {
-            log::error!("Poll failed for model '{name}': {error}");
+            log::error!("Poll failed for model directory '{name}': {error}");
             if matches!(self.repository.locate(name), Ok(Some(_)) | Err(_)) {
                 self.lifecycle.set_broken(name, error.message().to_owned());
             }

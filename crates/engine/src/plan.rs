@@ -94,7 +94,10 @@ fn read_config(folder: &ModelFolder, auto_completes: bool) -> Result<RawModelCon
         }
     };
     galatea_config::parse_text(&source)
-        .map_err(|e| Error::invalid_arg(e.render(&path.display().to_string(), &source)))
+        // Clients read this: the place inside the repository says enough, the server's path is nobody's business.
+        .map_err(|e| {
+            Error::invalid_arg(e.render(&format!("{}/config.pbtxt", folder.name), &source))
+        })
 }
 
 /// Fills in what the file leaves out, asks the backend for what only the model knows, and checks the whole.

@@ -14,15 +14,17 @@ pub(crate) fn server_metadata(engine: &Engine) -> ServerMetadataResponse {
     }
 }
 
-pub(crate) fn model_metadata(model: &ServedModel) -> ModelMetadataResponse {
+/// A version that is asked for is the only one shown.
+pub(crate) fn model_metadata(model: &ServedModel, version: Option<i64>) -> ModelMetadataResponse {
     let config = model.config();
+    let versions = version.map_or_else(|| model.ready_versions().to_vec(), |v| vec![v]);
     let tensors = |specs: &[TensorSpec]| -> Vec<TensorMetadata> {
         specs.iter().map(|spec| tensor_metadata(spec, config.has_batching())).collect()
     };
     let platform = if config.platform.is_empty() { &config.backend } else { &config.platform };
     ModelMetadataResponse {
         name: config.name.as_ref().to_owned(),
-        versions: model.ready_versions().iter().map(i64::to_string).collect(),
+        versions: versions.iter().map(i64::to_string).collect(),
         platform: platform.clone(),
         inputs: tensors(&config.inputs),
         outputs: tensors(&config.outputs),

@@ -66,9 +66,9 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::ModelMetadataRequest>,
     ) -> Reply<pb::ModelMetadataResponse> {
         let request = request.into_inner();
-        let model = parse_model_version(&request.version)
-            .and_then(|version| self.engine.model(&request.name, version));
-        reply(model.map(|m| metadata::model_metadata(&m)))
+        let found = parse_model_version(&request.version)
+            .and_then(|version| Ok((self.engine.model(&request.name, version)?, version)));
+        reply(found.map(|(model, version)| metadata::model_metadata(&model, version)))
     }
 
     async fn model_config(
