@@ -189,13 +189,33 @@ fn push_bool(json: &mut Vec<u8>, value: bool) {
 }
 
 fn push_integer(json: &mut Vec<u8>, value: impl itoa::Integer) {
-    json.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    push_short(json, itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Appends a few bytes. Most numbers have 8 to 16 characters: two stores of 8 bytes that overlap are several
+/// times cheaper than a call to copy a length known only at run time.
+fn push_short(json: &mut Vec<u8>, text: &[u8]) {
+    if let (Some(head), Some(tail), 8..=16) = (text.first_chunk(), text.last_chunk(), text.len()) {
+        let mut block = [0; 16];
+        let end = text.len();
+        if let Some(start) = block.first_chunk_mut::<8>() {
+            *start = *head;
+        }
+        if let Some(rest) = block.get_mut(end - 8..end) {
+            rest.copy_from_slice(tail as &[u8; 8]);
+        }
+        let before = json.len();
+        json.extend_from_slice(&block);
+        json.truncate(before + end);
+    } else {
+        json.extend_from_slice(text);
+    }
 }
 
 fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64> + Copy) {
     let wide: f64 = value.into();
     if wide.is_finite() {
-        json.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+        push_short(json, zmij::Buffer::new().format_finite(value).as_bytes());
     } else if wide.is_nan() {
         json.extend_from_slice(b"NaN");
     } else {

@@ -315,6 +315,15 @@ impl<'a> Cursor<'a> {
         is_next
     }
 
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.text.get(self.pos..).unwrap_or_default()
+    }
+
+    /// Steps over bytes that were looked at through [`Cursor::rest`].
+    pub(super) fn advance(&mut self, count: usize) {
+        self.pos += count;
+    }
+
     pub(super) fn since(&self, start: usize) -> &'a [u8] {
         self.text.get(start..self.pos).unwrap_or_default()
     }

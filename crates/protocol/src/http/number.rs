@@ -59,14 +59,23 @@ impl Cursor<'_> {
 
     /// Reads digits into `digits`; how many there were.
     fn digits(&mut self, digits: &mut Digits) -> usize {
-        let start = digits.count;
-        while let Some(byte @ b'0'..=b'9') = self.peek() {
-            // Past MAX_DIGITS the value is not used.
-            digits.value = digits.value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
-            digits.count += 1;
-            self.eat(byte);
+        let rest = self.rest();
+        let mut read = 0;
+        // Past MAX_DIGITS the value is not used, so it may wrap.
+        while let Some(eight) =
+            rest.get(read..).and_then(|r| r.first_chunk()).and_then(eight_digits)
+        {
+            digits.value = digits.value.wrapping_mul(100_000_000).wrapping_add(eight);
+            read += 8;
         }
-        digits.count - start
+        for &byte in rest.get(read..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit())
+        {
+            digits.value = digits.value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+            read += 1;
+        }
+        digits.count += read;
+        self.advance(read);
+        read
     }
 
     /// `None` when the digits do not fit 64 bits.
@@ -155,4 +164,20 @@ fn real(digits: &Digits, scale: i64) -> Option<f64> {
     let power = *EXACT_POWERS.get(usize::try_from(scale.unsigned_abs()).ok()?)?;
     let value = digits.value as f64;
     Some(if scale < 0 { value / power } else { value * power })
+}
+
+/// The value of eight ASCII digits, all at once: neighbours are joined to pairs, pairs to fours, fours to
+/// one number. `None` when some byte is no digit.
+fn eight_digits(bytes: &[u8; 8]) -> Option<u64> {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let word = u64::from_le_bytes(*bytes);
+    // The high half of each byte must be 3, also after adding 6: that leaves '0' to '9'.
+    let high = 0xF0F0_F0F0_F0F0_F0F0;
+    if word & high != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & high != ZEROS {
+        return None;
+    }
+    let digits = word - ZEROS;
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
+    Some((fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF)
 }
