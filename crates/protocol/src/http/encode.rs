@@ -133,7 +133,7 @@ fn push_numbers<const N: usize>(
 ) {
     let (elements, _) = data.as_chunks::<N>();
     // About what most numbers take, so that the text seldom moves as it grows.
-    json.reserve(elements.len().saturating_mul(2 * N + 3));
+    json.reserve(elements.len().saturating_mul(2 * N + 5));
     push_list(json, elements.iter(), |json, bytes| push(json, *bytes));
 }
 
@@ -192,21 +192,16 @@ fn push_integer(json: &mut Vec<u8>, value: impl itoa::Integer) {
     push_short(json, itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends a few bytes. Most numbers have 8 to 16 characters: two stores of 8 bytes that overlap are several
-/// times cheaper than a call to copy a length known only at run time.
+/// Appends a few bytes. Most numbers have 8 to 16 characters: their first and last eight, joined in a
+/// register, are appended as sixteen and cut. That is several times cheaper than a call that copies a length
+/// known only at run time.
 fn push_short(json: &mut Vec<u8>, text: &[u8]) {
     if let (Some(head), Some(tail), 8..=16) = (text.first_chunk(), text.last_chunk(), text.len()) {
-        let mut block = [0; 16];
-        let end = text.len();
-        if let Some(start) = block.first_chunk_mut::<8>() {
-            *start = *head;
-        }
-        if let Some(rest) = block.get_mut(end - 8..end) {
-            rest.copy_from_slice(tail as &[u8; 8]);
-        }
-        let before = json.len();
-        json.extend_from_slice(&block);
-        json.truncate(before + end);
+        let (head, tail) = (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
+        let joined = u128::from(head) | u128::from(tail) << (8 * (text.len() - 8));
+        let end = json.len() + text.len();
+        json.extend_from_slice(&joined.to_le_bytes());
+        json.truncate(end);
     } else {
         json.extend_from_slice(text);
     }
