@@ -77,6 +77,9 @@ impl Loader {
         let load_started_at = Instant::now();
         let config = plan.config.clone();
         refuse_unsupported(&config)?;
+        if let Some(failure) = &plan.backend_failure {
+            return Err(failure.clone());
+        }
         let labels = served_model::read_labels(&config, &plan.folder.dir)?;
         let model = self.backend(&config.backend)?.load(LoadContext {
             config: config.clone(),

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_backend::CompletionContext;
+use galatea_backend::{Backend, CompletionContext};
 use galatea_config::{CheckContext, ModelConfig, NormalizeContext, RawModelConfig, VersionPolicy};
 use galatea_types::{Error, Result};
 
@@ -17,6 +17,8 @@ pub(crate) struct LoadPlan {
     pub folder: ModelFolder,
     pub config: Arc<ModelConfig>,
     pub versions: Vec<i64>,
+    /// Why the backend could not be opened: every version fails to load with it.
+    pub backend_failure: Option<Error>,
     /// Files a load request brought along: they live as long as the load takes.
     _files: Option<tempfile::TempDir>,
 }
@@ -34,9 +36,9 @@ impl LoadPlan {
             Some(json) => galatea_config::parse_json(json)?,
             None => read_config(&folder, engine.options().auto_completes_config)?,
         };
-        let config = Arc::new(complete(raw, &folder, engine)?);
+        let (config, backend_failure) = complete(raw, &folder, engine)?;
         let versions = choose_versions(&config.version_policy, &folder);
-        Ok(Self { folder, config, versions, _files: files })
+        Ok(Self { folder, config: Arc::new(config), versions, backend_failure, _files: files })
     }
 }
 
@@ -101,7 +103,11 @@ fn read_config(folder: &ModelFolder, auto_completes: bool) -> Result<RawModelCon
 }
 
 /// Fills in what the file leaves out, asks the backend for what only the model knows, and checks the whole.
-fn complete(raw: RawModelConfig, folder: &ModelFolder, engine: &Engine) -> Result<ModelConfig> {
+fn complete(
+    raw: RawModelConfig,
+    folder: &ModelFolder,
+    engine: &Engine,
+) -> Result<(ModelConfig, Option<Error>)> {
     let version_files = folder.lowest_version_files();
     let context = NormalizeContext {
         directory_name: &folder.name,
@@ -109,25 +115,26 @@ fn complete(raw: RawModelConfig, folder: &ModelFolder, engine: &Engine) -> Resul
         available_gpus: &[],
     };
     let mut raw = galatea_config::resolve_backend(raw, &context)?;
-    if engine.options().auto_completes_config {
-        raw = backend_completion(raw, folder, engine)?;
+    let mut backend_failure = None;
+    if engine.options().auto_completes_config && !raw.backend.is_empty() {
+        match engine.loader().backend(&raw.backend) {
+            Ok(backend) => raw = backend_completion(raw, &*backend, folder, engine)?,
+            Err(error) => backend_failure = Some(error),
+        }
     }
     let normalized = galatea_config::normalize(raw, &context)?;
     let context =
         CheckContext { directory_name: &folder.name, supports_gpus: false, available_gpus: &[] };
-    ModelConfig::check(normalized, &context)
+    Ok((ModelConfig::check(normalized, &context)?, backend_failure))
 }
 
 fn backend_completion(
     raw: RawModelConfig,
+    backend: &dyn Backend,
     folder: &ModelFolder,
     engine: &Engine,
 ) -> Result<RawModelConfig> {
     let Some(&lowest) = folder.versions.first() else { return Ok(raw) };
-    if raw.backend.is_empty() {
-        return Ok(raw);
-    }
-    let backend = engine.loader().backend(&raw.backend)?;
     let backend_config = engine.loader().settings(&raw.backend);
     let version_dir = folder.version_dir(lowest);
     let context = CompletionContext { version_dir: &version_dir, backend_config: &backend_config };
