@@ -91,7 +91,7 @@ def test_exit_timeout(repository, serve):
 def test_failed_model_ends_the_start(repository):
     """R-23: by default one model that cannot be loaded ends the process with 1."""
     repository.add("good", "identity", identity_config())
-    repository.add("bad", "identity", "max_batch_size: -1")
+    repository.add("bad", "failing", identity_config() + 'parameters { key: "fail" value { string_value: "load" } }')
     server = servers.galatea(repository.path, wait=False)
     assert server.wait_for_exit() == 1
     assert "failed to load all models" in server.text()
@@ -99,7 +99,7 @@ def test_failed_model_ends_the_start(repository):
 
 def test_exit_on_error_false(repository, serve):
     repository.add("good", "identity", identity_config())
-    repository.add("bad", "identity", "max_batch_size: -1")
+    repository.add("bad", "failing", identity_config() + 'parameters { key: "fail" value { string_value: "load" } }')
     server = serve(repository.path, "--exit-on-error=false")
     assert post(server, "good") == 200
     assert clients.ask(server.http, "GET", "/v2/health/ready")[0] == 400

@@ -15,7 +15,7 @@ use galatea_types::{Buffer, Error, Result};
 
 use crate::{
     BackendRegistry, ControlMode, EngineOptions, ServedModel,
-    lifecycle::{Generation, Lifecycle, VersionState},
+    lifecycle::{Broken, Generation, Lifecycle},
     loader::Loader,
     plan::LoadPlan,
     reaper,
@@ -288,9 +288,7 @@ impl Engine {
         }
         let plan = LoadPlan::make(name, overrides, self).map_err(|error| {
             log::error!("Poll failed for model directory '{name}': {error}");
-            if matches!(self.repository.locate(name), Ok(Some(_)) | Err(_)) {
-                self.lifecycle.set_broken(name, error.message().to_owned());
-            }
+            self.note_broken(name, Broken::Unreadable(error.message().to_owned()));
             Error::internal(format!(
                 "failed to load '{name}', failed to poll from model repository: {error}"
             ))
@@ -300,10 +298,19 @@ impl Engine {
                 "at least one version must be available under the version policy of model '{name}'"
             );
             let error = format!("failed to load '{name}', no version is available");
-            self.lifecycle.set_broken(name, error.clone());
+            self.note_broken(name, Broken::NoVersion(error.clone()));
             return Err(Error::internal(error));
         }
         self.load_versions(&plan)
+    }
+
+    /// Remembers why a model does not serve, for the index. What still serves is not broken, and a name no
+    /// repository holds is no model: a client could fill the table with those.
+    fn note_broken(&self, name: &str, why: Broken) {
+        let is_served = self.serving.load().contains_key(name);
+        if !is_served && !matches!(self.repository.locate(name), Ok(None)) {
+            self.lifecycle.set_broken(name, why);
+        }
     }
 
     pub(crate) fn loader(&self) -> &Loader {
@@ -382,9 +389,4 @@ fn check_name(name: &str) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Used by the index: a version that serves is READY whatever a load beside it does.
-pub(crate) fn is_ready(state: &VersionState) -> bool {
-    *state == VersionState::Ready
 }

@@ -1,4 +1,7 @@
-use crate::{Engine, engine::is_ready, lifecycle::VersionState};
+use crate::{
+    Engine,
+    lifecycle::{Broken, VersionState},
+};
 
 /// One row of the repository index. A model that was never loaded has only a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +27,11 @@ impl Engine {
 
     fn rows_of(&self, name: String) -> Vec<IndexEntry> {
         let versions = self.lifecycle.versions(&name);
-        if let Some(reason) = self.lifecycle.broken(&name)
-            && !versions.iter().any(|(_, state)| is_ready(state))
-        {
-            return vec![IndexEntry { name, version: None, state: Some("UNAVAILABLE"), reason }];
-        }
         if versions.is_empty() {
-            return vec![IndexEntry { name, version: None, state: None, reason: String::new() }];
+            let broken = self.lifecycle.broken(&name);
+            let state = broken.is_some().then_some("UNAVAILABLE");
+            let reason = broken.map(Broken::into_reason).unwrap_or_default();
+            return vec![IndexEntry { name, version: None, state, reason }];
         }
         let row = |(version, state): (i64, VersionState)| IndexEntry {
             name: name.clone(),

@@ -46,11 +46,28 @@ struct Record {
     owner: Generation,
 }
 
+/// Why a model has no version at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// Its folder or configuration could not be read. Like Triton we call the server ready all the same.
+    Unreadable(String),
+    /// It could be read, but no version is to be served: the server is not ready (H-03).
+    NoVersion(String),
+}
+
+impl Broken {
+    pub fn into_reason(self) -> String {
+        match self {
+            Broken::Unreadable(reason) | Broken::NoVersion(reason) => reason,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Table {
     models: BTreeMap<String, BTreeMap<i64, Record>>,
-    /// Models whose folder or configuration could not be read, and why.
-    broken: BTreeMap<String, String>,
+    /// Models that never came as far as having a version, and why.
+    broken: BTreeMap<String, Broken>,
     last_generation: u64,
 }
 
@@ -97,9 +114,8 @@ impl Lifecycle {
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
-    /// The model could not even be read; `reason` says why.
-    pub fn set_broken(&self, model: &str, reason: String) {
-        self.lock().broken.insert(model.to_owned(), reason);
+    pub fn set_broken(&self, model: &str, why: Broken) {
+        self.lock().broken.insert(model.to_owned(), why);
         self.changed.notify_all();
     }
 
@@ -113,7 +129,7 @@ impl Lifecycle {
             .collect()
     }
 
-    pub fn broken(&self, model: &str) -> Option<String> {
+    pub fn broken(&self, model: &str) -> Option<Broken> {
         self.lock().broken.get(model).cloned()
     }
 
@@ -123,12 +139,14 @@ impl Lifecycle {
         table.models.keys().chain(table.broken.keys()).cloned().collect()
     }
 
-    /// Strict readiness: every version ever tried is ready or was unloaded on purpose. A model that could not
-    /// even be read has no version; like Triton we do not call the server unready for it.
+    /// Strict readiness: every version ever tried is ready or was unloaded on purpose, and no model is
+    /// without a version.
     pub fn is_all_ready(&self) -> bool {
         let table = self.lock();
         let is_fine = |r: &Record| r.state == VersionState::Ready || r.state.reason() == UNLOADED;
-        table.models.values().flat_map(BTreeMap::values).all(is_fine)
+        let is_unreadable = |b: &Broken| matches!(b, Broken::Unreadable(_));
+        table.broken.values().all(is_unreadable)
+            && table.models.values().flat_map(BTreeMap::values).all(is_fine)
     }
 
     /// Waits until no version is loading, ready or unloading. False when `deadline` passes first.

@@ -1,4 +1,5 @@
 //! The life of a model, driven through the public API with a backend made for the purpose.
+#![allow(clippy::expect_used)] // a test may stop where it stands
 
 use std::{
     fs,
