@@ -119,9 +119,12 @@ def saturation(args):
         medians, runs = served(args, model, plain, 8, callers)
         rows += rows_of(f"{model}, batch 1, concurrency 8", medians, ">= 0.97 of the same layout")
         raw.append({"what": f"{model} batch 1", "runs": runs})
-        joined = {"direct, batches of 8": lambda: direct(model, 2, 1, 2, seconds, batch=8)}
+        joined = {
+            SAME: lambda: direct(model, 1, 2, 1, seconds, batch=8),
+            "direct, 2 sessions x 1 thread, batches of 8": lambda: direct(model, 2, 1, 2, seconds, batch=8),
+        }
         medians, runs = served(args, model, None, 32, joined)
-        rows += rows_of(f"{model}, joined by the server, concurrency 32", medians, ">= 0.97")
+        rows += rows_of(f"{model}, joined by the server, concurrency 32", medians, ">= 0.97 of the same layout")
         raw.append({"what": f"{model} joined", "runs": runs})
     return rows, raw
 

@@ -10,9 +10,10 @@ use crate::{demo, process, setup};
 pub fn run(args: &[String]) -> Result<()> {
     let started = Instant::now();
     setup::run()?;
-    workspace()?;
     let galatea = demo::build()?;
+    // The tests of the ONNX backend need it as well.
     demo::install_runtime(&galatea)?;
+    workspace()?;
     from_outside(&galatea, args)?;
     println!("test: all passed in {} s", started.elapsed().as_secs());
     Ok(())
