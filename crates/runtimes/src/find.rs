@@ -92,8 +92,8 @@ mod tests {
     fn data_folders_in_their_order() {
         let folder =
             |variables: &[(&str, &str)]| data_folder(&Environment::of(variables.iter().copied()));
-        let home = ("HOME", "/home/a");
-        assert_eq!(folder(&[home]).expect("found"), PathBuf::from("/home/a/.local/share/galatea"));
+        let home = ("HOME", "/users/a");
+        assert_eq!(folder(&[home]).expect("found"), PathBuf::from("/users/a/.local/share/galatea"));
         let xdg = ("XDG_DATA_HOME", "/data");
         assert_eq!(folder(&[home, xdg]).expect("found"), PathBuf::from("/data/galatea"));
         let own = ("GALATEA_HOME", "/own");
