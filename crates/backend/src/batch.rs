@@ -2,12 +2,24 @@ use std::{sync::Arc, time::Instant};
 
 use galatea_types::{Error, InferRequest, InferResponse, Parameters, Responder, Result, Tensor};
 
+use crate::{ResponseSender, StreamEnd, StreamObserver};
+
 /// A request on its way through the scheduler, with the way back.
 pub struct Job {
     pub request: InferRequest,
     pub responder: Responder,
     /// When it entered the scheduler's queue.
     pub queued_at: Instant,
+}
+
+/// What became of one request of a batch.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The backend said nothing about it.
+    Unanswered,
+    Answered(Result<InferResponse>),
+    /// Its answers go their own way, through a [`ResponseSender`].
+    Detached,
 }
 
 /// Requests executed together, and the place for their answers.
@@ -17,7 +29,8 @@ pub struct Batch {
     model_name: Arc<str>,
     model_version: i64,
     jobs: Vec<Job>,
-    outcomes: Vec<Option<Result<InferResponse>>>,
+    outcomes: Vec<Outcome>,
+    observer: Option<Arc<dyn StreamObserver>>,
     started_at: Instant,
     input_done_at: Option<Instant>,
     output_started_at: Option<Instant>,
@@ -25,16 +38,23 @@ pub struct Batch {
 
 impl Batch {
     pub fn new(model_name: Arc<str>, model_version: i64, jobs: Vec<Job>) -> Self {
-        let outcomes = jobs.iter().map(|_| None).collect();
+        let outcomes = jobs.iter().map(|_| Outcome::Unanswered).collect();
         Self {
             model_name,
             model_version,
             jobs,
             outcomes,
+            observer: None,
             started_at: Instant::now(),
             input_done_at: None,
             output_started_at: None,
         }
+    }
+
+    /// The same batch, with somebody to be told about its detached requests.
+    pub fn observed_by(mut self, observer: Arc<dyn StreamObserver>) -> Self {
+        self.observer = Some(observer);
+        self
     }
 
     pub fn len(&self) -> usize {
@@ -79,7 +99,10 @@ impl Batch {
         else {
             return;
         };
-        *outcome = Some(result.map(|(outputs, parameters)| InferResponse {
+        if matches!(outcome, Outcome::Detached) {
+            return;
+        }
+        *outcome = Outcome::Answered(result.map(|(outputs, parameters)| InferResponse {
             model_name: self.model_name.clone(),
             model_version: self.model_version,
             id: job.request.id.clone(),
@@ -91,8 +114,38 @@ impl Batch {
     /// Gives every request without an answer this error.
     pub fn fail_all(&mut self, error: &Error) {
         for outcome in &mut self.outcomes {
-            outcome.get_or_insert_with(|| Err(error.clone()));
+            if matches!(outcome, Outcome::Unanswered) {
+                *outcome = Outcome::Answered(Err(error.clone()));
+            }
         }
+    }
+
+    /// Takes the way back of one request out of the batch: for decoupled models. The request itself stays
+    /// readable. `None` when it was taken before.
+    pub fn detach(&mut self, index: usize) -> Option<ResponseSender> {
+        let outcome = self.outcomes.get_mut(index)?;
+        let job = self.jobs.get_mut(index)?;
+        if matches!(outcome, Outcome::Detached) {
+            return None;
+        }
+        *outcome = Outcome::Detached;
+        Some(ResponseSender {
+            model_name: self.model_name.clone(),
+            model_version: self.model_version,
+            request_id: job.request.id.clone(),
+            cancellation: job.request.cancellation.clone(),
+            responder: Some(std::mem::replace(&mut job.responder, Responder::spent())),
+            observer: self.observer.clone(),
+            end: StreamEnd {
+                received_at: job.request.received_at,
+                queued_at: job.queued_at,
+                started_at: self.started_at,
+                input_done_at: self.input_done_at,
+                batch_size: job.request.batch_size,
+                responses: 0,
+                failure: None,
+            },
+        })
     }
 
     /// When the instance took the batch.
@@ -107,14 +160,12 @@ impl Batch {
     }
 
     /// Takes the batch apart: each job with its answer, where there is one.
-    pub fn into_outcomes(
-        self,
-    ) -> impl ExactSizeIterator<Item = (Job, Option<Result<InferResponse>>)> {
+    pub fn into_outcomes(self) -> impl ExactSizeIterator<Item = (Job, Outcome)> {
         self.jobs.into_iter().zip(self.outcomes)
     }
 
     /// The answers so far, beside their requests.
-    pub fn outcomes(&self) -> impl Iterator<Item = (&Job, Option<&Result<InferResponse>>)> {
-        self.jobs.iter().zip(self.outcomes.iter().map(Option::as_ref))
+    pub fn outcomes(&self) -> impl Iterator<Item = (&Job, &Outcome)> {
+        self.jobs.iter().zip(&self.outcomes)
     }
 }

@@ -6,10 +6,16 @@
 //!
 //! No runtime library and no async runtime is known here.
 
+mod alarm;
 mod batch;
+mod response_sender;
+mod server_access;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod traits;
 
-pub use batch::{Batch, Job};
+pub use alarm::InstanceAlarm;
+pub use batch::{Batch, Job, Outcome};
+pub use response_sender::{ResponseSender, StreamEnd, StreamObserver};
+pub use server_access::{InferTarget, ModelControl, ServerAccess};
 pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};

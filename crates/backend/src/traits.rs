@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use galatea_config::{InstanceKind, ModelConfig, RawModelConfig};
 use galatea_types::Result;
 
-use crate::Batch;
+use crate::{Batch, InstanceAlarm, ServerAccess};
 
 /// What a backend is told about the model version it loads.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct LoadContext {
     pub version_dir: PathBuf,
     /// Settings from `--backend-config`: the global ones, overlaid with this backend's.
     pub backend_config: BTreeMap<String, String>,
+    /// The server around it: other models, model control, metrics.
+    pub server: ServerAccess,
 }
 
 /// A kind of model the server can run. Opened at most once; lives as long as the server.
@@ -41,6 +43,9 @@ pub trait Backend: Send + Sync {
 /// What [`Backend::complete_config`] may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionContext<'a> {
+    pub model_name: &'a str,
+    pub model_dir: &'a std::path::Path,
+    pub version: i64,
     pub version_dir: &'a std::path::Path,
     pub backend_config: &'a BTreeMap<String, String>,
 }
@@ -55,11 +60,23 @@ pub struct InstanceSpec {
     pub device_id: u32,
     /// Counts from 0 over all instances of the model.
     pub index: usize,
+    /// To be raised when the instance stops working between executions, or for good.
+    pub alarm: InstanceAlarm,
 }
 
 /// One loaded version, shared by its instances.
 pub trait Model: Send + Sync {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
+
+    /// Whether the model has a say of its own in its readiness; most have not.
+    fn has_readiness_check(&self) -> bool {
+        false
+    }
+
+    /// The model's own say, asked only when it has one. May block as long as the model takes to answer.
+    fn is_ready(&self) -> bool {
+        true
+    }
 }
 
 /// One executor. Owned by one thread, which calls it with one batch after another.
@@ -68,5 +85,8 @@ pub trait ModelInstance: Send {
     ///
     /// Runs synchronously. Jobs left unanswered get an internal error; so do all of them when this
     /// panics, after which the instance is thrown away and made anew.
+    ///
+    /// The requests of a decoupled model may be taken out with [`Batch::detach`] instead, and answered at
+    /// any time afterwards.
     fn execute(&mut self, batch: &mut Batch);
 }

@@ -10,11 +10,11 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use galatea_telemetry::{StatisticsSnapshot, metrics::ProcessSampler};
+use galatea_telemetry::{CustomMetrics, StatisticsSnapshot, metrics::ProcessSampler};
 use galatea_types::{Buffer, Error, Result};
 
 use crate::{
-    BackendRegistry, ControlMode, EngineOptions, ServedModel,
+    BackendRegistry, ControlMode, EngineOptions, ServedModel, access,
     lifecycle::{Broken, Generation, Lifecycle},
     loader::Loader,
     plan::LoadPlan,
@@ -56,6 +56,7 @@ pub struct Engine {
     operations: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     is_exiting: AtomicBool,
     pub(crate) process_sampler: ProcessSampler,
+    pub(crate) custom_metrics: Arc<CustomMetrics>,
 }
 
 impl Engine {
@@ -63,15 +64,22 @@ impl Engine {
         let lifecycle = Arc::new(Lifecycle::default());
         let (retired, retirements) = mpsc::channel();
         reaper::start(retirements, lifecycle.clone());
-        Arc::new(Self {
+        let custom_metrics = Arc::new(CustomMetrics::default());
+        Arc::new_cyclic(|engine| Self {
             repository: Repository::new(options.repositories.clone()),
-            loader: Loader::new(backends, options.backend_config.clone(), retired),
+            loader: Loader::new(
+                backends,
+                options.backend_config.clone(),
+                retired,
+                access::of(engine.clone(), custom_metrics.clone()),
+            ),
             lifecycle,
             serving: ArcSwap::default(),
             changes: Mutex::default(),
             operations: Mutex::default(),
             is_exiting: AtomicBool::new(false),
             process_sampler: ProcessSampler::new(options.metrics.clone()),
+            custom_metrics,
             options,
         })
     }
@@ -147,7 +155,7 @@ impl Engine {
 
     /// False also for a model that does not exist.
     pub fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
-        self.model(name, version).is_ok()
+        self.model(name, version).is_ok_and(|model| model.is_ready())
     }
 
     pub(crate) fn is_exiting(&self) -> bool {
@@ -159,6 +167,16 @@ impl Engine {
         if self.is_exiting() {
             return Err(Error::unavailable("Server exiting"));
         }
+        self.model_for_step(name, version)
+    }
+
+    /// [`Engine::model`] for requests that models make themselves: those in flight are finished while the
+    /// server is exiting.
+    pub(crate) fn model_for_step(
+        &self,
+        name: &str,
+        version: Option<i64>,
+    ) -> Result<Arc<ServedModel>> {
         let serving = self.serving.load();
         let versions = serving.get(name);
         let found = match version {

@@ -2,6 +2,7 @@
 //!
 //! No HTTP, no gRPC, no concrete backend is known here.
 
+mod access;
 mod engine;
 mod index;
 mod lifecycle;

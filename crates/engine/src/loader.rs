@@ -6,9 +6,9 @@ use std::{
     time::Instant,
 };
 
-use galatea_backend::{Backend, InstanceSpec, LoadContext};
+use galatea_backend::{Backend, InstanceAlarm, InstanceSpec, LoadContext, ServerAccess};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, Scheduling};
-use galatea_scheduler::{Scheduler, SchedulerSpec};
+use galatea_scheduler::{QueueScheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, Result};
 
@@ -26,6 +26,8 @@ pub(crate) struct Loader {
     /// `--backend-config`, by backend; the empty name holds for all.
     settings: BTreeMap<String, BTreeMap<String, String>>,
     retired: mpsc::Sender<Retired>,
+    /// What models see of the server.
+    server: ServerAccess,
     hold_until_queued: usize,
 }
 
@@ -34,9 +36,10 @@ impl Loader {
         registry: BackendRegistry,
         settings: BTreeMap<String, BTreeMap<String, String>>,
         retired: mpsc::Sender<Retired>,
+        server: ServerAccess,
     ) -> Self {
         let hold_until_queued = hold_from_environment();
-        Self { registry, opened: Mutex::default(), settings, retired, hold_until_queued }
+        Self { registry, opened: Mutex::default(), settings, retired, server, hold_until_queued }
     }
 
     /// The backend of this name, opened now if it was not yet. A failure is not remembered: the next load
@@ -87,9 +90,10 @@ impl Loader {
             model_dir: plan.folder.dir.clone(),
             version_dir: plan.folder.version_dir(version),
             backend_config: self.settings(&config.backend),
+            server: self.server.clone(),
         })?;
         let statistics = Arc::new(ModelStatistics::default());
-        let scheduler = Scheduler::start(SchedulerSpec {
+        let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
             model: Arc::from(model),
@@ -161,7 +165,13 @@ fn instance_specs(groups: &[InstanceGroup]) -> Vec<InstanceSpec> {
     }
     let numbered = specs.into_iter().enumerate();
     numbered
-        .map(|(index, (name, kind, device_id))| InstanceSpec { name, kind, device_id, index })
+        .map(|(index, (name, kind, device_id))| InstanceSpec {
+            name,
+            kind,
+            device_id,
+            index,
+            alarm: InstanceAlarm::default(),
+        })
         .collect()
 }
 

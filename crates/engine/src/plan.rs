@@ -137,7 +137,13 @@ fn backend_completion(
     let Some(&lowest) = folder.versions.first() else { return Ok(raw) };
     let backend_config = engine.loader().settings(&raw.backend);
     let version_dir = folder.version_dir(lowest);
-    let context = CompletionContext { version_dir: &version_dir, backend_config: &backend_config };
+    let context = CompletionContext {
+        model_name: &folder.name,
+        model_dir: &folder.dir,
+        version: lowest,
+        version_dir: &version_dir,
+        backend_config: &backend_config,
+    };
     backend.complete_config(raw, &context)
 }
 

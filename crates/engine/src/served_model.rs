@@ -21,7 +21,7 @@ pub struct ServedModel {
     config: Arc<ModelConfig>,
     version: i64,
     generation: Generation,
-    scheduler: Arc<Scheduler>,
+    scheduler: Arc<dyn Scheduler>,
     statistics: Arc<ModelStatistics>,
     labels: BTreeMap<String, Vec<String>>,
     load_duration: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct Retired {
     pub model: Arc<str>,
     pub version: i64,
     pub generation: Generation,
-    pub scheduler: Arc<Scheduler>,
+    pub scheduler: Arc<dyn Scheduler>,
 }
 
 /// What a [`ServedModel`] is made of.
@@ -42,7 +42,7 @@ pub(crate) struct Parts {
     pub config: Arc<ModelConfig>,
     pub version: i64,
     pub generation: Generation,
-    pub scheduler: Arc<Scheduler>,
+    pub scheduler: Arc<dyn Scheduler>,
     pub statistics: Arc<ModelStatistics>,
     pub labels: BTreeMap<String, Vec<String>>,
     pub load_started_at: Instant,
@@ -93,6 +93,11 @@ impl ServedModel {
     /// The class label of an output, when the model has a label file for it.
     pub fn label(&self, output: &str, class: usize) -> Option<&str> {
         self.labels.get(output)?.get(class).map(String::as_str)
+    }
+
+    /// Whether a request would be executed now. Asks a model that has a say of its own, which may block.
+    pub fn is_ready(&self) -> bool {
+        self.scheduler.is_ready()
     }
 
     /// Checks the request against the configuration, as [`ServedModel::infer`] does first. For front ends

@@ -18,7 +18,7 @@ use galatea_backend::{
     testing::{instance_spec, model_config, request},
 };
 use galatea_config::{DynamicBatching, QueuePolicy, Scheduling};
-use galatea_scheduler::{Scheduler, SchedulerSpec};
+use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, Responder, Result};
 
@@ -70,7 +70,11 @@ fn measure(kind: &str, clients: usize, is_dynamic: bool, instances: usize) {
     println!("{clients:2} {kind:<12}  {scheduling:<10}  {instances:<9}  {figures}  {joined:.1}");
 }
 
-fn start(is_dynamic: bool, instances: usize, statistics: Arc<ModelStatistics>) -> Arc<Scheduler> {
+fn start(
+    is_dynamic: bool,
+    instances: usize,
+    statistics: Arc<ModelStatistics>,
+) -> Arc<QueueScheduler> {
     let mut config = model_config("empty", "empty");
     config.max_batch_size = 32;
     if is_dynamic {
@@ -84,7 +88,7 @@ fn start(is_dynamic: bool, instances: usize, statistics: Arc<ModelStatistics>) -
             priority_queue_policies: Default::default(),
         });
     }
-    Scheduler::start(SchedulerSpec {
+    QueueScheduler::start(SchedulerSpec {
         config: Arc::new(config),
         version: 1,
         model: Arc::new(Empty),
@@ -100,7 +104,7 @@ fn new_request(model: &Arc<str>) -> InferRequest {
 }
 
 /// Without a scheduler each client answers itself: the cost of everything around it.
-fn run_threads(scheduler: Option<&Scheduler>, clients: usize) -> String {
+fn run_threads(scheduler: Option<&QueueScheduler>, clients: usize) -> String {
     let (cpu, count) = (cpu_time(), REQUESTS / clients);
     let model: Arc<str> = "empty".into();
     let client = || {
@@ -123,12 +127,12 @@ fn run_threads(scheduler: Option<&Scheduler>, clients: usize) -> String {
     figures(times, cpu)
 }
 
-fn run_tasks(scheduler: &Arc<Scheduler>, clients: usize) -> String {
+fn run_tasks(scheduler: &Arc<QueueScheduler>, clients: usize) -> String {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
     let runtime = runtime.expect("a runtime");
     let (cpu, count) = (cpu_time(), REQUESTS / clients);
     let model: Arc<str> = "empty".into();
-    let client = |scheduler: Arc<Scheduler>, model: Arc<str>| async move {
+    let client = |scheduler: Arc<QueueScheduler>, model: Arc<str>| async move {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
             let (responder, answer) = Responder::unary();

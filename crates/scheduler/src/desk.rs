@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Instant};
 
-use galatea_backend::{Batch, Job};
+use galatea_backend::{Batch, Job, Outcome};
 use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
-use galatea_types::{Code, Error, InferResponse, Result};
+use galatea_types::{Code, Error};
 
 use crate::{
     completion::{Answer, CompletionQueue},
@@ -71,7 +71,11 @@ impl Desk {
         let end = Instant::now();
         self.count_batch(&batch, end);
         for (index, (job, outcome)) in batch.into_outcomes().enumerate() {
-            let result = outcome.unwrap_or_else(|| Err(self.unanswered()));
+            let result = match outcome {
+                Outcome::Answered(result) => result,
+                Outcome::Unanswered => Err(self.unanswered()),
+                Outcome::Detached => continue,
+            };
             match (&self.completion, places.get(index)) {
                 (Some(completion), Some(&place)) => {
                     completion.complete(place, Answer { responder: job.responder, result });
@@ -98,7 +102,8 @@ impl Desk {
         let mut succeeded = 0;
         for (job, outcome) in batch.outcomes() {
             match outcome {
-                Some(Ok(_)) => succeeded += u64::from(job.request.batch_size.max(1)),
+                Outcome::Answered(Ok(_)) => succeeded += u64::from(job.request.batch_size.max(1)),
+                Outcome::Detached => {}
                 failed => self.count_failure(job, failure_reason(failed), end),
             }
         }
@@ -107,7 +112,8 @@ impl Desk {
         }
         let record = batch_record(batch, succeeded, end);
         let started_at = batch.started_at();
-        let successes = batch.outcomes().filter(|(_, outcome)| matches!(outcome, Some(Ok(_))));
+        let successes =
+            batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
         let requests = successes.map(|(job, _)| RequestRecord {
             total: end.saturating_duration_since(job.request.received_at),
             queue: started_at.saturating_duration_since(job.queued_at),
@@ -134,9 +140,9 @@ impl Desk {
     }
 }
 
-fn failure_reason(outcome: Option<&Result<InferResponse>>) -> FailureReason {
+fn failure_reason(outcome: &Outcome) -> FailureReason {
     match outcome {
-        Some(Err(e)) if e.code() == Code::Cancelled => FailureReason::Canceled,
+        Outcome::Answered(Err(e)) if e.code() == Code::Cancelled => FailureReason::Canceled,
         _ => FailureReason::Backend,
     }
 }

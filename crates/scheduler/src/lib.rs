@@ -22,4 +22,4 @@ mod queue;
 mod scheduler;
 mod ticket;
 
-pub use scheduler::{Scheduler, SchedulerSpec};
+pub use scheduler::{QueueScheduler, Scheduler, SchedulerSpec};

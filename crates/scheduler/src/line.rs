@@ -193,6 +193,10 @@ impl Line {
         state.outage = None;
     }
 
+    pub fn has_working_instance(&self) -> bool {
+        self.lock().healthy > 0
+    }
+
     pub fn thread_ended(&self) {
         self.lock().live -= 1;
         self.ended.notify_all();

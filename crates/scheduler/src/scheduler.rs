@@ -17,7 +17,26 @@ use crate::{
     ticket::Ticket,
 };
 
-/// What a scheduler is made for.
+/// What takes the requests of one model version.
+pub trait Scheduler: Send + Sync {
+    /// Takes a request. Every outcome comes through `responder`, also a refusal, and is counted.
+    fn submit(&self, request: InferRequest, responder: Responder);
+
+    /// Requests queued and executing.
+    fn in_flight(&self) -> usize;
+
+    /// Refuses new requests from now on (S-24). What is queued is still answered.
+    fn close(&self);
+
+    /// Closes, and waits until everything is answered and every thread has ended; false when that is not
+    /// so by `deadline`.
+    fn drain(&self, deadline: Instant) -> bool;
+
+    /// Whether a request would be executed: something is there that works.
+    fn is_ready(&self) -> bool;
+}
+
+/// What a queue and its instances are made for.
 pub struct SchedulerSpec {
     pub config: Arc<ModelConfig>,
     pub version: i64,
@@ -32,16 +51,16 @@ pub struct SchedulerSpec {
 /// The queue of one model version and the instance threads that pull from it.
 ///
 /// Dropped, it closes: what is queued is still answered, by threads that then end on their own.
-pub struct Scheduler {
+pub struct QueueScheduler {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Scheduler {
+impl QueueScheduler {
     /// Starts one thread per instance and makes each instance on its own thread, all at the same time.
     ///
     /// Blocks until all are ready. The first error is returned when all threads have ended again.
-    pub fn start(spec: SchedulerSpec) -> Result<Arc<Scheduler>> {
+    pub fn start(spec: SchedulerSpec) -> Result<Arc<QueueScheduler>> {
         check(&spec)?;
         let line = Line::new(&spec.config, spec.instances.len(), spec.hold_until_queued);
         let desk = Desk {
@@ -50,13 +69,12 @@ impl Scheduler {
             completion: preserves_ordering(&spec.config).then(CompletionQueue::default),
         };
         let shared = Arc::new(Shared { line, desk, version: spec.version, model: spec.model });
-        let scheduler = Scheduler { shared, threads: Mutex::default() };
+        let scheduler = QueueScheduler { shared, threads: Mutex::default() };
         scheduler.start_threads(spec.instances).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
 
-    /// Queues a request. Every outcome comes through `responder`, also a refusal, and is counted.
-    pub fn submit(&self, request: InferRequest, responder: Responder) {
+    fn enter(&self, request: InferRequest, responder: Responder) {
         let Shared { line, desk, .. } = &*self.shared;
         let job = Job { request, responder, queued_at: Instant::now() };
         // Counted up first: an instance may take the request before `enter` returns.
@@ -65,27 +83,6 @@ impl Scheduler {
             desk.statistics.pending_down();
             desk.refuse(ticket, refusal);
         }
-    }
-
-    /// Requests queued and executing.
-    pub fn in_flight(&self) -> usize {
-        self.shared.line.in_flight()
-    }
-
-    /// Refuses new requests from now on (S-24). What is queued is still answered.
-    pub fn close(&self) {
-        self.shared.line.close();
-    }
-
-    /// Closes, and waits until everything is answered and every thread has ended; false when that is not
-    /// so by `deadline`.
-    pub fn drain(&self, deadline: Instant) -> bool {
-        self.close();
-        let has_ended = self.shared.line.wait_for_end(deadline);
-        if has_ended {
-            self.join();
-        }
-        has_ended
     }
 
     fn start_threads(&self, instances: Vec<InstanceSpec>) -> Result<()> {
@@ -127,7 +124,34 @@ impl Scheduler {
     }
 }
 
-impl Drop for Scheduler {
+impl Scheduler for QueueScheduler {
+    fn submit(&self, request: InferRequest, responder: Responder) {
+        self.enter(request, responder);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.shared.line.in_flight()
+    }
+
+    fn close(&self) {
+        self.shared.line.close();
+    }
+
+    fn drain(&self, deadline: Instant) -> bool {
+        self.close();
+        let has_ended = self.shared.line.wait_for_end(deadline);
+        if has_ended {
+            self.join();
+        }
+        has_ended
+    }
+
+    fn is_ready(&self) -> bool {
+        self.shared.line.has_working_instance()
+    }
+}
+
+impl Drop for QueueScheduler {
     fn drop(&mut self) {
         self.close();
     }

@@ -3,10 +3,12 @@
 //! **Invariants.** No socket and no async runtime: whoever serves `/metrics` calls [`metrics::render`],
 //! whoever wants to say something uses the `log` facade.
 
+mod custom;
 pub mod logger;
 pub mod metrics;
 mod statistics;
 
+pub use custom::{CustomFamily, CustomMetricKind, CustomMetrics};
 pub use statistics::{
     BatchRecord, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RequestRecord,
     StatisticsSnapshot,

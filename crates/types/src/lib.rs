@@ -17,7 +17,7 @@ pub use cancel::Cancellation;
 pub use data_type::DataType;
 pub use error::{Code, Error, Result};
 pub use request::{CorrelationId, InferRequest, ParameterValue, Parameters, RequestedOutput};
-pub use responder::{Responder, Response, ResponseStream};
+pub use responder::{Responder, Response, ResponseSink, ResponseStream};
 pub use response::InferResponse;
 pub use shape::Shape;
 pub use tensor::Tensor;

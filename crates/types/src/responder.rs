@@ -13,9 +13,22 @@ pub struct Response {
 /// Receiving end of a stream of responses (decoupled models, streaming front ends).
 pub type ResponseStream = mpsc::UnboundedReceiver<Response>;
 
+/// Takes responses on the thread that made them: how ensembles and calls between models go on without
+/// another hand-over. What it does must be short, and must not wait for the model that answers.
+pub trait ResponseSink: Send {
+    /// Called once per response; nothing follows one that is final.
+    fn respond(&mut self, response: Response);
+
+    /// Whether nobody wants the responses any more.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
 enum Sink {
     Unary(oneshot::Sender<Result<InferResponse>>),
     Stream(mpsc::UnboundedSender<Response>),
+    Call(Box<dyn ResponseSink>),
 }
 
 /// The way back to whoever asked. Dropped unanswered, it answers with an internal error, so that no
@@ -35,6 +48,16 @@ impl Responder {
         (Self(Some(Sink::Stream(tx))), rx)
     }
 
+    /// For any number of answers, each given to `sink` at once.
+    pub fn calling(sink: impl ResponseSink + 'static) -> Self {
+        Self(Some(Sink::Call(Box::new(sink))))
+    }
+
+    /// The way back of a request whose responder was taken elsewhere: it answers nobody.
+    pub fn spent() -> Self {
+        Self(None)
+    }
+
     /// The last answer.
     pub fn finish(mut self, result: Result<InferResponse>) {
         self.send_last(Some(result));
@@ -43,9 +66,12 @@ impl Responder {
     /// An answer that others follow. On a unary responder it is the last one; `false` says it cannot
     /// take more.
     pub fn send(&mut self, result: Result<InferResponse>) -> bool {
-        match &self.0 {
-            Some(Sink::Stream(tx)) => {
-                tx.send(Response { result: Some(result), is_final: false }).is_ok()
+        let response = |result| Response { result: Some(result), is_final: false };
+        match &mut self.0 {
+            Some(Sink::Stream(tx)) => tx.send(response(result)).is_ok(),
+            Some(Sink::Call(sink)) => {
+                sink.respond(response(result));
+                !sink.is_closed()
             }
             _ => {
                 self.send_last(Some(result));
@@ -56,7 +82,7 @@ impl Responder {
 
     /// Ends a stream without another answer.
     pub fn close(mut self) {
-        if let Some(Sink::Stream(_)) = &self.0 {
+        if let Some(Sink::Stream(_) | Sink::Call(_)) = &self.0 {
             self.send_last(None);
         }
     }
@@ -66,6 +92,7 @@ impl Responder {
         match &self.0 {
             Some(Sink::Unary(tx)) => tx.is_closed(),
             Some(Sink::Stream(tx)) => tx.is_closed(),
+            Some(Sink::Call(sink)) => sink.is_closed(),
             None => true,
         }
     }
@@ -79,6 +106,7 @@ impl Responder {
             Some(Sink::Stream(tx)) => {
                 let _ = tx.send(Response { result, is_final: true });
             }
+            Some(Sink::Call(mut sink)) => sink.respond(Response { result, is_final: true }),
             None => {}
         }
     }
@@ -104,6 +132,23 @@ mod tests {
         drop(responder);
         let error = rx.try_recv().expect("answered").expect_err("an error");
         assert_eq!(error.code(), crate::Code::Internal);
+    }
+
+    #[test]
+    fn a_sink_is_called_for_each_response() {
+        struct Noted(std::sync::Arc<std::sync::Mutex<Vec<(bool, bool)>>>);
+        impl ResponseSink for Noted {
+            fn respond(&mut self, response: Response) {
+                let is_error = matches!(response.result, Some(Err(_)));
+                self.0.lock().expect("no panic").push((is_error, response.is_final));
+            }
+        }
+        let noted = std::sync::Arc::default();
+        let mut responder = Responder::calling(Noted(std::sync::Arc::clone(&noted)));
+        assert!(responder.send(Err(Error::internal("one"))));
+        responder.close();
+        drop(Responder::calling(Noted(noted.clone())));
+        assert_eq!(*noted.lock().expect("no panic"), [(true, false), (false, true), (true, true)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use galatea_backend::{
-    Backend, CompletionContext, LoadContext, Model, ModelInstance,
+    Backend, CompletionContext, LoadContext, Model, ModelInstance, ServerAccess,
     testing::{instance_spec, request, run_batch},
 };
 use galatea_backend_onnx::OnnxBackend;
@@ -87,7 +87,13 @@ pub fn complete(
         NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
     let raw = resolve_backend(parse_text(text).expect("valid text"), &names)?;
     let version_dir = folder.version_dir();
-    let context = CompletionContext { version_dir: &version_dir, backend_config };
+    let context = CompletionContext {
+        model_name: "model",
+        model_dir: folder.path(),
+        version: 1,
+        version_dir: &version_dir,
+        backend_config,
+    };
     backend().complete_config(raw, &context)
 }
 
@@ -98,6 +104,7 @@ pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {
         model_dir: folder.path().to_path_buf(),
         version_dir: folder.version_dir(),
         backend_config: BTreeMap::new(),
+        server: ServerAccess::default(),
     }
 }
 

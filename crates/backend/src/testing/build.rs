@@ -8,7 +8,10 @@ use galatea_types::{
 };
 use tokio::sync::oneshot;
 
-use crate::{Batch, InstanceSpec, Job, LoadContext, ModelInstance, testing::Fixture};
+use crate::{
+    Batch, InstanceAlarm, InstanceSpec, Job, LoadContext, ModelInstance, Outcome, ServerAccess,
+    testing::Fixture,
+};
 
 /// Where the answer to a job arrives.
 pub type Answer = oneshot::Receiver<Result<InferResponse>>;
@@ -54,13 +57,20 @@ pub fn load_context(fixture: &Fixture) -> LoadContext {
         version_dir: fixture.model_dir.join(fixture.version.to_string()),
         model_dir: fixture.model_dir.clone(),
         backend_config: fixture.backend_config.clone(),
+        server: ServerAccess::default(),
     }
 }
 
 /// The CPU instance number `index` of a model.
 pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
     let name = format!("{model}_0_{index}");
-    InstanceSpec { name, kind: InstanceKind::Cpu, device_id: 0, index }
+    InstanceSpec {
+        name,
+        kind: InstanceKind::Cpu,
+        device_id: 0,
+        index,
+        alarm: InstanceAlarm::default(),
+    }
 }
 
 /// A request for every output, with `batch_size` items.
@@ -85,6 +95,10 @@ pub fn run_batch(
     let jobs = requests.into_iter().map(|r| job(r).0).collect();
     let mut batch = Batch::new(model, 1, jobs);
     instance.execute(&mut batch);
-    let missing = || Err(Error::internal("the instance gave no answer"));
-    batch.into_outcomes().map(|(_, outcome)| outcome.unwrap_or_else(missing)).collect()
+    let answer = |outcome| match outcome {
+        Outcome::Answered(result) => result,
+        Outcome::Unanswered => Err(Error::internal("the instance gave no answer")),
+        Outcome::Detached => Err(Error::internal("the instance answers later")),
+    };
+    batch.into_outcomes().map(|(_, outcome)| answer(outcome)).collect()
 }

@@ -1,5 +1,6 @@
 //! What a client gets, and what is counted for it.
 
+use galatea_scheduler::Scheduler as _;
 use std::time::Duration;
 
 use galatea_config::TimeoutAction;

@@ -1,5 +1,6 @@
 //! Which requests are executed together, in which order, and who is woken for them.
 
+use galatea_scheduler::Scheduler as _;
 use std::time::Duration;
 
 use galatea_backend::testing::tensor_spec;

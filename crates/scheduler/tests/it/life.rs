@@ -1,5 +1,6 @@
 //! Start, outage, closing and end.
 
+use galatea_scheduler::Scheduler as _;
 use std::{
     sync::Arc,
     sync::atomic::{AtomicBool, Ordering},

@@ -15,7 +15,7 @@ use galatea_backend::{
     testing::{Answer, instance_spec, model_config, request, tensor_spec},
 };
 use galatea_config::{DynamicBatching, ModelConfig, QueuePolicy, Scheduling};
-use galatea_scheduler::{Scheduler, SchedulerSpec};
+use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{DataType, Error, InferRequest, InferResponse, Responder, Result, Tensor};
 
@@ -158,7 +158,7 @@ impl Setup {
             creations: creations.clone(),
             on_create: self.on_create,
         };
-        let scheduler = Scheduler::start(SchedulerSpec {
+        let scheduler = QueueScheduler::start(SchedulerSpec {
             config: Arc::new(self.config),
             version: 3,
             model: Arc::new(model),
@@ -171,7 +171,7 @@ impl Setup {
 }
 
 pub struct Rig {
-    pub scheduler: Arc<Scheduler>,
+    pub scheduler: Arc<QueueScheduler>,
     pub statistics: Arc<ModelStatistics>,
     starts: Mutex<Receiver<Vec<String>>>,
     gate: Arc<Gate>,

@@ -1,5 +1,6 @@
 //! Many submitters at once, closed in the middle.
 
+use galatea_scheduler::Scheduler as _;
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     thread,

@@ -1,0 +1,1 @@
+//! Runs Python models, each instance in a process of its own.
