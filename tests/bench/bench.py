@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 import frontends  # noqa: E402
 import models  # noqa: E402
 import process  # noqa: E402
+import python_models  # noqa: E402
 import servers  # noqa: E402
 
 SECTIONS = {
@@ -26,6 +27,10 @@ SECTIONS = {
     "models": models.saturation,
     "layout": models.default_layout,
     "process": process.start_and_memory,
+    "python": python_models.identities,
+    "ensemble": python_models.ensembles,
+    "bls": python_models.bls,
+    "steps": python_models.steps,
 }
 
 

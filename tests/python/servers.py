@@ -44,6 +44,20 @@ def perf_analyzer(*args, timeout=300):
     return run.stdout
 
 
+def cpu_ticks(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def descendants(pid):
+    """Process numbers of the children, their children and so on."""
+    found = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
 class Server:
     """A running server: `http`, `grpc` and `metrics` are its addresses, `log` its lines so far."""
 
@@ -125,9 +139,8 @@ class Server:
             return "\n".join(self.log)
 
     def cpu_seconds(self):
-        """User and system time of the process so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """User and system time so far of the process and of the workers it started."""
+        return sum(map(cpu_ticks, [self.pid, *descendants(self.pid)])) / os.sysconf("SC_CLK_TCK")
 
     def rss_mb(self):
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
