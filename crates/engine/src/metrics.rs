@@ -22,6 +22,8 @@ impl Engine {
                 load_duration: model.load_duration(),
             })
             .collect();
-        metrics::render(&rows, &self.process_sampler.sample())
+        let mut text = metrics::render(&rows, &self.process_sampler.sample());
+        self.custom_metrics.render_into(&mut text);
+        text
     }
 }

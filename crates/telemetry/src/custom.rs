@@ -1,7 +1,23 @@
+//! Metric families that models define themselves (M-38).
+//!
+//! A family lives as long as somebody holds it or one of its series; a series as long as somebody holds a
+//! handle of it. The maps hold only weak references, and each entry is taken out by the drop of what it named.
+
+mod error;
+mod series;
+#[cfg(test)]
+mod tests;
+mod text;
+
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
+
+use self::series::{Series, Value};
+use crate::metrics;
+
+pub use self::{error::CustomMetricError, series::CustomMetric};
 
 /// What kind of value a family holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +27,16 @@ pub enum CustomMetricKind {
     Histogram,
 }
 
-/// Metric families that models define themselves (M-38): created, changed and dropped while the server runs,
-/// shown after the server's own.
+/// Labels of a series, sorted by name.
+pub type Labels = BTreeMap<String, String>;
+
+type Families = Mutex<BTreeMap<String, Weak<CustomFamily>>>;
+
+/// Metric families that models define themselves: created, changed and dropped while the server runs, shown
+/// after the server's own.
 #[derive(Debug, Default)]
 pub struct CustomMetrics {
-    families: Mutex<BTreeMap<String, Arc<CustomFamily>>>,
+    families: Arc<Families>,
 }
 
 /// One family: a name, what it means, and its series.
@@ -24,11 +45,138 @@ pub struct CustomFamily {
     pub name: String,
     pub description: String,
     pub kind: CustomMetricKind,
+    series: Mutex<BTreeMap<Labels, Weak<Series>>>,
+    registry: Weak<Families>,
 }
 
 impl CustomMetrics {
+    /// The family `name`, made if nobody holds it. One that exists keeps its first description.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid metric name`; the name belongs to a family of another kind or to one of the server's own.
+    pub fn family(
+        &self,
+        name: &str,
+        description: &str,
+        kind: CustomMetricKind,
+    ) -> Result<Arc<CustomFamily>, CustomMetricError> {
+        check_family_name(name)?;
+        // Outside the block the lock is free again: dropping a family takes it.
+        let family = {
+            let mut families = lock(&self.families);
+            families.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let family = Arc::new(self.new_family(name, description, kind));
+                families.insert(name.to_owned(), Arc::downgrade(&family));
+                family
+            })
+        };
+        if family.kind == kind {
+            Ok(family)
+        } else {
+            Err(CustomMetricError::invalid("Family name already exists with different type"))
+        }
+    }
+
     /// Names of the families, sorted.
     pub fn names(&self) -> Vec<String> {
-        self.families.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        lock(&self.families).keys().cloned().collect()
     }
+
+    /// Appends all families in Prometheus text form, sorted by name, their series by labels.
+    pub fn render_into(&self, out: &mut String) {
+        for family in self.held() {
+            text::write_family(out, &family, &family.held());
+        }
+    }
+
+    fn held(&self) -> Vec<Arc<CustomFamily>> {
+        lock(&self.families).values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn new_family(&self, name: &str, description: &str, kind: CustomMetricKind) -> CustomFamily {
+        CustomFamily {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            kind,
+            series: Mutex::default(),
+            registry: Arc::downgrade(&self.families),
+        }
+    }
+}
+
+impl CustomFamily {
+    /// A handle of the series with these labels, made if nobody holds one. `buckets` are the upper bounds of
+    /// a histogram; a series that exists keeps its own.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid label name`; buckets missing or not strictly ascending; buckets for another kind.
+    pub fn metric(
+        self: &Arc<Self>,
+        labels: Labels,
+        buckets: Option<Vec<f64>>,
+    ) -> Result<CustomMetric, CustomMetricError> {
+        let value = Value::new(self.kind, buckets)?;
+        if !labels.keys().all(|name| is_label_name(name, self.kind)) {
+            return Err(CustomMetricError::invalid("Invalid label name"));
+        }
+        let mut all = lock(&self.series);
+        let series = all.get(&labels).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let series = Arc::new(Series { family: self.clone(), labels: labels.clone(), value });
+            all.insert(labels, Arc::downgrade(&series));
+            series
+        });
+        Ok(CustomMetric(series))
+    }
+
+    fn held(&self) -> Vec<Arc<Series>> {
+        lock(&self.series).values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Takes the entry of a series that went, unless a new one stands in its place.
+    fn forget(&self, labels: &Labels) {
+        let mut all = lock(&self.series);
+        if all.get(labels).is_some_and(|series| series.strong_count() == 0) {
+            all.remove(labels);
+        }
+    }
+}
+
+impl Drop for CustomFamily {
+    fn drop(&mut self) {
+        let Some(registry) = self.registry.upgrade() else { return };
+        let mut families = lock(&registry);
+        if families.get(&self.name).is_some_and(|family| family.strong_count() == 0) {
+            families.remove(&self.name);
+        }
+    }
+}
+
+/// What the maps hold is whole between any two statements: a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_family_name(name: &str) -> Result<(), CustomMetricError> {
+    if !is_name(name, |c| c == ':') {
+        return Err(CustomMetricError::invalid("Invalid metric name"));
+    }
+    if metrics::is_server_family(name) {
+        return Err(CustomMetricError::invalid("Family name already exists"));
+    }
+    Ok(())
+}
+
+/// `le` is the histogram's own label.
+fn is_label_name(name: &str, kind: CustomMetricKind) -> bool {
+    is_name(name, |_| false) && !(kind == CustomMetricKind::Histogram && name == "le")
+}
+
+/// `[a-zA-Z_][a-zA-Z0-9_]*` with `extra` allowed anywhere; two leading underscores are Prometheus's own.
+fn is_name(name: &str, extra: fn(char) -> bool) -> bool {
+    let is_start = |c: char| c.is_ascii_alphabetic() || c == '_' || extra(c);
+    name.starts_with(is_start)
+        && name.chars().all(|c| is_start(c) || c.is_ascii_digit())
+        && !name.starts_with("__")
 }

@@ -8,7 +8,9 @@ pub mod logger;
 pub mod metrics;
 mod statistics;
 
-pub use custom::{CustomFamily, CustomMetricKind, CustomMetrics};
+pub use custom::{
+    CustomFamily, CustomMetric, CustomMetricError, CustomMetricKind, CustomMetrics, Labels,
+};
 pub use statistics::{
     BatchRecord, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RequestRecord,
     StatisticsSnapshot,

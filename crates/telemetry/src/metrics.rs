@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{DurationCount, FailureReason, StatisticsSnapshot};
 
 pub use self::process::{CpuMetrics, MetricsOptions, ProcessMetrics, ProcessSampler};
+pub(crate) use self::text::push_escaped;
 use self::text::{Kind, Text, labels};
 
 /// One loaded model version, as seen at the moment of a scrape.
@@ -38,6 +39,12 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
     write_model_gauges(&mut text, models);
     write_process(&mut text, process);
     text.finish()
+}
+
+/// Whether a family of this name is announced in every answer, so that nobody else can have the name.
+pub(crate) fn is_server_family(name: &str) -> bool {
+    COUNTERS.iter().chain(LATENCY_COUNTERS).any(|counter| counter.name == name)
+        || MODEL_GAUGES.iter().chain(PROCESS_GAUGES).any(|(gauge, _)| *gauge == name)
 }
 
 /// A family with one counter per model: name, help, and where its value stands.
@@ -121,40 +128,47 @@ fn write_counter(text: &mut Text, models: &[ModelMetrics<'_>], counter: &Counter
     }
 }
 
+/// Name and help text.
+type Gauge = (&'static str, &'static str);
+
+const PENDING: Gauge = (
+    "nv_inference_pending_request_count",
+    "Instantaneous number of pending requests awaiting execution per-model.",
+);
+const LOAD: Gauge = ("nv_model_load_duration_secs", "Model load time in seconds");
+const MODEL_GAUGES: &[Gauge] = &[PENDING, LOAD];
+
+const POOL_TOTAL: Gauge =
+    ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes");
+const POOL_USED: Gauge =
+    ("nv_pinned_memory_pool_used_bytes", "Pinned memory pool used memory size, in bytes");
+const CPU_UTILIZATION: Gauge = ("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]");
+const CPU_TOTAL: Gauge = ("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes");
+const CPU_USED: Gauge = ("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes");
+const PROCESS_GAUGES: &[Gauge] = &[POOL_TOTAL, POOL_USED, CPU_UTILIZATION, CPU_TOTAL, CPU_USED];
+
 fn write_model_gauges(text: &mut Text, models: &[ModelMetrics<'_>]) {
-    const PENDING: &str = "nv_inference_pending_request_count";
-    const PENDING_HELP: &str =
-        "Instantaneous number of pending requests awaiting execution per-model.";
-    text.family(PENDING, PENDING_HELP, Kind::Gauge);
+    text.family(PENDING.0, PENDING.1, Kind::Gauge);
     for model in models {
-        text.sample(PENDING, &labels(model, None), model.statistics.pending);
+        text.sample(PENDING.0, &labels(model, None), model.statistics.pending);
     }
-    const LOAD: &str = "nv_model_load_duration_secs";
-    text.family(LOAD, "Model load time in seconds", Kind::Gauge);
+    text.family(LOAD.0, LOAD.1, Kind::Gauge);
     for model in models {
-        text.sample(LOAD, &labels(model, None), model.load_duration.as_secs_f64());
+        text.sample(LOAD.0, &labels(model, None), model.load_duration.as_secs_f64());
     }
 }
 
 fn write_process(text: &mut Text, process: &ProcessMetrics) {
-    let mut gauge = |name: &str, help: &str, value: &dyn std::fmt::Display| {
+    let mut gauge = |(name, help): Gauge, value: &dyn std::fmt::Display| {
         text.family(name, help, Kind::Gauge);
         text.sample(name, "", value);
     };
-    gauge(
-        "nv_pinned_memory_pool_total_bytes",
-        "Pinned memory pool total memory size, in bytes",
-        &process.pinned_pool_total_bytes,
-    );
-    gauge(
-        "nv_pinned_memory_pool_used_bytes",
-        "Pinned memory pool used memory size, in bytes",
-        &process.pinned_pool_used_bytes,
-    );
+    gauge(POOL_TOTAL, &process.pinned_pool_total_bytes);
+    gauge(POOL_USED, &process.pinned_pool_used_bytes);
     let Some(cpu) = &process.cpu else { return };
-    gauge("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]", &cpu.utilization);
-    gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", &cpu.memory_total_bytes);
-    gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", &cpu.memory_used_bytes);
+    gauge(CPU_UTILIZATION, &cpu.utilization);
+    gauge(CPU_TOTAL, &cpu.memory_total_bytes);
+    gauge(CPU_USED, &cpu.memory_used_bytes);
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub(super) fn labels(model: &ModelMetrics<'_>, reason: Option<&str>) -> String {
     out
 }
 
-fn push_escaped(out: &mut String, value: &str) {
+/// A label's value.
+pub(crate) fn push_escaped(out: &mut String, value: &str) {
     for c in value.chars() {
         match c {
             '\\' => out.push_str("\\\\"),

@@ -1,0 +1,74 @@
+use std::{fmt::Write, sync::Arc, sync::atomic::Ordering};
+
+use super::{
+    CustomFamily, Labels,
+    series::{Histogram, Series, Value},
+};
+use crate::metrics::push_escaped;
+
+/// Writing to a `String` cannot fail, so the results are left aside here.
+pub(super) fn write_family(out: &mut String, family: &CustomFamily, series: &[Arc<Series>]) {
+    if !family.description.is_empty() {
+        let _ = write!(out, "# HELP {} ", family.name);
+        // In a help text quotes stay as they are.
+        out.push_str(&family.description.replace('\\', "\\\\").replace('\n', "\\n"));
+        out.push('\n');
+    }
+    let _ = writeln!(out, "# TYPE {} {}", family.name, family.kind.name());
+    for one in series {
+        match &one.value {
+            Value::Counter(value) | Value::Gauge(value) => {
+                write_sample(out, &family.name, &one.labels, None, &number(value.get()));
+            }
+            Value::Histogram(histogram) => {
+                write_histogram(out, &family.name, &one.labels, histogram);
+            }
+        }
+    }
+}
+
+/// Count, sum and cumulated buckets; the count is that of the last bucket, whoever observes meanwhile.
+fn write_histogram(out: &mut String, name: &str, labels: &Labels, histogram: &Histogram) {
+    let mut cumulated = 0;
+    let counts: Vec<u64> = histogram
+        .counts
+        .iter()
+        .map(|count| {
+            cumulated += count.load(Ordering::Relaxed);
+            cumulated
+        })
+        .collect();
+    let total = cumulated.to_string();
+    write_sample(out, &format!("{name}_count"), labels, None, &total);
+    write_sample(out, &format!("{name}_sum"), labels, None, &number(histogram.sum.get()));
+    let bucket = format!("{name}_bucket");
+    for (bound, count) in histogram.bounds.iter().filter(|b| b.is_finite()).zip(counts) {
+        write_sample(out, &bucket, labels, Some(&number(*bound)), &count.to_string());
+    }
+    write_sample(out, &bucket, labels, Some("+Inf"), &total);
+}
+
+fn write_sample(out: &mut String, name: &str, labels: &Labels, le: Option<&str>, value: &str) {
+    out.push_str(name);
+    let mut separator = '{';
+    let pairs = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in pairs.chain(le.map(|bound| ("le", bound))) {
+        let _ = write!(out, "{separator}{name}=\"");
+        push_escaped(out, value);
+        out.push('"');
+        separator = ',';
+    }
+    if separator == ',' {
+        out.push('}');
+    }
+    let _ = writeln!(out, " {value}");
+}
+
+/// In full, no exponent; the infinities with their sign.
+fn number(value: f64) -> String {
+    match value {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        value => value.to_string(),
+    }
+}
