@@ -142,6 +142,7 @@ impl Batch {
                 started_at: self.started_at,
                 input_done_at: self.input_done_at,
                 batch_size: job.request.batch_size,
+                step_times: job.request.step_times.clone(),
                 responses: 0,
                 failure: None,
             },

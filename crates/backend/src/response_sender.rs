@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_types::{
-    Cancellation, Code, Error, InferResponse, Parameters, Responder, Result, Tensor,
+    Cancellation, Code, Error, InferResponse, Parameters, Responder, Result, StepTimes, Tensor,
 };
 
 /// Told about each detached request when its last response is about to leave.
@@ -18,6 +18,8 @@ pub struct StreamEnd {
     pub started_at: Instant,
     pub input_done_at: Option<Instant>,
     pub batch_size: u32,
+    /// As in the request.
+    pub step_times: Option<Arc<StepTimes>>,
     /// How many responses with a body it got, the last one included.
     pub responses: u64,
     /// The class of its first error, if any response was one.

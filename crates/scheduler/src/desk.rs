@@ -114,18 +114,26 @@ impl Desk {
         let started_at = batch.started_at();
         let successes =
             batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
-        let requests = successes.map(|(job, _)| RequestRecord {
-            total: end.saturating_duration_since(job.request.received_at),
-            queue: started_at.saturating_duration_since(job.queued_at),
-            compute_input: record.compute_input,
-            compute_infer: record.compute_infer,
-            compute_output: record.compute_output,
+        let requests = successes.map(|(job, _)| {
+            if let Some(times) = &job.request.step_times {
+                times.add(record.compute_input, record.compute_infer, record.compute_output);
+            }
+            RequestRecord {
+                total: end.saturating_duration_since(job.request.received_at),
+                queue: started_at.saturating_duration_since(job.queued_at),
+                compute_input: record.compute_input,
+                compute_infer: record.compute_infer,
+                compute_output: record.compute_output,
+            }
         });
         self.statistics.record_execution(&record, requests);
     }
 
     fn count_failure(&self, job: &Job, reason: FailureReason, end: Instant) {
         let total = end.saturating_duration_since(job.request.received_at);
+        // M-43: why a step failed is told as OTHER.
+        let is_step = job.request.step_times.is_some();
+        let reason = if is_step { FailureReason::Other } else { reason };
         self.statistics.record_failure(reason, total);
     }
 

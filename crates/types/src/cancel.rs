@@ -6,14 +6,41 @@ use std::sync::{
 /// Says that nobody waits for the answer any more. Shared by the front end, which sets it, and whoever
 /// works on the request, who asks.
 #[derive(Clone, Debug, Default)]
-pub struct Cancellation(Arc<AtomicBool>);
+pub struct Cancellation(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    is_set: AtomicBool,
+    parent: Option<Cancellation>,
+}
 
 impl Cancellation {
+    /// For a part of the work: cancelled with the whole, while its own cancelling leaves the whole alone.
+    pub fn child(&self) -> Self {
+        Self(Arc::new(Flag { is_set: AtomicBool::new(false), parent: Some(self.clone()) }))
+    }
+
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_set.store(true, Ordering::Relaxed);
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let Flag { is_set, parent } = &*self.0;
+        is_set.load(Ordering::Relaxed) || parent.as_ref().is_some_and(Cancellation::is_cancelled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
+        let whole = Cancellation::default();
+        let (one, other) = (whole.child(), whole.child().child());
+        one.cancel();
+        assert!(one.is_cancelled() && !other.is_cancelled() && !whole.is_cancelled());
+        whole.cancel();
+        assert!(other.is_cancelled());
     }
 }

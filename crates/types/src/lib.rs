@@ -10,6 +10,7 @@ mod request;
 mod responder;
 mod response;
 mod shape;
+mod step_times;
 mod tensor;
 
 pub use buffer::{AlignedBlock, BUFFER_ALIGNMENT, Buffer};
@@ -20,4 +21,5 @@ pub use request::{CorrelationId, InferRequest, ParameterValue, Parameters, Reque
 pub use responder::{Responder, Response, ResponseSink, ResponseStream};
 pub use response::InferResponse;
 pub use shape::Shape;
+pub use step_times::StepTimes;
 pub use tensor::Tensor;

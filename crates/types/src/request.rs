@@ -3,7 +3,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Cancellation, Tensor};
+use crate::{Cancellation, StepTimes, Tensor};
 
 /// A request parameter value. Which of these a front end can carry differs; none loses precision.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,8 @@ pub struct InferRequest {
     /// Items in this request: the first dimension of every input when the model batches, else 1.
     /// The engine sets it when it has checked the request against the model.
     pub batch_size: u32,
+    /// Present in a step of an ensemble: where whoever counts the request adds its compute times.
+    pub step_times: Option<Arc<StepTimes>>,
 }
 
 impl InferRequest {
@@ -84,6 +86,7 @@ impl InferRequest {
             cancellation: Cancellation::default(),
             received_at: Instant::now(),
             batch_size: 1,
+            step_times: None,
         }
     }
 
