@@ -3,12 +3,16 @@
 //! [`decode`] turns the body of an inference request into an [`InferRequest`](galatea_types::InferRequest)
 //! and a [`ResponsePlan`]; [`encode`] turns the answer into what the plan asks for. Tensor bytes of the
 //! binary forms are never copied here; JSON numbers go straight into and out of tensor buffers.
+//! [`decode_generate`] and [`encode_generate`] do the same for the generate extension, and
+//! [`decode_for_lines`] and [`response_line`] for answers of many responses.
 
 mod decode;
 mod documents;
 mod encode;
+mod generate;
 mod input;
 mod json;
+mod lines;
 mod number;
 mod repository;
 mod response_plan;
@@ -21,5 +25,7 @@ pub use documents::{
     IndexRow, error_body, model_metadata, repository_index, server_metadata, statistics,
 };
 pub use encode::{EncodedResponse, encode};
+pub use generate::{decode_generate, encode_generate, server_sent_event};
+pub use lines::{decode_for_lines, error_line, response_line};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
 pub use response_plan::ResponsePlan;

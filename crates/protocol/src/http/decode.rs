@@ -29,12 +29,22 @@ pub fn decode(
     model: &ModelConfig,
     version: Option<i64>,
 ) -> Result<(InferRequest, ResponsePlan)> {
+    decode_for(ResponsePlan::new(model.has_batching()), body, header_length, model, version)
+}
+
+/// [`decode`], with what is known of the answer's form before the request is read.
+pub(crate) fn decode_for(
+    mut plan: ResponsePlan,
+    body: &Buffer,
+    header_length: usize,
+    model: &ModelConfig,
+    version: Option<i64>,
+) -> Result<(InferRequest, ResponsePlan)> {
     let mut request = InferRequest::new(model.name.clone());
     request.model_version = version;
-    let mut plan = ResponsePlan::new(model.has_batching());
     if header_length == 0 {
         request.inputs.push(raw_input(body, model)?);
-        plan.default_is_binary = true;
+        plan.default_is_binary = !plan.is_in_lines;
         return Ok((request, plan));
     }
     let json = body.get(..header_length).ok_or_else(|| header_out_of_range(body, header_length))?;
@@ -192,6 +202,9 @@ fn read_parameters(
             "binary_data_output" => {
                 plan.default_is_binary = cursor.expect_bool().map_err(in_parameter)?;
             }
+            "triton_enable_empty_final_response" if plan.is_in_lines => {
+                plan.wants_empty_final = cursor.expect_bool().map_err(in_parameter)?;
+            }
             name => {
                 parameters::check_custom_name(name)?;
                 let value = custom_value(name, cursor)?;
@@ -215,7 +228,7 @@ fn correlation_id(cursor: &mut Cursor<'_>) -> Result<CorrelationId> {
     Ok(parameters::text_correlation_id(String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<ParameterValue> {
+pub(crate) fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<ParameterValue> {
     match cursor.kind() {
         Kind::String => {
             let text = cursor.string()?;

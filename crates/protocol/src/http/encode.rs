@@ -82,7 +82,8 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor, is_binary: bool) -> Result<(
     Ok(())
 }
 
-fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
+/// The elements, with commas between them.
+pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     let data = &tensor.data[..];
     match tensor.data_type {
         DataType::Bool => push_list(json, data.iter(), |json, &b| push_bool(json, b != 0)),
@@ -126,7 +127,7 @@ fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn push_numbers<const N: usize>(
+pub(crate) fn push_numbers<const N: usize>(
     json: &mut Vec<u8>,
     data: &[u8],
     push: impl Fn(&mut Vec<u8>, [u8; N]),
@@ -160,15 +161,19 @@ fn push_parameters(json: &mut Vec<u8>, parameters: &Parameters) {
     push_list(json, parameters.iter(), |json, (name, value)| {
         push_string(json, name.as_bytes());
         json.push(b':');
-        match value {
-            ParameterValue::Bool(b) => push_bool(json, *b),
-            ParameterValue::Int(n) => push_integer(json, *n),
-            ParameterValue::Uint(n) => push_integer(json, *n),
-            ParameterValue::Double(x) => push_float(json, *x),
-            ParameterValue::String(text) => push_string(json, text.as_bytes()),
-        }
+        push_parameter(json, value);
     });
     json.push(b'}');
+}
+
+pub(crate) fn push_parameter(json: &mut Vec<u8>, value: &ParameterValue) {
+    match value {
+        ParameterValue::Bool(b) => push_bool(json, *b),
+        ParameterValue::Int(n) => push_integer(json, *n),
+        ParameterValue::Uint(n) => push_integer(json, *n),
+        ParameterValue::Double(x) => push_float(json, *x),
+        ParameterValue::String(text) => push_string(json, text.as_bytes()),
+    }
 }
 
 fn push_list<T>(
@@ -207,7 +212,7 @@ fn push_short(json: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64> + Copy) {
+pub(crate) fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64> + Copy) {
     let wide: f64 = value.into();
     if wide.is_finite() {
         push_short(json, zmij::Buffer::new().format_finite(value).as_bytes());
@@ -219,7 +224,7 @@ fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64> + Copy) {
 }
 
 /// Quotes and escapes as JSON wants it; all other bytes go through as they are.
-fn push_string(json: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_string(json: &mut Vec<u8>, text: &[u8]) {
     json.push(b'"');
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&b| b < 0x20 || b == b'"' || b == b'\\') {

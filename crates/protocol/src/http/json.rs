@@ -80,7 +80,12 @@ impl<'a> Cursor<'a> {
 
     /// The syntax error of `text` as one document, if it has one.
     pub fn check_document(text: &[u8]) -> Result<()> {
-        let mut cursor = Cursor::new(text);
+        Cursor::new(text).check()
+    }
+
+    /// The syntax error of what is left of the text as one document, if it has one.
+    pub fn check(&self) -> Result<()> {
+        let mut cursor = self.clone();
         cursor.skip_whitespace();
         if cursor.peek().is_none() {
             return Err(cursor.error("The document is empty."));

@@ -5,6 +5,9 @@ use std::sync::Arc;
 pub struct ResponsePlan {
     pub(super) default_is_binary: bool,
     pub(super) is_batched: bool,
+    /// One JSON document per line, nothing between them.
+    pub(super) is_in_lines: bool,
+    pub(super) wants_empty_final: bool,
     pub(super) outputs: Vec<PlannedOutput>,
 }
 
@@ -17,7 +20,26 @@ pub(super) struct PlannedOutput {
 
 impl ResponsePlan {
     pub(super) fn new(is_batched: bool) -> Self {
-        Self { default_is_binary: false, is_batched, outputs: Vec::new() }
+        Self {
+            default_is_binary: false,
+            is_batched,
+            is_in_lines: false,
+            wants_empty_final: false,
+            outputs: Vec::new(),
+        }
+    }
+
+    pub(super) fn in_lines(is_batched: bool) -> Self {
+        Self { is_in_lines: true, ..Self::new(is_batched) }
+    }
+
+    /// Whether the client wants to be told of an end that comes without outputs.
+    pub fn wants_empty_final(&self) -> bool {
+        self.wants_empty_final
+    }
+
+    pub(super) fn has_binary(&self) -> bool {
+        self.default_is_binary || self.outputs.iter().any(|output| output.is_binary)
     }
 
     /// Whether the data of this output goes behind the JSON, and how many classes stand for it.

@@ -16,8 +16,17 @@ pub(crate) fn decode(
     count: usize,
     input_name: &str,
 ) -> Result<Buffer> {
-    let in_data = |e: Error| e.prefixed("Unable to parse 'data': ");
     cursor.expect_array().map_err(in_data)?;
+    decode_any(cursor, data_type, count, input_name)
+}
+
+/// [`decode`], which also takes a single value that is in no array.
+pub(crate) fn decode_any(
+    cursor: &mut Cursor<'_>,
+    data_type: DataType,
+    count: usize,
+    input_name: &str,
+) -> Result<Buffer> {
     let mut reader = Reader { cursor, count, data_type };
     match data_type {
         DataType::Bool => reader.fixed(|r| Ok([u8::from(r.cursor.expect_bool()?)])),
@@ -37,6 +46,10 @@ pub(crate) fn decode(
         DataType::Fp16 | DataType::Bf16 => return Err(needs_binary(data_type, input_name)),
     }
     .map_err(in_data)
+}
+
+fn in_data(error: Error) -> Error {
+    error.prefixed("Unable to parse 'data': ")
 }
 
 fn needs_binary(data_type: DataType, input_name: &str) -> Error {
@@ -61,7 +74,7 @@ impl Reader<'_, '_> {
         let capacity = self.count.min(self.cursor.text_len()) * N;
         let mut block = AlignedBlock::with_capacity(capacity);
         let mut missing = self.count;
-        self.walk(1, &mut |reader| {
+        self.read(&mut |reader| {
             missing = missing.checked_sub(1).ok_or_else(|| Error::internal(COUNT_MISMATCH))?;
             block.extend_from_slice(&element(reader)?);
             Ok(())
@@ -74,7 +87,7 @@ impl Reader<'_, '_> {
 
     fn strings(&mut self) -> Result<Buffer> {
         let mut block = AlignedBlock::with_capacity(self.count.min(self.cursor.text_len()) * 16);
-        self.walk(1, &mut |reader| {
+        self.read(&mut |reader| {
             let text = reader.cursor.expect_string()?;
             if byte_strings::push(&mut block, &text) {
                 return Ok(());
@@ -82,6 +95,10 @@ impl Reader<'_, '_> {
             Err(Error::invalid_arg("a string is longer than 4294967295 bytes"))
         })?;
         Ok(block.freeze())
+    }
+
+    fn read(&mut self, element: &mut impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        if self.cursor.kind() == Kind::Array { self.walk(1, element) } else { element(self) }
     }
 
     fn walk(

@@ -3,6 +3,8 @@
 mod decoding;
 mod documents;
 mod encoding;
+mod generate;
+mod lines;
 mod properties;
 mod refusals;
 

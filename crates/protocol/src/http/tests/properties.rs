@@ -1,8 +1,8 @@
-use galatea_types::{Buffer, DataType};
+use galatea_types::{Buffer, DataType, InferResponse};
 use proptest::prelude::*;
 
 use super::{model, spec};
-use crate::http::{decode, json::Cursor};
+use crate::http::{decode, decode_generate, encode_generate, json::Cursor};
 
 /// Pieces that make up requests, so that random sequences reach deep into the decoder.
 fn piece() -> impl Strategy<Value = &'static str> {
@@ -48,6 +48,34 @@ fn piece() -> impl Strategy<Value = &'static str> {
     ])
 }
 
+fn generate_piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"IN\":",
+        "\"S\":",
+        "\"id\":",
+        "\"parameters\":{",
+        "\"x\":",
+        "1",
+        "-1",
+        "[1,2]",
+        "[1,-2,3,4],",
+        "[[1,2],[3]]",
+        "2.5",
+        "300",
+        "true",
+        "null",
+        "\"a\\u0001\"",
+        "[\"a\",\"\"]",
+        "\"",
+    ])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
@@ -66,6 +94,33 @@ proptest! {
         let body = [json.as_bytes(), &tail].concat();
         let model = model(2, vec![spec("IN", DataType::Bytes, &[1])]);
         let _ = decode(&Buffer::from(body), json.len(), &model, None);
+    }
+
+    #[test]
+    fn generate_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let model = model(2, vec![spec("IN", DataType::Fp32, &[2, -1])]);
+        let _ = decode_generate(&bytes, &model, None);
+    }
+
+    /// What is taken fills its shape, and can be written.
+    #[test]
+    fn generate_never_panics_on_near_requests(pieces in prop::collection::vec(generate_piece(), 0..30)) {
+        let json = format!("{{\"IN\":{}", pieces.concat());
+        let inputs = vec![spec("IN", DataType::Int8, &[2, -1]), spec("S", DataType::Bytes, &[-1])];
+        let Ok(request) = decode_generate(json.as_bytes(), &model(0, inputs), None) else { return Ok(()) };
+        for input in &request.inputs {
+            let expected = input.shape.byte_size(input.data_type);
+            prop_assert!(expected.is_none_or(|n| n == input.data.len()), "{:?}", input);
+        }
+        let response = InferResponse {
+            model_name: "m".into(),
+            model_version: 1,
+            id: request.id,
+            parameters: request.parameters,
+            outputs: request.inputs,
+        };
+        let flat = encode_generate(&response).expect("has a JSON form");
+        prop_assert!(Cursor::check_document(&flat).is_ok(), "{}", String::from_utf8_lossy(&flat));
     }
 
     /// What a general JSON crate takes we take, and what it refuses we refuse, but for the dialect.

@@ -1,0 +1,51 @@
+//! Responses as newline-delimited JSON: one inference response per line. Beyond Triton, which has no way to
+//! tell more than one response over plain HTTP inference.
+
+use galatea_config::ModelConfig;
+use galatea_types::{Buffer, Error, InferRequest, InferResponse, ParameterValue, Result};
+
+use super::{ResponsePlan, decode::decode_for, documents::error_body, encode};
+
+/// Whether nothing follows: the name gRPC clients know it by.
+const FINAL_RESPONSE: &str = "triton_final_response";
+
+/// [`decode`](super::decode) for an answer in lines. There is no place for binary tensors between them, so a
+/// request for binary outputs fails; a raw binary request (H-42) is answered in JSON.
+///
+/// The parameter `triton_enable_empty_final_response` is understood here.
+pub fn decode_for_lines(
+    body: &Buffer,
+    header_length: usize,
+    model: &ModelConfig,
+    version: Option<i64>,
+) -> Result<(InferRequest, ResponsePlan)> {
+    let plan = ResponsePlan::in_lines(model.has_batching());
+    let (request, plan) = decode_for(plan, body, header_length, model, version)?;
+    if plan.has_binary() {
+        return Err(Error::invalid_arg(
+            "binary outputs cannot be part of an answer in JSON lines: leave out 'binary_data' and \
+             'binary_data_output', or the header 'Accept: application/x-ndjson'",
+        ));
+    }
+    Ok((request, plan))
+}
+
+/// A response as a line, with the parameter `triton_final_response` after its own.
+pub fn response_line<'a>(
+    mut response: InferResponse,
+    is_final: bool,
+    plan: &ResponsePlan,
+    label: impl Fn(&str, usize) -> Option<&'a str>,
+) -> Result<Vec<u8>> {
+    response.parameters.push((FINAL_RESPONSE.to_owned(), ParameterValue::Bool(is_final)));
+    let mut line = encode(response, plan, label)?.json;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// An error as a line.
+pub fn error_line(error: &Error) -> Vec<u8> {
+    let mut line = error_body(error.message());
+    line.push(b'\n');
+    line
+}
