@@ -17,21 +17,15 @@ use tonic::Status;
 
 use crate::status::status_of;
 
-/// A request on its way, with what is needed to make its answer.
+/// A request on its way, with what is needed to show its answers as the client wants them.
 ///
-/// Dropped before the answer is there (the client hung up, its deadline passed), it cancels the request.
+/// Dropped before the last answer is there (the client hung up, its deadline passed), it cancels the request.
 pub(crate) struct Pending {
-    pub answer: oneshot::Receiver<Result<InferResponse>>,
-    rendering: Rendering,
-    cancellation: Cancellation,
-}
-
-/// How the client wants to see the response.
-struct Rendering {
     model: Arc<ServedModel>,
     /// Outputs wanted as classes; empty in nearly every request.
     classifications: Vec<RequestedOutput>,
     max_message_size: usize,
+    cancellation: Cancellation,
 }
 
 impl Drop for Pending {
@@ -40,57 +34,40 @@ impl Drop for Pending {
     }
 }
 
-impl Pending {
-    pub fn render(&self, answer: Result<InferResponse>) -> Result<ModelInferResponse> {
-        self.rendering.render(answer?)
-    }
+pub(crate) fn find_model(engine: &Engine, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
+    engine.model(&message.model_name, parse_model_version(&message.model_version)?)
+}
+
+/// Reads a request, to be handed to the model.
+pub(crate) fn read(
+    model: Arc<ServedModel>,
+    message: ModelInferRequest,
+    max_message_size: usize,
+) -> Result<(DecodedRequest, Pending)> {
+    let decoded = decode(message, model.config())?;
+    let cancellation = decoded.request.cancellation.clone();
+    let classifications = classifications(&decoded.request);
+    Ok((decoded, Pending { model, classifications, max_message_size, cancellation }))
 }
 
 /// Finds the model, reads the request and hands it to the engine. Fails with what is wrong before the
-/// engine has seen the request. The engine's own refusals come as the answer, on a strict stream as a
-/// failure too.
-pub(crate) fn submit(
+/// engine has seen the request; the engine's own refusals come as the answer.
+fn submit(
     engine: &Engine,
     message: ModelInferRequest,
     max_message_size: usize,
-    caller: Caller,
-) -> Result<Pending> {
-    let version = parse_model_version(&message.model_version)?;
-    let model = engine.model(&message.model_name, version)?;
-    refuse_decoupled(model.config().is_decoupled, caller)?;
-    let DecodedRequest { mut request, .. } = decode(message, model.config())?;
-    if caller == (Caller::Stream { is_strict: true }) {
-        model.check(&mut request)?;
+) -> Result<(Pending, oneshot::Receiver<Result<InferResponse>>)> {
+    let model = find_model(engine, &message)?;
+    if model.config().is_decoupled {
+        // G-54. A model that may answer any number of times has no place in a call with one answer.
+        return Err(Error::unsupported(
+            "ModelInfer RPC doesn't support models with decoupled transaction policy",
+        ));
     }
+    let (decoded, pending) = read(model, message, max_message_size)?;
     let (responder, answer) = Responder::unary();
-    let cancellation = request.cancellation.clone();
-    let classifications = classifications(&request);
-    model.infer(request, responder);
-    Ok(Pending {
-        answer,
-        rendering: Rendering { model, classifications, max_message_size },
-        cancellation,
-    })
-}
-
-/// Which kind of call a request came by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
-    Unary,
-    Stream { is_strict: bool },
-}
-
-/// G-54. A model that may answer any number of times has no place in a call with one answer.
-fn refuse_decoupled(is_decoupled: bool, caller: Caller) -> Result<()> {
-    if !is_decoupled {
-        return Ok(());
-    }
-    Err(Error::unsupported(match caller {
-        Caller::Unary => "ModelInfer RPC doesn't support models with decoupled transaction policy",
-        Caller::Stream { .. } => {
-            "ModelStreamInfer does not support decoupled models in this version"
-        }
-    }))
+    pending.model.infer(decoded.request, responder);
+    Ok((pending, answer))
 }
 
 fn classifications(request: &InferRequest) -> Vec<RequestedOutput> {
@@ -104,26 +81,30 @@ pub(crate) async fn infer(
     deadline: Option<Instant>,
     max_message_size: usize,
 ) -> Result<ModelInferResponse, Status> {
-    let mut pending =
-        submit(engine, message, max_message_size, Caller::Unary).map_err(|e| status_of(&e))?;
+    let (pending, answer) = submit(engine, message, max_message_size).map_err(|e| status_of(&e))?;
     let answer = match deadline {
-        None => (&mut pending.answer).await,
-        Some(deadline) => tokio::time::timeout_at(deadline.into(), &mut pending.answer)
+        None => answer.await,
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), answer)
             .await
             .map_err(|_| Status::deadline_exceeded("Deadline Exceeded"))?,
     };
-    pending.render(answer_of(answer)).map_err(|e| status_of(&e))
+    // A responder answers also when it is dropped, so the channel never closes empty.
+    let answer = answer.unwrap_or_else(|_| Err(unanswered()));
+    pending.render(answer).map_err(|e| status_of(&e))
 }
 
-/// A responder answers also when it is dropped, so the channel never closes empty.
-pub(crate) fn answer_of(
-    received: Result<Result<InferResponse>, oneshot::error::RecvError>,
-) -> Result<InferResponse> {
-    received.unwrap_or_else(|_| Err(Error::internal("the request was dropped without a response")))
+pub(crate) fn unanswered() -> Error {
+    Error::internal("the request was dropped without a response")
 }
 
-impl Rendering {
-    fn render(&self, mut response: InferResponse) -> Result<ModelInferResponse> {
+impl Pending {
+    pub fn model(&self) -> &ServedModel {
+        &self.model
+    }
+
+    /// The message of a response: classified where that was asked for, and not longer than can be sent.
+    pub fn render(&self, answer: Result<InferResponse>) -> Result<ModelInferResponse> {
+        let mut response = answer?;
         for wanted in &self.classifications {
             self.classify_output(&mut response, wanted)?;
         }
@@ -144,20 +125,5 @@ impl Rendering {
         let label = |class| self.model.label(&wanted.name, class);
         *output = classify(output, count, self.model.config().has_batching(), label)?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// No decoupled model can be loaded yet, so this cannot be asked through a socket.
-    #[test]
-    fn decoupled_models_are_refused() {
-        let unary = refuse_decoupled(true, Caller::Unary).expect_err("one answer only");
-        let text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
-        assert_eq!((unary.code(), unary.message()), (galatea_types::Code::Unsupported, text));
-        assert!(refuse_decoupled(true, Caller::Stream { is_strict: false }).is_err());
-        assert!(refuse_decoupled(false, Caller::Unary).is_ok());
     }
 }

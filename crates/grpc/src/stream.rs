@@ -1,49 +1,58 @@
 //! ModelStreamInfer: requests in, answers out, on one call (G-55 to G-61).
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
-use galatea_engine::Engine;
-use galatea_proto::inference::{ModelInferRequest, ModelInferResponse, ModelStreamInferResponse};
-use galatea_protocol::grpc::parameter_message;
-use galatea_types::{Error, ParameterValue};
+use galatea_engine::{Engine, ServedModel};
+use galatea_proto::inference::{ModelInferRequest, ModelStreamInferResponse};
+use galatea_types::{Responder, Result};
+use tokio::time::Sleep;
 use tonic::{Status, Streaming, codegen::tokio_stream::Stream, metadata::MetadataMap};
 
 use crate::{
-    infer::{Caller, Pending, answer_of, submit},
-    status::status_of,
+    deadline::deadline_of,
+    infer::{find_model, read},
+    mailbox::{Arrival, Key, Mailbox, Slip, Taken, handing_in},
+    reply::{Open, Reply, refusal_reply},
 };
 
 /// The answers of one stream. Polling it reads requests ahead as far as they have come, hands them to the
-/// engine, and yields the answers in the order of the requests. Dropping it cancels all that are open.
+/// engine, and yields the answers: those of ordinary models in the order of the requests, those of decoupled
+/// ones as they come. Dropping it cancels all that are open.
 ///
 /// It runs on the call's own task: no task per request, and no channel between reader and writer. When the
-/// client stops reading answers, flow control stops the polling and with it the reading ahead.
+/// client stops reading answers, flow control stops the polling and with it the reading ahead; what decoupled
+/// models say meanwhile waits in the mailbox, up to its limit.
 pub(crate) struct InferStream {
     engine: Arc<Engine>,
     requests: Streaming<ModelInferRequest>,
     has_more_requests: bool,
-    open: VecDeque<Open>,
     max_message_size: usize,
     /// An error in a model's answer ends the stream with its status (G-56).
     is_strict: bool,
+    deadline: Option<Pin<Box<Sleep>>>,
+    mailbox: Arc<Mailbox>,
+    /// Requests answered in order, from number `first_ordered` on.
+    ordered: VecDeque<Ordered>,
+    first_ordered: u64,
+    /// Requests of decoupled models whose last answer has not come.
+    decoupled: HashMap<u64, Open>,
+    next_decoupled: u64,
+    /// What is sent next.
+    ready: VecDeque<Reply>,
+    /// Room for what is taken from the mailbox.
+    arrivals: Vec<Arrival>,
     is_done: bool,
 }
 
-/// A request without its answer sent.
-struct Open {
-    id: String,
-    state: State,
-}
-
-enum State {
-    /// Refused before the engine had it.
-    Refused(Error),
-    Running(Pending),
+/// A place in the order of answers.
+enum Ordered {
+    Running(Open),
+    Answered(Reply),
 }
 
 type Item = Result<ModelStreamInferResponse, Status>;
@@ -55,13 +64,22 @@ impl InferStream {
         requests: Streaming<ModelInferRequest>,
         max_message_size: usize,
     ) -> Self {
+        let deadline = deadline_of(metadata.as_ref());
         Self {
             engine,
             requests,
             has_more_requests: true,
-            open: VecDeque::new(),
             max_message_size,
             is_strict: metadata.get("triton_grpc_error").is_some_and(|v| v == "true"),
+            deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
+            // As much may wait as could be sent in one message.
+            mailbox: Mailbox::new(max_message_size),
+            ordered: VecDeque::new(),
+            first_ordered: 0,
+            decoupled: HashMap::new(),
+            next_decoupled: 0,
+            ready: VecDeque::new(),
+            arrivals: Vec::new(),
             is_done: false,
         }
     }
@@ -78,72 +96,149 @@ impl InferStream {
         Ok(())
     }
 
+    /// A request whose model is not found has a place in the order, as an ordinary one.
     fn start(&mut self, message: ModelInferRequest) {
-        let id = message.id.clone();
-        let caller = Caller::Stream { is_strict: self.is_strict };
-        let state = match submit(&self.engine, message, self.max_message_size, caller) {
-            Ok(pending) => State::Running(pending),
-            Err(error) => State::Refused(error),
-        };
-        self.open.push_back(Open { id, state });
+        match find_model(&self.engine, &message) {
+            Ok(model) if model.config().is_decoupled => self.start_decoupled(model, message),
+            Ok(model) => self.start_ordered(model, message),
+            Err(error) => self.answer_next_ordered(refusal_reply(&error, message.id)),
+        }
     }
 
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
-        let Some(first) = self.open.front_mut() else {
-            return if self.has_more_requests { Poll::Pending } else { Poll::Ready(None) };
-        };
-        let item = match ready!(first.poll(cx)) {
-            Ok(response) => Ok(reply(response)),
-            Err(Failure { error, is_model_error }) if self.is_strict && is_model_error => {
-                Err(status_of(&error))
+    fn start_ordered(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
+        let key = Key::Ordered(self.first_ordered + self.ordered.len() as u64);
+        match self.hand_in(key, model, message) {
+            Ok(open) => self.ordered.push_back(Ordered::Running(open)),
+            Err(refusal) => self.answer_next_ordered(*refusal),
+        }
+    }
+
+    fn start_decoupled(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
+        let number = self.next_decoupled;
+        self.next_decoupled += 1;
+        match self.hand_in(Key::Decoupled(number), model, message) {
+            Ok(open) => drop(self.decoupled.insert(number, open)),
+            Err(refusal) => self.ready.push_back(*refusal),
+        }
+    }
+
+    fn hand_in(
+        &self,
+        key: Key,
+        model: Arc<ServedModel>,
+        message: ModelInferRequest,
+    ) -> Result<Open, Box<Reply>> {
+        let id = message.id.clone();
+        let version = message.model_version.clone();
+        let read = read(model, message, self.max_message_size);
+        let (decoded, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
+        let responder = Responder::calling(Slip { mailbox: self.mailbox.clone(), key });
+        handing_in(|| pending.model().infer(decoded.request, responder));
+        let wants_empty_final = decoded.wants_empty_final;
+        Ok(Open { id, version, pending, wants_empty_final, is_strict: self.is_strict })
+    }
+
+    fn answer_next_ordered(&mut self, reply: Reply) {
+        self.ordered.push_back(Ordered::Answered(reply));
+        self.release_ordered();
+    }
+
+    /// Moves what has come to its place. Returns when there is something to send, or nothing has come.
+    fn collect(&mut self, cx: &Context<'_>) -> Result<(), Status> {
+        while self.ready.is_empty() {
+            match self.mailbox.take(self.first_ordered, cx.waker(), &mut self.arrivals) {
+                Taken::Nothing => break,
+                Taken::Overflow => return Err(overflow()),
+                Taken::Some => {}
             }
-            Err(Failure { error, .. }) => Ok(error_reply(&error, std::mem::take(&mut first.id))),
-        };
-        self.open.pop_front();
-        Poll::Ready(Some(item))
+            let mut arrivals = std::mem::take(&mut self.arrivals);
+            arrivals.drain(..).for_each(|arrival| self.sort(arrival));
+            self.arrivals = arrivals;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, arrival: Arrival) {
+        match arrival.key {
+            Key::Ordered(number) => self.sort_ordered(number, arrival),
+            Key::Decoupled(number) => self.sort_decoupled(number, arrival),
+        }
+    }
+
+    /// The first answer counts; what a model may say after it has nowhere to go.
+    fn sort_ordered(&mut self, number: u64, arrival: Arrival) {
+        let place = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
+        let Some(place) = place.and_then(|n| self.ordered.get_mut(n)) else { return };
+        if let Ordered::Running(open) = place {
+            *place = Ordered::Answered(open.only_reply(arrival));
+            self.release_ordered();
+        }
+    }
+
+    fn sort_decoupled(&mut self, number: u64, arrival: Arrival) {
+        let is_final = arrival.response.is_final;
+        let weight = arrival.weight();
+        let Some(open) = self.decoupled.get(&number) else { return };
+        match open.reply(arrival) {
+            Some(reply) => self.ready.push_back(reply),
+            None => self.mailbox.sent(weight),
+        }
+        if is_final {
+            self.decoupled.remove(&number);
+        }
+    }
+
+    /// Answers leave the order as soon as nothing is before them.
+    fn release_ordered(&mut self) {
+        while let Some(Ordered::Answered(_)) = self.ordered.front() {
+            self.first_ordered += 1;
+            if let Some(Ordered::Answered(reply)) = self.ordered.pop_front() {
+                self.ready.push_back(reply);
+            }
+        }
+    }
+
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+        if self.deadline.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(Some(Err(Status::deadline_exceeded("Deadline Exceeded"))));
+        }
+        if let Err(status) = self.read_ahead(cx).and_then(|()| self.collect(cx)) {
+            return Poll::Ready(Some(Err(status)));
+        }
+        match self.ready.pop_front() {
+            Some(reply) => {
+                self.mailbox.sent(reply.weight);
+                Poll::Ready(Some(reply.item))
+            }
+            None if self.is_idle() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.has_more_requests && self.ordered.is_empty() && self.decoupled.is_empty()
     }
 
     /// Nothing more is sent or read; what is still open is cancelled.
     fn finish(&mut self) {
         self.is_done = true;
         self.has_more_requests = false;
-        self.open.clear();
+        self.ordered.clear();
+        self.decoupled.clear();
+        self.ready.clear();
+        self.mailbox.close();
     }
 }
 
-struct Failure {
-    error: Error,
-    /// It came as the answer, not from reading the request.
-    is_model_error: bool,
+fn overflow() -> Status {
+    Status::resource_exhausted(
+        "the client does not read its responses: too many of them wait to be sent",
+    )
 }
 
-impl Open {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ModelInferResponse, Failure>> {
-        match &mut self.state {
-            State::Refused(error) => {
-                Poll::Ready(Err(Failure { error: error.clone(), is_model_error: false }))
-            }
-            State::Running(pending) => {
-                let answer = answer_of(ready!(Pin::new(&mut pending.answer).poll(cx)));
-                let response = pending.render(answer);
-                Poll::Ready(response.map_err(|error| Failure { error, is_model_error: true }))
-            }
-        }
-    }
-}
-
-/// G-57: the marker is there for every model, so that a client need not know which are decoupled.
-fn reply(mut response: ModelInferResponse) -> ModelStreamInferResponse {
-    let marker = parameter_message(ParameterValue::Bool(true));
-    response.parameters.insert("triton_final_response".to_owned(), marker);
-    ModelStreamInferResponse { infer_response: Some(response), ..Default::default() }
-}
-
-/// G-55: the error, and the id by which the client knows the request; nothing else.
-fn error_reply(error: &Error, id: String) -> ModelStreamInferResponse {
-    ModelStreamInferResponse {
-        error_message: error.message().to_owned(),
-        infer_response: Some(ModelInferResponse { id, ..Default::default() }),
+impl Drop for InferStream {
+    fn drop(&mut self) {
+        self.mailbox.close();
     }
 }
 
@@ -151,17 +246,13 @@ impl Stream for InferStream {
     type Item = Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item>> {
-        let this = &mut *self;
-        if this.is_done {
+        if self.is_done {
             return Poll::Ready(None);
         }
-        let item = match this.read_ahead(cx) {
-            Ok(()) => ready!(this.poll_answer(cx)),
-            Err(status) => Some(Err(status)),
-        };
-        if !matches!(item, Some(Ok(_))) {
-            this.finish();
+        let polled = self.poll_reply(cx);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.finish();
         }
-        Poll::Ready(item)
+        polled
     }
 }

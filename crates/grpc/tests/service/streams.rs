@@ -1,6 +1,7 @@
 //! ModelStreamInfer.
 
 use crate::support::*;
+use bytes::Bytes;
 use galatea_proto::inference::{
     ModelInferRequest, ModelStreamInferResponse, infer_parameter::ParameterChoice,
 };
@@ -8,7 +9,7 @@ use tokio::sync::mpsc;
 use tonic::{Code, Request, Status, Streaming, codegen::tokio_stream::Stream};
 
 /// The requests of a stream, as they are sent.
-struct Requests(mpsc::UnboundedReceiver<ModelInferRequest>);
+pub struct Requests(pub mpsc::UnboundedReceiver<ModelInferRequest>);
 
 impl Stream for Requests {
     type Item = ModelInferRequest;
@@ -21,12 +22,12 @@ impl Stream for Requests {
     }
 }
 
-struct Call {
+pub struct Call {
     requests: mpsc::UnboundedSender<ModelInferRequest>,
     replies: Streaming<ModelStreamInferResponse>,
 }
 
-async fn open(client: &mut Client, is_strict: bool) -> Call {
+pub async fn open(client: &mut Client, is_strict: bool) -> Call {
     let (requests, receiver) = mpsc::unbounded_channel();
     let mut request = Request::new(Requests(receiver));
     if is_strict {
@@ -37,38 +38,59 @@ async fn open(client: &mut Client, is_strict: bool) -> Call {
 }
 
 impl Call {
-    fn send(&self, request: ModelInferRequest) {
+    pub fn send(&self, request: ModelInferRequest) {
         self.requests.send(request).expect("the stream is open");
     }
 
-    async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Status> {
+    pub async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Status> {
         self.replies.message().await
     }
 
-    /// Id and error text of the next reply.
+    /// Id and error text of the next reply, which must be the only one to its request.
     async fn brief(&mut self) -> (String, String) {
+        let told = self.told().await;
+        assert!(told.is_final == Some(true) || (told.model.is_empty() && told.is_final.is_none()));
+        (told.id, told.error)
+    }
+
+    pub async fn told(&mut self) -> Told {
         let reply = self.next().await.expect("no status").expect("a reply");
-        let response = reply.infer_response.expect("always there");
-        let is_final = response
-            .parameters
-            .get("triton_final_response")
-            .and_then(|p| p.parameter_choice.clone());
-        if reply.error_message.is_empty() {
-            assert_eq!(is_final, Some(ParameterChoice::BoolParam(true)));
-        } else {
-            assert_eq!(
-                (is_final, response.outputs.len(), response.model_name.as_str()),
-                (None, 0, "")
-            );
-        }
-        (response.id, reply.error_message)
+        Told::from(reply)
     }
 
     /// No more requests; the server must end the stream well.
-    async fn end(mut self) {
+    pub async fn end(mut self) {
         drop(self.requests);
         let last = self.replies.message().await.expect("no status");
         assert!(last.is_none());
+    }
+}
+
+/// What a reply says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    pub id: String,
+    pub error: String,
+    pub model: String,
+    pub version: String,
+    pub is_final: Option<bool>,
+    pub outputs: Vec<Bytes>,
+}
+
+impl From<ModelStreamInferResponse> for Told {
+    fn from(reply: ModelStreamInferResponse) -> Self {
+        let response = reply.infer_response.expect("always there");
+        let marker = response.parameters.get("triton_final_response");
+        let is_final = marker.map(|m| m.parameter_choice == Some(ParameterChoice::BoolParam(true)));
+        assert_eq!(response.outputs.len(), response.raw_output_contents.len());
+        Self {
+            id: response.id,
+            error: reply.error_message,
+            model: response.model_name,
+            version: response.model_version,
+            is_final,
+            outputs: response.raw_output_contents,
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{
+    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
+};
 use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
 use galatea_grpc::{GrpcOptions, GrpcServer, serve};
 use galatea_proto::inference::{
@@ -81,11 +83,41 @@ impl ModelInstance for GatedBackend {
     }
 }
 
+/// Gives the way back of every request to the test, which answers in its place.
+#[derive(Clone)]
+struct HandedOutBackend(mpsc::Sender<ResponseSender>);
+
+impl Backend for HandedOutBackend {
+    fn name(&self) -> &str {
+        "handed_out"
+    }
+
+    fn load(&self, _: LoadContext) -> Result<Box<dyn Model>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Model for HandedOutBackend {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl ModelInstance for HandedOutBackend {
+    fn execute(&mut self, batch: &mut Batch) {
+        for sender in (0..batch.len()).filter_map(|i| batch.detach(i)).collect::<Vec<_>>() {
+            let _ = self.0.send(sender);
+        }
+    }
+}
+
 pub struct Fixture {
     pub engine: Arc<Engine>,
     pub server: Option<GrpcServer>,
     pub gate: Gate,
     pub arrivals: mpsc::Receiver<(String, Cancellation)>,
+    /// Ways back of the requests to the model `decoupled`, in the order they were executed.
+    pub senders: mpsc::Receiver<ResponseSender>,
     _root: tempfile::TempDir,
 }
 
@@ -103,6 +135,7 @@ const SIMPLE: &str = "max_batch_size: 8\n\
      output { name: \"OUTPUT1\" data_type: TYPE_INT32 dims: 16 }\n";
 
 fn fill(root: &Path) {
+    let decoupled = format!("model_transaction_policy {{ decoupled: true }}\n{LABELLED}");
     for (name, backend, config) in [
         ("identity_fp32", "identity", VECTOR),
         ("identity_bytes", "identity", WORDS),
@@ -111,12 +144,15 @@ fn fill(root: &Path) {
         ("labelled", "identity", LABELLED),
         ("simple", "add_sub", SIMPLE),
         ("later", "identity", VECTOR),
+        ("decoupled", "handed_out", &decoupled),
     ] {
         fs::create_dir_all(root.join(name).join("1")).expect("folder");
         let config = format!("backend: \"{backend}\"\n{config}");
         fs::write(root.join(name).join("config.pbtxt"), config).expect("config");
     }
-    fs::write(root.join("labelled/labels.txt"), "cat\ndog\nbird\nfish\n").expect("labels");
+    for name in ["labelled", "decoupled"] {
+        fs::write(root.join(name).join("labels.txt"), "cat\ndog\nbird\nfish\n").expect("labels");
+    }
 }
 
 impl Fixture {
@@ -135,7 +171,19 @@ impl Fixture {
             registry.register(name, move || Ok(make()));
         }
         registry.register("gated", move || Ok(Arc::new(gated.clone()) as Arc<dyn Backend>));
-        let all = ["identity_fp32", "identity_bytes", "failing", "gated", "labelled", "simple"];
+        let (sender, senders) = mpsc::channel();
+        let handed_out = HandedOutBackend(sender);
+        registry
+            .register("handed_out", move || Ok(Arc::new(handed_out.clone()) as Arc<dyn Backend>));
+        let all = [
+            "identity_fp32",
+            "identity_bytes",
+            "failing",
+            "gated",
+            "labelled",
+            "simple",
+            "decoupled",
+        ];
         let engine = Engine::new(
             EngineOptions {
                 repositories: vec![root.path().to_owned()],
@@ -148,7 +196,7 @@ impl Fixture {
         engine.load_startup_models().expect("every model loads");
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let server = Some(serve(listener, &engine, options).expect("serves"));
-        Self { engine, server, gate, arrivals, _root: root }
+        Self { engine, server, gate, arrivals, senders, _root: root }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -167,6 +215,13 @@ impl Fixture {
     /// The next request to have reached the gated model.
     pub fn arrival(&self) -> (String, Cancellation) {
         self.arrivals.recv_timeout(Duration::from_secs(20)).expect("a request reaches the model")
+    }
+}
+
+impl Fixture {
+    /// The way back of the next request to have reached the decoupled model.
+    pub fn sender(&self) -> ResponseSender {
+        self.senders.recv_timeout(Duration::from_secs(20)).expect("a request reaches the model")
     }
 }
 
