@@ -1,0 +1,1 @@
+VALUE = "of the sibling"

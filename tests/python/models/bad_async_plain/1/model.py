@@ -1,0 +1,8 @@
+"""A coroutine in a model that is not decoupled."""
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("OUT", r.inputs()[0].as_numpy())]) for r in requests]

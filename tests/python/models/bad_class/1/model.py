@@ -1,0 +1,3 @@
+class SomeOtherModel:
+    def execute(self, requests):
+        return []

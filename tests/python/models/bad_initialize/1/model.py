@@ -1,0 +1,6 @@
+class TritonPythonModel:
+    def initialize(self, args):
+        raise RuntimeError("cannot begin")
+
+    def execute(self, requests):
+        return []

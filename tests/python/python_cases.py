@@ -1,0 +1,299 @@
+"""What the Python models in `models` are asked, and what they answered, as plain data.
+
+A play is a function of a running server; what it returns is held against tests/golden/python_models.json, the
+record of the real server. Where ours differs on purpose, models/differences.yaml says how and why.
+
+Usage: python_cases.py --record [names...]    writes down what the real server answers
+       python_cases.py --target galatea|triton [names...]
+"""
+
+import argparse
+import json
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import tritonclient.grpc as grpcclient
+import yaml
+from geventhttpclient.response import HTTPConnectionClosed
+from tritonclient.utils import InferenceServerException
+
+import clients
+import servers
+
+HERE = Path(__file__).resolve().parent
+MODELS = HERE / "models"
+GOLDEN = HERE.parent / "golden/python_models.json"
+DIFFERENCES = MODELS / "differences.yaml"
+LIMIT = 6
+SHOWN = 24
+FLAGS = ["--model-control-mode=explicit", "--strict-readiness=false"]
+NEEDS = {"calls": ["add", "count", "middle", "outputs", "types"], "calls_async": ["add", "count"], "middle": ["add"], "stream": ["add"], "surroundings": ["add"]}
+
+
+def start(target, repository):
+    """One server over all models of the folder, none of them loaded; `repository` is an empty folder."""
+    shutil.copytree(MODELS, repository, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.yaml"))
+    server = servers.TARGETS[target](repository, *FLAGS)
+    server.repository = Path(repository)
+    server.loaded = set()
+    return server
+
+
+def load(server, model):
+    """Loads a model, and those that it calls, the first time it is asked for."""
+    missing = [name for name in [*NEEDS.get(model, []), model] if name not in server.loaded]
+    server.loaded.update(missing)
+    with ThreadPoolExecutor(4) as pool:
+        for status, _, body in pool.map(lambda name: control(server, "load", name), missing):
+            assert status == 200, body
+
+
+def control(server, verb, model, body=None):
+    return clients.ask(server.http, "POST", f"/v2/repository/models/{model}/{verb}", body or {})
+
+
+# ---- answers as plain data
+
+
+def shown(array):
+    """Shape and values; of many values their number and checksum."""
+    array = np.asarray(array)
+    flat = array.ravel().tolist()
+    values = [v.decode(errors="backslashreplace") if isinstance(v, bytes) else v for v in flat]
+    if len(values) > SHOWN or sum(len(str(v)) for v in values) > 4000:
+        values = {"count": len(values), "crc": zlib.crc32(repr(values).encode())}
+    return {"shape": list(array.shape), "type": str(array.dtype), "values": json.loads(json.dumps(values))}
+
+
+def answer_of(result):
+    """Outputs by name; those that carry JSON (ANSWER, SAID) as what it says."""
+    body = result.get_response()
+    listed = body.get("outputs", []) if isinstance(body, dict) else body.outputs
+    names = [o["name"] if isinstance(o, dict) else o.name for o in listed]
+    outputs = {name: output(name, result.as_numpy(name)) for name in names}
+    return {"outputs": outputs, "order": names} if len(names) > 1 else {"outputs": outputs}
+
+
+def output(name, array):
+    if name in ("ANSWER", "SAID", "TRIED") and array is not None and array.size < 100_000 and array.dtype == np.uint8:
+        return json.loads(bytes(array.ravel()).decode())
+    return shown(array)
+
+
+def refused(error):
+    return {"status": error.status(), "error": error.message()}
+
+
+def case_input(module, case):
+    return clients.inputs(module, {"CASE": np.frombuffer(case.encode(), np.uint8)})
+
+
+def ask(server, protocol, model, arrays, **more):
+    """The answer to one request with the stock client."""
+    load(server, model)
+    options = {"network_timeout": LIMIT, "connection_timeout": LIMIT} if protocol == "http" else {}
+    limit = {} if protocol == "http" else {"client_timeout": LIMIT}
+    with clients.client(server, protocol, **options) as stock:
+        made = arrays if isinstance(arrays, list) else clients.inputs(clients.MODULES[protocol], arrays)
+        try:
+            return answer_of(stock.infer(model, made, **limit, **more))
+        except InferenceServerException as error:
+            return {"hangs": True} if "Deadline Exceeded" in str(error) else refused(error)
+        except TimeoutError:
+            return {"hangs": True}
+        except ValueError as error:
+            return {"client": str(error)}
+
+
+def stream(server, model, arrays, cancel_after=None, **more):
+    """All answers of one request over ModelStreamInfer, the one that only says "final" included."""
+    load(server, model)
+    found, answers = queue.Queue(), []
+    with clients.client(server, "grpc") as stock:
+        stock.start_stream(lambda result, error: found.put((result, error)))
+        made = arrays if isinstance(arrays, list) else clients.inputs(grpcclient, arrays)
+        stock.async_stream_infer(model, made, enable_empty_final_response=True, **more)
+        while True:
+            try:
+                result, error = found.get(timeout=LIMIT)
+            except queue.Empty:
+                answers.append({"hangs": True})
+                break
+            answers.append(refused(error) if error else {**answer_of(result), "final": is_final(result)})
+            if cancel_after is not None and len(answers) == cancel_after:
+                break
+            if error and "final" not in answers[-1] and not more_follows(found) or not error and is_final(result):
+                break
+        stock.stop_stream(cancel_requests=cancel_after is not None or "hangs" in answers[-1])
+    return answers
+
+
+def more_follows(found):
+    """Whether anything comes after an error: what follows is there within a moment or never."""
+    try:
+        found.queue.appendleft(found.get(timeout=0.3))
+        return True
+    except queue.Empty:
+        return False
+
+
+def is_final(result):
+    parameters = result.get_response().parameters
+    return "triton_final_response" in parameters and parameters["triton_final_response"].bool_param
+
+
+# ---- plays
+
+
+def cases_of(model):
+    return re.findall(r"^(?:async )?def case_(\w+)", (MODELS / model / "1/model.py").read_text(), re.MULTILINE)
+
+
+def by_infer(model, protocol, case):
+    def play(server):
+        return ask(server, protocol, model, case_input(clients.MODULES[protocol], case))
+
+    return play
+
+
+def by_stream(model, case, **more):
+    def play(server):
+        return stream(server, model, case_input(grpcclient, case), **more)
+
+    return play
+
+
+def discovered():
+    """Every `case_` function of the models, over the protocols where it can make a difference."""
+    plays = {}
+    for model, ways in CASE_MODELS.items():
+        for case in cases_of(model):
+            for way in ways:
+                name = f"{model}/{case}" if len(ways) == 1 else f"{model}/{case} over {way}"
+                more = {"cancel_after": 1} if case == "until_cancelled" else {}
+                plays[name] = by_stream(model, case, **more) if way == "stream" else by_infer(model, way, case)
+    return plays
+
+
+CASE_MODELS = {
+    "tensors": ["http"], "outputs": ["http", "grpc"], "arguments": ["http"], "calls": ["http"], "calls_async": ["stream"],
+    "stream": ["stream"], "sender": ["http", "grpc", "stream"], "surroundings": ["http"],
+}
+
+
+def plays():
+    import python_plays
+
+    return {**discovered(), **python_plays.PLAYS}
+
+
+# ---- comparing
+
+
+def clean(answer, server):
+    """The answer without paths, process ids and addresses."""
+    text = json.dumps(answer)
+    text = text.replace(str(server.repository), "<repository>")
+    text = re.sub(r"0x[0-9a-f]{6,}", "<address>", text)
+    text = re.sub(r"model\.py\(\d+\)", "model.py(<line>)", text)
+    return json.loads(text)
+
+
+def wanted(name, target):
+    """The recorded answer, or for ours the one that differs on purpose."""
+    difference = differences().get(name) if target == "galatea" else None
+    recorded = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    if difference is None:
+        assert name in recorded, f"{name}: not recorded"
+        return recorded[name]
+    assert difference.get("reason"), f"{name}: a difference needs its reason"
+    return difference
+
+
+def differences():
+    """By play; an entry for several plays names them in a list under `plays`."""
+    found = {}
+    for entry in yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8")) or []:
+        for name in entry["plays"]:
+            assert name not in found, f"{name}: two differences"
+            found[name] = entry
+    return found
+
+
+def agrees(answer, want):
+    if isinstance(want, dict) and "reason" in want:
+        if "matches" in want:
+            return bool(re.search(want["matches"], json.dumps(answer, ensure_ascii=False), re.DOTALL))
+        return answer == want["answer"]
+    return answer == want
+
+
+def perform(target, names):
+    """Answers of a server to the plays, each by a server that none before it has harmed."""
+    answers, todo = {}, list(names)
+    every = plays()
+    while todo:
+        with tempfile.TemporaryDirectory() as folder, start(target, folder) as server:
+            while todo and not is_harmed(server):
+                name = todo.pop(0)
+                answers[name] = played(every[name], server)
+    return answers
+
+
+def played(play, server):
+    """What the server answered, or how it fell silent."""
+    try:
+        answer = clean(play(server), server)
+    except (ConnectionError, HTTPConnectionClosed):
+        answer = {"closed": "ended" if has_ended(server) else "runs"}
+    text = json.dumps(answer)
+    server.harmed = any(sign in text for sign in ("is not healthy", '"hangs"', '"closed"'))
+    return answer
+
+
+def has_ended(server):
+    try:
+        server.process.wait(3)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def is_harmed(server):
+    """A dead stub stays dead in the real server, and unloading its model ends the server."""
+    return server.process.poll() is not None or getattr(server, "harmed", False)
+
+
+def write_record(answers):
+    lines = [f"{json.dumps(name)}: {json.dumps(answers[name], ensure_ascii=False)}" for name in plays() if name in answers]
+    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--target", choices=list(servers.TARGETS))
+    parser.add_argument("names", nargs="*", help="plays, by the beginning of their names")
+    args = parser.parse_args()
+    names = [n for n in plays() if not args.names or n.startswith(tuple(args.names))]
+    answers = perform("triton" if args.record else args.target, names)
+    if args.record:
+        kept = json.loads(GOLDEN.read_text()) if GOLDEN.exists() and args.names else {}
+        write_record({**kept, **answers})
+        return
+    for name, answer in answers.items():
+        print(json.dumps({name: answer}, ensure_ascii=False))
+        if not agrees(answer, want := wanted(name, args.target)):
+            print(f"    expected {json.dumps(want, ensure_ascii=False)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
