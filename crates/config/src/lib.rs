@@ -25,8 +25,8 @@ pub use error::ConfigError;
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
 pub use json::{parse_json, to_json};
 pub use model_config::{
-    DynamicBatching, Format, InstanceGroup, InstanceKind, ModelConfig, QueuePolicy, Scheduling,
-    TensorSpec, TimeoutAction, VersionPolicy,
+    DynamicBatching, EnsembleStep, Ensembling, Format, InstanceGroup, InstanceKind, ModelConfig,
+    QueuePolicy, Scheduling, TensorSpec, TimeoutAction, VersionPolicy,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use text::parse_text;

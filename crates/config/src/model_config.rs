@@ -98,7 +98,27 @@ pub enum Scheduling {
     Direct,
     Dynamic(DynamicBatching),
     Sequence,
-    Ensemble,
+    Ensemble(Ensembling),
+}
+
+/// A graph of models. Ensemble tensors are known by name; each is an input of the ensemble or written by
+/// exactly one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ensembling {
+    pub steps: Vec<EnsembleStep>,
+    /// Requests a step may have under way at once, over all requests to the ensemble. 0: no limit.
+    pub max_inflight_requests: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnsembleStep {
+    pub model_name: Arc<str>,
+    /// `None`: the latest.
+    pub model_version: Option<i64>,
+    /// Inputs of the model, each with the ensemble tensor it reads.
+    pub inputs: BTreeMap<Arc<str>, Arc<str>>,
+    /// Outputs of the model, each with the ensemble tensor it writes.
+    pub outputs: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -121,7 +121,7 @@ fn refuse_unsupported(config: &ModelConfig) -> Result<()> {
     let name = &config.name;
     let what = match config.scheduling {
         Scheduling::Sequence => "sequence_batching",
-        Scheduling::Ensemble => "ensemble_scheduling",
+        Scheduling::Ensemble(_) => "ensemble_scheduling",
         Scheduling::Direct | Scheduling::Dynamic(_) => {
             warn_ignored(config);
             return Ok(());

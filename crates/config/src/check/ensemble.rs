@@ -1,13 +1,16 @@
 //! Ensembles as far as their own configuration tells (C-68); whether the steps fit the models they name
 //! is checked where these are known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use galatea_proto::inference::ModelEnsembling;
+use galatea_proto::inference::{ModelEnsembling, model_ensembling};
 use galatea_types::Result;
 
 use super::refuse;
-use crate::{RawModelConfig, backend_table::ENSEMBLE_PLATFORM};
+use crate::{EnsembleStep, Ensembling, RawModelConfig, backend_table::ENSEMBLE_PLATFORM};
 
 /// Ensemble tensors by name.
 type Graph<'a> = BTreeMap<&'a str, Node<'a>>;
@@ -21,7 +24,7 @@ struct Node<'a> {
     is_read: bool,
 }
 
-pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Result<()> {
+pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Result<Ensembling> {
     let name = &raw.name;
     if raw.platform != ENSEMBLE_PLATFORM {
         return refuse(format!(
@@ -44,7 +47,24 @@ pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Resul
     check_inputs(&mut graph, raw)?;
     spread_readiness(&mut graph);
     check_outputs(&graph, raw)?;
-    check_unused(&graph, raw)
+    check_unused(&graph, raw)?;
+    Ok(Ensembling {
+        steps: ensembling.step.iter().map(step).collect(),
+        max_inflight_requests: ensembling.max_inflight_requests,
+    })
+}
+
+fn step(raw: &model_ensembling::Step) -> EnsembleStep {
+    EnsembleStep {
+        model_name: raw.model_name.as_str().into(),
+        model_version: Some(raw.model_version).filter(|&v| v != -1),
+        inputs: names(&raw.input_map),
+        outputs: names(&raw.output_map),
+    }
+}
+
+fn names(map: &BTreeMap<String, String>) -> BTreeMap<Arc<str>, Arc<str>> {
+    map.iter().map(|(model, ensemble)| (model.as_str().into(), ensemble.as_str().into())).collect()
 }
 
 fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Graph<'a>> {

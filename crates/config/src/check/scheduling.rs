@@ -16,7 +16,7 @@ use crate::{
 pub(super) fn check(raw: &RawModelConfig) -> Result<Scheduling> {
     match &raw.scheduling_choice {
         Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
-            ensemble::check(ensembling, raw).map(|()| Scheduling::Ensemble)
+            ensemble::check(ensembling, raw).map(Scheduling::Ensemble)
         }
         _ if raw.platform == ENSEMBLE_PLATFORM => refuse(format!(
             "ensemble scheduling must be set for ensemble {} whose platform is ensemble",

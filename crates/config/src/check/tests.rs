@@ -240,7 +240,9 @@ fn loads_the_seed_configurations() {
     assert_eq!(load(seeds[2], &[0]).unwrap().instance_groups[0].gpus, [0]);
     assert!(load(seeds[2], &[]).is_err());
     let ensemble = load(seeds[6], &[]).unwrap();
-    assert_eq!(ensemble.scheduling, Scheduling::Ensemble);
+    let Scheduling::Ensemble(ensembling) = &ensemble.scheduling else { panic!("an ensemble") };
+    assert!(ensembling.steps.iter().all(|s| s.model_version.is_none() && !s.inputs.is_empty()));
+    assert_eq!(ensembling.max_inflight_requests, 0);
     assert!(ensemble.instance_groups.is_empty());
     assert_eq!(&*load(seeds[7], &[1]).unwrap().outputs[0].dims, [1, -1, 768]);
 }

@@ -1,0 +1,42 @@
+use galatea_types::Shape;
+
+/// The shape a tensor has for its reader, where one side of the hand-over has a batch dimension and the
+/// other has not (S-43). `dims` is the reader's configured shape without batch dimension; `batch_size` is
+/// that of the request the tensor comes from, 0 where its model does not batch.
+pub(super) fn fit(shape: Shape, dims: &Shape, is_batched: bool, batch_size: u32) -> Shape {
+    if is_batched == (batch_size != 0) {
+        return shape;
+    }
+    match (is_batched, matches(dims, &shape)) {
+        (true, true) => shape.with_leading(1),
+        (false, false) if batch_size == 1 => Shape::from(shape.get(1..).unwrap_or_default()),
+        // As it stands it is what the reader wants, or the reader refuses it.
+        _ => shape,
+    }
+}
+
+fn matches(dims: &[i64], shape: &[i64]) -> bool {
+    dims.len() == shape.len() && dims.iter().zip(shape).all(|(&a, &b)| a == -1 || b == -1 || a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_dimensions_come_and_go() {
+        for (shape, dims, is_batched, batch_size, expected) in [
+            (&[2, 16][..], &[16][..], true, 2, &[2, 16][..]),
+            (&[16], &[16], false, 0, &[16]),
+            (&[16], &[-1], true, 0, &[1, 16]),
+            (&[3, 16], &[16], true, 0, &[3, 16]),
+            (&[1, 16], &[16], false, 1, &[16]),
+            (&[4, 16], &[-1, 16], false, 4, &[4, 16]),
+            (&[1, 16], &[-1, 16], false, 1, &[1, 16]),
+            (&[4, 16], &[16], false, 4, &[4, 16]),
+        ] {
+            let fitted = fit(shape.into(), &dims.into(), is_batched, batch_size);
+            assert_eq!(&*fitted, expected, "{shape:?} for {dims:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Ensembles: one request runs through a graph of models.
+//!
+//! There is no thread of its own here. A step is submitted as soon as all it reads is there, by the thread
+//! that brought the last of it: the front end's for the first steps, then that of the model which answered.
+//! Tensors go from step to step by reference; only their names and, at the border between models that batch
+//! and models that do not, their shapes change.
+//!
+//! # Invariants
+//! - Names are resolved at load: a request only works with numbers of steps and places of tensors.
+//! - No lock is held while a model is asked or an answer is sent.
+//! - An ensemble keeps the models it runs on until its last request is answered, so neither a reload nor an
+//!   unload of one fails a request under way.
+
+mod fit;
+mod graph;
+mod limiter;
+mod plan;
+mod round;
+mod run;
+mod sink;
+mod work;
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use galatea_config::{ModelConfig, Scheduling};
+use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
+use galatea_types::{Error, InferRequest, Responder, Result, StepTimes};
+
+use self::{graph::Graph, run::Run};
+use crate::Scheduler;
+pub use graph::StepModel;
+
+/// What an ensemble is made of.
+pub struct EnsembleSpec {
+    /// The ensemble's own; its scheduling must be [`Scheduling::Ensemble`].
+    pub config: Arc<ModelConfig>,
+    pub version: i64,
+    /// The model of each step, in the order of the configuration.
+    pub models: Vec<StepModel>,
+    pub statistics: Arc<ModelStatistics>,
+}
+
+/// Runs each request through the ensemble's graph.
+pub struct EnsembleScheduler(Arc<Shared>);
+
+/// What all requests of an ensemble share.
+struct Shared {
+    graph: Graph,
+    version: i64,
+    statistics: Arc<ModelStatistics>,
+    gate: Mutex<Gate>,
+    answered: Condvar,
+}
+
+#[derive(Default)]
+struct Gate {
+    in_flight: usize,
+    is_closed: bool,
+}
+
+impl EnsembleScheduler {
+    /// # Errors
+    /// `InvalidArg` when a step would read tensors of different decoupled steps.
+    pub fn new(spec: EnsembleSpec) -> Result<Self> {
+        let EnsembleSpec { config, version, models, statistics } = spec;
+        let Scheduling::Ensemble(ensembling) = &config.scheduling else {
+            return Err(Error::internal(format!("model '{}' is no ensemble", config.name)));
+        };
+        if models.len() != ensembling.steps.len() {
+            return Err(Error::internal(format!("ensemble '{}' lacks models", config.name)));
+        }
+        let graph = Graph::new(&config, ensembling, models)?;
+        let (gate, answered) = (Mutex::default(), Condvar::new());
+        Ok(Self(Arc::new(Shared { graph, version, statistics, gate, answered })))
+    }
+}
+
+impl Scheduler for EnsembleScheduler {
+    fn submit(&self, request: InferRequest, responder: Responder) {
+        if self.0.enter() {
+            Run::start(self.0.clone(), request, responder);
+            return;
+        }
+        self.0.count(&request, &StepTimes::default(), true);
+        let prefix = request.message_prefix();
+        responder.finish(Err(Error::unavailable(format!(
+            "{prefix}Server is stopping, scheduler for model has stopped accepting new inference \
+             requests"
+        ))));
+    }
+
+    fn in_flight(&self) -> usize {
+        self.0.lock().in_flight
+    }
+
+    fn close(&self) {
+        self.0.lock().is_closed = true;
+    }
+
+    fn drain(&self, deadline: Instant) -> bool {
+        self.close();
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let is_busy = |gate: &mut Gate| gate.in_flight > 0;
+        let waited = self.0.answered.wait_timeout_while(self.0.lock(), timeout, is_busy);
+        waited.unwrap_or_else(PoisonError::into_inner).0.in_flight == 0
+    }
+
+    /// Its models answer for themselves.
+    fn is_ready(&self) -> bool {
+        true
+    }
+}
+
+impl Shared {
+    fn enter(&self) -> bool {
+        let mut gate = self.lock();
+        gate.in_flight += usize::from(!gate.is_closed);
+        !gate.is_closed
+    }
+
+    fn leave(&self) {
+        let mut gate = self.lock();
+        gate.in_flight -= 1;
+        if gate.in_flight == 0 && gate.is_closed {
+            self.answered.notify_all();
+        }
+    }
+
+    /// M-43: the ensemble counts as one execution, however many steps it took; its compute times are the
+    /// sums of theirs, and it has no queue of its own.
+    fn count(&self, request: &InferRequest, times: &StepTimes, has_failed: bool) {
+        let total = request.received_at.elapsed();
+        if has_failed {
+            self.statistics.record_failure(FailureReason::Other, total);
+            return;
+        }
+        let [compute_input, compute_infer, compute_output] = times.sums();
+        if let Some(outer) = &request.step_times {
+            outer.add(compute_input, compute_infer, compute_output);
+        }
+        let batch_size = u64::from(request.batch_size.max(1));
+        let batch = BatchRecord { batch_size, compute_input, compute_infer, compute_output };
+        let request = RequestRecord {
+            total,
+            queue: std::time::Duration::ZERO,
+            compute_input,
+            compute_infer,
+            compute_output,
+        };
+        self.statistics.record_execution(&batch, [request]);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
