@@ -8,18 +8,45 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// The body of a response: pieces of known length, written with one system call where the socket takes them.
+use crate::streamed::StreamedBody;
+
+/// The body of a response.
+pub(crate) enum Body {
+    Whole(Pieces),
+    Streamed(Box<StreamedBody>),
+}
+
+/// Pieces that are at hand, written with one system call where the socket takes them.
 #[derive(Debug, Default)]
-pub(crate) struct Body {
+pub(crate) struct Pieces {
     first: Option<Bytes>,
     rest: vec::IntoIter<Bytes>,
     length: u64,
+    is_chunked: bool,
 }
 
 impl Body {
     pub fn pieces(first: Bytes, rest: Vec<Bytes>) -> Self {
         let length = rest.iter().fold(first.len() as u64, |sum, piece| sum + piece.len() as u64);
-        Self { first: Some(first).filter(|f| !f.is_empty()), rest: rest.into_iter(), length }
+        Self::Whole(Pieces {
+            first: Some(first).filter(|f| !f.is_empty()),
+            rest: rest.into_iter(),
+            length,
+            is_chunked: false,
+        })
+    }
+
+    /// One chunk, with no length told in the head.
+    pub fn one_chunk(content: Vec<u8>) -> Self {
+        let length = content.len() as u64;
+        let rest = vec::IntoIter::default();
+        Self::Whole(Pieces { first: Some(content.into()), rest, length, is_chunked: true })
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::Whole(Pieces::default())
     }
 }
 
@@ -29,26 +56,39 @@ impl From<Vec<u8>> for Body {
     }
 }
 
+impl Pieces {
+    fn next(&mut self) -> Option<Bytes> {
+        let piece = self.first.take().or_else(|| self.rest.next())?;
+        self.length = self.length.saturating_sub(piece.len() as u64);
+        Some(piece)
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.first.take().or_else(|| self.rest.next());
-        if let Some(piece) = &piece {
-            self.length = self.length.saturating_sub(piece.len() as u64);
+        match self.get_mut() {
+            Self::Whole(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
+            Self::Streamed(streamed) => streamed.poll_frame(context),
         }
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.length == 0
+        match self {
+            Self::Whole(pieces) => pieces.length == 0,
+            Self::Streamed(streamed) => streamed.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.length)
+        match self {
+            Self::Whole(pieces) if !pieces.is_chunked => SizeHint::with_exact(pieces.length),
+            _ => SizeHint::default(),
+        }
     }
 }

@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 use crate::{
     body::Body,
     cancel::CancelOnDrop,
-    request_body,
+    lines, request_body,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
     service::Service,
@@ -29,10 +29,13 @@ pub(crate) async fn respond(
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
     let content_length = request.body().size_hint().exact();
+    let is_in_lines = lines::are_accepted(request.headers());
     let checked = (|| {
         let version = path.version()?;
         let model = service.engine.model(path.name, version)?;
-        check_unary(&model)?;
+        if !is_in_lines {
+            check_unary(&model)?;
+        }
         Ok((model, version))
     })();
     let (model, version) = match checked {
@@ -51,6 +54,9 @@ pub(crate) async fn respond(
         Ok(body) => body,
         Err(error) => return failure(&error, JSON),
     };
+    if is_in_lines {
+        return lines::respond(service, model, version, (body, header_length)).await;
+    }
     match infer(&model, version, &body, header_length).await {
         Ok((response, plan)) => {
             drop(body);

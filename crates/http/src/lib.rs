@@ -20,19 +20,24 @@
 
 mod accept;
 mod activity;
+mod answers;
 mod body;
 mod cancel;
+mod generate;
 mod infer;
+mod lines;
 mod management;
 mod metrics;
 mod options;
 mod panics;
+mod readiness;
 mod repository;
 mod request_body;
 mod responses;
 mod route;
 mod server;
 mod service;
+mod streamed;
 mod worker;
 
 pub use options::HttpOptions;

@@ -7,7 +7,7 @@ use http::Response;
 
 use crate::{
     body::Body,
-    responses::{JSON, TEXT, failure, not_found, ok_json, ok_or_failure},
+    responses::{JSON, failure, not_found, ok_json, ok_or_failure},
     route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     service::{Service, health},
 };
@@ -51,12 +51,12 @@ fn respond_for_model(
             ok_or_failure(found().map(|m| galatea_config::to_json(&m.config().raw).into_bytes()))
         }
         ModelAction::Statistics => ok_or_failure(statistics_of(service, Some(model.name), version)),
-        ModelAction::Ready if service.engine.is_model_ready(model.name, version) => health(true),
-        // H-04: not 404.
-        ModelAction::Ready => failure(&Error::invalid_arg("Model version not ready"), TEXT),
-        ModelAction::Generate | ModelAction::GenerateStream => not_built("generate"),
         ModelAction::TraceSetting => not_built("trace"),
-        ModelAction::Infer => not_found(),
+        // Answered elsewhere.
+        ModelAction::Ready
+        | ModelAction::Infer
+        | ModelAction::Generate
+        | ModelAction::GenerateStream => not_found(),
     }
 }
 

@@ -179,10 +179,10 @@ impl Route<'_> {
 
     /// Content type of an error told before the handler starts (H-22, H-62).
     pub fn early_error_type(&self) -> HeaderValue {
-        use ModelAction::{Generate, GenerateStream, Infer, Ready};
+        use ModelAction::{Infer, Ready};
         match self {
             Route::Live | Route::Ready => TEXT,
-            Route::Model(Ready | Infer | Generate | GenerateStream, _) => TEXT,
+            Route::Model(Ready | Infer, _) => TEXT,
             _ => JSON,
         }
     }

@@ -12,9 +12,9 @@ use crate::{
     HttpOptions,
     activity::Activity,
     body::Body,
-    infer, management, metrics,
+    generate, infer, management, metrics,
     panics::caught,
-    repository, request_body,
+    readiness, repository, request_body,
     responses::{JSON, failure, method_not_allowed, not_found},
     route::{self, ModelAction, Route},
 };
@@ -75,6 +75,13 @@ impl Service {
         }
         match route {
             Route::Model(ModelAction::Infer, model) => infer::respond(self, model, request).await,
+            Route::Model(ModelAction::Generate, model) => {
+                generate::respond(self, model, request).await
+            }
+            Route::Model(ModelAction::GenerateStream, model) => {
+                generate::respond_with_events(self, model, request).await
+            }
+            Route::Model(ModelAction::Ready, model) => readiness::respond(self, model).await,
             Route::RepositoryIndex => repository::index(self, request).await,
             Route::Load(name) => repository::load(self, name.to_owned(), request).await,
             Route::Unload(name) => repository::unload(self, name.to_owned(), request).await,

@@ -14,6 +14,8 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// Lengths of the chunks, where the body came in chunks.
+    pub chunks: Vec<usize>,
 }
 
 impl Reply {
@@ -23,6 +25,10 @@ impl Reply {
 
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn header_names(&self) -> Vec<&str> {
+        self.headers.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     #[track_caller]
@@ -68,7 +74,41 @@ impl Client {
         matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
     }
 
+    pub fn send_post(&mut self, path: &str, body: &str) {
+        self.send(head("POST", path, &[], body.len()) + body);
+    }
+
     pub fn receive(&mut self, is_head: bool) -> Reply {
+        let mut reply = self.receive_head();
+        if is_head || reply.status < 200 {
+            return reply;
+        }
+        if reply.header("Transfer-Encoding") == Some("chunked") {
+            loop {
+                let chunk = self.chunk();
+                if chunk.is_empty() {
+                    return reply;
+                }
+                reply.chunks.push(chunk.len());
+                reply.body.extend(chunk);
+            }
+        }
+        let length = reply.header("Content-Length").and_then(|v| v.parse().ok()).unwrap_or(0);
+        reply.body.resize(length, 0);
+        self.stream.read_exact(&mut reply.body).expect("the whole body");
+        reply
+    }
+
+    /// The next chunk of a body; the one at its end is empty.
+    pub fn chunk(&mut self) -> Vec<u8> {
+        let size = usize::from_str_radix(&self.line(), 16).expect("a chunk size");
+        let mut chunk = vec![0; size];
+        self.stream.read_exact(&mut chunk).expect("the whole chunk");
+        assert_eq!(self.line(), "", "the end of a chunk");
+        chunk
+    }
+
+    pub fn receive_head(&mut self) -> Reply {
         let status_line = self.line();
         let status = status_line.split(' ').nth(1).and_then(|s| s.parse().ok());
         let status = status.unwrap_or_else(|| panic!("status line {status_line:?}"));
@@ -78,13 +118,7 @@ impl Client {
             let Some((name, value)) = line.split_once(": ") else { break };
             headers.push((name.to_owned(), value.to_owned()));
         }
-        let mut reply = Reply { status, headers, body: Vec::new() };
-        let length = reply.header("Content-Length").and_then(|v| v.parse().ok()).unwrap_or(0);
-        if !is_head && status >= 200 {
-            reply.body.resize(length, 0);
-            self.stream.read_exact(&mut reply.body).expect("the whole body");
-        }
-        reply
+        Reply { status, headers, body: Vec::new(), chunks: Vec::new() }
     }
 
     fn line(&mut self) -> String {

@@ -5,9 +5,12 @@
 
 mod client;
 mod connections;
+mod generate;
 mod inference;
 mod life;
+mod lines;
 mod routes;
+mod script;
 
 use std::{
     fs,
@@ -20,7 +23,8 @@ use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
 use galatea_http::{HttpOptions, HttpServer, serve, serve_metrics};
 use tempfile::TempDir;
 
-const MODELS: [(&str, &str); 5] = [
+const MODELS: [(&str, &str); 6] = [
+    ("script", script::CONFIG),
     (
         "identity_fp32",
         "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
@@ -58,6 +62,7 @@ struct Fixture {
     server: Option<HttpServer>,
     engine: Arc<Engine>,
     address: SocketAddr,
+    conductor: script::Conductor,
     _repository: TempDir,
 }
 
@@ -79,6 +84,8 @@ impl Fixture {
         for (name, make) in galatea_backend_builtin::all() {
             backends.register(name, move || Ok(make()));
         }
+        let (script, conductor) = script::script();
+        backends.register("script", move || Ok(Arc::new(script.clone())));
         let engine = Engine::new(
             EngineOptions {
                 repositories: vec![repository.path().to_owned()],
@@ -90,7 +97,7 @@ impl Fixture {
         engine.load_startup_models().expect("models load");
         let server = serve(any_port(), &engine, &options).expect("serves");
         let address = server.local_addr();
-        Self { server: Some(server), engine, address, _repository: repository }
+        Self { server: Some(server), engine, address, conductor, _repository: repository }
     }
 
     fn server(&self) -> &HttpServer {

@@ -79,7 +79,6 @@ fn what_is_not_built_says_so() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (method, path, name) in [
-        ("POST", "/v2/models/simple/generate", "generate"),
         ("GET", "/v2/trace/setting", "trace"),
         ("GET", "/v2/logging", "logging"),
         ("POST", "/v2/systemsharedmemory/region/r/register", "system shared memory"),

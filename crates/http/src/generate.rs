@@ -1,0 +1,116 @@
+//! The generate extension (H-80 to H-85).
+
+use std::sync::Arc;
+
+use galatea_engine::ServedModel;
+use galatea_protocol::http::{decode_generate, encode_generate, error_body, server_sent_event};
+use galatea_types::{Error, InferResponse, Result};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header::CONTENT_ENCODING};
+use hyper::body::Incoming;
+
+use crate::{
+    answers::Answers,
+    body::Body,
+    request_body,
+    responses::{JSON, failure, reply},
+    route::ModelPath,
+    service::Service,
+    streamed::StreamedBody,
+};
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
+
+/// Answers with the one response of the model.
+pub(crate) async fn respond(
+    service: &Service,
+    path: ModelPath<'_>,
+    request: &mut Request<Incoming>,
+) -> http::Response<Body> {
+    match submit(service, path, request).await {
+        Ok((_model, answers)) => in_one(answers).await,
+        Err(error) => failure(&error, JSON),
+    }
+}
+
+/// Answers with an event per response.
+pub(crate) async fn respond_with_events(
+    service: &Service,
+    path: ModelPath<'_>,
+    request: &mut Request<Incoming>,
+) -> http::Response<Body> {
+    match submit(service, path, request).await {
+        Ok((model, answers)) => in_events(service, model, answers).await,
+        Err(error) => failure(&error, JSON),
+    }
+}
+
+async fn submit(
+    service: &Service,
+    path: ModelPath<'_>,
+    request: &mut Request<Incoming>,
+) -> Result<(Arc<ServedModel>, Answers)> {
+    let version = path.version()?;
+    let model = service.engine.model(path.name, version)?;
+    refuse_compressed(request.headers())?;
+    let limit = service.options.max_input_size;
+    let body = request_body::read(request.body_mut(), None, limit).await?;
+    let answers = Answers::to(decode_generate(&body, model.config(), version)?, &model)?;
+    Ok((model, answers))
+}
+
+/// H-60.
+fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
+    match headers.get(CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => {
+            Err(Error::invalid_arg("Unsupported content-encoding, only 'identity' is supported."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The status tells of the first response only, as in Triton, even where the body is about their number.
+async fn in_one(mut answers: Answers) -> http::Response<Body> {
+    let (mut status, mut body, mut count) = (StatusCode::OK, Vec::new(), 0usize);
+    while let Some(response) = answers.next().await {
+        if let Some(result) = response.result {
+            if count == 0 {
+                (status, body) = document(result);
+            }
+            count += 1;
+        }
+        if response.is_final {
+            break;
+        }
+    }
+    if count != 1 {
+        body = error_body(
+            "generate expects model to produce exactly 1 response, use generate stream for model that \
+             generates various number of responses",
+        );
+    }
+    reply(status, JSON, Body::one_chunk(body))
+}
+
+/// H-84. Waits for the first response, which decides the status.
+async fn in_events(
+    service: &Service,
+    model: Arc<ServedModel>,
+    mut answers: Answers,
+) -> http::Response<Body> {
+    let first = answers.next().await;
+    let is_failed = first.as_ref().is_some_and(|r| matches!(r.result, Some(Err(_))));
+    let status = if is_failed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let write = |response: galatea_types::Response| {
+        response.result.map(|result| server_sent_event(&document(result).1))
+    };
+    let held = (service.activity.begin_request(), model);
+    let body = StreamedBody::new(first, answers, Box::new(write), held);
+    reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
+}
+
+fn document(result: Result<InferResponse>) -> (StatusCode, Vec<u8>) {
+    match result.and_then(|response| encode_generate(&response)) {
+        Ok(json) => (StatusCode::OK, json),
+        Err(error) => (StatusCode::BAD_REQUEST, error_body(error.message())),
+    }
+}

@@ -1,0 +1,125 @@
+//! Inference answered with a line of JSON per response, where the client asks for it: beyond Triton, which
+//! refuses decoupled models here.
+
+use std::sync::Arc;
+
+use galatea_engine::ServedModel;
+use galatea_protocol::{
+    http::{ResponsePlan, decode_for_lines, error_line, response_line},
+    http_status,
+};
+use galatea_types::{Buffer, InferResponse, Response, Result};
+use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
+
+use crate::{
+    answers::Answers,
+    body::Body,
+    responses::{JSON, failure, reply},
+    service::Service,
+    streamed::StreamedBody,
+};
+
+const MEDIA_TYPE: &str = "application/x-ndjson";
+
+/// Whether the client names the media type, which `*/*` does not.
+pub(crate) fn are_accepted(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(names_lines)
+}
+
+/// An element of `Accept`; a weight of 0 says the contrary.
+fn names_lines(range: &str) -> bool {
+    let mut parts = range.split(';').map(str::trim);
+    let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(MEDIA_TYPE));
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+    is_named && weight.and_then(|q| q.parse().ok()).is_none_or(|q: f32| q > 0.0)
+}
+
+/// Waits for the first response, whose error decides the status; later ones are told in the stream only.
+pub(crate) async fn respond(
+    service: &Service,
+    model: Arc<ServedModel>,
+    version: Option<i64>,
+    (body, header_length): (Buffer, Option<usize>),
+) -> http::Response<Body> {
+    let submitted = (|| {
+        let header_length = header_length.unwrap_or(body.len());
+        let (request, plan) = decode_for_lines(&body, header_length, model.config(), version)?;
+        let empty = end_of(&model, request.id.clone());
+        Ok((Answers::to(request, &model)?, plan, empty))
+    })();
+    drop(body);
+    let (mut answers, plan, empty) = match submitted {
+        Ok(submitted) => submitted,
+        Err(error) => return failure(&error, JSON),
+    };
+    let first = answers.next().await;
+    let status = status_for(first.as_ref());
+    let labels = model.clone();
+    let write = move |response: Response| write_line(response, &plan, &empty, &labels);
+    let held = (service.activity.begin_request(), model);
+    let body = StreamedBody::new(first, answers, Box::new(write), held);
+    reply(status, HeaderValue::from_static(MEDIA_TYPE), Body::Streamed(Box::new(body)))
+}
+
+fn status_for(first: Option<&Response>) -> StatusCode {
+    match first {
+        Some(Response { result: Some(Err(error)), .. }) => {
+            let status = StatusCode::from_u16(http_status(error.code()));
+            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+        _ => StatusCode::OK,
+    }
+}
+
+/// What tells of an end without outputs.
+fn end_of(model: &ServedModel, id: String) -> InferResponse {
+    InferResponse {
+        model_name: model.config().name.clone(),
+        model_version: model.version(),
+        id,
+        parameters: Vec::new(),
+        outputs: Vec::new(),
+    }
+}
+
+fn write_line(
+    response: Response,
+    plan: &ResponsePlan,
+    empty: &InferResponse,
+    model: &ServedModel,
+) -> Option<Vec<u8>> {
+    let result: Result<InferResponse> = match response.result {
+        Some(result) => result,
+        None if plan.wants_empty_final() => Ok(empty.clone()),
+        None => return None,
+    };
+    let label = |output: &str, class| model.label(output, class);
+    let line = result.and_then(|r| response_line(r, response.is_final, plan, label));
+    Some(line.unwrap_or_else(|error| error_line(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(values: &[&'static str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(ACCEPT, HeaderValue::from_static(value));
+        }
+        are_accepted(&headers)
+    }
+
+    #[test]
+    fn lines_are_for_those_who_name_them() {
+        assert!(accepted(&["application/x-ndjson"]));
+        assert!(accepted(&["application/json;q=0.5, Application/X-NDJSON ; q=0.9"]));
+        assert!(accepted(&["text/html", "application/x-ndjson"]));
+        assert!(!accepted(&[]));
+        assert!(!accepted(&["*/*", "application/*", "application/json"]));
+        assert!(!accepted(&["application/x-ndjson;q=0"]));
+        assert!(!accepted(&["application/x-ndjson;q=0.000"]));
+        assert!(!accepted(&["application/x-ndjson2"]));
+    }
+}

@@ -1,0 +1,64 @@
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use galatea_engine::ServedModel;
+use galatea_types::Response;
+use http_body::Frame;
+
+use crate::{activity::RequestGuard, answers::Answers};
+
+/// Writes a response as a piece of a body; `None` where there is nothing to tell.
+pub(crate) type WriteResponse = Box<dyn FnMut(Response) -> Option<Vec<u8>> + Send>;
+
+/// A body of a piece per response, each handed over as soon as it is there. Dropped before its end, it
+/// cancels the request: the client has gone.
+pub(crate) struct StreamedBody {
+    answers: Answers,
+    /// Taken before the body began, because the status depended on it.
+    first: Option<Response>,
+    write: WriteResponse,
+    is_ended: bool,
+    _held: Held,
+}
+
+/// The request is being answered, and its model in use, until the last piece is handed over.
+pub(crate) type Held = (RequestGuard, Arc<ServedModel>);
+
+impl StreamedBody {
+    pub fn new(
+        first: Option<Response>,
+        answers: Answers,
+        write: WriteResponse,
+        held: Held,
+    ) -> Self {
+        let is_ended = first.is_none();
+        Self { answers, first, write, is_ended, _held: held }
+    }
+
+    pub fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        while !self.is_ended {
+            let next = match self.first.take() {
+                Some(response) => Some(response),
+                None => ready!(self.answers.poll_next(context)),
+            };
+            let Some(response) = next else { break };
+            self.is_ended = response.is_final;
+            if let Some(piece) = (self.write)(response) {
+                return Poll::Ready(Some(Ok(Frame::data(piece.into()))));
+            }
+        }
+        self.is_ended = true;
+        Poll::Ready(None)
+    }
+
+    pub fn is_end_stream(&self) -> bool {
+        self.is_ended
+    }
+}
