@@ -53,8 +53,13 @@ impl Batch {
 
     /// The same batch, with somebody to be told about its detached requests.
     pub fn observed_by(mut self, observer: Arc<dyn StreamObserver>) -> Self {
-        self.observer = Some(observer);
+        self.observe(observer);
         self
+    }
+
+    /// [`Batch::observed_by`] in place.
+    pub fn observe(&mut self, observer: Arc<dyn StreamObserver>) {
+        self.observer = Some(observer);
     }
 
     pub fn len(&self) -> usize {

@@ -4,9 +4,11 @@ use galatea_types::{
     Cancellation, Code, Error, InferResponse, Parameters, Responder, Result, StepTimes, Tensor,
 };
 
-/// Told about each detached request when its last response is about to leave.
+/// Told about each detached request: once when its last response is about to leave, once when it has left.
 pub trait StreamObserver: Send + Sync {
     fn ended(&self, end: &StreamEnd);
+
+    fn left(&self) {}
 }
 
 /// One detached request, at its end.
@@ -83,6 +85,9 @@ impl ResponseSender {
         match last {
             Some(result) => responder.finish(result),
             None => responder.close(),
+        }
+        if let Some(observer) = &self.observer {
+            observer.left();
         }
     }
 }

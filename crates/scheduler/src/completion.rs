@@ -1,44 +1,189 @@
 use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use galatea_types::{InferResponse, Responder, Result};
+use galatea_types::{Responder, Response, ResponseSink};
 
-/// An answer and where it goes.
-pub(crate) struct Answer {
-    pub responder: Responder,
-    pub result: Result<InferResponse>,
-}
-
-/// Holds answers back until all earlier requests have theirs (S-17).
+/// Holds responses back until all earlier requests have their last one (S-17). The request whose turn it
+/// is gets its responses as they come.
 #[derive(Default)]
-pub(crate) struct CompletionQueue {
-    held: Mutex<Held>,
-}
+pub(crate) struct CompletionQueue(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
+    /// Whose turn it is.
     next: u64,
-    answers: BTreeMap<u64, Answer>,
+    requests: BTreeMap<u64, HeldRequest>,
+    /// A thread is sending. Others leave their responses to it.
+    is_sending: bool,
+}
+
+struct HeldRequest {
+    /// Absent while a response is being sent through it.
+    responder: Option<Responder>,
+    responses: VecDeque<Response>,
 }
 
 impl CompletionQueue {
-    /// `place` counts the accepted requests from 0 without a gap.
-    pub fn complete(&self, place: u64, answer: Answer) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.answers.insert(place, answer);
-        // Sent under the lock: two instances must not overtake each other between the two steps.
-        while let Some(answer) = held.take_next() {
-            answer.responder.finish(answer.result);
+    /// A way back that keeps the order. `place` counts the accepted requests from 0 without a gap.
+    pub fn admit(self: Arc<Self>, place: u64, responder: Responder) -> Responder {
+        let request = HeldRequest { responder: Some(responder), responses: VecDeque::new() };
+        self.lock().requests.insert(place, request);
+        Responder::calling(Turn { queue: self, place })
+    }
+
+    fn respond(&self, place: u64, response: Response) {
+        let mut held = self.lock();
+        if let Some(request) = held.requests.get_mut(&place) {
+            request.responses.push_back(response);
         }
+        if std::mem::replace(&mut held.is_sending, true) {
+            return;
+        }
+        drop(held);
+        // Sent without the lock: a response may call code that asks this queue something.
+        while let Some((responder, response)) = self.take_next() {
+            self.send(responder, response);
+        }
+    }
+
+    fn take_next(&self) -> Option<(Responder, Response)> {
+        let mut held = self.lock();
+        let next = held.take_next();
+        // Told under the same lock: who comes now either finds nothing left or sends it itself.
+        held.is_sending = next.is_some();
+        next
+    }
+
+    fn send(&self, mut responder: Responder, response: Response) {
+        match (response.result, response.is_final) {
+            (Some(result), true) => responder.finish(result),
+            (None, true) => responder.close(),
+            (result, false) => {
+                if let Some(result) = result {
+                    responder.send(result);
+                }
+                self.lock().put_back(responder);
+            }
+        }
+    }
+
+    fn is_closed(&self, place: u64) -> bool {
+        let held = self.lock();
+        let responder = held.requests.get(&place).and_then(|request| request.responder.as_ref());
+        responder.is_some_and(Responder::is_closed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Held {
-    fn take_next(&mut self) -> Option<Answer> {
-        let answer = self.answers.remove(&self.next)?;
-        self.next += 1;
-        Some(answer)
+    fn take_next(&mut self) -> Option<(Responder, Response)> {
+        let request = self.requests.get_mut(&self.next)?;
+        let response = request.responses.pop_front()?;
+        let responder = request.responder.take()?;
+        if response.is_final {
+            self.requests.remove(&self.next);
+            self.next += 1;
+        }
+        Some((responder, response))
+    }
+
+    fn put_back(&mut self, responder: Responder) {
+        if let Some(request) = self.requests.get_mut(&self.next) {
+            request.responder = Some(responder);
+        }
+    }
+}
+
+/// The way back of one request in the order of all.
+struct Turn {
+    queue: Arc<CompletionQueue>,
+    place: u64,
+}
+
+impl ResponseSink for Turn {
+    fn respond(&mut self, response: Response) {
+        self.queue.respond(self.place, response);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.queue.is_closed(self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::{Error, ResponseStream};
+
+    use super::*;
+
+    /// What arrived, each response by its error text and whether it is the last.
+    fn arrived(stream: &mut ResponseStream) -> Vec<(String, bool)> {
+        let text = |r: Response| {
+            let text = r.result.map(|r| r.expect_err("an error").message().to_owned());
+            (text.unwrap_or_default(), r.is_final)
+        };
+        std::iter::from_fn(|| stream.try_recv().ok()).map(text).collect()
+    }
+
+    fn text(text: &str) -> galatea_types::Result<galatea_types::InferResponse> {
+        Err(Error::internal(text))
+    }
+
+    #[test]
+    fn the_first_streams_while_the_others_wait_for_it() {
+        let queue = Arc::<CompletionQueue>::default();
+        let [(mut a, mut a_stream), (mut b, mut b_stream), (c, mut c_stream)] =
+            [0, 1, 2].map(|place| {
+                let (responder, stream) = Responder::stream();
+                (queue.clone().admit(place, responder), stream)
+            });
+        b.send(text("b1"));
+        c.finish(text("c"));
+        a.send(text("a1"));
+        assert_eq!(arrived(&mut a_stream), [("a1".to_owned(), false)]);
+        assert!(arrived(&mut b_stream).is_empty() && arrived(&mut c_stream).is_empty());
+        a.close();
+        assert_eq!(arrived(&mut a_stream), [(String::new(), true)]);
+        assert_eq!(arrived(&mut b_stream), [("b1".to_owned(), false)]);
+        b.send(text("b2"));
+        assert_eq!(arrived(&mut b_stream), [("b2".to_owned(), false)]);
+        assert!(arrived(&mut c_stream).is_empty());
+        drop(b);
+        assert!(arrived(&mut b_stream).last().is_some_and(|(_, is_final)| *is_final));
+        assert_eq!(arrived(&mut c_stream), [("c".to_owned(), true)]);
+        assert!(queue.lock().requests.is_empty());
+    }
+
+    #[test]
+    fn a_listener_that_left_is_noticed() {
+        let queue = Arc::<CompletionQueue>::default();
+        let (responder, stream) = Responder::stream();
+        let responder = queue.admit(0, responder);
+        assert!(!responder.is_closed());
+        drop(stream);
+        assert!(responder.is_closed());
+    }
+
+    #[test]
+    fn a_response_may_ask_the_queue() {
+        struct Asking(Arc<CompletionQueue>);
+        impl ResponseSink for Asking {
+            fn respond(&mut self, _: Response) {
+                assert!(!self.0.is_closed(1));
+                // Another thread would find it being sent and leave it: here the same one does.
+                self.0.respond(1, Response { result: None, is_final: true });
+            }
+        }
+        let queue = Arc::<CompletionQueue>::default();
+        let first = queue.clone().admit(0, Responder::calling(Asking(queue.clone())));
+        let (responder, mut stream) = Responder::stream();
+        let _second = queue.clone().admit(1, responder);
+        first.close();
+        assert_eq!(arrived(&mut stream), [(String::new(), true)]);
     }
 }

@@ -1,13 +1,14 @@
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use galatea_backend::{Batch, Job, Outcome};
 use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
-use galatea_types::{Code, Error};
+use galatea_types::{Code, Error, InferRequest};
 
 use crate::{
-    completion::{Answer, CompletionQueue},
-    line::Refusal,
-    queue::DropReason,
+    completion::CompletionQueue, execution::Execution, line::Refusal, queue::DropReason,
     ticket::Ticket,
 };
 
@@ -17,7 +18,7 @@ pub(crate) struct Desk {
     pub model_name: Arc<str>,
     pub statistics: Arc<ModelStatistics>,
     /// Present when answers leave in the order of arrival.
-    pub completion: Option<CompletionQueue>,
+    pub completion: Option<Arc<CompletionQueue>>,
 }
 
 impl Desk {
@@ -65,52 +66,53 @@ impl Desk {
         }
     }
 
-    /// Counts and answers an executed batch. `places` are its requests' places in the order of arrival,
-    /// empty when that order does not matter.
-    pub fn answer_batch(&self, batch: Batch, places: &[u64]) {
-        let end = Instant::now();
-        self.count_batch(&batch, end);
-        for (index, (job, outcome)) in batch.into_outcomes().enumerate() {
-            let result = match outcome {
-                Outcome::Answered(result) => result,
-                Outcome::Unanswered => Err(self.unanswered()),
-                Outcome::Detached => continue,
-            };
-            match (&self.completion, places.get(index)) {
-                (Some(completion), Some(&place)) => {
-                    completion.complete(place, Answer { responder: job.responder, result });
-                }
-                _ => job.responder.finish(result),
+    /// Takes a request out of the queue: what is answered from now on keeps the order, if there is one.
+    pub fn take(&self, ticket: Ticket) -> Job {
+        self.statistics.pending_down();
+        let Ticket { mut job, place } = ticket;
+        if let Some(completion) = &self.completion {
+            job.responder = completion.clone().admit(place, job.responder);
+        }
+        job
+    }
+
+    /// Counts and answers an executed batch. Returns how many of its requests are answered elsewhere.
+    pub fn answer_batch(&self, batch: Batch, execution: Option<&Execution>) -> usize {
+        self.count_batch(&batch, execution, Instant::now());
+        let mut detached = 0;
+        for (job, outcome) in batch.into_outcomes() {
+            match outcome {
+                Outcome::Answered(result) => job.responder.finish(result),
+                Outcome::Unanswered => job.responder.finish(Err(self.unanswered())),
+                Outcome::Detached => detached += 1,
             }
         }
+        detached
     }
 
     fn fail_queued(&self, ticket: Ticket, reason: FailureReason, error: Error) {
-        self.statistics.pending_down();
-        self.count_failure(&ticket.job, reason, Instant::now());
-        let Ticket { job, place } = ticket;
-        match &self.completion {
-            Some(completion) => {
-                completion.complete(place, Answer { responder: job.responder, result: Err(error) });
-            }
-            None => job.responder.finish(Err(error)),
-        }
+        let job = self.take(ticket);
+        self.count_failure(&job, reason, Instant::now());
+        job.responder.finish(Err(error));
     }
 
-    /// A failed request counts as a failure only; an execution counts when a request of it succeeded.
-    fn count_batch(&self, batch: &Batch, end: Instant) {
-        let mut succeeded = 0;
+    /// A failed request counts as a failure only; an execution counts when a request of it succeeded or
+    /// is answered elsewhere, and then once: see [`Execution`].
+    fn count_batch(&self, batch: &Batch, execution: Option<&Execution>, end: Instant) {
+        let mut items = 0;
         for (job, outcome) in batch.outcomes() {
             match outcome {
-                Outcome::Answered(Ok(_)) => succeeded += u64::from(job.request.batch_size.max(1)),
-                Outcome::Detached => {}
-                failed => self.count_failure(job, failure_reason(failed), end),
+                Outcome::Answered(Ok(_)) | Outcome::Detached => items += item_count(&job.request),
+                Outcome::Answered(Err(e)) => {
+                    self.count_failure(job, failure_reason(Some(e.code())), end);
+                }
+                Outcome::Unanswered => self.count_failure(job, failure_reason(None), end),
             }
         }
-        if succeeded == 0 {
+        if items == 0 {
             return;
         }
-        let record = batch_record(batch, succeeded, end);
+        let record = batch_record(batch, items, end);
         let started_at = batch.started_at();
         let successes =
             batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
@@ -126,13 +128,21 @@ impl Desk {
                 compute_output: record.compute_output,
             }
         });
-        self.statistics.record_execution(&record, requests);
+        match execution {
+            Some(execution) if !execution.is_first_to_count() => {
+                self.statistics.record_successes(requests);
+            }
+            _ => self.statistics.record_execution(&record, requests),
+        }
     }
 
     fn count_failure(&self, job: &Job, reason: FailureReason, end: Instant) {
         let total = end.saturating_duration_since(job.request.received_at);
+        self.record_failure(reason, job.request.step_times.is_some(), total);
+    }
+
+    pub fn record_failure(&self, reason: FailureReason, is_step: bool, total: Duration) {
         // M-43: why a step failed is told as OTHER.
-        let is_step = job.request.step_times.is_some();
         let reason = if is_step { FailureReason::Other } else { reason };
         self.statistics.record_failure(reason, total);
     }
@@ -148,11 +158,16 @@ impl Desk {
     }
 }
 
-fn failure_reason(outcome: &Outcome) -> FailureReason {
-    match outcome {
-        Outcome::Answered(Err(e)) if e.code() == Code::Cancelled => FailureReason::Canceled,
+/// `code`: of the error, where the backend gave one.
+pub(crate) fn failure_reason(code: Option<Code>) -> FailureReason {
+    match code {
+        Some(Code::Cancelled) => FailureReason::Canceled,
         _ => FailureReason::Backend,
     }
+}
+
+pub(crate) fn item_count(request: &InferRequest) -> u64 {
+    u64::from(request.batch_size.max(1))
 }
 
 fn batch_record(batch: &Batch, items: u64, end: Instant) -> BatchRecord {

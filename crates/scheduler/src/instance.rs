@@ -2,40 +2,51 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, InstanceSpec, Model, ModelInstance};
+use galatea_backend::{Batch, InstanceAlarm, InstanceSpec, Model, ModelInstance};
 use galatea_types::{Error, Result};
 
 use crate::{
     desk::Desk,
+    execution::Execution,
     line::{Line, Pulled},
+    pace::Pace,
+    queue::Queued,
     ticket::Ticket,
 };
 
-const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
+/// How long requests may wait, unanswered, before an instance that keeps dying is tried again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What all instance threads of a model share.
 pub(crate) struct Shared {
-    pub line: Line,
-    pub desk: Desk,
+    pub line: Arc<Line>,
+    pub desk: Arc<Desk>,
     pub version: i64,
     pub model: Arc<dyn Model>,
+    pub is_decoupled: bool,
+}
+
+/// The instance a thread is for. `index` is its place in [`Line`].
+pub(crate) struct Seat {
+    pub index: usize,
+    pub spec: InstanceSpec,
 }
 
 /// Runs on the thread of one instance: makes the instance, tells the outcome to `ready`, and executes
 /// batches until the line is closed and empty.
-pub(crate) fn run(shared: &Shared, spec: InstanceSpec, ready: mpsc::Sender<Result<()>>) {
+pub(crate) fn run(shared: &Shared, seat: Seat, ready: mpsc::Sender<Result<()>>) {
     let _end = EndOfThread(&shared.line);
-    match make(shared, &spec) {
+    match make(shared, &seat) {
         Ok(instance) => {
             // The starter waits for every thread, so this send cannot fail in a way that matters.
             let _ = ready.send(Ok(()));
             // The starter waits until no thread can tell anything any more.
             drop(ready);
-            Worker { shared, spec, instance }.serve();
+            let pace = Pace::new(Instant::now());
+            Worker { shared, seat, instance, pace, has_panicked: false }.serve();
         }
         Err(error) => {
             let _ = ready.send(Err(error));
@@ -53,97 +64,141 @@ impl Drop for EndOfThread<'_> {
 
 struct Worker<'a> {
     shared: &'a Shared,
-    spec: InstanceSpec,
+    seat: Seat,
     instance: Box<dyn ModelInstance>,
+    pace: Pace,
+    has_panicked: bool,
 }
 
 impl Worker<'_> {
     fn serve(mut self) {
         let mut done = 0;
         loop {
-            match self.shared.line.pull(done) {
-                Pulled::Batch(tickets) => {
-                    done = tickets.len();
-                    if !self.execute(tickets) {
-                        self.shared.line.settle(std::mem::take(&mut done));
-                        let Some(worker) = self.renew() else { return };
-                        self = worker;
-                    }
-                }
+            match self.shared.line.pull(self.seat.index, done) {
+                Pulled::Batch(tickets) => done = self.execute(tickets),
                 Pulled::Dropped(dropped) => {
                     done = dropped.len();
                     self.shared.desk.answer_dropped(dropped);
                 }
-                Pulled::Closed => return discard(self.instance),
+                Pulled::Renew(reason) => {
+                    done = 0;
+                    let Some(worker) = self.renew(reason) else { return };
+                    self = worker;
+                }
+                Pulled::Closed => {
+                    // What its end looks like to itself is no alarm.
+                    self.shared.line.begin_instance(self.seat.index);
+                    return discard(self.instance);
+                }
             }
         }
     }
 
-    /// Executes one batch and answers it. False: the instance panicked and must not be used again.
-    fn execute(&mut self, tickets: Vec<Ticket>) -> bool {
-        let desk = &self.shared.desk;
-        let places = match desk.completion {
-            Some(_) => tickets.iter().map(|t| t.place).collect(),
-            None => Vec::new(),
-        };
-        for _ in &tickets {
-            desk.statistics.pending_down();
-        }
-        let jobs = tickets.into_iter().map(|t| t.job).collect();
-        let mut batch = Batch::new(desk.model_name.clone(), self.shared.version, jobs);
+    /// Executes one batch and answers it, but for what the backend took out to answer it elsewhere.
+    /// Returns how many requests are finished with. After a panic the instance counts as broken.
+    fn execute(&mut self, tickets: Vec<Ticket>) -> usize {
+        let Shared { line, desk, version, .. } = self.shared;
+        let (count, items) = (tickets.len(), tickets.iter().map(Queued::item_count).sum());
+        let jobs = tickets.into_iter().map(|t| desk.take(t)).collect();
+        let mut batch = Batch::new(desk.model_name.clone(), *version, jobs);
+        let execution = self.shared.is_decoupled.then(|| {
+            let execution = Arc::new(Execution::new(line.clone(), desk.clone(), items));
+            batch.observe(execution.clone());
+            execution
+        });
         // The batch stays whole whatever the backend was doing: its answers are set one by one.
         let result = catch_unwind(AssertUnwindSafe(|| self.instance.execute(&mut batch)));
         if let Err(panic) = &result {
-            let (model, instance) = (&desk.model_name, &self.spec.name);
-            log::error!("instance {instance} of model '{model}' panicked: {}", reason(&**panic));
-            batch.fail_all(&Error::internal(format!(
-                "instance '{instance}' of model '{model}' failed unexpectedly while executing"
-            )));
+            self.has_panicked = true;
+            self.note_panic(&**panic, &mut batch);
         }
-        desk.answer_batch(batch, &places);
-        result.is_ok()
+        let detached = desk.answer_batch(batch, execution.as_deref());
+        // Without an execution nobody says when a detached request has ended.
+        count - if execution.is_some() { detached } else { 0 }
+    }
+
+    fn note_panic(&self, panic: &(dyn Any + Send), batch: &mut Batch) {
+        let Seat { index, spec } = &self.seat;
+        let (model, instance, reason) = (&self.shared.desk.model_name, &spec.name, reason(panic));
+        log::error!("instance {instance} of model '{model}' panicked: {reason}");
+        batch.fail_all(&Error::internal(format!(
+            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
+        )));
+        let error = Error::internal(format!("instance '{instance}' panicked: {reason}"));
+        self.shared.line.break_current_instance(*index, error);
     }
 
     /// Throws the instance away and makes it anew, however often it takes. `None`: the line was closed
-    /// before that worked.
-    fn renew(self) -> Option<Self> {
-        let Self { shared, spec, instance } = self;
-        discard(instance);
-        let mut back_off = FIRST_BACK_OFF;
-        let mut is_lost = false;
+    /// and nothing is left to be done.
+    fn renew(mut self, mut reason: Error) -> Option<Self> {
+        let Self { shared, ref seat, .. } = self;
+        discard(self.instance);
+        // Panics come no faster than requests do: there is no need to slow them down.
+        let mut wait = match self.has_panicked {
+            true => Duration::ZERO,
+            false => self.pace.after_death(Instant::now()),
+        };
+        let mut is_given_up = false;
         loop {
-            let error = match make(shared, &spec) {
-                Ok(instance) => {
-                    if is_lost {
-                        shared.line.regain_instance();
-                    }
-                    return Some(Self { shared, spec, instance });
-                }
-                Err(error) => error,
-            };
-            log::error!("cannot make instance {} anew: {error}", spec.name);
-            if !std::mem::replace(&mut is_lost, true) {
-                let stranded = shared.line.lose_instance(&error);
-                let count = stranded.len();
-                shared.desk.answer_outage(stranded, &error);
-                shared.line.settle(count);
+            if wait >= PATIENCE {
+                give_up(shared, seat, &reason);
+                is_given_up = true;
             }
-            if shared.line.is_closed_within(back_off) {
+            if shared.line.is_closed_within(wait) && (is_given_up || !shared.line.has_queued()) {
                 return None;
             }
-            back_off = (back_off * 2).min(LONGEST_BACK_OFF);
+            match make(shared, seat) {
+                Ok(instance) => {
+                    self.pace.made(Instant::now());
+                    let model = &shared.desk.model_name;
+                    log::info!("instance {} of model '{model}' was made anew", seat.spec.name);
+                    return Some(Self { instance, has_panicked: false, ..self });
+                }
+                Err(error) => reason = error,
+            }
+            log::error!("cannot make instance {} anew: {reason}", seat.spec.name);
+            give_up(shared, seat, &reason);
+            is_given_up = true;
+            wait = self.pace.after_failure();
         }
     }
 }
 
-fn make(shared: &Shared, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-    catch_unwind(AssertUnwindSafe(|| shared.model.new_instance(spec))).unwrap_or_else(|panic| {
-        let model = &shared.desk.model_name;
-        let reason = reason(&*panic);
+/// Requests no longer wait for this instance; those that wait for no other are answered.
+fn give_up(shared: &Shared, seat: &Seat, reason: &Error) {
+    let stranded = shared.line.give_up_instance(seat.index, reason);
+    let count = stranded.len();
+    shared.desk.answer_outage(stranded, reason);
+    shared.line.settle(count);
+}
+
+/// Makes an instance with an alarm of its own.
+fn make(shared: &Shared, seat: &Seat) -> Result<Box<dyn ModelInstance>> {
+    let Seat { index, ref spec } = *seat;
+    let model = &shared.desk.model_name;
+    let generation = shared.line.begin_instance(index);
+    let alarm = new_alarm(&shared.line, model.clone(), seat, generation);
+    let spec = InstanceSpec { alarm, ..spec.clone() };
+    let instance = catch_unwind(AssertUnwindSafe(|| shared.model.new_instance(&spec)));
+    let instance = instance.unwrap_or_else(|panic| {
+        let (name, reason) = (&spec.name, reason(&*panic));
         Err(Error::internal(format!(
-            "making instance '{}' of model '{model}' panicked: {reason}",
-            spec.name
+            "making instance '{name}' of model '{model}' panicked: {reason}"
         )))
+    })?;
+    shared.line.instance_made(index);
+    Ok(instance)
+}
+
+fn new_alarm(line: &Arc<Line>, model: Arc<str>, seat: &Seat, generation: u64) -> InstanceAlarm {
+    // Weak: a backend may keep the alarm as long as it likes.
+    let (line, index, name) = (Arc::downgrade(line), seat.index, seat.spec.name.clone());
+    InstanceAlarm::new(move |reason| {
+        let Some(line) = line.upgrade() else { return };
+        let text = format!("instance {name} of model '{model}' stopped working: {reason}");
+        if line.break_instance(index, generation, reason) {
+            log::error!("{text}");
+        }
     })
 }
 

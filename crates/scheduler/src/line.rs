@@ -7,6 +7,7 @@ use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::Error;
 
 use crate::{
+    health::Health,
     join::JoinRules,
     policy::{BatchRules, Decision, Waiting, next_batch},
     queue::{BatchQueue, DropReason, Placement},
@@ -17,7 +18,7 @@ use crate::{
 ///
 /// Threads pull and form their batch themselves. A thread without work sleeps on `work`; at most one, the
 /// leader, waits on `growth` for a batch to fill up. Whoever adds a request wakes at most one thread, and
-/// none where none sleeps.
+/// none where none sleeps. A thread whose instance broke takes no work: what it was woken for goes to another.
 pub(crate) struct Line {
     state: Mutex<State>,
     work: Condvar,
@@ -33,6 +34,7 @@ pub(crate) struct Line {
 
 struct State {
     queue: BatchQueue<Ticket>,
+    /// Requests taken out that have no final answer yet, streams included.
     executing: usize,
     /// Threads asleep that nobody has woken yet.
     sleeping: usize,
@@ -44,10 +46,7 @@ struct State {
     is_closed: bool,
     /// Threads that have not ended.
     live: usize,
-    /// Threads with an instance that works.
-    healthy: usize,
-    /// Why no instance works, while none does.
-    outage: Option<Error>,
+    health: Health,
 }
 
 struct Leader {
@@ -60,6 +59,8 @@ pub(crate) enum Pulled {
     Batch(Vec<Ticket>),
     /// Requests that are not executed, each to be answered.
     Dropped(Vec<(Ticket, DropReason)>),
+    /// The thread's instance does not work any more: it must be made anew.
+    Renew(Error),
     Closed,
 }
 
@@ -104,7 +105,7 @@ impl Line {
         if state.is_closed {
             return Some((ticket, Refusal::Closed));
         }
-        if let Some(outage) = state.outage.clone() {
+        if let Some(outage) = state.health.outage().cloned() {
             return Some((ticket, Refusal::Outage(outage)));
         }
         ticket.place = state.next_place;
@@ -120,11 +121,19 @@ impl Line {
         None
     }
 
-    /// Waits for a batch. `done` of the requests pulled before are finished with.
-    pub fn pull(&self, done: usize) -> Pulled {
+    /// Waits for something to do for instance `index`. `done` of the requests pulled before are finished
+    /// with. Says `Closed` only when all requests are, so that no instance goes while streams of it are
+    /// open.
+    pub fn pull(&self, index: usize, done: usize) -> Pulled {
         let mut state = self.lock();
-        state.executing -= done;
+        self.finish(&mut state, done);
         loop {
+            if let Some(reason) = state.health.defect(index).cloned() {
+                let wake = state.wake_for_rest();
+                drop(state);
+                self.wake(wake);
+                return Pulled::Renew(reason);
+            }
             let decision = self.decide(&mut state);
             let dropped = state.queue.take_dropped();
             if !dropped.is_empty() {
@@ -140,18 +149,21 @@ impl Line {
                     self.wake(wake);
                     return Pulled::Batch(tickets);
                 }
-                Decision::Empty if state.is_closed => return Pulled::Closed,
-                Decision::Wait(waiting) if state.leader.is_none() => {
-                    state = self.lead(state, waiting);
+                Decision::Empty if state.is_closed && state.executing == 0 => {
+                    return Pulled::Closed;
                 }
-                Decision::Wait(_) | Decision::Empty => state = self.sleep(state),
+                Decision::Empty if state.is_closed => state = self.linger(state, index),
+                Decision::Wait(waiting) if state.leader.is_none() => {
+                    state = self.lead(state, index, waiting);
+                }
+                Decision::Wait(_) | Decision::Empty => state = self.sleep(state, index),
             }
         }
     }
 
     /// Says that `done` pulled requests are finished with, when no pull follows at once.
     pub fn settle(&self, done: usize) {
-        self.lock().executing -= done;
+        self.finish(&mut self.lock(), done);
     }
 
     pub fn in_flight(&self) -> usize {
@@ -172,29 +184,51 @@ impl Line {
         waited.unwrap_or_else(PoisonError::into_inner).0.is_closed
     }
 
-    /// An instance is gone and cannot be made anew for now. Without any other, the waiting requests are
-    /// given back: nobody would execute them.
-    pub fn lose_instance(&self, reason: &Error) -> Vec<Ticket> {
+    pub fn has_queued(&self) -> bool {
+        self.lock().queue.len() > 0
+    }
+
+    /// See [`Health::begin`].
+    pub fn begin_instance(&self, index: usize) -> u64 {
+        self.lock().health.begin(index)
+    }
+
+    pub fn instance_made(&self, index: usize) {
+        self.lock().health.made(index);
+    }
+
+    /// See [`Health::break_down`]. Wakes the instance's thread, whatever it waits for.
+    pub fn break_instance(&self, index: usize, generation: u64, reason: Error) -> bool {
+        let is_news = self.lock().health.break_down(index, generation, reason);
+        if is_news {
+            self.work.notify_all();
+            self.growth.notify_all();
+        }
+        is_news
+    }
+
+    /// The same for whatever instance the thread has now.
+    pub fn break_current_instance(&self, index: usize, reason: Error) {
         let mut state = self.lock();
-        state.healthy -= 1;
-        if state.healthy > 0 {
+        let generation = state.health.generation(index);
+        state.health.break_down(index, generation, reason);
+    }
+
+    /// Nobody is to wait for this instance until it works again. When there is no other to wait for, the
+    /// waiting requests are given back: nobody would execute them.
+    pub fn give_up_instance(&self, index: usize, reason: &Error) -> Vec<Ticket> {
+        let mut state = self.lock();
+        if !state.health.give_up(index, reason) {
             return Vec::new();
         }
-        state.outage = Some(reason.clone());
         let waiting = state.queue.len();
         let tickets = state.queue.take(waiting);
         state.executing += tickets.len();
         tickets
     }
 
-    pub fn regain_instance(&self) {
-        let mut state = self.lock();
-        state.healthy += 1;
-        state.outage = None;
-    }
-
     pub fn has_working_instance(&self) -> bool {
-        self.lock().healthy > 0
+        self.lock().health.has_working_instance()
     }
 
     pub fn thread_ended(&self) {
@@ -202,11 +236,20 @@ impl Line {
         self.ended.notify_all();
     }
 
-    /// Waits until all threads have ended; false when they have not by `deadline`.
+    /// Waits until all threads and all streams have ended; false when they have not by `deadline`.
     pub fn wait_for_end(&self, deadline: Instant) -> bool {
         let timeout = deadline.saturating_duration_since(Instant::now());
-        let waited = self.ended.wait_timeout_while(self.lock(), timeout, |s| s.live > 0);
-        waited.unwrap_or_else(PoisonError::into_inner).0.live == 0
+        let is_going_on = |s: &mut State| s.live > 0 || s.executing > 0;
+        let waited = self.ended.wait_timeout_while(self.lock(), timeout, is_going_on);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    fn finish(&self, state: &mut State, done: usize) {
+        state.executing -= done;
+        if state.is_closed && done > 0 && state.executing == 0 {
+            self.work.notify_all();
+            self.ended.notify_all();
+        }
     }
 
     fn decide(&self, state: &mut State) -> Decision {
@@ -250,12 +293,13 @@ impl Line {
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        index: usize,
         waiting: Waiting,
     ) -> MutexGuard<'a, State> {
         state.leader = Some(Leader { waiting, is_woken: false });
         let timeout = waiting.until.saturating_duration_since(Instant::now());
         let is_waiting = |s: &mut State| {
-            !s.is_closed && s.leader.as_ref().is_some_and(|leader| !leader.is_woken)
+            !s.has_news_for(index) && s.leader.as_ref().is_some_and(|leader| !leader.is_woken)
         };
         let waited = self.growth.wait_timeout_while(state, timeout, is_waiting);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -263,9 +307,14 @@ impl Line {
         state
     }
 
-    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    /// Waits for requests.
+    fn sleep<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        index: usize,
+    ) -> MutexGuard<'a, State> {
         state.sleeping += 1;
-        let is_waiting = |s: &mut State| !s.is_closed && s.woken == 0;
+        let is_waiting = |s: &mut State| !s.has_news_for(index) && s.woken == 0;
         let waited = self.work.wait_while(state, is_waiting);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.woken > 0 {
@@ -274,6 +323,13 @@ impl Line {
             state.sleeping -= 1;
         }
         state
+    }
+
+    /// Waits, after closing, for the requests that are still worked on.
+    fn linger<'a>(&'a self, state: MutexGuard<'a, State>, index: usize) -> MutexGuard<'a, State> {
+        let is_waiting = |s: &mut State| s.executing > 0 && s.health.defect(index).is_none();
+        let waited = self.work.wait_while(state, is_waiting);
+        waited.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake(&self, wake: Wake) {
@@ -302,9 +358,13 @@ impl State {
             hold_until_queued,
             is_closed: false,
             live: threads,
-            healthy: threads,
-            outage: None,
+            health: Health::new(threads),
         }
+    }
+
+    /// Whether the thread of this instance is to stop waiting for requests.
+    fn has_news_for(&self, index: usize) -> bool {
+        self.is_closed || self.health.defect(index).is_some()
     }
 
     /// Whether the requests are still held back (S-23). Once let go, they are never held again.

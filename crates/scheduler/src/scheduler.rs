@@ -12,7 +12,7 @@ use galatea_types::{Error, InferRequest, Responder, Result};
 use crate::{
     completion::CompletionQueue,
     desk::Desk,
-    instance::{self, Shared},
+    instance::{self, Seat, Shared},
     line::Line,
     ticket::Ticket,
 };
@@ -22,7 +22,7 @@ pub trait Scheduler: Send + Sync {
     /// Takes a request. Every outcome comes through `responder`, also a refusal, and is counted.
     fn submit(&self, request: InferRequest, responder: Responder);
 
-    /// Requests queued and executing.
+    /// Requests queued, executing and streaming.
     fn in_flight(&self) -> usize;
 
     /// Refuses new requests from now on (S-24). What is queued is still answered.
@@ -34,6 +34,16 @@ pub trait Scheduler: Send + Sync {
 
     /// Whether a request would be executed: something is there that works.
     fn is_ready(&self) -> bool;
+
+    /// Whether the model has a say of its own in its readiness; most have not.
+    fn has_readiness_check(&self) -> bool {
+        false
+    }
+
+    /// The model's own say, asked only when it has one. May block as long as the model takes to answer.
+    fn model_is_ready(&self) -> bool {
+        true
+    }
 }
 
 /// What a queue and its instances are made for.
@@ -66,9 +76,15 @@ impl QueueScheduler {
         let desk = Desk {
             model_name: spec.config.name.clone(),
             statistics: spec.statistics,
-            completion: preserves_ordering(&spec.config).then(CompletionQueue::default),
+            completion: preserves_ordering(&spec.config).then(Arc::<CompletionQueue>::default),
         };
-        let shared = Arc::new(Shared { line, desk, version: spec.version, model: spec.model });
+        let shared = Arc::new(Shared {
+            line: Arc::new(line),
+            desk: Arc::new(desk),
+            version: spec.version,
+            model: spec.model,
+            is_decoupled: spec.config.is_decoupled,
+        });
         let scheduler = QueueScheduler { shared, threads: Mutex::default() };
         scheduler.start_threads(spec.instances).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
@@ -88,14 +104,15 @@ impl QueueScheduler {
     fn start_threads(&self, instances: Vec<InstanceSpec>) -> Result<()> {
         let (ready, outcomes) = mpsc::channel();
         let count = instances.len();
-        for (started, spec) in instances.into_iter().enumerate() {
+        for (index, spec) in instances.into_iter().enumerate() {
             let (shared, ready) = (self.shared.clone(), ready.clone());
             let name = spec.name.clone();
             let thread = Builder::new().name(name.clone());
-            match thread.spawn(move || instance::run(&shared, spec, ready)) {
+            let seat = Seat { index, spec };
+            match thread.spawn(move || instance::run(&shared, seat, ready)) {
                 Ok(thread) => self.lock_threads().push(thread),
                 Err(e) => {
-                    (started..count).for_each(|_| self.shared.line.thread_ended());
+                    (index..count).for_each(|_| self.shared.line.thread_ended());
                     return Err(Error::internal(format!(
                         "cannot start the thread of instance '{name}': {e}"
                     )));
@@ -149,6 +166,14 @@ impl Scheduler for QueueScheduler {
     fn is_ready(&self) -> bool {
         self.shared.line.has_working_instance()
     }
+
+    fn has_readiness_check(&self) -> bool {
+        self.shared.model.has_readiness_check()
+    }
+
+    fn model_is_ready(&self) -> bool {
+        self.shared.model.is_ready()
+    }
 }
 
 impl Drop for QueueScheduler {
@@ -160,9 +185,8 @@ impl Drop for QueueScheduler {
 fn check(spec: &SchedulerSpec) -> Result<()> {
     let config = &spec.config;
     let field = match &config.scheduling {
-        _ if config.is_decoupled => "model_transaction_policy { decoupled: true }",
         Scheduling::Sequence => "sequence_batching",
-        Scheduling::Ensemble => "ensemble_scheduling",
+        Scheduling::Ensemble(_) => "ensemble_scheduling",
         Scheduling::Direct | Scheduling::Dynamic(_) => {
             return match spec.instances.is_empty() {
                 true => Err(Error::internal(format!("model '{}' has no instances", config.name))),

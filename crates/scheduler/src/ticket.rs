@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use galatea_backend::Job;
 
-use crate::queue::Queued;
+use crate::{desk::item_count, queue::Queued};
 
 /// A queued request and its place in the order of arrival.
 pub(crate) struct Ticket {
@@ -12,7 +12,7 @@ pub(crate) struct Ticket {
 
 impl Queued for Ticket {
     fn item_count(&self) -> u64 {
-        u64::from(self.job.request.batch_size.max(1))
+        item_count(&self.job.request)
     }
 
     fn queued_at(&self) -> Instant {

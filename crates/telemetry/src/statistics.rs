@@ -96,6 +96,16 @@ pub struct StatisticsSnapshot {
     pub pending: i64,
 }
 
+impl StatisticsSnapshot {
+    fn add_success(&mut self, request: &RequestRecord) {
+        self.success.add(1, request.total);
+        self.queue.add(1, request.queue);
+        self.compute_input.add(1, request.compute_input);
+        self.compute_infer.add(1, request.compute_infer);
+        self.compute_output.add(1, request.compute_output);
+    }
+}
+
 /// Counters of one model version, shared by whoever works on its requests.
 ///
 /// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
@@ -121,13 +131,14 @@ impl ModelStatistics {
         sizes.compute_input.add(1, batch.compute_input);
         sizes.compute_infer.add(1, batch.compute_infer);
         sizes.compute_output.add(1, batch.compute_output);
-        for request in requests {
-            c.success.add(1, request.total);
-            c.queue.add(1, request.queue);
-            c.compute_input.add(1, request.compute_input);
-            c.compute_infer.add(1, request.compute_infer);
-            c.compute_output.add(1, request.compute_output);
-        }
+        requests.into_iter().for_each(|request| c.add_success(&request));
+    }
+
+    /// Counts requests that succeeded in an execution that is counted already: those of a decoupled model
+    /// end one by one, long after they were executed.
+    pub fn record_successes(&self, requests: impl IntoIterator<Item = RequestRecord>) {
+        let mut c = self.lock();
+        requests.into_iter().for_each(|request| c.add_success(&request));
     }
 
     pub fn record_failure(&self, reason: FailureReason, total: Duration) {

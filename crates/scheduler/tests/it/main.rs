@@ -6,8 +6,10 @@
     reason = "a test fails by panicking, helpers included"
 )]
 
+mod alarms;
 mod answers;
 mod batching;
 mod life;
 mod probe;
+mod streams;
 mod stress;

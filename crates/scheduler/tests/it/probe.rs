@@ -4,44 +4,89 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use galatea_backend::{
-    Batch, InstanceSpec, Model, ModelInstance,
+    Batch, InstanceSpec, Model, ModelInstance, ResponseSender,
     testing::{Answer, instance_spec, model_config, request, tensor_spec},
 };
 use galatea_config::{DynamicBatching, ModelConfig, QueuePolicy, Scheduling};
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{DataType, Error, InferRequest, InferResponse, Responder, Result, Tensor};
+use galatea_types::{
+    DataType, Error, InferRequest, InferResponse, Responder, ResponseStream, Result, Tensor,
+};
 
 /// Longer than anything here takes; only a hanging test gets there.
 pub const LONG: Duration = Duration::from_secs(60);
 
 type OnCreate = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
+/// An instance that was made.
+pub struct Made {
+    pub spec: InstanceSpec,
+}
+
+impl Made {
+    /// Says that it stopped working.
+    pub fn alarm(&self) {
+        self.spec.alarm.raise(Error::internal("its worker died"));
+    }
+}
+
+/// Where instances tell what they do.
+#[derive(Clone)]
+struct Reports {
+    started: Sender<Vec<String>>,
+    made: Sender<Made>,
+    dropped: Sender<String>,
+    streams: Sender<ResponseSender>,
+}
+
 struct Probe {
-    started: Mutex<Sender<Vec<String>>>,
+    reports: Mutex<Reports>,
     gate: Option<Arc<Gate>>,
     creations: Arc<AtomicUsize>,
+    dies_young: Arc<AtomicBool>,
     on_create: OnCreate,
 }
 
 impl Model for Probe {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        (self.on_create)(self.creations.fetch_add(1, Ordering::SeqCst))?;
-        let started = self.started.lock().expect("no panic").clone();
-        Ok(Box::new(ProbeInstance { started, gate: self.gate.clone() }))
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let number = self.creations.fetch_add(1, Ordering::SeqCst);
+        if self.dies_young.load(Ordering::SeqCst) {
+            spec.alarm.raise(Error::internal("stillborn"));
+        }
+        (self.on_create)(number)?;
+        let reports = self.reports.lock().expect("no panic").clone();
+        let _ = reports.made.send(Made { spec: spec.clone() });
+        let name = spec.name.clone();
+        Ok(Box::new(ProbeInstance { name, reports, gate: self.gate.clone() }))
+    }
+
+    fn has_readiness_check(&self) -> bool {
+        true
+    }
+
+    fn is_ready(&self) -> bool {
+        self.creations.load(Ordering::SeqCst) > 1
     }
 }
 
 struct ProbeInstance {
-    started: Sender<Vec<String>>,
+    name: String,
+    reports: Reports,
     gate: Option<Arc<Gate>>,
+}
+
+impl Drop for ProbeInstance {
+    fn drop(&mut self) {
+        let _ = self.reports.dropped.send(self.name.clone());
+    }
 }
 
 /// Holds executions up until the test lets them go on: a number of them, or the one with a certain request.
@@ -76,7 +121,7 @@ impl Gate {
 impl ModelInstance for ProbeInstance {
     fn execute(&mut self, batch: &mut Batch) {
         // The test may have seen enough and gone.
-        let _ = self.started.send(batch.requests().map(|r| r.id.clone()).collect());
+        let _ = self.reports.started.send(batch.requests().map(|r| r.id.clone()).collect());
         if let Some(gate) = &self.gate {
             gate.pass(&batch.request(0).expect("never empty").id);
         }
@@ -86,6 +131,15 @@ impl ModelInstance for ProbeInstance {
                 "cancel" => batch.respond(index, Err(Error::cancelled("noticed in time"))),
                 "panic" => panic!("told to panic"),
                 "mute" => {}
+                "stream" => {
+                    let sender = batch.detach(index).expect("not detached before");
+                    let _ = self.reports.streams.send(sender);
+                }
+                "short stream" => {
+                    let mut sender = batch.detach(index).expect("not detached before");
+                    sender.send(Ok(Default::default()));
+                    sender.finish(None);
+                }
                 _ => batch.respond(index, Ok(Vec::new())),
             }
         }
@@ -126,6 +180,11 @@ impl Setup {
         setup
     }
 
+    pub fn decoupled(mut self) -> Self {
+        self.config.is_decoupled = true;
+        self
+    }
+
     pub fn gated(self) -> Self {
         Self { has_gate: true, ..self }
     }
@@ -149,11 +208,17 @@ impl Setup {
 
     pub fn try_start(self) -> Result<Rig> {
         let (started, starts) = mpsc::channel();
+        let (made, makings) = mpsc::channel();
+        let (dropped, drops) = mpsc::channel();
+        let (streams, senders) = mpsc::channel();
+        let reports = Reports { started, made, dropped, streams };
+        let dies_young = Arc::<AtomicBool>::default();
         let gate = Arc::<Gate>::default();
         let creations = Arc::new(AtomicUsize::new(0));
         let statistics = Arc::new(ModelStatistics::default());
         let model = Probe {
-            started: Mutex::new(started),
+            reports: Mutex::new(reports),
+            dies_young: dies_young.clone(),
             gate: self.has_gate.then(|| gate.clone()),
             creations: creations.clone(),
             on_create: self.on_create,
@@ -166,7 +231,17 @@ impl Setup {
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
         })?;
-        Ok(Rig { scheduler, statistics, starts: Mutex::new(starts), gate, creations })
+        Ok(Rig {
+            scheduler,
+            statistics,
+            starts: Mutex::new(starts),
+            makings: Mutex::new(makings),
+            drops: Mutex::new(drops),
+            senders: Mutex::new(senders),
+            gate,
+            creations,
+            dies_young,
+        })
     }
 }
 
@@ -174,8 +249,13 @@ pub struct Rig {
     pub scheduler: Arc<QueueScheduler>,
     pub statistics: Arc<ModelStatistics>,
     starts: Mutex<Receiver<Vec<String>>>,
+    makings: Mutex<Receiver<Made>>,
+    drops: Mutex<Receiver<String>>,
+    senders: Mutex<Receiver<ResponseSender>>,
     gate: Arc<Gate>,
     pub creations: Arc<AtomicUsize>,
+    /// Every instance raises its alarm while it is being made.
+    pub dies_young: Arc<AtomicBool>,
 }
 
 impl Rig {
@@ -189,9 +269,39 @@ impl Rig {
         answer
     }
 
+    pub fn submit_stream(&self, id: &str) -> ResponseStream {
+        let (responder, stream) = Responder::stream();
+        self.scheduler.submit(named(id, 1), responder);
+        stream
+    }
+
     /// Waits for the next execution to start: the ids of its requests.
     pub fn next_start(&self) -> Vec<String> {
-        self.starts.lock().expect("no panic").recv_timeout(LONG).expect("an execution starts")
+        next(&self.starts)
+    }
+
+    /// Waits for the next instance to be made.
+    pub fn next_made(&self) -> Made {
+        next(&self.makings)
+    }
+
+    /// An instance that was made, if there is another one by now.
+    pub fn try_made(&self) -> Option<Made> {
+        self.makings.lock().expect("no panic").try_recv().ok()
+    }
+
+    /// Waits for the next instance to be dropped: its name.
+    pub fn next_drop(&self) -> String {
+        next(&self.drops)
+    }
+
+    pub fn has_dropped_any(&self) -> bool {
+        self.drops.lock().expect("no panic").try_recv().is_ok()
+    }
+
+    /// Waits for the next request that is taken out to be answered by the test.
+    pub fn next_stream(&self) -> ResponseSender {
+        next(&self.senders)
     }
 
     /// Lets `count` gated executions go on.
@@ -202,6 +312,21 @@ impl Rig {
     /// Lets the execution go on whose first request is `id`.
     pub fn release(&self, id: &str) {
         self.gate.grant(|leave| leave.ids.extend([id.to_owned()]));
+    }
+}
+
+#[track_caller]
+fn next<T>(reports: &Mutex<Receiver<T>>) -> T {
+    reports.lock().expect("no panic").recv_timeout(LONG).expect("it happens")
+}
+
+/// Waits until `condition` holds.
+#[track_caller]
+pub fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !condition() {
+        assert!(Instant::now() < deadline, "it happens");
+        std::thread::yield_now();
     }
 }
 

@@ -1,0 +1,313 @@
+//! Instances that stop working by themselves and are made anew.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_scheduler::Scheduler as _;
+use galatea_types::{Code, Error};
+
+use crate::probe::{LONG, Setup, all_succeed, until, wait};
+
+/// Holds the making of an instance up until the test opens it.
+#[derive(Clone, Default)]
+struct Door(Arc<(Mutex<bool>, Condvar)>);
+
+impl Door {
+    fn open(&self) {
+        *self.0.0.lock().expect("no panic") = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let is_open = self.0.0.lock().expect("no panic");
+        drop(self.0.1.wait_while(is_open, |is_open| !*is_open).expect("no panic"));
+    }
+}
+
+#[test]
+fn an_idle_instance_is_made_anew_well_below_a_second() {
+    let rig = Setup::direct().start();
+    let made = rig.next_made();
+    let died_at = Instant::now();
+    made.alarm();
+    assert_eq!(rig.next_drop(), "probe_0_0");
+    rig.next_made();
+    assert!(died_at.elapsed() < Duration::from_millis(900));
+    until(|| rig.scheduler.is_ready());
+    wait(rig.submit("a")).expect("success");
+}
+
+#[test]
+fn not_ready_while_the_only_instance_is_made_anew_and_requests_wait() {
+    let door = Door::default();
+    let behind = door.clone();
+    let rig = Setup::direct()
+        .on_create(move |n| {
+            if n > 0 {
+                behind.pass();
+            }
+            Ok(())
+        })
+        .start();
+    let made = rig.next_made();
+    assert!(rig.scheduler.is_ready());
+    made.alarm();
+    assert!(!rig.scheduler.is_ready(), "it counts as not working at once");
+    let queued = ["a", "b", "c"].map(|id| rig.submit(id));
+    rig.next_drop();
+    assert!(!rig.scheduler.is_ready());
+    assert_eq!(rig.scheduler.in_flight(), 3);
+    door.open();
+    all_succeed(queued);
+    assert!(rig.scheduler.is_ready());
+}
+
+#[test]
+fn an_execution_is_finished_before_its_instance_goes() {
+    let rig = Setup::direct().gated().start();
+    let answer = rig.submit("a");
+    rig.next_start();
+    let made = rig.next_made();
+    made.alarm();
+    made.alarm();
+    assert!(!rig.scheduler.is_ready());
+    assert!(!rig.has_dropped_any());
+    let queued = rig.submit("b");
+    rig.permit(2);
+    wait(answer).expect("it was in the middle of it");
+    rig.next_drop();
+    rig.next_made();
+    wait(queued).expect("success");
+    assert_eq!(rig.creations.load(Ordering::SeqCst), 2, "two alarms of one instance are one");
+}
+
+#[test]
+fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
+    let rig = Setup::direct().start();
+    let first = rig.next_made();
+    first.alarm();
+    rig.next_made();
+    until(|| rig.scheduler.is_ready());
+    first.alarm();
+    assert!(rig.scheduler.is_ready());
+    wait(rig.submit("a")).expect("success");
+    assert_eq!(rig.creations.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_leader_that_breaks_hands_its_batch_on() {
+    let rig = Setup::dynamic(|d| {
+        d.preferred_batch_sizes = vec![4];
+        d.max_queue_delay = Duration::from_secs(3600);
+    })
+    .instances(2)
+    .start();
+    let instances = [rig.next_made(), rig.next_made()];
+    let first = rig.submit("a");
+    // Whichever leads, it breaks, and then the other.
+    for made in instances {
+        made.alarm();
+        rig.next_drop();
+        rig.next_made();
+    }
+    until(|| rig.scheduler.is_ready());
+    let rest = ["b", "c", "d"].map(|id| rig.submit(id));
+    assert_eq!(rig.next_start(), ["a", "b", "c", "d"]);
+    wait(first).expect("success");
+    all_succeed(rest);
+}
+
+#[test]
+fn the_others_go_on() {
+    let door = Door::default();
+    let behind = door.clone();
+    let rig = Setup::direct()
+        .instances(3)
+        .on_create(move |n| {
+            if n > 2 {
+                behind.pass();
+            }
+            Ok(())
+        })
+        .start();
+    let made = [rig.next_made(), rig.next_made(), rig.next_made()];
+    made[0].alarm();
+    made[1].alarm();
+    assert!(rig.scheduler.is_ready());
+    for _ in 0..50 {
+        wait(rig.submit("a")).expect("success");
+    }
+    made[2].alarm();
+    assert!(!rig.scheduler.is_ready());
+    let queued = rig.submit("b");
+    door.open();
+    wait(queued).expect("success");
+}
+
+#[test]
+fn an_outage_is_told_while_the_instance_cannot_be_made() {
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let flag = is_broken.clone();
+    let rig = Setup::direct()
+        .gated()
+        .on_create(move |_| match flag.load(Ordering::SeqCst) {
+            true => Err(Error::internal("no such file")),
+            false => Ok(()),
+        })
+        .start();
+    let executing = rig.submit("a");
+    rig.next_start();
+    let queued = rig.submit("b");
+    is_broken.store(true, Ordering::SeqCst);
+    rig.next_made().alarm();
+    rig.permit(1);
+    wait(executing).expect("it finishes");
+    for error in [wait(queued), wait(rig.submit("c"))].map(|a| a.expect_err("failed")) {
+        assert_eq!(error.code(), Code::Unavailable);
+        assert!(error.message().ends_with("has no working instance: no such file"), "{error}");
+    }
+    assert!(!rig.scheduler.is_ready());
+    is_broken.store(false, Ordering::SeqCst);
+    until(|| rig.scheduler.is_ready());
+    rig.permit(1);
+    wait(rig.submit("d")).expect("success");
+}
+
+#[test]
+fn a_readiness_check_of_the_model_is_asked() {
+    let rig = Setup::direct().start();
+    assert!(rig.scheduler.has_readiness_check() && !rig.scheduler.model_is_ready());
+    rig.next_made().alarm();
+    until(|| rig.scheduler.model_is_ready());
+}
+
+#[test]
+fn an_instance_that_keeps_dying_does_not_keep_the_machine_busy() {
+    let rig = Setup::direct().start();
+    rig.dies_young.store(true, Ordering::SeqCst);
+    let started = Instant::now();
+    rig.next_made().alarm();
+    let bound = |lived: Duration| 3 + lived.as_millis() / 100;
+    for _ in 0..4 {
+        rig.next_made();
+        let count = rig.creations.load(Ordering::SeqCst) as u128;
+        assert!(count <= bound(started.elapsed()), "{count} in {:?}", started.elapsed());
+    }
+    assert!(!rig.scheduler.is_ready());
+    rig.dies_young.store(false, Ordering::SeqCst);
+    until(|| rig.scheduler.is_ready());
+    wait(rig.submit("a")).expect("success");
+}
+
+#[test]
+fn closing_ends_an_instance_that_keeps_dying() {
+    let rig = Setup::direct().start();
+    rig.dies_young.store(true, Ordering::SeqCst);
+    rig.next_made().alarm();
+    (0..3).for_each(|_| drop(rig.next_made()));
+    let started = Instant::now();
+    assert!(rig.scheduler.drain(started + LONG));
+    assert!(started.elapsed() < LONG / 2, "the back-off does not hold it up");
+}
+
+#[test]
+fn an_alarm_while_draining_fails_nothing_that_is_queued() {
+    let rig = Setup::direct().gated().start();
+    let answers = ["a", "b", "c"].map(|id| rig.submit(id));
+    rig.next_start();
+    rig.scheduler.close();
+    rig.next_made().alarm();
+    rig.permit(3);
+    all_succeed(answers);
+    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    assert_eq!(rig.creations.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn an_alarm_after_closing_with_nothing_left_makes_nothing() {
+    let rig = Setup::direct().gated().start();
+    let answer = rig.submit("a");
+    rig.next_start();
+    rig.scheduler.close();
+    let made = rig.next_made();
+    made.alarm();
+    rig.permit(1);
+    wait(answer).expect("success");
+    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    assert_eq!(rig.creations.load(Ordering::SeqCst), 1);
+    made.alarm();
+}
+
+#[test]
+fn an_alarm_outlives_its_scheduler() {
+    let rig = Setup::direct().start();
+    let made = rig.next_made();
+    drop(rig);
+    made.alarm();
+}
+
+/// Submitters, and somebody who raises alarms of instances old and new all the time.
+fn stress(setup: Setup, closes: bool) {
+    const REQUESTS: usize = 300;
+    const SUBMITTERS: usize = 4;
+    let rig = setup.start();
+    let finished = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (rig, finished) = (&rig, &finished);
+        for _ in 0..SUBMITTERS {
+            scope.spawn(move || {
+                for n in 0..REQUESTS {
+                    let answer = wait(rig.submit(if n % 50 == 7 { "panic" } else { "a" }));
+                    if let Err(error) = answer {
+                        let known = [Code::Internal, Code::Unavailable];
+                        assert!(known.contains(&error.code()), "{error}");
+                    }
+                }
+                finished.fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        scope.spawn(move || {
+            let mut instances = Vec::new();
+            while finished.load(Ordering::SeqCst) < SUBMITTERS {
+                if instances.len() < 40 {
+                    instances.extend(rig.try_made());
+                }
+                instances.iter().for_each(crate::probe::Made::alarm);
+                if closes && rig.statistics.snapshot().success.count > 200 {
+                    rig.scheduler.close();
+                }
+                thread::yield_now();
+            }
+        });
+    });
+    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    let s = rig.statistics.snapshot();
+    assert_eq!(s.success.count + s.fail.count, (REQUESTS * SUBMITTERS) as u64);
+    assert_eq!((s.pending, rig.scheduler.in_flight()), (0, 0));
+}
+
+#[test]
+fn alarms_lose_no_request() {
+    stress(Setup::direct().instances(3), false);
+}
+
+#[test]
+fn alarms_lose_no_batch() {
+    let setup = Setup::dynamic(|d| {
+        d.preferred_batch_sizes = vec![3];
+        d.max_queue_delay = Duration::from_micros(300);
+        d.preserves_ordering = true;
+    });
+    stress(setup.instances(2), false);
+}
+
+#[test]
+fn alarms_while_closing() {
+    stress(Setup::direct().instances(2), true);
+}
