@@ -59,7 +59,7 @@ thread_local! {
 /// Runs `f`, then submits all that it added to the list, and all that was added meanwhile.
 pub(super) fn within(f: impl FnOnce()) {
     let is_first = WORK.try_with(|work| !work.is_worked_off.replace(true)).unwrap_or(false);
-    let _end = is_first.then_some(End);
+    let _end = is_first.then(|| End);
     f();
     if is_first {
         while let Some(entry) = next() {

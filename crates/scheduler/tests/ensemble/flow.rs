@@ -1,0 +1,269 @@
+//! Which step runs when, with what.
+
+use std::time::{Duration, Instant};
+
+use galatea_config::ModelConfig;
+use galatea_scheduler::Scheduler as _;
+use galatea_types::{CorrelationId, ParameterValue, RequestedOutput, Responder, Tensor};
+
+use crate::rig::{
+    Queue, StepSetup, build, ensemble, eventually, request, response, step, tensor, text,
+};
+
+fn batching(size: u32) -> impl FnOnce(&mut ModelConfig) {
+    move |config| config.max_batch_size = size
+}
+
+#[test]
+fn a_step_runs_as_soon_as_all_it_reads_is_there() {
+    let (a, b, c) = (Queue::default(), Queue::default(), Queue::default());
+    let rig = ensemble(
+        "IN",
+        "OUT",
+        vec![
+            step("c", "X=left Y=right", "Z=OUT").queued(&c),
+            step("a", "X=IN", "Y=left").queued(&a),
+            step("b", "X=IN", "Y=right").queued(&b),
+        ],
+    );
+    let answer = rig.ask(vec![tensor("IN", b"in")]);
+    assert_eq!((a.len(), b.len(), c.len()), (1, 1, 0), "independent steps run side by side");
+    b.answer(vec![tensor("Y", b"from b")]);
+    assert_eq!(c.len(), 0);
+    a.answer(vec![tensor("Y", b"from a")]);
+    let asked = c.answer(vec![tensor("Z", b"done")]);
+    assert_eq!(asked.inputs.iter().map(text).collect::<String>(), "from afrom b");
+    let answer = answer.only().expect("an answer");
+    assert_eq!((&*answer.model_name, answer.model_version), ("ens", 3));
+    assert_eq!((&*answer.outputs[0].name, text(&answer.outputs[0])), ("OUT", "done".to_owned()));
+    let s = rig.statistics();
+    assert_eq!((s.success.count, s.inference_count, s.execution_count, s.fail.count), (1, 1, 1, 0));
+}
+
+#[test]
+fn tensors_are_passed_on_never_copied() {
+    let (a, b) = (Queue::default(), Queue::default());
+    let rig = ensemble(
+        "IN",
+        "OUT",
+        vec![step("a", "X=IN X2=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)],
+    );
+    let input = tensor("IN", b"input");
+    let answer = rig.ask(vec![input.clone()]);
+    let made = tensor("Y", b"made by a");
+    let asked = a.answer(vec![made.clone()]);
+    let names: Vec<&str> = asked.inputs.iter().map(|t| &*t.name).collect();
+    assert_eq!(names, ["X", "X2"]);
+    assert!(asked.inputs.iter().all(|t| t.data.as_ptr() == input.data.as_ptr()));
+    let asked = b.answer(vec![tensor("Y", b"")]);
+    assert_eq!(asked.inputs[0].data.as_ptr(), made.data.as_ptr());
+    answer.only().expect("an answer");
+}
+
+#[test]
+fn what_a_request_says_is_said_to_every_step() {
+    let a = Queue::default();
+    let rig = ensemble("IN", "OUT", vec![step("a", "X=IN", "Y=OUT").queued(&a)]);
+    let mut asked = request(vec![tensor("IN", b"1")]);
+    asked.id = "id".to_owned();
+    asked.parameters = vec![("p".to_owned(), ParameterValue::Int(7))];
+    asked.priority = 2;
+    asked.correlation_id = CorrelationId::Number(9);
+    asked.sequence_start = true;
+    asked.timeout = Some(Duration::from_secs(3600));
+    let started = Instant::now();
+    asked.received_at = started;
+    let cancellation = asked.cancellation.clone();
+    let late = {
+        let mut late = asked.clone();
+        late.timeout = Some(Duration::from_nanos(1));
+        late
+    };
+    let answer = rig.submit(asked);
+    let (got, responder) = a.take();
+    assert_eq!(
+        (got.id.as_str(), got.priority, got.sequence_start, got.sequence_end),
+        ("id", 2, true, false)
+    );
+    assert_eq!(got.parameters, [("p".to_owned(), ParameterValue::Int(7))]);
+    assert_eq!(got.correlation_id, CorrelationId::Number(9));
+    let left = got.timeout.expect("a time-out");
+    assert!(
+        left < Duration::from_secs(3600) && left + started.elapsed() >= Duration::from_secs(3600)
+    );
+    assert!(got.outputs.is_empty() && !got.cancellation.is_cancelled());
+    responder.finish(Ok(response(vec![tensor("Y", b"2")])));
+    let answer = answer.only().expect("an answer");
+    assert_eq!(answer.id, "id");
+    let told = [
+        ("sequence_id".to_owned(), ParameterValue::Int(9)),
+        ("sequence_start".to_owned(), ParameterValue::Bool(true)),
+        ("sequence_end".to_owned(), ParameterValue::Bool(false)),
+    ];
+    assert_eq!(answer.parameters, told);
+    let _answer = rig.submit(late);
+    let (got, responder) = a.take();
+    assert_eq!(got.timeout, Some(Duration::from_micros(1)), "0 would be none at all");
+    assert!(!got.cancellation.is_cancelled());
+    cancellation.cancel();
+    assert!(got.cancellation.is_cancelled() && responder.is_closed());
+}
+
+#[test]
+fn a_step_may_change_the_sequence_for_what_follows() {
+    let (a, b) = (Queue::default(), Queue::default());
+    let steps = vec![step("a", "X=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)];
+    let rig = ensemble("IN", "OUT", steps);
+    let answer = rig.ask(vec![tensor("IN", b"1")]);
+    let (_, responder) = a.take();
+    let mut said = response(vec![tensor("Y", b"2")]);
+    said.parameters = vec![
+        ("sequence_id".to_owned(), ParameterValue::String("s".to_owned())),
+        ("sequence_end".to_owned(), ParameterValue::Bool(true)),
+        ("other".to_owned(), ParameterValue::Bool(true)),
+    ];
+    responder.finish(Ok(said));
+    let asked = b.answer(vec![tensor("Y", b"3")]);
+    assert_eq!(asked.correlation_id, CorrelationId::Text("s".to_owned()));
+    assert!(asked.sequence_end && !asked.sequence_start);
+    let answer = answer.only().expect("an answer");
+    assert_eq!(answer.parameters[0].1, ParameterValue::String("s".to_owned()));
+    assert_eq!(answer.parameters.len(), 3);
+}
+
+#[test]
+fn nothing_is_computed_that_nobody_wants() {
+    let (a, b) = (Queue::default(), Queue::default());
+    let steps = vec![
+        step("a", "X=IN", "Y=one Z=two").queued(&a),
+        step("b", "X=one", "Y=OUT1").queued(&b),
+        step("c", "X=two", "Y=OUT2"),
+    ];
+    let rig = ensemble("IN", "OUT1 OUT2", steps);
+    let mut asked = request(vec![tensor("IN", b"1")]);
+    asked.outputs = vec![RequestedOutput::plain("OUT2")];
+    let answer = rig.submit(asked);
+    let asked = a.answer(vec![tensor("Z", b"2")]);
+    assert_eq!(asked.outputs, [RequestedOutput::plain("Z")]);
+    assert_eq!(b.len(), 0);
+    let answer = answer.only().expect("an answer");
+    assert_eq!((answer.outputs.len(), &*answer.outputs[0].name), (1, "OUT2"));
+    let answer = rig.ask(vec![tensor("IN", b"1")]);
+    let asked = a.answer(vec![tensor("Z", b"two"), tensor("Y", b"one")]);
+    assert!(asked.outputs.is_empty(), "all of them");
+    b.answer(vec![tensor("Y", b"one")]);
+    let answer = answer.only().expect("an answer");
+    let names: Vec<&str> = answer.outputs.iter().map(|t| &*t.name).collect();
+    assert_eq!(names, ["OUT1", "OUT2"], "in the order of the configuration");
+}
+
+#[test]
+fn optional_tensors_may_be_missing() {
+    let (a, b) = (Queue::default(), Queue::default());
+    let steps = vec![
+        step("a", "X=IN Y=MAYBE", "Z=mid W=extra").queued(&a),
+        step("b", "X=mid Y=extra", "Z=OUT").queued(&b),
+    ];
+    let rig = ensemble("IN MAYBE?", "OUT", steps);
+    let answer = rig.ask(vec![tensor("IN", b"1")]);
+    let asked = a.answer(vec![tensor("Z", b"2")]);
+    assert_eq!((asked.inputs.len(), &*asked.inputs[0].name), (1, "X"));
+    let asked = b.answer(vec![]);
+    assert_eq!((asked.inputs.len(), &*asked.inputs[0].name), (1, "X"));
+    assert!(answer.only().expect("an answer without outputs").outputs.is_empty());
+}
+
+#[test]
+fn batch_dimensions_come_and_go_between_models() {
+    let (flat, batched) = (Queue::default(), Queue::default());
+    let steps = || -> Vec<StepSetup> {
+        vec![
+            step("flat", "X=IN", "Y=mid").queued(&flat),
+            step("batched", "X=mid", "Y=OUT").with(batching(8)).queued(&batched),
+        ]
+    };
+    let rig = build("IN", "OUT", steps(), batching(4), 0).expect("sound");
+    let mut asked =
+        request(vec![Tensor::new("IN", galatea_types::DataType::Uint8, [1, 3], vec![1, 2, 3])]);
+    asked.batch_size = 1;
+    let answer = rig.submit(asked);
+    let asked = flat.answer(vec![tensor("Y", b"123")]);
+    assert_eq!(&*asked.inputs[0].shape, [3], "a batch of one loses its dimension");
+    let asked = batched.answer(vec![Tensor::new(
+        "Y",
+        galatea_types::DataType::Uint8,
+        [1, 3],
+        vec![1, 2, 3],
+    )]);
+    assert_eq!(&*asked.inputs[0].shape, [1, 3], "and gets it back");
+    assert_eq!(&*answer.only().expect("an answer").outputs[0].shape, [1, 3]);
+
+    let rig = build("IN", "OUT", steps(), |_| {}, 0).expect("sound");
+    let answer = rig.ask(vec![tensor("IN", b"123")]);
+    flat.answer(vec![tensor("Y", b"123")]);
+    batched.answer(vec![Tensor::new("Y", galatea_types::DataType::Uint8, [1, 3], vec![1, 2, 3])]);
+    assert_eq!(&*answer.only().expect("an answer").outputs[0].shape, [3], "the ensemble has none");
+}
+
+#[test]
+fn statistics_count_the_batch_and_the_steps_times() {
+    let ms = Duration::from_millis;
+    let timed = |name: &str, inputs: &str, outputs: &str| {
+        let name_out = outputs.split_once('=').expect("a pair").0.to_owned();
+        step(name, inputs, outputs).with(batching(8)).doing(move |request, responder| {
+            let times = request.step_times.as_ref().expect("a step");
+            times.add(ms(1), ms(2), ms(3));
+            responder.finish(Ok(response(vec![Tensor {
+                name: name_out.as_str().into(),
+                ..request.inputs[0].clone()
+            }])));
+        })
+    };
+    let steps = vec![timed("a", "X=IN", "Y=mid"), timed("b", "X=mid", "Y=OUT")];
+    let rig = build("IN", "OUT", steps, batching(8), 0).expect("sound");
+    let mut asked =
+        request(vec![Tensor::new("IN", galatea_types::DataType::Uint8, [5, 1], vec![0; 5])]);
+    asked.batch_size = 5;
+    let outer = std::sync::Arc::<galatea_types::StepTimes>::default();
+    asked.step_times = Some(outer.clone());
+    rig.submit(asked).only().expect("an answer");
+    let s = rig.statistics();
+    assert_eq!((s.success.count, s.inference_count, s.execution_count), (1, 5, 1));
+    assert_eq!(
+        (s.compute_input.ns, s.compute_infer.ns, s.compute_output.ns),
+        (2_000_000, 4_000_000, 6_000_000)
+    );
+    assert_eq!(s.batches.keys().copied().collect::<Vec<_>>(), [5]);
+    assert_eq!(outer.sums(), [ms(2), ms(4), ms(6)], "an ensemble in an ensemble");
+}
+
+#[test]
+fn a_long_chain_of_immediate_answers_needs_no_stack() {
+    let names: Vec<String> = (0..=4_000).map(|i| format!("t{i}")).collect();
+    let steps = names.windows(2);
+    let steps = steps.map(|w| step("copy", &format!("X={}", w[0]), &format!("Y={}", w[1])));
+    let rig = ensemble("t0", "t4000", steps.collect());
+    let answer = rig.ask(vec![tensor("t0", b"carried")]).only().expect("an answer");
+    assert_eq!(text(&answer.outputs[0]), "carried");
+}
+
+#[test]
+fn a_closed_ensemble_finishes_what_it_has() {
+    let (a, b) = (Queue::default(), Queue::default());
+    let steps = vec![step("a", "X=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)];
+    let rig = ensemble("IN", "OUT", steps);
+    let answer = rig.ask(vec![tensor("IN", b"1")]);
+    assert!(!rig.scheduler.drain(Instant::now()));
+    assert_eq!(rig.scheduler.in_flight(), 1);
+    let late = rig.ask(vec![tensor("IN", b"1")]).only().expect_err("closed");
+    assert!(late.message().ends_with("has stopped accepting new inference requests"), "{late}");
+    let scheduler = rig.scheduler.clone();
+    let drain =
+        std::thread::spawn(move || scheduler.drain(Instant::now() + Duration::from_secs(20)));
+    a.answer(vec![tensor("Y", b"2")]);
+    b.answer(vec![tensor("Y", b"3")]);
+    answer.only().expect("an answer");
+    assert!(drain.join().expect("no panic"));
+    eventually("nothing is left", || rig.scheduler.in_flight() == 0);
+    drop(Responder::spent());
+}

@@ -1,0 +1,243 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{
+    InferTarget,
+    testing::{model_config, tensor_spec},
+};
+use galatea_config::{EnsembleStep, Ensembling, ModelConfig, Scheduling};
+use galatea_scheduler::{EnsembleScheduler, EnsembleSpec, Scheduler, StepModel};
+use galatea_telemetry::{ModelStatistics, StatisticsSnapshot};
+use galatea_types::{
+    DataType, InferRequest, InferResponse, Responder, Response, ResponseSink, Result, Tensor,
+};
+
+type Behaviour = Box<dyn Fn(InferRequest, Responder) + Send + Sync>;
+
+/// A model that is a closure.
+struct Fake(Behaviour);
+
+impl InferTarget for Fake {
+    fn infer(&self, request: InferRequest, responder: Responder) {
+        (self.0)(request, responder);
+    }
+
+    fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// `"a=b c=d"`.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split_whitespace().map(|pair| pair.split_once('=').expect("a pair"))
+}
+
+/// A step's model, built up with what the test is about.
+pub struct StepSetup {
+    config: ModelConfig,
+    step: EnsembleStep,
+    behaviour: Behaviour,
+}
+
+/// A step of model `name`; maps are written `"model=ensemble ..."`. It answers each output with the bytes of
+/// all its inputs, one after the other, at once.
+pub fn step(name: &str, inputs: &str, outputs: &str) -> StepSetup {
+    let mut config = model_config(name, "fake");
+    let spec = |(tensor, _): (&str, &str)| tensor_spec(tensor, DataType::Uint8, [-1]);
+    config.inputs = pairs(inputs).map(spec).collect();
+    config.outputs = pairs(outputs).map(spec).collect();
+    let map = |text| pairs(text).map(|(m, e)| (m.into(), e.into())).collect();
+    let step = EnsembleStep {
+        model_name: name.into(),
+        model_version: None,
+        inputs: map(inputs),
+        outputs: map(outputs),
+    };
+    let outputs: Vec<Arc<str>> = config.outputs.iter().map(|o| o.name.clone()).collect();
+    let behaviour = Box::new(move |request: InferRequest, responder: Responder| {
+        responder.finish(Ok(joined(&request, &outputs)));
+    });
+    StepSetup { config, step, behaviour }
+}
+
+impl StepSetup {
+    pub fn with(mut self, adjust: impl FnOnce(&mut ModelConfig)) -> Self {
+        adjust(&mut self.config);
+        self
+    }
+
+    pub fn doing(self, f: impl Fn(InferRequest, Responder) + Send + Sync + 'static) -> Self {
+        Self { behaviour: Box::new(f), ..self }
+    }
+
+    /// Requests wait in the queue until the test answers them.
+    pub fn queued(self, queue: &Queue) -> Self {
+        let queue = queue.clone();
+        let name = self.config.name.clone();
+        self.doing(move |request, responder| {
+            assert_eq!(request.model_name, name);
+            queue.0.lock().expect("queue").push_back((request, responder));
+        })
+    }
+}
+
+pub fn joined(request: &InferRequest, outputs: &[Arc<str>]) -> InferResponse {
+    let bytes: Vec<u8> = request.inputs.iter().flat_map(|t| t.data.to_vec()).collect();
+    let tensor = |name: &Arc<str>| tensor(name, &bytes);
+    response(outputs.iter().map(tensor).collect())
+}
+
+pub fn tensor(name: &str, bytes: &[u8]) -> Tensor {
+    let length = i64::try_from(bytes.len()).expect("short");
+    Tensor::new(name, DataType::Uint8, [length], bytes.to_vec())
+}
+
+pub fn response(outputs: Vec<Tensor>) -> InferResponse {
+    InferResponse {
+        model_name: "fake".into(),
+        model_version: 1,
+        id: String::new(),
+        parameters: Vec::new(),
+        outputs,
+    }
+}
+
+/// Requests that wait for the test to answer them.
+#[derive(Clone, Default)]
+pub struct Queue(Arc<Mutex<VecDeque<(InferRequest, Responder)>>>);
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.0.lock().expect("queue").len()
+    }
+
+    pub fn take(&self) -> (InferRequest, Responder) {
+        self.0.lock().expect("queue").pop_front().expect("a request waits")
+    }
+
+    /// Answers the request that waits longest.
+    pub fn answer(&self, outputs: Vec<Tensor>) -> InferRequest {
+        let (request, responder) = self.take();
+        responder.finish(Ok(response(outputs)));
+        request
+    }
+}
+
+/// Everything that came out of the ensemble.
+#[derive(Clone, Default)]
+pub struct Answers(Arc<Mutex<Vec<Response>>>);
+
+struct Noted(Answers);
+
+impl ResponseSink for Noted {
+    fn respond(&mut self, response: Response) {
+        self.0.0.lock().expect("answers").push(response);
+    }
+}
+
+impl Answers {
+    pub fn count(&self) -> usize {
+        self.0.lock().expect("answers").len()
+    }
+
+    /// The one answer there must be.
+    pub fn only(&self) -> Result<InferResponse> {
+        let mut answers = std::mem::take(&mut *self.0.lock().expect("answers"));
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        let answer = answers.pop().expect("one");
+        assert!(answer.is_final);
+        answer.result.expect("not only the end")
+    }
+
+    /// `value` or `-` for an end alone, with `!` for the last one.
+    pub fn told(&self) -> Vec<String> {
+        let told = |response: &Response| {
+            let what = match &response.result {
+                None => "-".to_owned(),
+                Some(Ok(answer)) => answer.outputs.iter().map(text).collect(),
+                Some(Err(error)) => error.to_string(),
+            };
+            format!("{what}{}", if response.is_final { "!" } else { "" })
+        };
+        self.0.lock().expect("answers").iter().map(told).collect()
+    }
+}
+
+pub fn text(tensor: &Tensor) -> String {
+    String::from_utf8_lossy(&tensor.data).into_owned()
+}
+
+pub struct Rig {
+    pub scheduler: Arc<EnsembleScheduler>,
+    statistics: Arc<ModelStatistics>,
+}
+
+/// An ensemble; inputs and outputs are names, an input with `?` is optional.
+pub fn ensemble(inputs: &str, outputs: &str, steps: Vec<StepSetup>) -> Rig {
+    build(inputs, outputs, steps, |_| {}, 0).expect("a sound graph")
+}
+
+pub fn build(
+    inputs: &str,
+    outputs: &str,
+    steps: Vec<StepSetup>,
+    adjust: impl FnOnce(&mut ModelConfig),
+    max_inflight_requests: u32,
+) -> Result<Rig> {
+    let mut config = model_config("ens", "");
+    let spec = |name: &str| {
+        let mut spec = tensor_spec(name.trim_end_matches('?'), DataType::Uint8, [-1]);
+        spec.is_optional = name.ends_with('?');
+        spec
+    };
+    config.inputs = inputs.split_whitespace().map(spec).collect();
+    config.outputs = outputs.split_whitespace().map(spec).collect();
+    let mut models = Vec::new();
+    let mut graph = Vec::new();
+    for StepSetup { config, step, behaviour } in steps {
+        models.push(StepModel { config: Arc::new(config), target: Arc::new(Fake(behaviour)) });
+        graph.push(step);
+    }
+    config.scheduling = Scheduling::Ensemble(Ensembling { steps: graph, max_inflight_requests });
+    adjust(&mut config);
+    let statistics = Arc::new(ModelStatistics::default());
+    let spec = EnsembleSpec {
+        config: Arc::new(config),
+        version: 3,
+        models,
+        statistics: statistics.clone(),
+    };
+    Ok(Rig { scheduler: Arc::new(EnsembleScheduler::new(spec)?), statistics })
+}
+
+impl Rig {
+    pub fn submit(&self, request: InferRequest) -> Answers {
+        let answers = Answers::default();
+        self.scheduler.submit(request, Responder::calling(Noted(answers.clone())));
+        answers
+    }
+
+    pub fn ask(&self, inputs: Vec<Tensor>) -> Answers {
+        self.submit(request(inputs))
+    }
+
+    pub fn statistics(&self) -> StatisticsSnapshot {
+        self.statistics.snapshot()
+    }
+}
+
+pub fn request(inputs: Vec<Tensor>) -> InferRequest {
+    InferRequest { inputs, ..InferRequest::new("ens") }
+}
+
+pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_true() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        thread::yield_now();
+    }
+}
