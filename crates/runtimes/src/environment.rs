@@ -22,7 +22,7 @@ impl Environment {
     }
 
     /// A variable that is set and not empty.
-    pub(crate) fn get(&self, name: &str) -> Option<OsString> {
+    pub fn get(&self, name: &str) -> Option<OsString> {
         let value = match &self.0 {
             None => env::var_os(name),
             Some(variables) => variables.get(name).cloned(),
@@ -30,11 +30,12 @@ impl Environment {
         value.filter(|v| !v.is_empty())
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    /// A variable as text; one that is not UTF-8 counts as not set.
+    pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).as_deref().and_then(OsStr::to_str).map(str::to_owned)
     }
 
-    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }
 }

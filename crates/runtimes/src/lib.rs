@@ -36,5 +36,6 @@ mod unpack;
 pub use environment::Environment;
 pub use find::{FindOptions, data_folder, find};
 pub use install::{InstallOptions, install};
+pub use pip::PipSettings;
 pub use progress::{Progress, SilentProgress, TerminalProgress};
 pub use runtime::{Runtime, Wheel};

@@ -9,7 +9,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of pip that concern where a file comes from and how it is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PipSettings {
+pub struct PipSettings {
     /// In the order to ask.
     pub indexes: Vec<String>,
     /// Folders that may hold the file already.

@@ -2,15 +2,53 @@
 //!
 //! The first of these that a model has: the parameter `EXECUTION_ENV_PATH`; a `requirements.txt` or
 //! `pyproject.toml` beside it, from which an environment is built once; what `--backend-config=python,...`
-//! names; `python3` on `PATH`.
+//! names; `python3` on `PATH`. `docs/python.md` tells users.
+//!
+//! # Invariants
+//! - No shell runs: what comes from a model is an argument of a program, or nothing.
+//! - A model's name never becomes part of a path.
+//! - A folder in the cache is used only when it was finished.
+//! - What a model has of its own and cannot be used is an error, never a reason to take the next.
+
+mod archive;
+mod build;
+mod cache;
+mod command;
+mod folder;
+mod interpreter;
+mod packed;
+mod python_backend;
+mod requirements;
+mod search;
+mod space;
+mod version;
 
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use galatea_runtimes::{Environment as Variables, data_folder};
 use galatea_types::{Error, Result};
+use sha2::{Digest, Sha256};
+
+pub use self::python_backend::{PythonBackendFiles, find_python_backend};
+use self::{
+    build::Build,
+    interpreter::Interpreter,
+    packed::Unpacking,
+    requirements::Requirements,
+};
+
+/// Parameter of a model's configuration.
+const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
+
+/// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
+const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
+
+const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What decides about a model's environment.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +59,8 @@ pub struct EnvironmentRequest<'a> {
     pub version_dir: &'a Path,
     /// `parameters` of the model's configuration.
     pub parameters: &'a BTreeMap<String, String>,
-    /// `--backend-config=python,KEY=VALUE`.
+    /// `--backend-config=python,KEY=VALUE`: `python-interpreter`, `default-environment`,
+    /// `environment-build-timeout-seconds`.
     pub backend_config: &'a BTreeMap<String, String>,
 }
 
@@ -38,6 +77,216 @@ pub struct Environment {
 
 /// Finds the model's environment, building or unpacking it when that has not been done before. May take
 /// minutes then: never call it where requests wait.
+///
+/// # Errors
+/// Each names the file, parameter or option that decided, and what would help.
 pub fn resolve(request: &EnvironmentRequest<'_>) -> Result<Environment> {
-    Err(Error::unavailable(format!("no Python interpreter for model '{}'", request.model_name)))
+    resolve_with(request, &Variables::of_process())
+}
+
+/// As [`resolve`], with given environment variables in place of the process's: `PATH` and `HOME` for the
+/// interpreters, `GALATEA_HOME` for what is built, those of pip and uv.
+pub fn resolve_with(
+    request: &EnvironmentRequest<'_>,
+    variables: &Variables,
+) -> Result<Environment> {
+    note_ignored_stub(request);
+    Resolution { request, variables, timeout: timeout(request.backend_config)? }.resolve()
+}
+
+struct Resolution<'a> {
+    request: &'a EnvironmentRequest<'a>,
+    variables: &'a Variables,
+    timeout: Duration,
+}
+
+impl Resolution<'_> {
+    fn resolve(&self) -> Result<Environment> {
+        if let Some(value) = given(self.request.parameters, EXECUTION_ENV_PATH) {
+            let prefixed =
+                |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
+            let path = execution_path(value, self.request.model_dir).map_err(prefixed)?;
+            return self.open(&path).map_err(prefixed);
+        }
+        let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
+        if let Some(requirements) = requirements::find(version_dir, model_dir)? {
+            return self.build(&requirements);
+        }
+        if let Some(value) = given(self.request.backend_config, "default-environment") {
+            return self.open(Path::new(value)).map_err(|e| {
+                e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
+            });
+        }
+        self.base()?.with_numpy().map(|interpreter| plain(interpreter, self.variables))
+    }
+
+    /// A folder, an archive, or an interpreter itself.
+    fn open(&self, path: &Path) -> Result<Environment> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let root = if path.is_dir() {
+            path
+        } else if !path.exists() {
+            // Triton's words go first.
+            return Err(Error::invalid_arg(format!(
+                "Failed to get the canonical path for {}. There is no such file or folder",
+                path.display()
+            )));
+        } else if search::is_executable(&path) && !archive::is_archive(&path) {
+            let settings = folder::base_settings(self.variables);
+            let interpreter = Interpreter::probe(&path, &settings)?.with_numpy()?;
+            return Ok(plain(interpreter, self.variables));
+        } else {
+            let cache = self.cache()?;
+            let unpacking = Unpacking {
+                model_name: self.request.model_name,
+                cache: &cache,
+                variables: self.variables,
+                timeout: self.timeout,
+            };
+            unpacking.unpacked(&path)?
+        };
+        folder::note_scripts(&root, self.request.model_name);
+        folder::open(&root, self.variables)
+    }
+
+    fn build(&self, requirements: &Requirements) -> Result<Environment> {
+        let base = match &requirements.python {
+            None => self.base()?,
+            Some(range) => {
+                let preferred = self.base_path().ok();
+                search::choose(range, preferred.as_deref(), self.variables).map_err(|e| {
+                    e.prefixed(format_args!("'{}': ", requirements.file.display()))
+                })?
+            }
+        };
+        let build = Build {
+            model_name: self.request.model_name,
+            requirements,
+            base: &base,
+            cache: &self.cache()?,
+            variables: self.variables,
+            timeout: self.timeout,
+        };
+        let mut environment = folder::open(&build.built()?, self.variables)?;
+        let file = requirements.file.file_name().unwrap_or_default().to_string_lossy();
+        environment.description.push_str(&format!(" built from its {file}"));
+        Ok(environment)
+    }
+
+    /// The interpreter of models that say nothing.
+    fn base(&self) -> Result<Interpreter> {
+        let path = self.base_path()?;
+        Interpreter::probe(&path, &folder::base_settings(self.variables)).map_err(|e| {
+            let hint = "; name another with --backend-config=python,python-interpreter=PATH";
+            Error::new(e.code(), format!("{}{hint}", e.message()))
+        })
+    }
+
+    fn base_path(&self) -> Result<PathBuf> {
+        let Some(named) = given(self.request.backend_config, "python-interpreter") else {
+            let python = search::on_path("python3", self.variables);
+            return python.ok_or_else(|| {
+                Error::unavailable(
+                    "no python3 on PATH; install Python 3.9 or newer, or name one with \
+                     --backend-config=python,python-interpreter=PATH",
+                )
+            });
+        };
+        if named.contains('/') {
+            return Ok(std::path::absolute(named).unwrap_or_else(|_| named.into()));
+        }
+        search::on_path(named, self.variables).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "--backend-config=python,python-interpreter={named}: no such program on PATH"
+            ))
+        })
+    }
+
+    /// Where environments are kept.
+    fn cache(&self) -> Result<PathBuf> {
+        data_folder(self.variables).map(|folder| folder.join("python-environments"))
+    }
+}
+
+fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
+    let kind = if interpreter.is_venv { "in venv" } else { "in" };
+    let description = format!("{} {kind} {}", interpreter.title(), interpreter.prefix.display());
+    Environment {
+        python: interpreter.path,
+        variables: folder::base_settings(variables),
+        description,
+    }
+}
+
+/// A setting that says something.
+fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
+    settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+fn timeout(backend_config: &BTreeMap<String, String>) -> Result<Duration> {
+    const KEY: &str = "environment-build-timeout-seconds";
+    let Some(text) = given(backend_config, KEY) else { return Ok(BUILD_TIMEOUT) };
+    match text.parse::<u32>() {
+        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds.into())),
+        _ => Err(Error::invalid_arg(format!(
+            "--backend-config=python,{KEY}={text}: not a positive number of seconds"
+        ))),
+    }
+}
+
+fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf> {
+    if let Some(rest) = value.strip_prefix(MODEL_DIRECTORY) {
+        return Ok(model_dir.join(rest.trim_start_matches('/')));
+    }
+    if value.contains("://") {
+        return Err(Error::unsupported(
+            "remote environments are not supported; put the file beside the model and write \
+             $$TRITON_MODEL_DIRECTORY/FILE",
+        ));
+    }
+    Ok(model_dir.join(value))
+}
+
+/// The program of Triton that users compile for their version of Python.
+fn note_ignored_stub(request: &EnvironmentRequest<'_>) {
+    let stub = request.model_dir.join("triton_python_backend_stub");
+    if stub.exists() {
+        log::info!(
+            "model '{}': '{}' is not needed and ignored; its interpreter alone decides the version of Python",
+            request.model_name,
+            stub.display()
+        );
+    }
+}
+
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_environment() {
+        let path = |value: &str| execution_path(value, Path::new("/models/m"));
+        let expected = PathBuf::from("/models/m/env.tar.gz");
+        for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "/models/m/env.tar.gz"] {
+            assert_eq!(path(value).expect("a path"), expected, "{value}");
+        }
+        assert_eq!(path("/envs/a").expect("a path"), PathBuf::from("/envs/a"));
+        assert!(path("s3://bucket/env.tar.gz").expect_err("remote").message().contains("remote"));
+    }
+
+    #[test]
+    fn the_limit_of_a_build() {
+        let of = |text: &str| {
+            timeout(&[("environment-build-timeout-seconds".to_owned(), text.to_owned())].into())
+        };
+        assert_eq!(timeout(&BTreeMap::new()).expect("default"), BUILD_TIMEOUT);
+        assert_eq!(of("30").expect("given"), Duration::from_secs(30));
+        for text in ["0", "-1", "soon"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
 }

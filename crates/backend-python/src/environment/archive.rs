@@ -1,0 +1,346 @@
+//! Unpacking a tar archive so that nothing is written, and no link leads, outside of the target folder.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, Read, Seek},
+    os::unix::fs::symlink,
+    path::{Component, Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType};
+use thiserror::Error;
+
+/// Between two lines of progress.
+const REPORT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Error)]
+pub(super) enum UnpackError {
+    #[error("cannot be read: {0}")]
+    Read(io::Error),
+    #[error("is no tar.gz archive")]
+    Kind,
+    #[error("entry '{}' {reason}", path.display())]
+    Unsafe { path: PathBuf, reason: &'static str },
+    #[error("cannot write '{}': {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+}
+
+impl UnpackError {
+    /// The error of writing, if it was one.
+    pub fn of_writing(&self) -> Option<&io::Error> {
+        match self {
+            UnpackError::Write { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn is_archive(path: &Path) -> bool {
+    File::open(path).and_then(|mut file| kind(&mut file)).is_ok_and(|kind| kind.is_some())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Gzip,
+    Plain,
+}
+
+fn kind(file: &mut File) -> io::Result<Option<Kind>> {
+    let mut start = Vec::new();
+    file.by_ref().take(512).read_to_end(&mut start)?;
+    file.rewind()?;
+    Ok(if start.starts_with(&[0x1f, 0x8b]) {
+        Some(Kind::Gzip)
+    } else {
+        // The magic of every tar format in use.
+        (start.get(257..262) == Some(b"ustar")).then_some(Kind::Plain)
+    })
+}
+
+/// Unpacks `archive` into `folder`, which is new. A venv's links to the interpreter it was made with
+/// (`bin/python` to a path elsewhere) are left out: they mean something on the machine that packed it.
+pub(super) fn unpack(
+    archive: &Path,
+    folder: &Path,
+    on_progress: &mut dyn FnMut(u64),
+) -> Result<(), UnpackError> {
+    let mut file = File::open(archive).map_err(UnpackError::Read)?;
+    let kind = kind(&mut file).map_err(UnpackError::Read)?.ok_or(UnpackError::Kind)?;
+    let file = BufReader::with_capacity(1 << 16, file);
+    let reader: Box<dyn Read> = match kind {
+        Kind::Gzip => Box::new(MultiGzDecoder::new(file)),
+        Kind::Plain => Box::new(file),
+    };
+    fs::create_dir_all(folder)
+        .map_err(|error| UnpackError::Write { path: folder.to_owned(), error })?;
+    let folder = fs::canonicalize(folder).map_err(UnpackError::Read)?;
+    let mut unpacking = Unpacking { folder: &folder, links: Vec::new() };
+    unpacking.files(&mut Archive::new(reader), on_progress)?;
+    unpacking.links()
+}
+
+struct Unpacking<'a> {
+    folder: &'a Path,
+    /// Made when all files are there: no file is ever written through a link.
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Unpacking<'_> {
+    fn files(
+        &mut self,
+        archive: &mut Archive<Box<dyn Read>>,
+        on_progress: &mut dyn FnMut(u64),
+    ) -> Result<(), UnpackError> {
+        let mut reported = Instant::now();
+        let mut bytes = 0;
+        for entry in archive.entries().map_err(UnpackError::Read)? {
+            let entry = entry.map_err(UnpackError::Read)?;
+            bytes += entry.size();
+            self.entry(entry)?;
+            if reported.elapsed() > REPORT {
+                reported = Instant::now();
+                on_progress(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, mut entry: Entry<'_, Box<dyn Read>>) -> Result<(), UnpackError> {
+        let path = entry.path().map_err(UnpackError::Read)?.into_owned();
+        let unsafe_entry = |reason| UnpackError::Unsafe { path: path.clone(), reason };
+        let inside =
+            inside(&path).ok_or_else(|| unsafe_entry("would be written outside of the folder"))?;
+        let target = self.folder.join(&inside);
+        let not_written = |error| UnpackError::Write { path: target.clone(), error };
+        match entry.header().entry_type() {
+            EntryType::Directory => fs::create_dir_all(&target).map_err(not_written),
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                make_parent(&target).map_err(not_written)?;
+                entry.unpack(&target).map(drop).map_err(|error| reading_or_writing(error, target))
+            }
+            EntryType::Link => {
+                let source = link_target(&entry)?;
+                let source = self::inside(&source)
+                    .ok_or_else(|| unsafe_entry("is a link that leads outside of the folder"))?;
+                make_parent(&target).map_err(not_written)?;
+                fs::hard_link(self.folder.join(source), &target).map_err(not_written)
+            }
+            EntryType::Symlink => {
+                self.links.push((inside, link_target(&entry)?));
+                Ok(())
+            }
+            EntryType::XGlobalHeader => Ok(()),
+            _ => Err(unsafe_entry("is neither a file nor a folder nor a link")),
+        }
+    }
+
+    fn links(&self) -> Result<(), UnpackError> {
+        for (path, target) in &self.links {
+            let reason = "is a link that leads outside of the folder";
+            let unsafe_link = || UnpackError::Unsafe { path: path.clone(), reason };
+            let from = path.parent().unwrap_or(Path::new(""));
+            if target.is_absolute() || inside(&from.join(target)).is_none() {
+                if is_interpreter(path) {
+                    continue;
+                }
+                return Err(unsafe_link());
+            }
+            self.link(path, target)?;
+            // Through other links '..' means another folder than its words say.
+            if fs::canonicalize(self.folder.join(path)).is_ok_and(|p| !p.starts_with(self.folder)) {
+                return Err(unsafe_link());
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&self, path: &Path, target: &Path) -> Result<(), UnpackError> {
+        let place = self.folder.join(path);
+        let not_written = |error| UnpackError::Write { path: place.clone(), error };
+        make_parent(&place).map_err(not_written)?;
+        let parent = place.parent().unwrap_or(self.folder);
+        let real = fs::canonicalize(parent).map_err(not_written)?;
+        if real != parent {
+            let reason = "lies behind a link";
+            return Err(UnpackError::Unsafe { path: path.to_owned(), reason });
+        }
+        symlink(target, &place).map_err(not_written)
+    }
+}
+
+fn make_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// The library reports both sides as one kind of error; a damaged archive is none of the disk's.
+fn reading_or_writing(error: io::Error, path: PathBuf) -> UnpackError {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            UnpackError::Read(error)
+        }
+        _ => UnpackError::Write { path, error },
+    }
+}
+
+fn link_target(entry: &Entry<'_, Box<dyn Read>>) -> Result<PathBuf, UnpackError> {
+    let target = entry.link_name().map_err(UnpackError::Read)?;
+    Ok(target.map(|t| t.into_owned()).unwrap_or_default())
+}
+
+/// The path with `.` and `..` worked out, or `None` when it is absolute or leads out.
+fn inside(path: &Path) -> Option<PathBuf> {
+    let mut inside = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => inside.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if inside.pop() => {}
+            _ => return None,
+        }
+    }
+    Some(inside)
+}
+
+/// `bin/python`, `bin/python3.11` and the like.
+fn is_interpreter(path: &Path) -> bool {
+    let is_python = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"python"));
+    is_python && path.parent().is_some_and(|parent| parent.ends_with("bin"))
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::{Compression, write::GzEncoder};
+    use tar::{Builder, Header};
+
+    use super::*;
+
+    struct Made {
+        folder: tempfile::TempDir,
+        builder: Builder<Vec<u8>>,
+    }
+
+    impl Made {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("folder");
+            Self { folder, builder: Builder::new(Vec::new()) }
+        }
+
+        /// Writes the name as it is; the library itself refuses what these tests are about.
+        fn add(mut self, name: &str, kind: EntryType, content: &str) -> Self {
+            let mut header = Header::new_gnu();
+            header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_entry_type(kind);
+            header.set_mode(0o755);
+            let data = if kind.is_file() { content } else { "" };
+            if !kind.is_file() {
+                header.as_mut_bytes()[157..157 + content.len()]
+                    .copy_from_slice(content.as_bytes());
+            }
+            header.set_size(data.len() as u64);
+            header.set_cksum();
+            self.builder.append(&header, data.as_bytes()).expect("appended");
+            self
+        }
+
+        fn file(self, name: &str, content: &str) -> Self {
+            self.add(name, EntryType::Regular, content)
+        }
+
+        fn symlink(self, name: &str, target: &str) -> Self {
+            self.add(name, EntryType::Symlink, target)
+        }
+
+        fn unpack(self) -> (tempfile::TempDir, Result<(), UnpackError>) {
+            let archive = self.folder.path().join("a.tar.gz");
+            let file = File::create(&archive).expect("created");
+            let mut encoder = GzEncoder::new(file, Compression::fast());
+            let bytes = self.builder.into_inner().expect("finished");
+            io::copy(&mut bytes.as_slice(), &mut encoder).expect("written");
+            encoder.finish().expect("finished");
+            let result = unpack(&archive, &self.folder.path().join("out"), &mut |_| {});
+            (self.folder, result)
+        }
+
+        #[track_caller]
+        fn refused(self, expected: &str) {
+            let (folder, result) = self.unpack();
+            let message = result.expect_err("refused").to_string();
+            assert!(message.contains(expected), "{message}");
+            let names = fs::read_dir(folder.path()).expect("read").flatten();
+            let mut names: Vec<_> = names.map(|e| e.file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["a.tar.gz", "out"], "nothing beside the folder");
+        }
+    }
+
+    #[test]
+    fn files_folders_and_links_inside() {
+        let (folder, result) = Made::new()
+            .symlink("lib64", "lib")
+            .add("lib/", EntryType::Directory, "")
+            .file("lib/a.txt", "text")
+            .file("./bin/tool", "#!")
+            .symlink("bin/other", "../lib/a.txt")
+            .add("lib/same.txt", EntryType::Link, "lib/a.txt")
+            .symlink("lib/later", "not-there-yet")
+            .unpack();
+        result.expect("unpacked");
+        let read = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).ok();
+        for name in ["lib/a.txt", "lib64/a.txt", "bin/other", "lib/same.txt"] {
+            assert_eq!(read(name).as_deref(), Some("text"), "{name}");
+        }
+        assert!(super::super::search::is_executable(&folder.path().join("out/bin/tool")));
+    }
+
+    #[test]
+    fn nothing_leaves_the_folder() {
+        Made::new().file("../evil", "x").refused("'../evil' would be written outside");
+        Made::new().file("a/../../evil", "x").refused("would be written outside");
+        Made::new().file("/tmp/evil", "x").refused("would be written outside");
+        Made::new().symlink("out", "/etc").refused("'out' is a link that leads outside");
+        Made::new().symlink("a/out", "../../x").refused("is a link that leads outside");
+        Made::new().add("h", EntryType::Link, "../a.tar.gz").refused("leads outside");
+        Made::new().add("h", EntryType::Link, "/etc/passwd").refused("leads outside");
+        Made::new().add("d", EntryType::Char, "").refused("neither a file");
+        Made::new().add("d", EntryType::Fifo, "").refused("neither a file");
+    }
+
+    #[test]
+    fn links_do_not_help_each_other_out() {
+        // `b` is inside by its words only: `a` is the folder itself.
+        Made::new().symlink("a", ".").symlink("b", "a/..").refused("'b' is a link that leads");
+        Made::new().symlink("a", "lib").file("lib/x", "").symlink("a/y", "x").refused("behind");
+        // A file behind a link becomes a file in a folder, and the link has no place any more.
+        Made::new().symlink("a", "..").file("a/evil", "x").refused("");
+    }
+
+    #[test]
+    fn the_interpreter_of_a_venv_is_left_out() {
+        let (folder, result) = Made::new()
+            .symlink("bin/python", "/usr/bin/python3")
+            .symlink("bin/python3", "python")
+            .symlink("bin/python3.11", "../../elsewhere/python")
+            .unpack();
+        result.expect("unpacked");
+        let out = folder.path().join("out/bin");
+        assert!(fs::symlink_metadata(out.join("python")).is_err());
+        assert!(fs::symlink_metadata(out.join("python3.11")).is_err());
+        assert!(fs::symlink_metadata(out.join("python3")).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_archive_or_ends_early() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("x.tar.gz");
+        let out = folder.path().join("out");
+        fs::write(&path, "PK\u{3}\u{4}").expect("written");
+        assert!(!is_archive(&path));
+        let error = unpack(&path, &out, &mut |_| {}).expect_err("wrong");
+        assert!(matches!(error, UnpackError::Kind));
+        fs::write(&path, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1]).expect("written");
+        let error = unpack(&path, &out, &mut |_| {}).expect_err("damaged");
+        assert!(matches!(error, UnpackError::Read(_)), "{error}");
+    }
+}

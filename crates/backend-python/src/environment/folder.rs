@@ -1,0 +1,164 @@
+//! An environment that lies in a folder: a venv, a conda environment, or a whole installation.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use galatea_runtimes::Environment as Variables;
+use galatea_types::{Error, Result};
+use serde_json::Value;
+
+use super::{Environment, interpreter::Interpreter};
+
+/// What the worker must be told so that it finds itself in the environment at `root`.
+pub(super) fn open(root: &Path, variables: &Variables) -> Result<Environment> {
+    let python = interpreter(root)?;
+    let is_conda = root.join("conda-meta").is_dir();
+    let settings = settings(root, is_conda, variables);
+    let interpreter = Interpreter::probe(&python, &settings)?.with_numpy()?;
+    let kind = match (is_conda, interpreter.is_venv) {
+        (true, _) => "conda environment",
+        (false, true) => "venv",
+        (false, false) => "installation",
+    };
+    let description = format!("{} in {kind} {}", interpreter.title(), root.display());
+    Ok(Environment { python, variables: settings, description })
+}
+
+fn interpreter(root: &Path) -> Result<PathBuf> {
+    let python = root.join("bin/python");
+    if python.exists() {
+        return Ok(python);
+    }
+    let fix = "make it anew on this machine, or put a requirements.txt beside the model in its place";
+    Err(Error::invalid_arg(match fs::read_link(&python) {
+        Ok(target) => format!(
+            "'{}' is a link to '{}', which is not on this machine; {fix}",
+            python.display(),
+            target.display()
+        ),
+        Err(_) => format!(
+            "'{}' is no Python environment: it has no bin/python; name the folder of a venv or conda \
+             environment, or an archive of one",
+            root.display()
+        ),
+    }))
+}
+
+/// What activating the environment would set.
+fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString, OsString)> {
+    let mut settings = base_settings(variables);
+    settings.push(("PATH".into(), path_with(&root.join("bin"), variables)));
+    if is_conda {
+        settings.push(("CONDA_PREFIX".into(), root.into()));
+        settings.push(("CONDA_DEFAULT_ENV".into(), root.into()));
+        // What the user installed for all environments is not part of this one.
+        settings.push(("PYTHONNOUSERSITE".into(), "1".into()));
+        settings.extend(conda_variables(root));
+    } else if root.join("pyvenv.cfg").exists() {
+        settings.push(("VIRTUAL_ENV".into(), root.into()));
+    }
+    settings
+}
+
+/// For every interpreter. One's standard library is not another's; set to nothing it counts as not set.
+pub(super) fn base_settings(variables: &Variables) -> Vec<(OsString, OsString)> {
+    variables.get("PYTHONHOME").map(|_| ("PYTHONHOME".into(), OsString::new())).into_iter().collect()
+}
+
+fn path_with(folder: &Path, variables: &Variables) -> OsString {
+    let rest = variables.get("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(env::split_paths(&rest));
+    env::join_paths(folders).unwrap_or(rest)
+}
+
+/// `conda env config vars set`, and what packages of the environment want set.
+fn conda_variables(root: &Path) -> Vec<(OsString, OsString)> {
+    let mut files: Vec<_> = match fs::read_dir(root.join("etc/conda/env_vars.d")) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => Vec::new(),
+    };
+    files.sort();
+    let mut found: Vec<(OsString, OsString)> = Vec::new();
+    for file in files {
+        found.extend(pairs(read_json(&file).as_ref()));
+    }
+    let state = read_json(&root.join("conda-meta/state"));
+    found.extend(pairs(state.as_ref().and_then(|state| state.get("env_vars"))));
+    found
+}
+
+fn read_json(file: &Path) -> Option<Value> {
+    serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
+}
+
+fn pairs(object: Option<&Value>) -> Vec<(OsString, OsString)> {
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    let members = object.and_then(Value::as_object).into_iter().flatten();
+    let texts = members.filter_map(|(name, value)| Some((name, value.as_str()?)));
+    texts
+        .filter(|(name, text)| is_name(name) && !text.contains('\0'))
+        .map(|(name, text)| (name.into(), text.into()))
+        .collect()
+}
+
+/// Scripts that activating would run. We run no shell, so whoever relies on them should know.
+pub(super) fn note_scripts(root: &Path, model_name: &str) {
+    let Ok(entries) = fs::read_dir(root.join("etc/conda/activate.d")) else { return };
+    let is_script = |path: &PathBuf| path.extension().is_some_and(|e| e == "sh");
+    let names = entries.flatten().map(|entry| entry.path()).filter(is_script);
+    let names: Vec<_> =
+        names.filter_map(|p| Some(p.file_name()?.to_string_lossy().into_owned())).collect();
+    if !names.is_empty() {
+        log::info!(
+            "model '{model_name}': activation scripts of '{}' are not run: {}; what the model needs of them can \
+             be set with 'conda env config vars set'",
+            root.display(),
+            names.join(", ")
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conda_environment_brings_its_variables() {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = folder.path();
+        fs::create_dir_all(root.join("etc/conda/env_vars.d")).expect("created");
+        fs::create_dir_all(root.join("conda-meta")).expect("created");
+        let write = |name: &str, text: &str| fs::write(root.join(name), text).expect("written");
+        write("etc/conda/env_vars.d/gdal.json", r#"{"GDAL_DATA": "share/gdal", "A": "package"}"#);
+        write("conda-meta/state", r#"{"version": 1, "env_vars": {"A": "mine", "B=": "x", "C": 1}}"#);
+        let variables = Variables::of([("PATH", "/usr/bin"), ("PYTHONHOME", "/other")]);
+        let settings = settings(root, true, &variables);
+        let get = |name: &str| {
+            // The last one holds, as with `Command::envs`.
+            settings.iter().rev().find(|(key, _)| key == name).map(|(_, v)| v.to_str().expect("text"))
+        };
+        let bin = format!("{}/bin:/usr/bin", root.display());
+        assert_eq!(get("PATH"), Some(bin.as_str()));
+        assert_eq!(get("CONDA_PREFIX"), root.to_str());
+        assert_eq!((get("A"), get("GDAL_DATA")), (Some("mine"), Some("share/gdal")));
+        assert_eq!((get("B="), get("C")), (None, None));
+        assert_eq!((get("PYTHONHOME"), get("PYTHONNOUSERSITE")), (Some(""), Some("1")));
+    }
+
+    #[test]
+    fn what_is_no_environment_is_told() {
+        let folder = tempfile::tempdir().expect("folder");
+        let variables = Variables::of([("PATH", "/usr/bin")]);
+        let message =
+            || open(folder.path(), &variables).expect_err("none").message().to_owned();
+        assert!(message().contains("it has no bin/python; name the folder of a venv"));
+        fs::create_dir(folder.path().join("bin")).expect("created");
+        std::os::unix::fs::symlink("/nowhere/python3", folder.path().join("bin/python"))
+            .expect("linked");
+        assert!(message().contains("is a link to '/nowhere/python3', which is not on this machine"));
+    }
+}

@@ -1,0 +1,160 @@
+//! An environment packed into an archive: unpacked once into the cache.
+
+use std::{
+    fs,
+    os::unix::{ffi::OsStrExt, fs::symlink},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use galatea_runtimes::Environment as Variables;
+use galatea_types::{Error, Result};
+use sha2::{Digest, Sha256};
+
+use super::{
+    archive::{self, UnpackError},
+    cache::{Cached, root_of},
+    command, hex, search, space,
+    version::{Version, VersionRange},
+};
+
+/// What unpacking needs to know.
+pub(super) struct Unpacking<'a> {
+    pub model_name: &'a str,
+    pub cache: &'a Path,
+    pub variables: &'a Variables,
+    /// Limit of each program that is run.
+    pub timeout: Duration,
+}
+
+impl Unpacking<'_> {
+    /// Folder of the unpacked environment.
+    pub fn unpacked(&self, archive: &Path) -> Result<PathBuf> {
+        let key = key(archive)?;
+        let what = format!("model '{}'", self.model_name);
+        let cached = Cached { root: self.cache, key: &key, what: &what };
+        cached.get(&mut |folder| self.unpack(archive, folder)).map(|folder| root_of(&folder))
+    }
+
+    fn unpack(&self, archive: &Path, folder: &Path) -> Result<()> {
+        let (model, shown) = (self.model_name, archive.display());
+        log::info!(
+            "model '{model}': unpacking the Python environment '{shown}' into '{}' (once)",
+            folder.display()
+        );
+        archive::unpack(archive, folder, &mut |bytes| {
+            log::info!("model '{model}': unpacked {:.0} MB of '{shown}'", bytes as f64 / 1e6);
+        })
+        .map_err(|e| failed(archive, folder, &e))?;
+        let root = root_of(folder);
+        if root.join("pyvenv.cfg").exists() {
+            self.connect(archive, &root)?;
+        }
+        if !root.join("bin/python").exists() {
+            return Err(Error::invalid_arg(format!(
+                "'{shown}' holds no Python environment: there is no bin/python in it; pack one with conda-pack"
+            )));
+        }
+        self.run_conda_unpack(archive, &root)?;
+        log::info!("model '{model}': '{shown}' is unpacked");
+        Ok(())
+    }
+
+    /// A venv holds links to the interpreter it was made with; these are made for this machine.
+    fn connect(&self, archive: &Path, root: &Path) -> Result<()> {
+        let python = root.join("bin/python");
+        if python.exists() {
+            return Ok(());
+        }
+        let configuration = fs::read_to_string(root.join("pyvenv.cfg")).unwrap_or_default();
+        let of = |key: &str| setting(&configuration, key);
+        let version = of("version").or_else(|| of("version_info")).and_then(Version::parse);
+        let prefixed =
+            |e: Error| e.prefixed(format_args!("the venv packed in '{}': ", archive.display()));
+        let range = version.and_then(|v| VersionRange::parse(&format!("{}.{}", v.major, v.minor)));
+        let range = range.ok_or_else(|| {
+            prefixed(Error::invalid_arg("its pyvenv.cfg does not tell the version of Python"))
+        })?;
+        let home = of("home").map(|home| Path::new(home).join("python3"));
+        let base =
+            search::choose(&range, home.as_deref(), self.variables).map_err(prefixed)?.path;
+        relink(root, &base, &configuration).map_err(|e| space::not_written(root, &e))
+    }
+
+    /// What conda-pack packs knows its old path in many files; the script in it corrects them.
+    fn run_conda_unpack(&self, archive: &Path, root: &Path) -> Result<()> {
+        let script = root.join("bin/conda-unpack");
+        if !script.is_file() {
+            return Ok(());
+        }
+        let mut command = Command::new(root.join("bin/python"));
+        command.arg(&script).current_dir(root);
+        command.env_remove("PYTHONHOME").env_remove("PYTHONPATH");
+        let model = self.model_name;
+        let mut log = |line: &str| log::info!("model '{model}': conda-unpack: {line}");
+        command::run(command, self.timeout, &mut log).map_err(|failure| {
+            if failure.is_disk_full() {
+                return space::disk_full(root, &failure);
+            }
+            Error::unavailable(format!("conda-unpack of '{}' {failure}", archive.display()))
+        })
+    }
+}
+
+fn failed(archive: &Path, folder: &Path, error: &UnpackError) -> Error {
+    let shown = archive.display();
+    if let Some(error) = error.of_writing().filter(|e| space::is_full(e)) {
+        return space::disk_full(folder, error).prefixed(format_args!("cannot unpack '{shown}': "));
+    }
+    let hint = match error {
+        UnpackError::Kind => "; pack the environment with conda-pack, or name its folder",
+        UnpackError::Unsafe { .. } => "; pack the environment anew without it, or name its folder",
+        _ => "",
+    };
+    Error::invalid_arg(format!("cannot unpack '{shown}': {error}{hint}"))
+}
+
+/// The same archive, unchanged.
+fn key(archive: &Path) -> Result<String> {
+    let unreadable =
+        |e| Error::invalid_arg(format!("cannot read '{}': {e}", archive.display()));
+    let path = fs::canonicalize(archive).map_err(unreadable)?;
+    let metadata = fs::metadata(&path).map_err(unreadable)?;
+    let modified = metadata.modified().map_err(unreadable)?;
+    let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut digest = Sha256::new();
+    digest.update(b"archive\0");
+    digest.update(path.as_os_str().as_bytes());
+    digest.update(metadata.len().to_le_bytes());
+    digest.update(since.as_nanos().to_le_bytes());
+    Ok(hex(digest))
+}
+
+/// A line `key = value` of pyvenv.cfg.
+fn setting<'a>(configuration: &'a str, key: &str) -> Option<&'a str> {
+    configuration.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == key).then(|| value.trim())
+    })
+}
+
+fn relink(root: &Path, base: &Path, configuration: &str) -> std::io::Result<()> {
+    let home = base.parent().unwrap_or(Path::new("/"));
+    let lines = configuration.lines().map(|line| match line.split_once('=') {
+        Some((name, _)) if name.trim() == "home" => format!("home = {}\n", home.display()),
+        _ => format!("{line}\n"),
+    });
+    fs::write(root.join("pyvenv.cfg"), lines.collect::<String>())?;
+    let python = root.join("bin/python");
+    // It may be a link to another of its names, whose link to elsewhere was left out.
+    if fs::symlink_metadata(&python).is_ok() {
+        fs::remove_file(&python)?;
+    }
+    symlink(base, &python)?;
+    let python3 = root.join("bin/python3");
+    if fs::symlink_metadata(&python3).is_err() {
+        symlink("python", python3)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Backends that are themselves written in Python: one `model.py` that all models of that backend run.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Archive of the environment such a backend may bring.
+const PACKED_ENVIRONMENT: &str = "pb_exec_env_model.py.tar.gz";
+
+/// The files of a backend written in Python.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonBackendFiles {
+    pub model_py: PathBuf,
+    /// To be used like the parameter `EXECUTION_ENV_PATH` of a model that has none.
+    pub execution_env: Option<PathBuf>,
+}
+
+/// Looks for `{backend_directory}/{name}/model.py`. `name` comes from a model's configuration: anything but
+/// the plain name of a folder finds nothing.
+pub fn find_python_backend(backend_directory: &Path, name: &str) -> Option<PythonBackendFiles> {
+    let mut components = Path::new(name).components();
+    let is_plain = matches!(components.next(), Some(Component::Normal(only)) if only == name);
+    if !is_plain || components.next().is_some() || name.contains('\0') {
+        return None;
+    }
+    let folder = backend_directory.join(name);
+    let model_py = folder.join("model.py");
+    let packed = folder.join(PACKED_ENVIRONMENT);
+    model_py.is_file().then(|| PythonBackendFiles {
+        model_py,
+        execution_env: packed.is_file().then_some(packed),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_backend_is_a_folder_with_a_model() {
+        let backends = tempfile::tempdir().expect("folder");
+        let at = |path: &str| backends.path().join(path);
+        fs::create_dir_all(at("vllm")).expect("created");
+        let find = |name: &str| find_python_backend(backends.path(), name);
+        assert_eq!(find("vllm"), None);
+        fs::write(at("vllm/model.py"), "").expect("written");
+        let mut expected =
+            PythonBackendFiles { model_py: at("vllm/model.py"), execution_env: None };
+        assert_eq!(find("vllm"), Some(expected.clone()));
+        fs::write(at("vllm/pb_exec_env_model.py.tar.gz"), "").expect("written");
+        expected.execution_env = Some(at("vllm/pb_exec_env_model.py.tar.gz"));
+        assert_eq!(find("vllm"), Some(expected));
+    }
+
+    #[test]
+    fn a_name_that_is_a_path_finds_nothing() {
+        let backends = tempfile::tempdir().expect("folder");
+        fs::create_dir_all(backends.path().join("a")).expect("created");
+        for folder in ["", "a/"] {
+            fs::write(backends.path().join(folder).join("model.py"), "").expect("written");
+        }
+        let inside = backends.path().join("a");
+        for name in ["", ".", "..", "../a", "./a", "a/", "/a", "a\0"] {
+            assert_eq!(find_python_backend(backends.path(), name), None, "{name}");
+            assert_eq!(find_python_backend(&inside, name), None, "{name}");
+        }
+        assert!(find_python_backend(backends.path(), "a").is_some());
+    }
+}
