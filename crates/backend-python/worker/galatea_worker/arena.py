@@ -1,0 +1,171 @@
+"""Anonymous shared memory: the inbox the server writes, the outbox the worker writes."""
+
+import _thread
+import mmap
+import os
+import weakref
+from bisect import bisect_left, insort
+from collections import deque
+
+import numpy as np
+
+BLOCK_ALIGNMENT = 64
+FIRST_SIZE = 1 << 20
+
+_UINT8 = np.dtype(np.uint8)
+
+
+class _Lease(weakref.ref):
+    """Watches the array over a block: when it dies, no view of it lives any more (views keep their base)."""
+
+    __slots__ = ("offset",)
+
+
+class Inbox:
+    """The server's arena. Blocks look like arrays here and go back when the last array over them is gone."""
+
+    def __init__(self, fd):
+        self._fd = fd
+        self._map = None
+        self._size = 0
+        self._leases = set()
+        # Offsets to give back; filled by garbage collection in any thread, hence a deque.
+        self.pending = deque()
+        self.on_pending = None
+
+    def array(self, offset, shape, dtype, length):
+        """A writable array over a block; ValueError when the block lies outside of the arena."""
+        if offset + length > self._size:
+            self._remap(offset + length)
+        array = np.ndarray(shape, dtype, buffer=self._map, offset=offset)
+        lease = _Lease(array, self._ended)
+        lease.offset = offset
+        self._leases.add(lease)
+        return array
+
+    def block(self, offset, length):
+        return self.array(offset, (length,), _UINT8, length)
+
+    def _remap(self, needed):
+        """Follows the growth of the arena; older maps live on under the arrays that look into them."""
+        size = os.fstat(self._fd).st_size
+        if needed > size:
+            raise ValueError("block at %d lies outside of the arena of %d bytes" % (needed, size))
+        self._map = mmap.mmap(self._fd, size)
+        self._size = size
+
+    def _ended(self, lease):
+        self._leases.discard(lease)
+        self.pending.append(lease.offset)
+        notify = self.on_pending
+        if notify is not None:
+            notify()
+
+    def take_pending(self):
+        """Offsets that can go back now."""
+        taken = []
+        pending = self.pending
+        while pending:
+            try:
+                taken.append(pending.popleft())
+            except IndexError:  # another thread was faster
+                break
+        return taken
+
+
+class Outbox:
+    """The worker's arena: first fit over a sorted list of free ranges, grown by doubling."""
+
+    def __init__(self, fd):
+        self._fd = fd
+        self._lock = _thread.allocate_lock()
+        self._map = None
+        self._size = 0
+        self._backed = 0
+        self._starts = []
+        self._free = {}
+        self._used = {}
+
+    def store(self, payload, length):
+        """Copies `payload` (an array of any strides, or bytes) into a new block; the block's offset.
+
+        OSError when the memory cannot be had: the arena stays as it was.
+        """
+        with self._lock:
+            offset = self._allocate(max(length, 1))
+            target = self._map
+        if isinstance(payload, np.ndarray):
+            np.copyto(np.ndarray(payload.shape, payload.dtype, buffer=target, offset=offset), payload)
+        else:
+            memoryview(target)[offset : offset + length] = payload
+        return offset
+
+    def free(self, offsets):
+        with self._lock:
+            for offset in offsets:
+                length = self._used.pop(offset, None)
+                if length is not None:
+                    self._insert(offset, length)
+
+    def trim(self):
+        """Gives the memory back to the system when no block is in use."""
+        with self._lock:
+            if not self._used and self._map is not None:
+                self._map.madvise(mmap.MADV_REMOVE)
+                self._backed = 0
+
+    def _allocate(self, length):
+        length = -(-length // BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+        start = self._find(length)
+        if start is None:
+            self._grow(length)
+            start = self._find(length)
+        self._back(start + length)
+        size = self._remove(start)
+        if size > length:
+            self._add(start + length, size - length)
+        self._used[start] = length
+        return start
+
+    def _find(self, length):
+        free = self._free
+        for start in self._starts:
+            if free[start] >= length:
+                return start
+        return None
+
+    def _grow(self, length):
+        old = self._size
+        size = max(FIRST_SIZE, old, os.fstat(self._fd).st_size)
+        while size - old < length or size == old:
+            size *= 2
+        os.ftruncate(self._fd, size)
+        self._map = mmap.mmap(self._fd, size)
+        self._size = size
+        self._insert(old, size - old)
+
+    def _back(self, end):
+        """Reserves the pages up to `end`: running out of memory is an OSError here, and a SIGBUS in a write."""
+        if end > self._backed:
+            os.posix_fallocate(self._fd, self._backed, end - self._backed)
+            self._backed = end
+
+    def _insert(self, start, length):
+        """Adds a free range, merged with its neighbours."""
+        at = bisect_left(self._starts, start)
+        if at < len(self._starts) and self._starts[at] == start + length:
+            length += self._remove(start + length)
+        if at > 0:
+            before = self._starts[at - 1]
+            if before + self._free[before] == start:
+                length += self._remove(before)
+                start = before
+        self._add(start, length)
+
+    def _add(self, start, length):
+        insort(self._starts, start)
+        self._free[start] = length
+
+    def _remove(self, start):
+        del self._starts[bisect_left(self._starts, start)]
+        return self._free.pop(start)

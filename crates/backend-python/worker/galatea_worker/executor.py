@@ -1,0 +1,166 @@
+"""Runs a model's `execute`, checks what it returned, and answers the server."""
+
+from . import codec, coroutines, wire
+from .errors import Complaint, describe
+from .link import Body
+from .request import RELEASE_RESCHEDULE
+from .response import InferenceResponse
+from .senders import Senders
+
+_INTERNAL = 2
+
+
+class Executor:
+    def __init__(self, link, model, settings):
+        self._link = link
+        self._model = model
+        self._path = settings["model_py"]
+        self._instance = settings.get("args", {}).get("model_instance_name", "")
+        self._decoupled = bool(settings.get("decoupled"))
+        self._prefix = "Failed to process the request(s) for model '%s', message: " % self._instance
+        self._senders = Senders(link, self._decoupled, self._prefix)
+        self._execute = getattr(model, "execute", None)
+
+    def run(self, buffer, meta, data, count, ident):
+        """One EXECUTE message and its answer."""
+        try:
+            requests = codec.read_requests(self._link, buffer, meta, data, count, self._senders)
+        except (ValueError, MemoryError) as error:
+            self._link.fail(self._link.work, wire.EXECUTED, ident, "cannot read the requests: %s" % error)
+            return
+        if self._decoupled:
+            self._open_senders(requests)
+        try:
+            returned = self._call(requests)
+            answers = self._match(requests, returned)
+        except BaseException as error:
+            self._fail(requests, ident, error)
+            return
+        # What the requests held can be given back with the answer, when the answer does not lie in it.
+        del requests, returned, buffer
+        self._answer(answers, ident)
+
+    def _open_senders(self, requests):
+        """A request that a decoupled model drops must end: its sender notices."""
+        for request in requests:
+            request.get_response_sender()
+
+    def _call(self, requests):
+        execute = self._execute
+        if execute is None:
+            raise Complaint("Python model %s does not implement `execute` method." % self._path)
+        returned = execute(requests)
+        if returned.__class__ is list or returned is None or not coroutines.is_coroutine(returned):
+            return returned
+        if not self._decoupled:
+            return coroutines.result_of(returned)
+        senders = [request.get_response_sender() for request in requests]
+        coroutines.in_background(returned, lambda text: _end(senders, text))
+        return None
+
+    def _match(self, requests, returned):
+        """[(key, outputs asked for, response, or error text, or None to reschedule)] of what is to be answered."""
+        if self._decoupled:
+            if returned is not None:
+                raise Complaint(
+                    "Python model '%s' is using the decoupled mode and the execute function must return None."
+                    % self._instance
+                )
+            return [(r._key, None, None) for r in requests if r._release_flags == RELEASE_RESCHEDULE]
+        if returned is None:
+            returned = self._nothing(requests)
+        if not isinstance(returned, list):
+            raise Complaint("Expected a list in the execute return, found type '%s'." % type(returned))
+        if len(returned) != len(requests):
+            raise Complaint(
+                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n" % (len(requests), len(returned))
+            )
+        answers = []
+        for request, response in zip(requests, returned):
+            if response.__class__ is InferenceResponse and request._sender is None and request._release_flags == 1:
+                answers.append((request._key, request._outputs, response))
+            else:
+                self._match_unusual(answers, request, response)
+        return answers
+
+    def _nothing(self, requests):
+        """`execute` returned None: right when every answer comes from a response sender or another execution."""
+        if any(r._sender is not None or r._release_flags == RELEASE_RESCHEDULE for r in requests):
+            return [None] * len(requests)
+        return None
+
+    def _match_unusual(self, answers, request, response):
+        """Nothing returned, something wrong returned, or a request that has a response sender."""
+        sender = request._sender
+        if request._release_flags == RELEASE_RESCHEDULE:
+            if response is not None:
+                text = "Expected a None object in the execute function return list for reschduled request, found type "
+                raise Complaint("%s'%s'." % (text, type(response)))
+            answers.append((request._key, None, None))
+        elif response is None and sender is not None:
+            return
+        elif not isinstance(response, InferenceResponse):
+            text = "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
+            answers.append((request._key, None, self._prefix + text % type(response)))
+        else:
+            if sender is not None:
+                sender._account(response, wire.FINAL)
+            answers.append((request._key, request._outputs, response))
+
+    def _answer(self, answers, ident):
+        link = self._link
+        body = Body(link)
+        parts = []
+        for key, wanted, response in answers:
+            if response.__class__ is InferenceResponse:
+                mark = body.mark()
+                try:
+                    parts += codec.write_response(body, key, response, wanted)
+                except Exception as error:
+                    body.rewind(mark)
+                    parts += codec.write_error(key, self._prefix + describe(_unsendable(error)), _INTERNAL)
+            elif response is None:
+                parts += codec.write_rescheduled(key)
+            else:
+                parts += codec.write_error(key, response, _INTERNAL)
+        try:
+            link.send(link.work, wire.EXECUTED, 0, len(answers), ident, parts, body.data)
+        except OSError as error:
+            body.rewind((0, 0, 0))
+            link.fail(link.work, wire.EXECUTED, ident, describe(_unsendable(error)))
+
+    def _fail(self, requests, ident, error):
+        """The whole execution failed: nothing may be sent for its requests any more."""
+        text = describe(error)
+        for request in requests:
+            if request._sender is not None:
+                request._sender._close()
+            else:
+                request._senders = None
+        self._link.fail(self._link.work, wire.EXECUTED, ident, text)
+
+
+def _unsendable(error):
+    if isinstance(error, OSError):
+        return Complaint("cannot send the response: shared memory of the outputs: %s" % (error.strerror or error))
+    return error
+
+
+def _end(senders, text):
+    """Ends the requests of a coroutine that failed; those that ended before are not touched."""
+    for sender in senders:
+        sender._fail(text)
+
+
+def is_ready(model):
+    """What the model's own `is_ready` says (a plain function or a coroutine function); True when it has none."""
+    check = getattr(model, "is_ready", None)
+    if check is None:
+        return True
+    ready = check()
+    if coroutines.is_coroutine(ready):
+        ready = coroutines.result_of(ready)
+    if not isinstance(ready, bool):
+        raise Complaint("is_ready() must return a bool, found type '%s'." % type(ready))
+    return ready

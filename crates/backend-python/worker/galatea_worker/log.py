@@ -1,0 +1,82 @@
+"""pb_utils.Logger: lines that models put into the server's log."""
+
+import enum
+import json
+import sys
+
+from . import wire
+from .calls import session
+
+
+class LogLevel(enum.IntEnum):
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    VERBOSE = 3
+
+
+_enabled = {LogLevel.INFO: True, LogLevel.WARNING: True, LogLevel.ERROR: True, LogLevel.VERBOSE: True}
+
+
+def set_levels(levels):
+    """What the server's log takes: {"info", "warning", "error": bool, "verbose": number}."""
+    for level in LogLevel:
+        wanted = levels.get(level.name.lower())
+        if wanted is not None:
+            _enabled[level] = bool(wanted)
+
+
+def set_levels_json(text):
+    set_levels(json.loads(text))
+
+
+def emit(level, message, file, line):
+    link = session.link
+    if not _enabled.get(level, True):
+        return
+    if link is None or link.closing:
+        sys.stderr.write("%s\n" % message)
+        return
+    meta = json.dumps({"file": file, "line": line, "message": message}).encode()
+    link.send(link.side, wire.LOG, 0, 0, int(level), [meta])
+
+
+def _log(level, message, depth=2):
+    if not isinstance(message, str):
+        from .errors import incompatible
+
+        raise incompatible("log", "(message: str, level: LogLevel = INFO) -> None", (message,))
+    caller = sys._getframe(depth)
+    emit(level, message, caller.f_code.co_filename, caller.f_lineno)
+
+
+class Logger:
+    LogLevel = LogLevel
+    INFO = LogLevel.INFO
+    WARNING = LogLevel.WARNING
+    ERROR = LogLevel.ERROR
+    VERBOSE = LogLevel.VERBOSE
+
+    @staticmethod
+    def log(message, level=LogLevel.INFO):
+        _log(LogLevel(level), message)
+
+    @staticmethod
+    def log_info(message):
+        _log(LogLevel.INFO, message)
+
+    @staticmethod
+    def log_warn(message):
+        _log(LogLevel.WARNING, message)
+
+    @staticmethod
+    def log_error(message):
+        _log(LogLevel.ERROR, message)
+
+    @staticmethod
+    def log_verbose(message):
+        _log(LogLevel.VERBOSE, message)
+
+
+for _class in (LogLevel, Logger):
+    _class.__module__ = "c_python_backend_utils"

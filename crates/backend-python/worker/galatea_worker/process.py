@@ -1,0 +1,66 @@
+"""This process towards the system: signals, output, children."""
+
+import os
+import signal
+import sys
+import _thread
+
+_PR_SET_PDEATHSIG = 1
+
+
+def settle():
+    """A worker lives and dies by its server: signals to the terminal's group are the server's to answer.
+
+    Handlers, not SIG_IGN: programs that model code starts must not inherit deafness.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ignore)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+
+def _ignore(_number, _frame):
+    pass
+
+
+def guard_children(link, detach):
+    """Children made with fork never speak for the worker, and end with it."""
+    parent = os.getpid()
+    main = _thread.get_ident()
+    # Loaded before the fork: a child of many threads should not import.
+    prctl = _prctl()
+
+    def after_in_child():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        detach()
+        link.closing = True
+        for sock in (link.work, link.side):
+            sock.close()
+        # The kernel sends the signal when the *thread* that forked ends, so only the main thread may ask for it.
+        if prctl is not None and _thread.get_ident() == main:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    os.register_at_fork(after_in_child=after_in_child)
+
+
+def _prctl():
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+def leave(code):
+    """Ends the process at once, with what was printed so far."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+    os._exit(code)

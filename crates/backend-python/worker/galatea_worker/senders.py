@@ -1,0 +1,130 @@
+"""pb_utils.InferenceResponseSender: responses sent while or after `execute` runs, from any thread."""
+
+import _thread
+
+from . import codec, wire
+from .errors import TritonModelException, incompatible
+from .link import Body
+from .response import InferenceResponse
+
+COMPLETE_FINAL = 1
+
+_SIGNATURE = "(self: InferenceResponseSender, response: InferenceResponse = None, flags: int = 0) -> None"
+_INTERNAL = 2
+
+# Reentrant: the garbage collector may end a sender (__del__) while its thread is inside another.
+_state = _thread.RLock()
+
+
+class Senders:
+    """Makes the response senders of one model."""
+
+    __slots__ = ("link", "decoupled", "prefix")
+
+    def __init__(self, link, decoupled, prefix):
+        self.link = link
+        self.decoupled = decoupled
+        self.prefix = prefix
+
+    def make(self, key, wanted):
+        return InferenceResponseSender(self, key, wanted)
+
+    def send(self, key, wanted, response, flags):
+        """Sends a response, or the end of the responses when there is none."""
+        link = self.link
+        final = wire.FINAL if flags else 0
+        if response is None:
+            link.send(link.side, wire.RESPONSE, final | wire.EMPTY, 0, key)
+            return
+        body = Body(link)
+        try:
+            parts = codec.write_response(body, key, response, wanted)
+            link.send(link.side, wire.RESPONSE, final, 1, key, parts, body.data)
+        except (OSError, ValueError) as error:
+            body.rewind((0, 0, 0))
+            self.send_error(key, "cannot send the response: %s" % error, flags)
+
+    def send_error(self, key, message, flags=COMPLETE_FINAL):
+        parts = codec.write_error(key, self.prefix + message, _INTERNAL)
+        self.link.send(self.link.side, wire.RESPONSE, wire.FINAL if flags else 0, 1, key, parts)
+
+
+class InferenceResponseSender:
+    """Sends the responses of one request."""
+
+    __slots__ = ("_senders", "_key", "_wanted", "_sent", "_closed", "__weakref__")
+
+    def __init__(self, senders, key, wanted):
+        self._senders = senders
+        self._key = key
+        self._wanted = wanted
+        self._sent = 0
+        self._closed = False
+
+    def send(self, response=None, flags=0):
+        if response is not None and not isinstance(response, InferenceResponse) or not isinstance(flags, int):
+            raise incompatible("send", _SIGNATURE, (response, flags))
+        if flags not in (0, COMPLETE_FINAL):
+            raise TritonModelException("Unable to send response. Unsupported flag provided.")
+        if flags == 0 and response is None:
+            raise TritonModelException(
+                "Inference Response object must be provided when the response flags is set to zero."
+            )
+        self._account(response, flags)
+        self._senders.send(self._key, self._wanted, response, flags)
+
+    def is_cancelled(self):
+        from .calls import ask
+
+        return ask("is_cancelled", key=self._key)
+
+    def _account(self, response, flags):
+        """Checks that this response may be sent now, and notes it."""
+        with _state:
+            if not self._senders.decoupled:
+                self._check_single(response, flags)
+            if self._closed:
+                raise TritonModelException("Unable to send response. Response sender has been closed.")
+            self._closed = bool(flags)
+            self._sent += 1
+
+    def _check_single(self, response, flags):
+        if response is not None and self._sent > 0:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send more than one response."
+            )
+        if response is None and flags and self._sent == 0:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send complete final before sending a response."
+            )
+
+    def _close(self):
+        with _state:
+            closed, self._closed = self._closed, True
+        return closed
+
+    def _fail(self, message):
+        """Ends the request with an error, when it has not ended."""
+        if not self._close():
+            self._senders.send_error(self._key, message)
+
+    def __del__(self):
+        senders = self._senders
+        if self._closed or senders.link.closing:
+            return
+        try:
+            self._abandon()
+        except Exception:  # the link may be gone; nobody waits then
+            pass
+
+    def _abandon(self):
+        """Nobody can answer any more: a client that waits must learn it."""
+        if self._close():
+            return
+        if self._sent or self._senders.decoupled:
+            self._senders.send(self._key, self._wanted, None, COMPLETE_FINAL)
+        else:
+            self._senders.send_error(self._key, "the model dropped the request without a response")
+
+
+InferenceResponseSender.__module__ = "c_python_backend_utils"
