@@ -9,12 +9,12 @@ Usage: python_cases.py --record [names...]    writes down what the real server a
 
 import argparse
 import json
-import queue
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -43,7 +43,7 @@ def start(target, repository):
     shutil.copytree(MODELS, repository, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.yaml"))
     server = servers.TARGETS[target](repository, *FLAGS)
     server.repository = Path(repository)
-    server.loaded = set()
+    server.loaded, server.asked, server.harmed = set(), set(), False
     return server
 
 
@@ -51,7 +51,7 @@ def load(server, model):
     """Loads a model, and those that it calls, the first time it is asked for."""
     missing = [name for name in [*NEEDS.get(model, []), model] if name not in server.loaded]
     server.loaded.update(missing)
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(3) as pool:
         for status, _, body in pool.map(lambda name: control(server, "load", name), missing):
             assert status == 200, body
 
@@ -113,36 +113,33 @@ def ask(server, protocol, model, arrays, **more):
             return {"client": str(error)}
 
 
-def stream(server, model, arrays, cancel_after=None, **more):
-    """All answers of one request over ModelStreamInfer, the one that only says "final" included."""
+def stream(server, model, arrays, cancel=False, **more):
+    """All answers of one request over ModelStreamInfer, the one that only says "final" included.
+
+    The client closes its side at once; the server ends the stream when all is answered. With `cancel` the
+    client ends it after the first answer.
+    """
     load(server, model)
-    found, answers = queue.Queue(), []
+    found, first = [], threading.Event()
+
+    def on_answer(result, error):
+        found.append((result, error))
+        first.set()
+
     with clients.client(server, "grpc") as stock:
-        stock.start_stream(lambda result, error: found.put((result, error)))
+        stock.start_stream(on_answer, stream_timeout=LIMIT)
         made = arrays if isinstance(arrays, list) else clients.inputs(grpcclient, arrays)
         stock.async_stream_infer(model, made, enable_empty_final_response=True, **more)
-        while True:
-            try:
-                result, error = found.get(timeout=LIMIT)
-            except queue.Empty:
-                answers.append({"hangs": True})
-                break
-            answers.append(refused(error) if error else {**answer_of(result), "final": is_final(result)})
-            if cancel_after is not None and len(answers) == cancel_after:
-                break
-            if error and "final" not in answers[-1] and not more_follows(found) or not error and is_final(result):
-                break
-        stock.stop_stream(cancel_requests=cancel_after is not None or "hangs" in answers[-1])
-    return answers
+        if cancel:
+            assert first.wait(LIMIT)
+        stock.stop_stream(cancel_requests=cancel)
+    return [streamed(result, error) for result, error in (found[:1] if cancel else found)]
 
 
-def more_follows(found):
-    """Whether anything comes after an error: what follows is there within a moment or never."""
-    try:
-        found.queue.appendleft(found.get(timeout=0.3))
-        return True
-    except queue.Empty:
-        return False
+def streamed(result, error):
+    if error is None:
+        return {**answer_of(result), "final": is_final(result)}
+    return {"hangs": True} if "Deadline Exceeded" in str(error) else refused(error)
 
 
 def is_final(result):
@@ -178,7 +175,7 @@ def discovered():
         for case in cases_of(model):
             for way in ways:
                 name = f"{model}/{case}" if len(ways) == 1 else f"{model}/{case} over {way}"
-                more = {"cancel_after": 1} if case == "until_cancelled" else {}
+                more = {"cancel": True} if case == "until_cancelled" else {}
                 plays[name] = by_stream(model, case, **more) if way == "stream" else by_infer(model, way, case)
     return plays
 
@@ -203,6 +200,7 @@ def clean(answer, server):
     text = json.dumps(answer)
     text = text.replace(str(server.repository), "<repository>")
     text = re.sub(r"0x[0-9a-f]{6,}", "<address>", text)
+    text = re.sub(r"\\n  [^\\]*_utils\.py\(\d+\): \w+", "", text)
     text = re.sub(r"model\.py\(\d+\)", "model.py(<line>)", text)
     return json.loads(text)
 
@@ -237,15 +235,15 @@ def agrees(answer, want):
 
 
 def perform(target, names):
-    """Answers of a server to the plays, each by a server that none before it has harmed."""
-    answers, todo = {}, list(names)
+    """Names and answers of a server to the plays, each by a server that none before it has harmed."""
+    todo = list(names)
     every = plays()
     while todo:
         with tempfile.TemporaryDirectory() as folder, start(target, folder) as server:
             while todo and not is_harmed(server):
                 name = todo.pop(0)
-                answers[name] = played(every[name], server)
-    return answers
+                server.asked.add(name)
+                yield name, played(every[name], server)
 
 
 def played(play, server):
@@ -269,7 +267,7 @@ def has_ended(server):
 
 def is_harmed(server):
     """A dead stub stays dead in the real server, and unloading its model ends the server."""
-    return server.process.poll() is not None or getattr(server, "harmed", False)
+    return server.process.poll() is not None or server.harmed
 
 
 def write_record(answers):
@@ -284,15 +282,13 @@ def main():
     parser.add_argument("names", nargs="*", help="plays, by the beginning of their names")
     args = parser.parse_args()
     names = [n for n in plays() if not args.names or n.startswith(tuple(args.names))]
-    answers = perform("triton" if args.record else args.target, names)
-    if args.record:
-        kept = json.loads(GOLDEN.read_text()) if GOLDEN.exists() and args.names else {}
-        write_record({**kept, **answers})
-        return
-    for name, answer in answers.items():
+    for name, answer in perform("triton" if args.record else args.target, names):
+        if args.record:
+            write_record({**json.loads(GOLDEN.read_text(encoding="utf-8")), name: answer})
+            continue
         print(json.dumps({name: answer}, ensure_ascii=False))
         if not agrees(answer, want := wanted(name, args.target)):
-            print(f"    expected {json.dumps(want, ensure_ascii=False)}")
+            print(f"    expected {json.dumps(want, ensure_ascii=False)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,49 @@ class TritonPythonModel:
             for r in requests
         ]
 """,
+    "failing": """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        text = "model 'failing' was told to fail"
+        return [pb.InferenceResponse(error=pb.TritonError(text)) for _ in requests]
+""",
+    "repeat": """\
+import threading
+import time
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+FINAL = pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.threads = []
+
+    def execute(self, requests):
+        for request in requests:
+            arrays = [pb.get_input_tensor_by_name(request, name).as_numpy() for name in ("IN", "DELAY", "WAIT")]
+            self.threads.append(threading.Thread(target=self.answer, args=(request.get_response_sender(), *arrays)))
+            self.threads[-1].start()
+            time.sleep(int(arrays[2][0]) / 1000)
+
+    def answer(self, sender, values, delays, wait):
+        for index, (value, delay) in enumerate(zip(values, delays)):
+            time.sleep(int(delay) / 1000)
+            if sender.is_cancelled():
+                break
+            outputs = [pb.Tensor("OUT", np.array([value], np.int32)), pb.Tensor("IDX", np.array([index], np.uint32))]
+            sender.send(pb.InferenceResponse(outputs))
+        sender.send(flags=FINAL)
+
+    def finalize(self):
+        for thread in self.threads:
+            thread.join()
+""",
     "add_sub": """\
 import triton_python_backend_utils as pb
 
@@ -67,6 +110,13 @@ def tensor(kind, name, data_type, dims, more=""):
 def add_sub_config(max_batch_size=8, more="dynamic_batching { }\n"):
     tensors = [tensor(kind, f"{kind.upper()}{i}", "TYPE_INT32", "16") for kind in ("input", "output") for i in (0, 1)]
     return f"max_batch_size: {max_batch_size}\n" + "".join(tensors) + more
+
+
+REPEAT_CONFIG = "".join([
+    tensor("input", "IN", "TYPE_INT32", "-1"), tensor("input", "DELAY", "TYPE_UINT32", "-1"),
+    tensor("input", "WAIT", "TYPE_UINT32", "1"), tensor("output", "OUT", "TYPE_INT32", "1"),
+    tensor("output", "IDX", "TYPE_UINT32", "1"), "model_transaction_policy { decoupled: true }\n",
+])
 
 
 def identity_config(data_type="TYPE_FP32", dims="-1", max_batch_size=0, more=""):

@@ -178,7 +178,15 @@ def case_control_keywords():
 
 
 def case_control_unknown():
-    return [outcome(pb.load_model, "nobody"), outcome(pb.unload_model, "nobody"), outcome(pb.load_model, ""), outcome(pb.load_model)]
+    return [outcome(pb.load_model, "nobody"), outcome(pb.load_model)]
+
+
+def case_control_unload_unknown():
+    return outcome(pb.unload_model, "nobody")
+
+
+def case_control_load_no_name():
+    return outcome(pb.load_model, "")
 
 
 def case_control_config():
