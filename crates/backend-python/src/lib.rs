@@ -1,3 +1,93 @@
 //! Runs Python models, each instance in a process of its own.
+//!
+//! A worker is the user's own interpreter on the package in `worker/`, which this crate carries. Server and
+//! worker talk over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`.
+//!
+//! # Invariants
+//! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
+//!   requests it had.
+//! - Nothing of a worker outlives its instance: process group, descriptors and memory go with it; and with
+//!   the server, however that ends.
+//! - A large tensor is copied once into the worker's reach, and not at all out of it.
 
+mod asks;
+mod calls;
+mod complete;
 pub mod environment;
+mod identity;
+mod inputs;
+mod instance;
+mod link;
+mod memory;
+mod metrics;
+mod model;
+mod output;
+mod outputs;
+mod package;
+mod packing;
+mod parameters;
+mod process;
+mod readiness;
+mod reshape;
+mod settings;
+mod side;
+mod socket;
+mod spin;
+mod streams;
+mod wake;
+#[doc(hidden)]
+pub mod wire;
+mod worker;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
+use galatea_config::RawModelConfig;
+use galatea_runtimes::{Environment, data_folder};
+use galatea_types::Result;
+
+use crate::{model::PythonModel, package::Package, settings::Settings};
+
+/// The backend `python`.
+pub struct PythonBackend {
+    /// Written when the first model needs it.
+    package: OnceLock<Result<Arc<Package>>>,
+}
+
+impl PythonBackend {
+    /// `settings`: those of `--backend-config` for this backend. Errors name a setting that cannot be.
+    pub fn open(settings: &BTreeMap<String, String>) -> Result<Arc<dyn Backend>> {
+        Settings::read(settings)?;
+        Settings::warn_of_unknown(settings);
+        Ok(Arc::new(Self { package: OnceLock::new() }))
+    }
+
+    fn package(&self) -> Result<Arc<Package>> {
+        let install = || {
+            let data_folder = data_folder(&Environment::of_process()).ok();
+            Package::install(data_folder.as_deref()).map(Arc::new)
+        };
+        self.package.get_or_init(install).clone()
+    }
+}
+
+impl Backend for PythonBackend {
+    fn name(&self) -> &str {
+        "python"
+    }
+
+    fn complete_config(
+        &self,
+        config: RawModelConfig,
+        context: &CompletionContext<'_>,
+    ) -> Result<RawModelConfig> {
+        complete::complete(config, context, &*self.package()?)
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        Ok(Box::new(PythonModel::load(context, self.package()?)?))
+    }
+}

@@ -1,0 +1,54 @@
+//! From a client's request to what a worker gets.
+
+use std::sync::Arc;
+
+use galatea_config::ModelConfig;
+use galatea_types::{Error, InferRequest, Result, Tensor};
+
+use crate::{reshape, wire::holds_strings};
+
+/// The request's inputs in the form the model wants.
+pub(crate) fn for_model(config: &ModelConfig, request: &InferRequest) -> Result<Vec<Tensor>> {
+    let inputs = request.inputs.iter().map(|tensor| {
+        check(tensor).map_err(|e| e.prefixed(request.message_prefix()))?;
+        let mut tensor = tensor.clone();
+        if let Some(spec) = config.input(&tensor.name)
+            && let Some(target) = &spec.reshape
+        {
+            tensor.shape =
+                reshape::carry(&tensor.shape, &spec.dims, target, config.has_batching());
+        }
+        Ok(tensor)
+    });
+    inputs.collect()
+}
+
+/// The worker builds arrays over the bytes: they must be as many as the shape says.
+fn check(tensor: &Tensor) -> Result<()> {
+    let elements = tensor.shape.element_count();
+    let fits = match tensor.shape.byte_size(tensor.data_type) {
+        Some(size) => size == tensor.data.len(),
+        None => elements.is_some_and(|count| holds_strings(&tensor.data, count)),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Error::invalid_arg(format!(
+        "input '{}' has {} bytes, which is not what {} elements of {} take",
+        tensor.name,
+        tensor.data.len(),
+        tensor.shape,
+        tensor.data_type
+    )))
+}
+
+/// The outputs a request asks for; all of the model's when it names none.
+pub(crate) fn wanted_outputs(
+    all: &Arc<[Arc<str>]>,
+    request: &InferRequest,
+) -> Arc<[Arc<str>]> {
+    if request.outputs.is_empty() {
+        return all.clone();
+    }
+    request.outputs.iter().map(|output| output.name.clone()).collect()
+}

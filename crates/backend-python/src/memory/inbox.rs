@@ -1,0 +1,178 @@
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use galatea_types::{Error, Result};
+use rustix::fs::FallocateFlags;
+
+use crate::{
+    memory::{ArenaLimits, free_list::FreeList, mapping, mapping::Mapping},
+    wire::Blocks,
+};
+
+/// The arena the server writes and the worker reads: large inputs, and answers to its own requests.
+pub(crate) struct Inbox {
+    memory: OwnedFd,
+    limits: ArenaLimits,
+    state: Mutex<State>,
+}
+
+struct State {
+    free: FreeList,
+    mapping: Arc<Mapping>,
+    /// Something was written since the memory was last given back to the kernel.
+    is_dirty: bool,
+}
+
+impl Inbox {
+    pub fn new(limits: ArenaLimits) -> std::io::Result<Self> {
+        let memory = mapping::create("galatea-inbox", limits.initial)?;
+        let mapping = Arc::new(Mapping::new(&memory, true)?);
+        let mut free = FreeList::default();
+        free.grow(mapping.length());
+        let state = Mutex::new(State { free, mapping, is_dirty: false });
+        Ok(Self { memory, limits, state })
+    }
+
+    /// Copies `bytes` into a block of their own. The worker gives it back, or [`Inbox::give_back`] does.
+    pub fn put(&self, bytes: &[u8]) -> Result<u64> {
+        let (offset, mapping) = self.take(bytes.len())?;
+        // SAFETY: the block was free until now and has been given to nobody else.
+        if unsafe { mapping.write(offset, bytes) } {
+            return Ok(offset as u64);
+        }
+        Err(Error::internal("a block of shared memory lies outside of it"))
+    }
+
+    /// A block of `length` bytes, and the mapping it lies in.
+    fn take(&self, length: usize) -> Result<(usize, Arc<Mapping>)> {
+        let mut state = self.lock();
+        state.is_dirty = true;
+        let offset = match state.free.take(length) {
+            Some(offset) => offset,
+            None => {
+                self.grow(&mut state, length)?;
+                let offset = state.free.take(length);
+                offset.ok_or_else(|| Error::internal("shared memory grew too little"))?
+            }
+        };
+        Ok((offset, state.mapping.clone()))
+    }
+
+    /// Doubles, or more where that is not enough. Blocks in the old mapping stay valid: it shows the same
+    /// memory.
+    fn grow(&self, state: &mut State, length: usize) -> Result<()> {
+        let size = state.free.size();
+        let max = self.limits.max.unwrap_or(usize::MAX);
+        let needed = state.free.size_for(length).filter(|&needed| needed <= max);
+        let needed = needed.ok_or_else(|| {
+            Error::unavailable(format!(
+                "no room for {length} bytes in the shared memory of a Python model: it has {size} bytes \
+                 and may not have more than {max} (shm-max-byte-size)"
+            ))
+        })?;
+        let wanted = size.saturating_mul(2).max(size.saturating_add(self.limits.growth));
+        let target = wanted.max(needed).min(max);
+        let failed = |error: std::io::Error| {
+            Error::unavailable(format!("shared memory cannot grow to {target} bytes: {error}"))
+        };
+        rustix::fs::ftruncate(&self.memory, target as u64).map_err(|e| failed(e.into()))?;
+        state.mapping = Arc::new(Mapping::new(&self.memory, true).map_err(failed)?);
+        state.free.grow(target);
+        Ok(())
+    }
+
+    /// False: there is no such block.
+    pub fn give_back(&self, offset: u64) -> bool {
+        let Ok(offset) = usize::try_from(offset) else { return false };
+        self.lock().free.give_back(offset)
+    }
+
+    /// Gives the memory back to the kernel when no block is in use. True: there is nothing left to do.
+    pub fn trim(&self) -> bool {
+        let mut state = self.lock();
+        if !state.is_dirty {
+            return true;
+        }
+        if !state.free.is_unused() {
+            return false;
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // Fails on kernels without it: the memory then stays with the worker, which costs nothing but it.
+        let _ = rustix::fs::fallocate(&self.memory, flags, 0, state.free.size() as u64);
+        state.is_dirty = false;
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}
+
+/// Blocks taken for one message, so that all can be given back when it cannot be sent.
+pub(crate) struct Placing<'a> {
+    inbox: &'a Inbox,
+    pub offsets: Vec<u64>,
+}
+
+impl Inbox {
+    pub fn placing(&self) -> Placing<'_> {
+        Placing { inbox: self, offsets: Vec::new() }
+    }
+}
+
+impl Placing<'_> {
+    /// Gives back all blocks from number `from` on.
+    pub fn give_back(&mut self, from: usize) {
+        self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {
+            self.inbox.give_back(offset);
+        });
+    }
+}
+
+impl Blocks for Placing<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+        let offset = self.inbox.put(bytes)?;
+        self.offsets.push(offset);
+        Ok(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ArenaLimits = ArenaLimits { initial: 4096, growth: 4096, max: Some(64 << 10) };
+
+    #[test]
+    fn grows_until_it_may_not() {
+        let inbox = Inbox::new(LIMITS).expect("memory");
+        let first = inbox.put(&[1; 4096]).expect("fits");
+        let second = inbox.put(&[2; 40_000]).expect("grows");
+        assert_ne!(first, second);
+        let error = inbox.put(&[3; 40_000]).expect_err("too much");
+        assert!(error.message().contains("shm-max-byte-size"), "{error}");
+        assert!(inbox.give_back(second));
+        inbox.put(&[3; 40_000]).expect("fits again");
+        assert!(!inbox.give_back(77));
+    }
+
+    #[test]
+    fn memory_goes_back_when_nothing_is_in_use() {
+        let inbox = Inbox::new(LIMITS).expect("memory");
+        let block = inbox.put(&[1; 4096]).expect("fits");
+        let used = || rustix::fs::fstat(&inbox.memory).expect("known").st_blocks;
+        assert!(used() > 0);
+        assert!(!inbox.trim());
+        assert!(inbox.give_back(block));
+        assert!(inbox.trim());
+        assert_eq!(used(), 0);
+    }
+}

@@ -1,0 +1,52 @@
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    memory::{ArenaLimits, mapping, mapping::Mapping},
+    wire::Malformed,
+};
+
+/// The arena the worker writes and the server reads. The worker says which blocks there are.
+pub(crate) struct Outbox {
+    memory: OwnedFd,
+    max: Option<usize>,
+    mapping: Mutex<Arc<Mapping>>,
+}
+
+impl Outbox {
+    pub fn new(limits: ArenaLimits) -> io::Result<Self> {
+        let memory = mapping::create("galatea-outbox", limits.initial)?;
+        let mapping = Mutex::new(Arc::new(Mapping::new(&memory, false)?));
+        Ok(Self { memory, max: limits.max, mapping })
+    }
+
+    /// A mapping that holds this range.
+    pub fn mapping(&self, offset: u64, length: usize) -> Result<Arc<Mapping>, Malformed> {
+        const OUTSIDE: Malformed = Malformed("a block lies outside of the shared memory");
+        let offset = usize::try_from(offset).map_err(|_| OUTSIDE)?;
+        let end = offset.checked_add(length).ok_or(OUTSIDE)?;
+        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        if mapping.length() < end {
+            // The worker made it larger. How large it is says the kernel, not the worker.
+            let size = mapping::size_of(&self.memory).map_err(|_| OUTSIDE)?;
+            if size < end {
+                return Err(OUTSIDE);
+            }
+            if self.max.is_some_and(|max| size > max) {
+                return Err(Malformed("the shared memory is larger than shm-max-byte-size"));
+            }
+            let larger = Mapping::new(&self.memory, false);
+            *mapping = Arc::new(larger.map_err(|_| Malformed("shared memory cannot be mapped"))?);
+        }
+        Ok(mapping.clone())
+    }
+}
+
+impl AsFd for Outbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}

@@ -1,0 +1,192 @@
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::{InstanceKind, to_json};
+use galatea_telemetry::logger;
+use galatea_types::{Error, Result};
+use serde_json::{Value, json};
+
+use crate::{
+    environment::{self, Environment, EnvironmentRequest},
+    identity::Identity,
+    instance::PythonInstance,
+    link::Link,
+    package::Package,
+    settings::Settings,
+    wire::{INLINE_LIMIT, kind},
+    worker::{Worker, WorkerPlan},
+};
+
+/// How long a model may take to say whether it is ready.
+const READINESS_LIMIT: Duration = Duration::from_secs(5);
+
+/// A version of a Python model: where it lies and in which environment it runs.
+pub(crate) struct PythonModel {
+    context: LoadContext,
+    file: PathBuf,
+    settings: Settings,
+    environment: Arc<Environment>,
+    package: Arc<Package>,
+    has_readiness_check: AtomicBool,
+    workers: Mutex<Vec<Weak<Link>>>,
+}
+
+impl PythonModel {
+    pub fn load(context: LoadContext, package: Arc<Package>) -> Result<Self> {
+        let config = &context.config;
+        let settings = Settings::read(&context.backend_config)?;
+        check_parameters(&context)?;
+        let file = model_file(&context.version_dir, &config.default_model_filename)?;
+        let environment = environment::resolve(&EnvironmentRequest {
+            model_name: &config.name,
+            model_dir: &context.model_dir,
+            version_dir: &context.version_dir,
+            parameters: &config.parameters,
+            backend_config: &context.backend_config,
+        })?;
+        log::info!("model '{}' runs in {}", config.name, environment.description);
+        Ok(Self {
+            file,
+            settings,
+            environment: Arc::new(environment),
+            package,
+            has_readiness_check: AtomicBool::new(false),
+            workers: Mutex::default(),
+            context,
+        })
+    }
+
+    fn initialization(&self, spec: &InstanceSpec) -> Value {
+        let config = &self.context.config;
+        json!({
+            "model_py": self.file,
+            "version_dir": self.context.version_dir,
+            "model_dir": self.context.model_dir,
+            "decoupled": config.is_decoupled,
+            "inline_limit": INLINE_LIMIT,
+            "args": {
+                "model_config": to_json(&config.raw),
+                "model_instance_kind": kind_name(spec.kind),
+                "model_instance_name": spec.name,
+                "model_instance_device_id": spec.device_id.to_string(),
+                "model_repository": self.context.model_dir,
+                "model_version": self.context.version.to_string(),
+                "model_name": &*config.name,
+            },
+            "log_level": log_level(),
+        })
+    }
+
+    fn start(&self, spec: &InstanceSpec) -> Result<Worker> {
+        let config = &self.context.config;
+        let identity =
+            Identity { model: config.name.clone(), instance: Some(spec.name.clone()) };
+        let mut worker = Worker::start(WorkerPlan {
+            identity,
+            config: Some(config.clone()),
+            environment: self.environment.clone(),
+            package: self.package.folder(),
+            arenas: self.settings.arenas,
+            patience: self.settings.patience,
+            server: self.context.server.clone(),
+            alarm: spec.alarm.clone(),
+        })?;
+        let ready = worker.ask(kind::INIT, &self.initialization(spec))?;
+        let ready = ready.map_err(Error::internal)?;
+        if ready.get("has_is_ready").and_then(Value::as_bool) == Some(true) {
+            self.has_readiness_check.store(true, Ordering::Release);
+        }
+        worker.is_set_up();
+        Ok(worker)
+    }
+
+    fn remember(&self, link: &Arc<Link>) {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.retain(|link| link.strong_count() > 0);
+        workers.push(Arc::downgrade(link));
+    }
+
+    fn living_workers(&self) -> Vec<Arc<Link>> {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let links = workers.iter().filter_map(Weak::upgrade);
+        links.filter(|link| link.death().is_none()).collect()
+    }
+}
+
+impl Model for PythonModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let worker = self.start(spec)?;
+        self.remember(worker.link());
+        let (config, version) = (self.context.config.clone(), self.context.version);
+        Ok(Box::new(PythonInstance::new(&spec.name, config, version, worker)))
+    }
+
+    fn has_readiness_check(&self) -> bool {
+        self.has_readiness_check.load(Ordering::Acquire)
+    }
+
+    /// Every living worker must say so, all asked at the same time.
+    fn is_ready(&self) -> bool {
+        let links = self.living_workers();
+        if !self.has_readiness_check() {
+            return true;
+        }
+        thread::scope(|scope| {
+            let ask = |link: &Arc<Link>| {
+                let link = link.clone();
+                thread::Builder::new().spawn_scoped(scope, move || link.ask_ready(READINESS_LIMIT))
+            };
+            let asked: Vec<_> = links.iter().map(ask).collect();
+            let is_ready = |thread: std::io::Result<thread::ScopedJoinHandle<'_, bool>>| {
+                thread.is_ok_and(|thread| thread.join().unwrap_or(false))
+            };
+            // All are joined, whatever the first says.
+            !asked.is_empty() && asked.into_iter().map(is_ready).fold(true, |all, one| all & one)
+        })
+    }
+}
+
+/// B-62.
+fn check_parameters(context: &LoadContext) -> Result<()> {
+    match context.config.parameters.get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
+        None | Some("yes" | "no") => Ok(()),
+        Some(other) => Err(Error::unsupported(format!(
+            "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {other}'"
+        ))),
+    }
+}
+
+/// The file with the model's code.
+pub(crate) fn model_file(version_dir: &Path, name: &str) -> Result<PathBuf> {
+    let path = version_dir.join(if name.is_empty() { "model.py" } else { name });
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Error::internal(format!("Python model file not found in '{}'", path.display())))
+}
+
+fn kind_name(kind: InstanceKind) -> &'static str {
+    match kind {
+        InstanceKind::Cpu => "CPU",
+        InstanceKind::Gpu => "GPU",
+        InstanceKind::Model => "MODEL",
+    }
+}
+
+pub(crate) fn log_level() -> Value {
+    let settings = logger::settings();
+    json!({
+        "info": settings.has_info,
+        "warning": settings.has_warning,
+        "error": settings.has_error,
+        "verbose": settings.verbose_level,
+    })
+}

@@ -1,0 +1,174 @@
+//! Starting, watching and ending a worker's process.
+
+use std::{
+    ffi::OsString,
+    fmt, io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::Path,
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError},
+};
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+/// What to execute.
+pub(crate) struct CommandLine<'a> {
+    pub python: &'a Path,
+    pub variables: &'a [(OsString, OsString)],
+    pub package: &'a Path,
+    /// The worker's ends: work, side, inbox, outbox.
+    pub descriptors: [BorrowedFd<'a>; 4],
+}
+
+/// What a worker prints.
+pub(crate) struct Output {
+    pub stdout: ChildStdout,
+    pub stderr: ChildStderr,
+}
+
+/// A started process, in a group of its own.
+pub(crate) struct Process {
+    pid: u32,
+    descriptor: OwnedFd,
+    state: Mutex<State>,
+}
+
+enum State {
+    Running(Child),
+    Ended(ExitStatus),
+}
+
+impl Process {
+    /// The process dies with the calling thread.
+    pub fn start(line: &CommandLine<'_>) -> io::Result<(Self, Output)> {
+        let passed = line.descriptors.map(|d| d.as_raw_fd());
+        let server = rustix::process::getpid();
+        let mut command = Command::new(line.python);
+        command
+            .arg(line.package)
+            .args(passed.map(|d| d.to_string()))
+            .env("PYTHONUNBUFFERED", "1")
+            .envs(line.variables.iter().map(|(k, v)| (k, v)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        // SAFETY: the closure only makes system calls, which is allowed between fork and exec.
+        unsafe { command.pre_exec(move || prepare(server, passed)) };
+        let mut child = command.spawn()?;
+        match Self::watch(&mut child) {
+            Ok((descriptor, output)) => {
+                let (pid, state) = (child.id(), Mutex::new(State::Running(child)));
+                Ok((Self { pid, descriptor, state }, output))
+            }
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    fn watch(child: &mut Child) -> io::Result<(OwnedFd, Output)> {
+        // Not reaped yet, so the number still means this process.
+        let descriptor = rustix::process::pidfd_open(pid_of(child.id())?, PidfdFlags::empty())?;
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        let (stdout, stderr) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
+        for pipe in [stdout.as_fd(), stderr.as_fd()] {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok((descriptor, Output { stdout, stderr }))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.pid
+    }
+
+    /// Kills what is left of the process and its group, and reaps it. Says how it ended.
+    pub fn end(&self) -> Option<Ending> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Running(child) = &mut *state {
+            // Before it is reaped: until then its number, which is the group's, is given to nobody else.
+            let _ = pid_of(self.pid)
+                .map(|group| rustix::process::kill_process_group(group, Signal::KILL));
+            let status = child.wait().ok()?;
+            *state = State::Ended(status);
+        }
+        match &*state {
+            State::Ended(status) => Some(Ending(*status)),
+            State::Running(_) => None,
+        }
+    }
+}
+
+/// Readable once the process has ended.
+impl AsFd for Process {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn pid_of(id: u32) -> io::Result<Pid> {
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+    id.ok_or_else(|| io::Error::other("no process number"))
+}
+
+/// Runs in the child before it becomes Python.
+fn prepare(server: Pid, passed: [RawFd; 4]) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if rustix::process::getppid() != Some(server) {
+        // The server died before that was set.
+        return Err(io::Error::from(io::ErrorKind::NotConnected));
+    }
+    let flags = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
+    // SAFETY: marks descriptors only. Kernels before 5.11 refuse; then what some library opened without
+    // the mark stays open in the worker, no worse.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, flags) };
+    for descriptor in passed {
+        // SAFETY: clears the mark of a descriptor that is ours.
+        if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// How a process ended, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ending(ExitStatus);
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.code(), self.0.signal()) {
+            (Some(code), _) => write!(f, "exited with code {code}"),
+            (None, Some(signal)) => {
+                write!(f, "was ended by signal {signal}")?;
+                name_of(signal).map_or(Ok(()), |name| write!(f, " ({name})"))
+            }
+            (None, None) => f.write_str("ended"),
+        }
+    }
+}
+
+fn name_of(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGKILL => "SIGKILL: killed, perhaps for want of memory",
+        libc::SIGSEGV => "SIGSEGV: it accessed memory it may not",
+        libc::SIGABRT => "SIGABRT: it gave up",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGILL => "SIGILL",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGINT => "SIGINT",
+        _ => return None,
+    })
+}

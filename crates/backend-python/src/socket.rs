@@ -1,0 +1,75 @@
+use std::{
+    io::{self, IoSlice},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType},
+};
+
+/// One end of a socket that keeps packets whole and in order.
+pub(crate) struct Socket(OwnedFd);
+
+/// What a look at a socket gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Packet(usize),
+    Nothing,
+    /// The other side is closed.
+    End,
+}
+
+/// Room for two of the largest packets, so that one can be written while another waits.
+const SEND_BUFFER: usize = 512 << 10;
+
+impl Socket {
+    /// Our end, and the one for the worker.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        for end in [&ours, &theirs] {
+            // The kernel caps it where it must; a packet fits the default, too.
+            rustix::net::sockopt::set_socket_send_buffer_size(end, SEND_BUFFER)?;
+        }
+        Ok((Self(ours), theirs))
+    }
+
+    /// Sends the parts as one packet. False: there is no room now.
+    pub fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<bool> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let mut no_control = SendAncillaryBuffer::default();
+        loop {
+            match rustix::net::sendmsg(&self.0, parts, &mut no_control, flags) {
+                Ok(_) => return Ok(true),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes a packet that is there already.
+    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        loop {
+            match rustix::net::recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Ok(Received::End),
+                Ok((length, _)) => return Ok(Received::Packet(length)),
+                Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                Err(Errno::CONNRESET) => return Ok(Received::End),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,110 @@
+use crate::wire::{
+    HEADER_LENGTH,
+    read::{Malformed, Reader, size},
+};
+
+/// The fixed beginning of every packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    pub kind: u8,
+    pub flags: u8,
+    pub released: u16,
+    pub count: u32,
+    pub id: u64,
+    pub meta_length: u32,
+    pub is_spilled: bool,
+}
+
+impl Header {
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            kind: reader.u8()?,
+            flags: reader.u8()?,
+            released: reader.u16()?,
+            count: reader.u32()?,
+            id: reader.u64()?,
+            meta_length: reader.u32()?,
+            is_spilled: match reader.u32()? {
+                0 => false,
+                1 => true,
+                _ => return Err(Malformed("its spill field is neither 0 nor 1")),
+            },
+        })
+    }
+
+    pub fn bytes(&self) -> [u8; HEADER_LENGTH] {
+        let mut bytes = [0; HEADER_LENGTH];
+        let fields = [self.kind, self.flags].into_iter();
+        let fields = fields
+            .chain(self.released.to_le_bytes())
+            .chain(self.count.to_le_bytes())
+            .chain(self.id.to_le_bytes())
+            .chain(self.meta_length.to_le_bytes())
+            .chain(u32::from(self.is_spilled).to_le_bytes());
+        bytes.iter_mut().zip(fields).for_each(|(byte, field)| *byte = field);
+        bytes
+    }
+
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// A packet as it came from a socket.
+#[derive(Clone, Copy, Debug)]
+pub enum Parsed<'a> {
+    Whole(Packet<'a>),
+    /// The content lies in the sender's arena.
+    Spilled {
+        header: Header,
+        offset: u64,
+        length: u64,
+    },
+}
+
+impl<'a> Parsed<'a> {
+    pub fn read(packet: &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(packet);
+        let header = Header::read(&mut reader)?;
+        if header.is_spilled {
+            return Ok(Self::Spilled { header, offset: reader.u64()?, length: reader.u64()? });
+        }
+        let mut content = Reader::new(packet.get(HEADER_LENGTH..).unwrap_or_default());
+        let meta = content.bytes(size(header.meta_length)?)?;
+        Packet::read(header, meta, content.rest()).map(Self::Whole)
+    }
+}
+
+/// A message: what it means, and the data that travels with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    pub header: Header,
+    released: &'a [u8],
+    pub payload: Payload<'a>,
+}
+
+/// The part of a message that its kind gives a meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    pub meta: &'a [u8],
+    /// Tensors that travel inline.
+    pub data: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// `meta` with the released offsets before it.
+    pub fn read(header: Header, meta: &'a [u8], data: &'a [u8]) -> Result<Self, Malformed> {
+        let mut meta = Reader::new(meta);
+        let released = meta.bytes(usize::from(header.released) * 8)?;
+        Ok(Self { header, released, payload: Payload { meta: meta.rest(), data } })
+    }
+
+    /// Blocks of the receiver's arena that the sender gives back.
+    pub fn released(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        self.released.as_chunks().0.iter().map(|&offset| u64::from_le_bytes(offset))
+    }
+
+    pub fn text(&self) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.payload.meta).map_err(|_| Malformed("a text is not UTF-8"))
+    }
+}

@@ -1,0 +1,61 @@
+use crate::wire::{
+    TensorHead,
+    read::{Malformed, Reader, size},
+};
+
+/// A request of a worker to another model, as the message describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestHead<'a> {
+    pub key: u64,
+    pub correlation_id: u64,
+    /// 0: none.
+    pub timeout_us: u64,
+    /// -1: any.
+    pub model_version: i64,
+    pub priority: i64,
+    pub flags: u32,
+    pub id: &'a str,
+    /// Used when it is not empty.
+    pub correlation_text: &'a str,
+    pub model: &'a str,
+    /// OpenTelemetry context; usually empty.
+    pub trace: &'a str,
+    /// JSON; empty when there are none.
+    pub parameters: &'a [u8],
+    pub outputs: Vec<&'a str>,
+    pub inputs: Vec<TensorHead<'a>>,
+}
+
+impl<'a> RequestHead<'a> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let [key, correlation_id, timeout_us] = [reader.u64()?, reader.u64()?, reader.u64()?];
+        let (model_version, priority) = (reader.i64()?, reader.i64()?);
+        let flags = reader.u32()?;
+        let (input_count, output_count) = (reader.u16()?, reader.u16()?);
+        let [id_length, correlation_length] = [reader.u16()?, reader.u16()?];
+        let (model_length, trace_length) = (reader.u16()?, reader.u16()?);
+        let parameters_length = size(reader.u32()?)?;
+        Ok(Self {
+            key,
+            correlation_id,
+            timeout_us,
+            model_version,
+            priority,
+            flags,
+            id: reader.text(id_length.into())?,
+            correlation_text: reader.text(correlation_length.into())?,
+            model: reader.text(model_length.into())?,
+            trace: reader.text(trace_length.into())?,
+            parameters: reader.bytes(parameters_length)?,
+            outputs: (0..output_count).map(|_| name(reader)).collect::<Result<_, _>>()?,
+            inputs: (0..input_count)
+                .map(|_| TensorHead::read(reader))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+    let length = reader.u16()?;
+    reader.text(length.into())
+}

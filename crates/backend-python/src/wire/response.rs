@@ -1,0 +1,78 @@
+use galatea_types::Code;
+
+use crate::wire::{
+    TensorHead,
+    read::{Malformed, Reader, size},
+};
+
+/// What a response has beside its error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    None,
+    Outputs,
+    /// The model wants the request again: it goes back to its scheduler.
+    Rescheduled,
+}
+
+impl Body {
+    fn read(number: u8) -> Result<Self, Malformed> {
+        match number {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Outputs),
+            2 => Ok(Self::Rescheduled),
+            _ => Err(Malformed("a response has an unknown body")),
+        }
+    }
+}
+
+/// A response as a message describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponseHead<'a> {
+    pub key: u64,
+    /// `None`: no error.
+    pub error: Option<(Code, &'a str)>,
+    pub body: Body,
+    /// JSON; empty when there are none.
+    pub parameters: &'a [u8],
+    pub outputs: Vec<TensorHead<'a>>,
+}
+
+impl<'a> ResponseHead<'a> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let key = reader.u64()?;
+        let code = reader.u8()?;
+        let body = Body::read(reader.u8()?)?;
+        let output_count = usize::from(reader.u16()?);
+        let error_length = size(reader.u32()?)?;
+        let parameters_length = size(reader.u32()?)?;
+        reader.u32()?;
+        let text = reader.text(error_length)?;
+        let parameters = reader.bytes(parameters_length)?;
+        let outputs =
+            (0..output_count).map(|_| TensorHead::read(reader)).collect::<Result<_, _>>()?;
+        let error = code_of(code)?.map(|code| (code, text));
+        Ok(Self { key, error, body, parameters, outputs })
+    }
+}
+
+const CODES: [Code; 8] = [
+    Code::Unknown,
+    Code::Internal,
+    Code::NotFound,
+    Code::InvalidArg,
+    Code::Unavailable,
+    Code::Unsupported,
+    Code::AlreadyExists,
+    Code::Cancelled,
+];
+
+fn code_of(number: u8) -> Result<Option<Code>, Malformed> {
+    let Some(index) = usize::from(number).checked_sub(1) else { return Ok(None) };
+    CODES.get(index).copied().map(Some).ok_or(Malformed("an error code is unknown"))
+}
+
+/// An error's number in the protocol.
+pub fn number_of(code: Code) -> u8 {
+    let index = CODES.iter().position(|&c| c == code).unwrap_or(0);
+    u8::try_from(index + 1).unwrap_or(1)
+}

@@ -1,0 +1,76 @@
+use galatea_types::{DataType, Shape};
+
+use crate::wire::read::{Malformed, Reader, size};
+
+/// Where a tensor's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the message's data, from this offset.
+    Inline(usize),
+    /// A block of the sender's arena.
+    Arena(u64),
+}
+
+/// A tensor as a message describes it; its bytes are to be fetched from their place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorHead<'a> {
+    pub name: &'a str,
+    pub data_type: DataType,
+    pub shape: Shape,
+    pub place: Place,
+    pub byte_length: usize,
+}
+
+impl<'a> TensorHead<'a> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let name_length = usize::from(reader.u16()?);
+        let data_type = data_type(reader.u8()?)?;
+        let place = reader.u8()?;
+        let rank = size(reader.u32()?)?;
+        let offset = reader.u64()?;
+        let byte_length = size(reader.u64()?)?;
+        let place = match place {
+            0 => Place::Inline(size(offset)?),
+            1 => Place::Arena(offset),
+            _ => return Err(Malformed("a tensor is in no known place")),
+        };
+        let dims = reader.bytes(rank.checked_mul(8).ok_or(Malformed("a rank is too great"))?)?;
+        let shape: Shape = dims.as_chunks().0.iter().map(|&d| i64::from_le_bytes(d)).collect();
+        let head = Self { name: reader.text(name_length)?, data_type, shape, place, byte_length };
+        head.check()?;
+        Ok(head)
+    }
+
+    /// The length must be that of the shape. What is inside a BYTES tensor is looked at where its bytes are.
+    fn check(&self) -> Result<(), Malformed> {
+        let elements = self.shape.element_count().ok_or(Malformed("a shape is not one"))?;
+        match self.data_type.byte_size() {
+            None => Ok(()),
+            Some(width) if elements.checked_mul(width) == Some(self.byte_length) => Ok(()),
+            Some(_) => Err(Malformed("a tensor's length does not fit its shape")),
+        }
+    }
+}
+
+/// Whether `data` holds exactly `count` elements of a BYTES tensor.
+pub fn holds_strings(mut data: &[u8], count: usize) -> bool {
+    for _ in 0..count {
+        let Some((length, rest)) = data.split_first_chunk() else { return false };
+        let Ok(length) = usize::try_from(u32::from_le_bytes(*length)) else { return false };
+        let Some((_, rest)) = rest.split_at_checked(length) else { return false };
+        data = rest;
+    }
+    data.is_empty()
+}
+
+/// The protocol numbers data types from 1 in the order of [`DataType::ALL`].
+fn data_type(number: u8) -> Result<DataType, Malformed> {
+    let index = usize::from(number).checked_sub(1);
+    let data_type = index.and_then(|i| DataType::ALL.get(i));
+    data_type.copied().ok_or(Malformed("a data type is unknown"))
+}
+
+pub(super) fn number_of(data_type: DataType) -> u8 {
+    let index = DataType::ALL.iter().position(|&t| t == data_type).unwrap_or(0);
+    u8::try_from(index + 1).unwrap_or(0)
+}

@@ -1,0 +1,127 @@
+//! Whatever comes, reading ends with an answer or with [`Malformed`].
+
+use galatea_types::{
+    Code, CorrelationId, DataType, Error, InferRequest, InferResponse, ParameterValue,
+    Result, Tensor,
+};
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Default)]
+struct Kept(Vec<Vec<u8>>);
+
+impl Blocks for Kept {
+    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+        self.0.push(bytes.to_vec());
+        Ok(self.0.len() as u64 - 1)
+    }
+}
+
+fn tensor(name: &str, count: usize) -> Tensor {
+    Tensor::new(name, DataType::Uint8, [count as i64], vec![7; count])
+}
+
+fn request() -> InferRequest {
+    InferRequest {
+        id: "r".to_owned(),
+        parameters: vec![("a\"b".to_owned(), ParameterValue::Int(-3))],
+        correlation_id: CorrelationId::Text("seq".to_owned()),
+        sequence_end: true,
+        ..InferRequest::new("m")
+    }
+}
+
+fn sent<'a>(request: &'a InferRequest, inputs: &'a [Tensor]) -> SentRequest<'a> {
+    SentRequest { key: 9, model_version: 2, request, inputs, outputs: &[] }
+}
+
+#[test]
+fn requests_are_read_as_they_were_written() {
+    let (mut message, mut blocks) = (Outgoing::new(kind::EXECUTE, 1), Kept::default());
+    let inputs = [tensor("A", 3), tensor("B", 5), tensor("C", INLINE_LIMIT)];
+    put_request(&mut message, &sent(&request(), &inputs), &mut blocks).expect("written");
+    let read = RequestHead::read(&mut Reader::new(&message.meta)).expect("read");
+    assert_eq!((read.key, read.model_version, read.flags), (9, 2, 2));
+    assert_eq!((read.id, read.correlation_text, read.model), ("r", "seq", ""));
+    assert_eq!(read.parameters, br#"{"a\"b":-3}"#);
+    let places: Vec<Place> = read.inputs.iter().map(|t| t.place).collect();
+    assert_eq!(places, [Place::Inline(0), Place::Inline(16), Place::Arena(0)]);
+    assert_eq!((message.data.len(), blocks.0.len()), (21, 1));
+}
+
+#[test]
+fn responses_are_read_as_they_were_written() {
+    let mut message = Outgoing::new(kind::INFERRED, 1);
+    let response = InferResponse {
+        model_name: "m".into(),
+        model_version: 1,
+        id: String::new(),
+        parameters: Vec::new(),
+        outputs: vec![tensor("A", 3)],
+    };
+    put_response(&mut message, Some(&Ok(response)), &mut Kept::default()).expect("written");
+    let error = Err(Error::not_found("nothing"));
+    put_response(&mut message, Some(&error), &mut Kept::default()).expect("written");
+    put_response(&mut message, None, &mut Kept::default()).expect("written");
+    let mut reader = Reader::new(&message.meta);
+    let mut read = || ResponseHead::read(&mut reader).expect("read");
+    assert_eq!(read().outputs.len(), 1);
+    assert_eq!(read().error, Some((Code::NotFound, "nothing")));
+    assert_eq!(read().body, Body::None);
+}
+
+#[test]
+fn headers_keep_what_is_in_them() {
+    let header = Header {
+        kind: kind::EXECUTED,
+        flags: flag::FINAL,
+        released: 2,
+        count: 3,
+        id: u64::MAX,
+        meta_length: 20,
+        is_spilled: false,
+    };
+    let mut packet = header.bytes().to_vec();
+    packet.extend([5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+    packet.extend(b"metadata");
+    let Ok(Parsed::Whole(packet)) = Parsed::read(&packet) else { panic!("not whole") };
+    assert_eq!(packet.header, header);
+    assert_eq!(packet.released().collect::<Vec<_>>(), [5, 6]);
+    assert_eq!((packet.payload.meta, packet.payload.data), (&b"meta"[..], &b"data"[..]));
+}
+
+#[test]
+fn strings_must_fill_their_tensor() {
+    assert!(holds_strings(&[1, 0, 0, 0, b'a', 0, 0, 0, 0], 2));
+    assert!(!holds_strings(&[1, 0, 0, 0, b'a', 0, 0, 0, 0], 1));
+    assert!(!holds_strings(&[2, 0, 0, 0, b'a'], 1));
+    assert!(holds_strings(&[], 0));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        read_anything(&bytes);
+    }
+
+    #[test]
+    fn damaged_messages_are_read_without_a_panic(at in 0_usize..300, byte: u8, cut in 0_usize..300) {
+        let mut message = Outgoing::new(kind::EXECUTE, 1);
+        let inputs = [tensor("A", 3)];
+        put_request(&mut message, &sent(&request(), &inputs), &mut Kept::default())
+            .expect("written");
+        let header = Header {
+            meta_length: u32::try_from(message.meta.len()).expect("short"),
+            ..Header::default()
+        };
+        let mut packet = header.bytes().to_vec();
+        packet.append(&mut message.meta);
+        packet.append(&mut message.data);
+        if let Some(place) = packet.get_mut(at) {
+            *place = byte;
+        }
+        packet.truncate(packet.len().saturating_sub(cut));
+        read_anything(&packet);
+    }
+}

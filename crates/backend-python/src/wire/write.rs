@@ -1,0 +1,182 @@
+use std::sync::Arc;
+
+use galatea_types::{
+    CorrelationId, Error, InferRequest, InferResponse, ParameterValue, Parameters, Result, Tensor,
+};
+
+use crate::wire::{INLINE_LIMIT, response, tensor};
+
+/// Where tensors go that are too large for a packet.
+pub trait Blocks {
+    /// Copies `bytes` to a block of their own. Gives its offset.
+    fn put(&mut self, bytes: &[u8]) -> Result<u64>;
+}
+
+/// A message that is being put together. Keeps its memory from one message to the next.
+#[derive(Debug, Default)]
+pub struct Outgoing {
+    pub kind: u8,
+    pub flags: u8,
+    pub count: u32,
+    pub id: u64,
+    pub meta: Vec<u8>,
+    pub data: Vec<u8>,
+}
+
+/// Inline tensors start on this, counted from the first.
+const INLINE_ALIGNMENT: usize = 16;
+
+impl Outgoing {
+    pub fn new(kind: u8, id: u64) -> Self {
+        Self { kind, id, ..Self::default() }
+    }
+
+    pub fn with_text(kind: u8, text: &str) -> Self {
+        Self { kind, meta: text.as_bytes().to_vec(), ..Self::default() }
+    }
+
+    /// Empties it for another message.
+    pub fn restart(&mut self, kind: u8, id: u64) {
+        (self.kind, self.id, self.flags, self.count) = (kind, id, 0, 0);
+        self.meta.clear();
+        self.data.clear();
+    }
+
+    /// How far the message is: for [`Outgoing::go_back`].
+    pub fn position(&self) -> (usize, usize) {
+        (self.meta.len(), self.data.len())
+    }
+
+    pub fn go_back(&mut self, (meta, data): (usize, usize)) {
+        self.meta.truncate(meta);
+        self.data.truncate(data);
+    }
+
+    fn put_tensor(&mut self, tensor: &Tensor, blocks: &mut dyn Blocks) -> Result<()> {
+        let start = self.data.len().next_multiple_of(INLINE_ALIGNMENT);
+        let (place, offset) = if start + tensor.data.len() <= INLINE_LIMIT {
+            self.data.resize(start, 0);
+            self.data.extend_from_slice(&tensor.data);
+            (0, start as u64)
+        } else {
+            (1, blocks.put(&tensor.data)?)
+        };
+        self.put(&short(tensor.name.len(), "a tensor's name")?.to_le_bytes());
+        self.put(&[tensor::number_of(tensor.data_type), place]);
+        self.put(&long(tensor.shape.len(), "a tensor's rank")?.to_le_bytes());
+        self.put(&offset.to_le_bytes());
+        self.put(&(tensor.data.len() as u64).to_le_bytes());
+        tensor.shape.iter().for_each(|d| self.put(&d.to_le_bytes()));
+        self.put(tensor.name.as_bytes());
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.meta.extend_from_slice(bytes);
+    }
+}
+
+/// A request on its way to the worker.
+#[derive(Clone, Copy, Debug)]
+pub struct SentRequest<'a> {
+    pub key: u64,
+    pub model_version: i64,
+    pub request: &'a InferRequest,
+    /// Those of the request, in the form the model wants.
+    pub inputs: &'a [Tensor],
+    /// The outputs asked for, or all of the model.
+    pub outputs: &'a [Arc<str>],
+}
+
+/// Appends a request to `message`.
+pub fn put_request(
+    message: &mut Outgoing,
+    sent: &SentRequest<'_>,
+    blocks: &mut dyn Blocks,
+) -> Result<()> {
+    let SentRequest { key, model_version, request, inputs, outputs } = *sent;
+    let (number, text) = match &request.correlation_id {
+        CorrelationId::None => (0, ""),
+        CorrelationId::Number(number) => (*number, ""),
+        CorrelationId::Text(text) => (0, text.as_str()),
+    };
+    let timeout = request.timeout.map_or(0, |t| u64::try_from(t.as_micros()).unwrap_or(u64::MAX));
+    let flags = u32::from(request.sequence_start) | u32::from(request.sequence_end) << 1;
+    let parameters = json_of(&request.parameters);
+    message.put(&key.to_le_bytes());
+    message.put(&number.to_le_bytes());
+    message.put(&timeout.to_le_bytes());
+    message.put(&model_version.to_le_bytes());
+    message.put(&i64::try_from(request.priority).unwrap_or(i64::MAX).to_le_bytes());
+    message.put(&flags.to_le_bytes());
+    message.put(&short(inputs.len(), "the number of inputs")?.to_le_bytes());
+    message.put(&short(outputs.len(), "the number of outputs")?.to_le_bytes());
+    message.put(&short(request.id.len(), "the request's id")?.to_le_bytes());
+    message.put(&short(text.len(), "the correlation id")?.to_le_bytes());
+    message.put(&[0; 4]);
+    message.put(&long(parameters.len(), "the parameters")?.to_le_bytes());
+    for text in [&request.id, text, &parameters] {
+        message.put(text.as_bytes());
+    }
+    for output in outputs {
+        message.put(&short(output.len(), "an output's name")?.to_le_bytes());
+        message.put(output.as_bytes());
+    }
+    inputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
+}
+
+/// Appends a response, the answer to a worker's own request.
+pub fn put_response(
+    message: &mut Outgoing,
+    response: Option<&Result<InferResponse>>,
+    blocks: &mut dyn Blocks,
+) -> Result<()> {
+    let none = (Vec::new(), &[][..]);
+    let (code, text, (parameters, outputs)) = match response {
+        None => (0, "", none),
+        Some(Err(error)) => (response::number_of(error.code()), error.message(), none),
+        Some(Ok(response)) => {
+            (0, "", (json_of(&response.parameters).into_bytes(), &response.outputs[..]))
+        }
+    };
+    message.put(&0_u64.to_le_bytes());
+    message.put(&[code, u8::from(matches!(response, Some(Ok(_))))]);
+    message.put(&short(outputs.len(), "the number of outputs")?.to_le_bytes());
+    message.put(&long(text.len(), "an error's text")?.to_le_bytes());
+    message.put(&long(parameters.len(), "the parameters")?.to_le_bytes());
+    message.put(&[0; 4]);
+    message.put(text.as_bytes());
+    message.put(&parameters);
+    outputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
+}
+
+/// Parameters as a JSON object; nothing at all when there are none.
+fn json_of(parameters: &Parameters) -> String {
+    if parameters.is_empty() {
+        return String::new();
+    }
+    let member = |(name, value): &(String, ParameterValue)| {
+        let value = match value {
+            ParameterValue::Bool(value) => (*value).into(),
+            ParameterValue::Int(value) => (*value).into(),
+            ParameterValue::Uint(value) => (*value).into(),
+            ParameterValue::Double(value) => (*value).into(),
+            ParameterValue::String(value) => serde_json::Value::String(value.clone()),
+        };
+        format!("{}:{value}", serde_json::Value::String(name.clone()))
+    };
+    let members: Vec<String> = parameters.iter().map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn short(length: usize, what: &str) -> Result<u16> {
+    u16::try_from(length).map_err(|_| too_long(what))
+}
+
+fn long(length: usize, what: &str) -> Result<u32> {
+    u32::try_from(length).map_err(|_| too_long(what))
+}
+
+fn too_long(what: &str) -> Error {
+    Error::invalid_arg(format!("{what} is too long for a Python model"))
+}

@@ -1,0 +1,246 @@
+//! The life of one worker: started, set up, asked, finished.
+
+use std::{
+    path::Path,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{InstanceAlarm, ServerAccess};
+use galatea_config::ModelConfig;
+use galatea_types::{Error, Result};
+use serde_json::Value;
+
+use crate::{
+    environment::Environment,
+    identity::Identity,
+    link::{Link, Silence, WorkerEnds, descriptors},
+    memory::ArenaLimits,
+    packing::Message,
+    process::{CommandLine, Process},
+    side::Side,
+    wire::{Malformed, Outgoing, PACKET_LIMIT, flag, kind},
+};
+
+/// What a worker is made from.
+pub(crate) struct WorkerPlan<'a> {
+    pub identity: Identity,
+    /// `None`: it only completes a configuration.
+    pub config: Option<Arc<ModelConfig>>,
+    pub environment: Arc<Environment>,
+    pub package: &'a Path,
+    pub arenas: ArenaLimits,
+    pub patience: Duration,
+    pub server: ServerAccess,
+    pub alarm: InstanceAlarm,
+}
+
+/// A running worker. Dropping it finishes the model and ends the process.
+pub(crate) struct Worker {
+    link: Arc<Link>,
+    environment: Arc<Environment>,
+    patience: Duration,
+    /// Gives the last lines of stderr.
+    side: Option<JoinHandle<String>>,
+    buffer: Vec<u8>,
+    is_ready: bool,
+}
+
+impl Worker {
+    /// Starts the interpreter and waits until it runs the worker's code.
+    pub fn start(plan: WorkerPlan<'_>) -> Result<Self> {
+        let identity = plan.identity.clone();
+        let failed = |error: std::io::Error| {
+            Error::unavailable(format!("cannot start a Python worker for {identity}: {error}"))
+        };
+        let (link, ends) =
+            Link::new(plan.identity, plan.config, plan.arenas, plan.server, plan.alarm)
+                .map_err(failed)?;
+        // What happens while it starts is told by the error of starting it.
+        link.expect_end();
+        let link = Arc::new(link);
+        let side = begin(&link, ends, &plan.environment, plan.package)?;
+        let mut worker = Self {
+            link,
+            environment: plan.environment,
+            patience: plan.patience,
+            side: Some(side),
+            buffer: vec![0; PACKET_LIMIT],
+            is_ready: false,
+        };
+        worker.await_hello()?;
+        Ok(worker)
+    }
+
+    pub fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn await_hello(&mut self) -> Result<()> {
+        let deadline = Instant::now() + self.patience;
+        let python = self.environment.description.clone();
+        let hello = self.receive(Duration::ZERO, Some(deadline), |message| {
+            expect(message, kind::HELLO)?;
+            let text = message.packet.text()?.to_owned();
+            Ok(if message.packet.header.has(flag::ERROR) { Err(text) } else { Ok(text) })
+        });
+        match hello {
+            Ok(Ok(hello)) => {
+                log::debug!("{}: worker {hello} runs {python}", self.link.identity);
+                Ok(())
+            }
+            Ok(Err(text)) => Err(self.failed_start(&text)),
+            Err(Silence::TooLate) => {
+                let seconds = self.patience.as_secs();
+                let text = format!("it did not start within {seconds} s (stub-timeout-seconds)");
+                Err(self.failed_start(&text))
+            }
+            Err(Silence::Gone) => Err(self.failed_start("")),
+        }
+    }
+
+    /// Ends a worker that did not start. The error says what is known: `text`, or how it ended and what it
+    /// wrote at last.
+    fn failed_start(&mut self, text: &str) -> Error {
+        let ending = self.link.process.get().and_then(Process::end);
+        let last_lines = self.join_side();
+        let text = match (text, ending) {
+            ("", Some(ending)) => format!("it {ending}{last_lines}"),
+            (text, _) => text.to_owned(),
+        };
+        let (identity, python) = (&self.link.identity, &self.environment);
+        Error::internal(format!(
+            "the Python worker of {identity} failed to start with {} ({}): {text}",
+            python.python.display(),
+            python.description
+        ))
+    }
+
+    /// One question, one reply of the kind after it. An error of the model is `Err(text)` inside.
+    pub fn ask(&mut self, kind: u8, question: &Value) -> Result<std::result::Result<Value, String>> {
+        self.link.send_work(&Outgoing::with_text(kind, &question.to_string()))?;
+        let reply = self.receive(Duration::ZERO, None, |message| {
+            expect(message, kind + 1)?;
+            if message.packet.header.has(flag::ERROR) {
+                return Ok(Err(message.packet.text()?.to_owned()));
+            }
+            let value = serde_json::from_slice(message.packet.payload.meta);
+            value.map(Ok).map_err(|_| Malformed("it is not JSON"))
+        });
+        reply.map_err(|_| {
+            let ending = self.link.process.get().and_then(Process::end);
+            let last_lines = self.join_side();
+            let ending = ending.map_or_else(String::new, |e| e.to_string());
+            let identity = &self.link.identity;
+            let text = format!("the Python worker of {identity} {ending} before the model was ready");
+            Error::internal(text + &last_lines)
+        })
+    }
+
+    /// From here on its end is an accident.
+    pub fn is_set_up(&mut self) {
+        self.is_ready = true;
+        self.link.expect_life();
+    }
+
+    /// The next message on `work`. One that is malformed ends the worker.
+    pub fn receive<T>(
+        &mut self,
+        spin: Duration,
+        deadline: Option<Instant>,
+        read: impl FnOnce(&Message<'_>) -> std::result::Result<T, Malformed>,
+    ) -> std::result::Result<T, Silence> {
+        let length = self.link.receive_work(&mut self.buffer, spin, deadline)?;
+        let packet = self.buffer.get(..length).unwrap_or_default();
+        self.link.open(packet, read).map_err(|malformed| {
+            self.link.bury(Some(&malformed.to_string()));
+            Silence::Gone
+        })
+    }
+
+    fn join_side(&mut self) -> String {
+        self.side.take().and_then(|side| side.join().ok()).unwrap_or_default()
+    }
+
+    /// Lets the model finish, within the limit.
+    fn finalize(&mut self) {
+        self.link.streams.wait_until_closed(self.patience);
+        let deadline = Instant::now() + self.patience;
+        if self.link.send_work(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
+            return;
+        }
+        let finalized =
+            self.receive(Duration::ZERO, Some(deadline), |m| expect(m, kind::FINALIZED));
+        if finalized.is_err() {
+            let seconds = self.patience.as_secs();
+            log::warn!("{} did not finish within {seconds} s and is killed", self.link.identity);
+            return;
+        }
+        self.link.wait_for_end(deadline);
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.link.expect_end();
+        if self.is_ready && self.link.death().is_none() {
+            self.finalize();
+        }
+        self.link.process.get().and_then(Process::end);
+        self.join_side();
+    }
+}
+
+pub(crate) fn expect(message: &Message<'_>, kind: u8) -> std::result::Result<(), Malformed> {
+    let is_expected = message.packet.header.kind == kind;
+    is_expected.then_some(()).ok_or(Malformed("it is not the reply that was waited for"))
+}
+
+/// Starts the side thread, which starts the process: a worker dies with the thread that started it, and
+/// this one lives as long as the worker.
+fn begin(
+    link: &Arc<Link>,
+    ends: WorkerEnds,
+    environment: &Arc<Environment>,
+    package: &Path,
+) -> Result<JoinHandle<String>> {
+    let (started, is_started) = mpsc::channel();
+    let (on_thread, environment, package) =
+        (link.clone(), environment.clone(), package.to_owned());
+    let run = move || {
+        let line = CommandLine {
+            python: &environment.python,
+            variables: &environment.variables,
+            package: &package,
+            descriptors: descriptors(&on_thread, &ends),
+        };
+        let process = Process::start(&line);
+        // The worker has its own ends now; ours would keep the sockets open after its death.
+        drop(ends);
+        match process {
+            Err(error) => {
+                let _ = started.send(Err(cannot_execute(&on_thread, &environment, &error)));
+                String::new()
+            }
+            Ok((process, output)) => {
+                let _ = on_thread.process.set(process);
+                let _ = started.send(Ok(()));
+                drop(started);
+                Side::new(on_thread, output).serve()
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("python-side".to_owned()).spawn(run);
+    let thread = thread.map_err(|e| Error::unavailable(format!("no thread for a worker: {e}")))?;
+    is_started.recv().unwrap_or_else(|_| Err(Error::internal("a worker's thread ended early")))?;
+    Ok(thread)
+}
+
+fn cannot_execute(link: &Link, environment: &Environment, error: &std::io::Error) -> Error {
+    Error::unavailable(format!(
+        "cannot start a Python worker for {}: the interpreter '{}' cannot be executed: {error}",
+        link.identity,
+        environment.python.display()
+    ))
+}
