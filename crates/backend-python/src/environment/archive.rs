@@ -235,8 +235,7 @@ mod tests {
             header.set_mode(0o755);
             let data = if kind.is_file() { content } else { "" };
             if !kind.is_file() {
-                header.as_mut_bytes()[157..157 + content.len()]
-                    .copy_from_slice(content.as_bytes());
+                header.as_mut_bytes()[157..157 + content.len()].copy_from_slice(content.as_bytes());
             }
             header.set_size(data.len() as u64);
             header.set_cksum();

@@ -11,7 +11,8 @@ use galatea_runtimes::{Environment as Variables, PipSettings};
 use galatea_types::{Error, Result};
 
 use super::{
-    cache::Cached, command, hex, interpreter::Interpreter, requirements::Requirements, search, space,
+    cache::Cached, command, hex, interpreter::Interpreter, requirements::Requirements, search,
+    space,
 };
 
 /// The public index, which needs no saying.
@@ -112,7 +113,8 @@ impl Build<'_> {
         let model = self.model_name;
         let mut log = |line: &str| log::info!("model '{model}': {title}: {line}");
         let left = deadline.saturating_duration_since(Instant::now());
-        command::run(command, left, &mut log).map_err(|failure| self.failed(title, &failure, folder))
+        command::run(command, left, &mut log)
+            .map_err(|failure| self.failed(title, &failure, folder))
     }
 
     fn failed(&self, title: &str, failure: &command::Failure, folder: &Path) -> Error {
@@ -151,7 +153,8 @@ struct UvSettings {
 impl UvSettings {
     fn of_pip(variables: &Variables) -> Self {
         let mut settings = Self { variables: Vec::new(), is_offline: false };
-        let own = ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_CONFIG_FILE", "UV_NO_CONFIG"];
+        let own =
+            ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_CONFIG_FILE", "UV_NO_CONFIG"];
         if own.iter().any(|name| variables.get(name).is_some()) || has_configuration(variables) {
             return settings;
         }

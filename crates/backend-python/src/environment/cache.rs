@@ -43,7 +43,8 @@ impl Cached<'_> {
             return Ok(folder);
         }
         remove(&folder).map_err(not_written)?;
-        let made = make(&folder).and_then(|()| fs::write(folder.join(MARKER), "").map_err(not_written));
+        let made =
+            make(&folder).and_then(|()| fs::write(folder.join(MARKER), "").map_err(not_written));
         if made.is_err()
             && let Err(e) = remove(&folder)
         {

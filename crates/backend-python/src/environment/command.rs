@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn lines_of_both_streams_come_in_order() {
         let mut lines = Vec::new();
-        let code = "import sys\nprint('a', flush=True)\nprint('b', file=sys.stderr, flush=True)\nprint()";
+        let code =
+            "import sys\nprint('a', flush=True)\nprint('b', file=sys.stderr, flush=True)\nprint()";
         run(python(code), Duration::from_secs(60), &mut |line| lines.push(line.to_owned()))
             .expect("done");
         assert_eq!(lines, ["a", "b"]);

@@ -33,7 +33,8 @@ fn interpreter(root: &Path) -> Result<PathBuf> {
     if python.exists() {
         return Ok(python);
     }
-    let fix = "make it anew on this machine, or put a requirements.txt beside the model in its place";
+    let fix =
+        "make it anew on this machine, or put a requirements.txt beside the model in its place";
     Err(Error::invalid_arg(match fs::read_link(&python) {
         Ok(target) => format!(
             "'{}' is a link to '{}', which is not on this machine; {fix}",
@@ -66,7 +67,11 @@ fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString
 
 /// For every interpreter. One's standard library is not another's; set to nothing it counts as not set.
 pub(super) fn base_settings(variables: &Variables) -> Vec<(OsString, OsString)> {
-    variables.get("PYTHONHOME").map(|_| ("PYTHONHOME".into(), OsString::new())).into_iter().collect()
+    variables
+        .get("PYTHONHOME")
+        .map(|_| ("PYTHONHOME".into(), OsString::new()))
+        .into_iter()
+        .collect()
 }
 
 fn path_with(folder: &Path, variables: &Variables) -> OsString {
@@ -134,12 +139,19 @@ mod tests {
         fs::create_dir_all(root.join("conda-meta")).expect("created");
         let write = |name: &str, text: &str| fs::write(root.join(name), text).expect("written");
         write("etc/conda/env_vars.d/gdal.json", r#"{"GDAL_DATA": "share/gdal", "A": "package"}"#);
-        write("conda-meta/state", r#"{"version": 1, "env_vars": {"A": "mine", "B=": "x", "C": 1}}"#);
+        write(
+            "conda-meta/state",
+            r#"{"version": 1, "env_vars": {"A": "mine", "B=": "x", "C": 1}}"#,
+        );
         let variables = Variables::of([("PATH", "/usr/bin"), ("PYTHONHOME", "/other")]);
         let settings = settings(root, true, &variables);
         let get = |name: &str| {
             // The last one holds, as with `Command::envs`.
-            settings.iter().rev().find(|(key, _)| key == name).map(|(_, v)| v.to_str().expect("text"))
+            settings
+                .iter()
+                .rev()
+                .find(|(key, _)| key == name)
+                .map(|(_, v)| v.to_str().expect("text"))
         };
         let bin = format!("{}/bin:/usr/bin", root.display());
         assert_eq!(get("PATH"), Some(bin.as_str()));
@@ -153,12 +165,13 @@ mod tests {
     fn what_is_no_environment_is_told() {
         let folder = tempfile::tempdir().expect("folder");
         let variables = Variables::of([("PATH", "/usr/bin")]);
-        let message =
-            || open(folder.path(), &variables).expect_err("none").message().to_owned();
+        let message = || open(folder.path(), &variables).expect_err("none").message().to_owned();
         assert!(message().contains("it has no bin/python; name the folder of a venv"));
         fs::create_dir(folder.path().join("bin")).expect("created");
         std::os::unix::fs::symlink("/nowhere/python3", folder.path().join("bin/python"))
             .expect("linked");
-        assert!(message().contains("is a link to '/nowhere/python3', which is not on this machine"));
+        assert!(
+            message().contains("is a link to '/nowhere/python3', which is not on this machine")
+        );
     }
 }

@@ -35,12 +35,7 @@ use galatea_types::{Error, Result};
 use sha2::{Digest, Sha256};
 
 pub use self::python_backend::{PythonBackendFiles, find_python_backend};
-use self::{
-    build::Build,
-    interpreter::Interpreter,
-    packed::Unpacking,
-    requirements::Requirements,
-};
+use self::{build::Build, interpreter::Interpreter, packed::Unpacking, requirements::Requirements};
 
 /// Parameter of a model's configuration.
 const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
@@ -154,9 +149,8 @@ impl Resolution<'_> {
             None => self.base()?,
             Some(range) => {
                 let preferred = self.base_path().ok();
-                search::choose(range, preferred.as_deref(), self.variables).map_err(|e| {
-                    e.prefixed(format_args!("'{}': ", requirements.file.display()))
-                })?
+                search::choose(range, preferred.as_deref(), self.variables)
+                    .map_err(|e| e.prefixed(format_args!("'{}': ", requirements.file.display())))?
             }
         };
         let build = Build {

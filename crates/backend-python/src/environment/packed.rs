@@ -77,8 +77,7 @@ impl Unpacking<'_> {
             prefixed(Error::invalid_arg("its pyvenv.cfg does not tell the version of Python"))
         })?;
         let home = of("home").map(|home| Path::new(home).join("python3"));
-        let base =
-            search::choose(&range, home.as_deref(), self.variables).map_err(prefixed)?.path;
+        let base = search::choose(&range, home.as_deref(), self.variables).map_err(prefixed)?.path;
         relink(root, &base, &configuration).map_err(|e| space::not_written(root, &e))
     }
 
@@ -117,8 +116,7 @@ fn failed(archive: &Path, folder: &Path, error: &UnpackError) -> Error {
 
 /// The same archive, unchanged.
 fn key(archive: &Path) -> Result<String> {
-    let unreadable =
-        |e| Error::invalid_arg(format!("cannot read '{}': {e}", archive.display()));
+    let unreadable = |e| Error::invalid_arg(format!("cannot read '{}': {e}", archive.display()));
     let path = fs::canonicalize(archive).map_err(unreadable)?;
     let metadata = fs::metadata(&path).map_err(unreadable)?;
     let modified = metadata.modified().map_err(unreadable)?;

@@ -24,10 +24,9 @@ pub fn find_python_backend(backend_directory: &Path, name: &str) -> Option<Pytho
     let folder = backend_directory.join(name);
     let model_py = folder.join("model.py");
     let packed = folder.join(PACKED_ENVIRONMENT);
-    model_py.is_file().then(|| PythonBackendFiles {
-        model_py,
-        execution_env: packed.is_file().then_some(packed),
-    })
+    model_py
+        .is_file()
+        .then(|| PythonBackendFiles { model_py, execution_env: packed.is_file().then_some(packed) })
 }
 
 #[cfg(test)]

@@ -173,9 +173,11 @@ fn of_project(file: &Path, text: &str) -> Result<Option<Requirements>> {
 fn dependencies(project: &DeTable<'_>) -> Result<Option<Vec<String>>, String> {
     let is_dynamic = project.get("dynamic").and_then(|value| value.get_ref().as_array());
     if is_dynamic.is_some_and(|a| a.iter().any(|v| v.get_ref().as_str() == Some("dependencies"))) {
-        return Err("its dependencies are dynamic; list them in [project], or in a requirements.txt \
+        return Err(
+            "its dependencies are dynamic; list them in [project], or in a requirements.txt \
                     beside it"
-            .into());
+                .into(),
+        );
     }
     let Some(value) = project.get("dependencies") else { return Ok(None) };
     let list = value.get_ref().as_array().ok_or("dependencies is no list")?;
@@ -224,8 +226,7 @@ mod tests {
         fs::create_dir(&version).expect("created");
         let file = || find(&version, model.path()).expect("read").map(|r| r.file);
         let mut expected = None;
-        for name in
-            ["pyproject.toml", "requirements.txt", "1/pyproject.toml", "1/requirements.txt"]
+        for name in ["pyproject.toml", "requirements.txt", "1/pyproject.toml", "1/requirements.txt"]
         {
             assert_eq!(file(), expected);
             let path = model.path().join(name);
@@ -258,7 +259,9 @@ mod tests {
         let requirements = found("pyproject.toml", text).expect("read").expect("some");
         assert_eq!(requirements.arguments, ["scipy>=1.10", "numpy<3; python_version > '3.8'"]);
         assert_eq!(requirements.python, VersionRange::parse(">=3.10"));
-        assert!(found("pyproject.toml", "[tool.black]\nline-length = 9\n").expect("read").is_none());
+        assert!(
+            found("pyproject.toml", "[tool.black]\nline-length = 9\n").expect("read").is_none()
+        );
         assert!(found("pyproject.toml", "[project]\nname = 'x'\n").expect("read").is_none());
     }
 
@@ -279,9 +282,8 @@ mod tests {
 
     #[test]
     fn the_first_comment_may_name_the_python() {
-        let python = |text: &str| {
-            found("requirements.txt", text).expect("read").expect("some").python
-        };
+        let python =
+            |text: &str| found("requirements.txt", text).expect("read").expect("some").python;
         assert_eq!(python("# python: 3.12\nnumpy\n"), VersionRange::parse("3.12"));
         assert_eq!(python("#python: >=3.10,<3.12\n"), VersionRange::parse(">=3.10,<3.12"));
         assert_eq!(python("numpy\n# python: 3.12\n"), None);
@@ -310,7 +312,8 @@ mod tests {
     #[test]
     fn files_that_include_themselves_end() {
         let folder = tempfile::tempdir().expect("folder");
-        fs::write(folder.path().join("requirements.txt"), "-r requirements.txt\n").expect("written");
+        fs::write(folder.path().join("requirements.txt"), "-r requirements.txt\n")
+            .expect("written");
         assert!(find(folder.path(), folder.path()).expect("read").is_some());
     }
 }

@@ -39,36 +39,35 @@ pub(super) fn choose(
     preferred: Option<&Path>,
     variables: &Variables,
 ) -> Result<Interpreter> {
-    let mut seen = Vec::new();
-    let candidates = preferred.map(Path::to_path_buf).into_iter().chain(candidates(variables));
-    for path in candidates {
-        let Ok(interpreter) = Interpreter::probe(&path, &[]) else { continue };
-        if range.contains(interpreter.version) {
-            return Ok(interpreter);
-        }
-        seen.push(interpreter.version);
+    let is_wanted = |interpreter: &Interpreter| range.contains(interpreter.version);
+    let probe = |path: &Path| Interpreter::probe(path, &[]).ok().filter(is_wanted);
+    if let Some(interpreter) = preferred.and_then(probe) {
+        return Ok(interpreter);
     }
-    Err(Error::unavailable(format!(
-        "no Python {range} found on PATH or under pyenv ({}); install one, or name one with \
-         --backend-config=python,python-interpreter=PATH",
-        describe(&mut seen)
-    )))
+    let candidates = candidates(variables);
+    // Starting an interpreter takes a while, and the name of most says enough.
+    let promising = candidates.iter().filter(|(version, _)| range.contains_any_patch(*version));
+    promising.into_iter().find_map(|(_, path)| probe(path)).ok_or_else(|| {
+        Error::unavailable(format!(
+            "no Python {range} found on PATH or under pyenv ({}); install one, or name one with \
+             --backend-config=python,python-interpreter=PATH",
+            describe(&candidates)
+        ))
+    })
 }
 
-fn describe(versions: &mut Vec<Version>) -> String {
-    versions.sort_unstable_by_key(|&v| Reverse(v));
-    versions.dedup();
-    match versions.as_slice() {
-        [] => "there is none at all".to_owned(),
-        some => {
-            let texts: Vec<_> = some.iter().map(Version::to_string).collect();
-            format!("there is {}", texts.join(", "))
-        }
+fn describe(candidates: &[(Version, PathBuf)]) -> String {
+    let mut names: Vec<_> =
+        candidates.iter().map(|(version, _)| format!("3.{}", version.minor)).collect();
+    names.dedup();
+    match names.as_slice() {
+        [] => "there is none with a version in its name".to_owned(),
+        some => format!("there is {}", some.join(", ")),
     }
 }
 
 /// Interpreters by their names, the newest first; of one version those on PATH first.
-fn candidates(variables: &Variables) -> Vec<PathBuf> {
+fn candidates(variables: &Variables) -> Vec<(Version, PathBuf)> {
     let pyenv = pyenv_root(variables);
     let shims = pyenv.as_ref().map(|root| root.join("shims"));
     let mut found: Vec<(Version, PathBuf)> = Vec::new();
@@ -80,8 +79,8 @@ fn candidates(variables: &Variables) -> Vec<PathBuf> {
     // Stable, so what stood first on PATH stays first. pyenv's patch numbers are known, the others' are not.
     found.sort_by_key(|(version, _)| Reverse((version.major, version.minor)));
     let mut seen = HashSet::new();
-    let is_new = |path: &PathBuf| seen.insert(fs::canonicalize(path).unwrap_or(path.clone()));
-    found.into_iter().map(|(_, path)| path).filter(is_new).collect()
+    found.retain(|(_, path)| seen.insert(fs::canonicalize(path).unwrap_or(path.clone())));
+    found
 }
 
 /// `python3.11` and the like in a folder.
@@ -143,14 +142,17 @@ mod tests {
         let path = env::join_paths([at("a"), at("b"), at(".pyenv/shims")]).expect("joined");
         let variables =
             Variables::of([("PATH", path), ("HOME", home.path().as_os_str().to_owned())]);
-        assert_eq!(candidates(&variables), [at("b/python3.13")]);
+        let candidates = || {
+            let found = candidates(&variables);
+            found.into_iter().map(|(_, path)| path).collect::<Vec<_>>()
+        };
+        assert_eq!(candidates(), [at("b/python3.13")]);
         for (name, text) in [("a/python3.9", "1"), ("a/python3.11", "2")] {
             fs::remove_file(at(name)).expect("removed");
             fs::write(at(name), text).expect("written");
             fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).expect("allowed");
         }
-        let found = candidates(&variables);
-        assert_eq!(found, [at("b/python3.13"), at("a/python3.11"), at("a/python3.9")]);
+        assert_eq!(candidates(), [at("b/python3.13"), at("a/python3.11"), at("a/python3.9")]);
         assert_eq!(on_path("python3.9", &variables), Some(at("a/python3.9")));
         assert_eq!(on_path("python3.10", &variables), None);
         let versions = pyenv_versions(&at(".pyenv"));

@@ -34,6 +34,9 @@ impl fmt::Display for Version {
 }
 
 fn release(text: &str) -> Option<Vec<u32>> {
+    if text.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '+' | '-')) {
+        return None;
+    }
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let numbers = text.get(..end)?.trim_end_matches('.');
     numbers.split('.').map(|number| number.parse().ok()).collect()
@@ -76,6 +79,12 @@ impl VersionRange {
 
     pub fn contains(&self, version: Version) -> bool {
         self.bounds.iter().all(|bound| bound.allows(version))
+    }
+
+    /// Whether a release of this major and minor number may be one.
+    pub fn contains_any_patch(&self, version: Version) -> bool {
+        const HIGHEST: u32 = 99;
+        (0..=HIGHEST).any(|patch| self.contains(Version { patch, ..version }))
     }
 }
 
@@ -162,6 +171,13 @@ mod tests {
         check("==3.11.*", &["3.11.7"], &["3.12.0"]);
         check("==3.11", &["3.11.0"], &["3.11.1"]);
         check(">3.11,<=3.12.1", &["3.11.1", "3.12.1"], &["3.11.0", "3.12.2"]);
+    }
+
+    #[test]
+    fn releases_of_one_minor_number() {
+        let range = VersionRange::parse(">3.11.4,<3.13").expect("a range");
+        let minors = (8..15).filter(|&minor| range.contains_any_patch(Version::new(3, minor, 0)));
+        assert_eq!(minors.collect::<Vec<_>>(), [11, 12]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use flate2::{Compression, write::GzEncoder};
@@ -102,7 +103,12 @@ impl Interpreter {
 }
 
 /// One interpreter of every minor version there is, that of `python3` first.
-pub fn interpreters() -> Vec<Interpreter> {
+pub fn interpreters() -> &'static [Interpreter] {
+    static FOUND: LazyLock<Vec<Interpreter>> = LazyLock::new(find_interpreters);
+    &FOUND
+}
+
+fn find_interpreters() -> Vec<Interpreter> {
     let pyenv = env::var_os("PYENV_ROOT").map(PathBuf::from);
     let pyenv = pyenv.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".pyenv")));
     let versions = pyenv.and_then(|root| fs::read_dir(root.join("versions")).ok());

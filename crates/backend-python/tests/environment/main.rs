@@ -77,8 +77,8 @@ fn requirements_are_installed_once_by_pip() {
     fs::create_dir(case.at("model/wheels")).expect("created");
     write_wheel(&case.at("model/wheels"), "numpy", "99.0", "__version__ = '99.0'\n");
     write_wheel(&case.at("model/wheels"), "tiny", "1.0", "answer = 42\n");
-    let requirements = "--no-index\n--find-links wheels\ntiny==1.0\n";
-    case.write("model/requirements.txt", requirements);
+    let text = "--no-index\n--find-links wheels\ntiny==1.0\n";
+    case.write("model/requirements.txt", text);
     let environment = case.resolve().expect("built");
     let code = "import numpy, tiny; print(numpy.__version__, tiny.answer)";
     assert_eq!(print_in(&environment, code), "99.0 42");
@@ -89,14 +89,6 @@ fn requirements_are_installed_once_by_pip() {
     fs::write(cached[0].join("touched"), "").expect("written");
     assert_eq!(case.resolve().expect("found"), environment);
     assert!(cached[0].join("touched").exists(), "not built again");
-
-    case.write("model/requirements.txt", &format!("{requirements}absent==7\n"));
-    let message = case.refusal();
-    let file = case.at("model/requirements.txt");
-    let expected = format!("cannot build the Python environment from '{}': pip ", file.display());
-    assert!(message.starts_with(&expected), "{message}");
-    assert!(message.contains("No matching distribution found for absent==7"), "{message}");
-    assert_eq!(case.cached(), cached, "nothing of the failed one stays");
 }
 
 #[test]
@@ -243,8 +235,7 @@ fn a_conda_pack_archive_is_corrected_by_its_own_script() {
     case.write("env/conda-meta/state", r#"{"env_vars": {"MODE": "fast"}}"#);
     // In place of an interpreter of conda's own.
     let python = interpreters()[0].path.display().to_string();
-    let site = "\"$(dirname \"$0\")/../site\"";
-    let script = format!("#!/bin/sh\nPYTHONPATH={site} exec '{python}' \"$@\"\n");
+    let script = format!("#!/bin/sh\nPYTHONPATH=\"${{0%/*}}/../site\" exec '{python}' \"$@\"\n");
     write_program(&case.at("env/bin/python3.11"), &script);
     symlink("python3.11", case.at("env/bin/python")).expect("linked");
     let unpack = "import os\nopen(os.path.dirname(__file__) + '/../corrected', 'w').close()\n";
