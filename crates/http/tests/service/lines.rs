@@ -122,7 +122,7 @@ fn a_client_that_hangs_up_cancels_its_request() {
     let mut client = Client::connect(fixture.address);
     let body = request(&[FOREVER], "");
     client.send(crate::client::head("POST", SCRIPT, &[ACCEPT], body.len()) + &body);
-    assert_eq!(client.receive_head().status, 200);
+    fixture.conductor.wait_for_begin();
     drop(client);
     fixture.conductor.wait_for_cancel();
 }
@@ -133,6 +133,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     let mut client = Client::connect(fixture.address);
     let body = request(&[FLOOD], "");
     client.send(crate::client::head("POST", SCRIPT, &[ACCEPT], body.len()) + &body);
+    fixture.conductor.wait_for_begin();
     // It still listens, so nothing but the height of the pile can have ended the request.
     fixture.conductor.wait_for_cancel();
     assert_eq!(client.receive_head().status, 200);

@@ -3,6 +3,7 @@
 use std::{
     sync::{Arc, Mutex, mpsc},
     thread,
+    time::Duration,
 };
 
 use galatea_backend::{
@@ -20,7 +21,8 @@ pub const FAIL_AT_END: i32 = -3;
 pub const REPEAT_AT_END: i32 = -4;
 /// A response of a million elements.
 pub const LARGE: i32 = -5;
-/// Responses without end, until the client has gone; then tells [`Conductor::wait_for_cancel`].
+/// Responses without end, until the client has gone; tells [`Conductor::wait_for_begin`] and then
+/// [`Conductor::wait_for_cancel`].
 pub const FOREVER: i32 = -6;
 /// The same with large responses, which share their memory.
 pub const FLOOD: i32 = -7;
@@ -32,7 +34,7 @@ pub const CONFIG: &str = "backend: \"script\" model_transaction_policy { decoupl
 /// The test's end of the scripts.
 pub struct Conductor {
     go: mpsc::Sender<()>,
-    cancelled: mpsc::Receiver<()>,
+    told: mpsc::Receiver<&'static str>,
 }
 
 impl Conductor {
@@ -40,22 +42,31 @@ impl Conductor {
         self.go.send(()).expect("somebody plays");
     }
 
+    pub fn wait_for_begin(&self) {
+        self.wait_for("begun");
+    }
+
     pub fn wait_for_cancel(&self) {
-        self.cancelled.recv_timeout(std::time::Duration::from_secs(20)).expect("cancelled in time");
+        self.wait_for("cancelled");
+    }
+
+    #[track_caller]
+    fn wait_for(&self, event: &str) {
+        assert_eq!(self.told.recv_timeout(Duration::from_secs(20)), Ok(event));
     }
 }
 
 #[derive(Clone)]
 pub struct Script {
     go: Arc<Mutex<mpsc::Receiver<()>>>,
-    cancelled: mpsc::Sender<()>,
+    tell: mpsc::Sender<&'static str>,
 }
 
 pub fn script() -> (Script, Conductor) {
     let (go, to_go) = mpsc::channel();
-    let (to_cancelled, cancelled) = mpsc::channel();
-    let script = Script { go: Arc::new(Mutex::new(to_go)), cancelled: to_cancelled };
-    (script, Conductor { go, cancelled })
+    let (tell, told) = mpsc::channel();
+    let script = Script { go: Arc::new(Mutex::new(to_go)), tell };
+    (script, Conductor { go, told })
 }
 
 impl Backend for Script {
@@ -108,11 +119,12 @@ impl Script {
 
     fn repeat(&self, sender: &mut ResponseSender, values: &[i32]) {
         let response = outputs(values);
+        self.tell.send("begun").expect("the test waits");
         while !sender.is_cancelled() {
             sender.send(response.clone());
             thread::yield_now();
         }
-        self.cancelled.send(()).expect("the test waits");
+        self.tell.send("cancelled").expect("the test waits");
     }
 }
 
