@@ -30,6 +30,10 @@ impl Calls {
         self.is_closed.store(true, Ordering::SeqCst);
     }
 
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::SeqCst)
     }

@@ -29,7 +29,8 @@ use crate::{
     unary::{self, MessageBody},
 };
 
-const SHUTTING_DOWN: &str = "GRPC server is shutting down and has stopped accepting new requests.";
+pub(crate) const SHUTTING_DOWN: &str =
+    "GRPC server is shutting down and has stopped accepting new requests.";
 const INTERNAL_ERROR: &str = "an internal error ended this call";
 
 /// Answers every call that comes in on any connection.
@@ -45,7 +46,8 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     pub fn new(engine: &Arc<Engine>, options: &GrpcOptions, calls: Arc<Calls>) -> Self {
         let max_message_size = options.max_message_size;
-        let inference = InferenceService { engine: engine.clone(), max_message_size };
+        let inference =
+            InferenceService { engine: engine.clone(), max_message_size, calls: calls.clone() };
         Self {
             inference: GrpcInferenceServiceServer::new(inference)
                 .max_decoding_message_size(max_message_size)

@@ -7,13 +7,16 @@ use galatea_protocol::parse_model_version;
 use galatea_types::Error;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{infer, metadata, repository, statistics, status::status_of, stream::InferStream};
+use crate::{
+    calls::Calls, infer, metadata, repository, statistics, status::status_of, stream::InferStream,
+};
 
 /// The inference service on top of the engine.
 #[derive(Clone)]
 pub(crate) struct InferenceService {
     pub engine: Arc<Engine>,
     pub max_message_size: usize,
+    pub calls: Arc<Calls>,
 }
 
 type Reply<T> = Result<Response<T>, Status>;
@@ -97,8 +100,7 @@ impl GrpcInferenceService for InferenceService {
         request: Request<Streaming<pb::ModelInferRequest>>,
     ) -> Reply<InferStream> {
         let (metadata, _, requests) = request.into_parts();
-        let engine = self.engine.clone();
-        Ok(Response::new(InferStream::new(engine, &metadata, requests, self.max_message_size)))
+        Ok(Response::new(InferStream::new(self.clone(), &metadata, requests)))
     }
 
     async fn model_statistics(

@@ -7,17 +7,19 @@ use std::{
     task::{Context, Poll},
 };
 
-use galatea_engine::{Engine, ServedModel};
+use galatea_engine::ServedModel;
 use galatea_proto::inference::{ModelInferRequest, ModelStreamInferResponse};
-use galatea_types::{Responder, Result};
+use galatea_types::{Error, Responder, Result};
 use tokio::time::Sleep;
 use tonic::{Status, Streaming, codegen::tokio_stream::Stream, metadata::MetadataMap};
 
 use crate::{
     deadline::deadline_of,
+    dispatch::SHUTTING_DOWN,
     infer::{find_model, read},
     mailbox::{Arrival, Key, Mailbox, Slip, Taken, handing_in},
     reply::{Open, Reply, refusal_reply},
+    service::InferenceService,
 };
 
 /// The answers of one stream. Polling it reads requests ahead as far as they have come, hands them to the
@@ -28,10 +30,9 @@ use crate::{
 /// client stops reading answers, flow control stops the polling and with it the reading ahead; what decoupled
 /// models say meanwhile waits in the mailbox, up to its limit.
 pub(crate) struct InferStream {
-    engine: Arc<Engine>,
+    service: InferenceService,
     requests: Streaming<ModelInferRequest>,
     has_more_requests: bool,
-    max_message_size: usize,
     /// An error in a model's answer ends the stream with its status (G-56).
     is_strict: bool,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -59,21 +60,20 @@ type Item = Result<ModelStreamInferResponse, Status>;
 
 impl InferStream {
     pub fn new(
-        engine: Arc<Engine>,
+        service: InferenceService,
         metadata: &MetadataMap,
         requests: Streaming<ModelInferRequest>,
-        max_message_size: usize,
     ) -> Self {
         let deadline = deadline_of(metadata.as_ref());
+        // As much may wait as could be sent in one message.
+        let mailbox = Mailbox::new(service.max_message_size);
         Self {
-            engine,
+            service,
             requests,
             has_more_requests: true,
-            max_message_size,
             is_strict: metadata.get("triton_grpc_error").is_some_and(|v| v == "true"),
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
-            // As much may wait as could be sent in one message.
-            mailbox: Mailbox::new(max_message_size),
+            mailbox,
             ordered: VecDeque::new(),
             first_ordered: 0,
             decoupled: HashMap::new(),
@@ -98,11 +98,19 @@ impl InferStream {
 
     /// A request whose model is not found has a place in the order, as an ordinary one.
     fn start(&mut self, message: ModelInferRequest) {
-        match find_model(&self.engine, &message) {
+        match self.find_model(&message) {
             Ok(model) if model.config().is_decoupled => self.start_decoupled(model, message),
             Ok(model) => self.start_ordered(model, message),
             Err(error) => self.answer_next_ordered(refusal_reply(&error, message.id)),
         }
+    }
+
+    /// A server that shuts down takes no more requests, not even on a stream that is open.
+    fn find_model(&self, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
+        if self.service.calls.is_closed() {
+            return Err(Error::unavailable(SHUTTING_DOWN));
+        }
+        find_model(&self.service.engine, message)
     }
 
     fn start_ordered(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
@@ -130,7 +138,7 @@ impl InferStream {
     ) -> Result<Open, Box<Reply>> {
         let id = message.id.clone();
         let version = message.model_version.clone();
-        let read = read(model, message, self.max_message_size);
+        let read = read(model, message, self.service.max_message_size);
         let (decoded, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
         let responder = Responder::calling(Slip { mailbox: self.mailbox.clone(), key });
         handing_in(|| pending.model().infer(decoded.request, responder));

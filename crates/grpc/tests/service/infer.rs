@@ -171,7 +171,7 @@ async fn statistics_count_what_was_answered() {
     assert_eq!(stats.batch_stats[0].compute_infer.as_ref().map(|d| d.count), Some(3));
 
     let all = client.model_statistics(pb::ModelStatisticsRequest::default()).await.expect("all");
-    assert_eq!(all.into_inner().model_stats.len(), 7);
+    assert_eq!(all.into_inner().model_stats.len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -49,7 +49,7 @@ async fn models_come_and_go_beside_inference() {
             .map(|m| (m.version.clone(), m.state.clone(), m.reason.clone()))
     };
     let before = index(&mut client, false).await;
-    assert_eq!((before.len(), later(&before)), (8, Some(Default::default())));
+    assert_eq!((before.len(), later(&before)), (9, Some(Default::default())));
     assert_eq!(later(&index(&mut client, true).await), None);
     let request =
         pb::RepositoryModelLoadRequest { model_name: "later".into(), ..Default::default() };

@@ -181,6 +181,50 @@ async fn a_strict_stream_ends_with_the_models_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_full_queue_is_no_error_of_the_model() {
+    let f = Fixture::start();
+    let mut call = open(&mut f.client().await, true).await;
+    f.gate.set(true);
+    let mut request = vector("narrow", "runs", &[0.0; 4]);
+    request.inputs[0].shape = vec![1, 4];
+    call.send(request.clone());
+    assert_eq!(f.arrival().0, "runs");
+    for id in ["waits", "refused", "refused too"] {
+        call.send(ModelInferRequest { id: id.into(), ..request.clone() });
+    }
+    call.send(vector("nope", "last", &[1.0]));
+    eventually("all are read", || {
+        let statistics = f.engine.statistics(Some("narrow"), None).expect("loaded");
+        statistics[0].statistics.failures.iter().sum::<u64>() == 2
+    });
+    f.gate.set(false);
+    assert_eq!(call.brief().await, ("runs".into(), String::new()));
+    assert_eq!(call.brief().await, ("waits".into(), String::new()));
+    for id in ["refused", "refused too"] {
+        let text = format!("[request id: {id}] Exceeds maximum queue size");
+        assert_eq!(call.brief().await, (id.to_owned(), text));
+    }
+    assert_eq!(call.brief().await.0, "last");
+    call.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_server_that_shuts_down_answers_what_it_has_and_takes_no_more() {
+    let f = Fixture::start();
+    let mut call = open(&mut f.client().await, false).await;
+    f.gate.set(true);
+    call.send(vector("gated", "has", &[1.0]));
+    assert_eq!(f.arrival().0, "has");
+    f.server.as_ref().expect("running").refuse_new_calls();
+    call.send(vector("identity_fp32", "more", &[1.0]));
+    f.gate.set(false);
+    assert_eq!(call.brief().await, ("has".into(), String::new()));
+    let text = "GRPC server is shutting down and has stopped accepting new requests.";
+    assert_eq!(call.brief().await, ("more".into(), text.into()));
+    call.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_stream_ends_well() {
     let f = Fixture::start();
     let mut client = f.client().await;

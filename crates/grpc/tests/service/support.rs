@@ -135,6 +135,8 @@ const SIMPLE: &str = "max_batch_size: 8\n\
      output { name: \"OUTPUT1\" data_type: TYPE_INT32 dims: 16 }\n";
 
 fn fill(root: &Path) {
+    let narrow =
+        format!("dynamic_batching {{ default_queue_policy {{ max_queue_size: 1 }} }}\n{LABELLED}");
     let decoupled = format!("model_transaction_policy {{ decoupled: true }}\n{LABELLED}");
     for (name, backend, config) in [
         ("identity_fp32", "identity", VECTOR),
@@ -145,12 +147,13 @@ fn fill(root: &Path) {
         ("simple", "add_sub", SIMPLE),
         ("later", "identity", VECTOR),
         ("decoupled", "handed_out", &decoupled),
+        ("narrow", "gated", &narrow),
     ] {
         fs::create_dir_all(root.join(name).join("1")).expect("folder");
         let config = format!("backend: \"{backend}\"\n{config}");
         fs::write(root.join(name).join("config.pbtxt"), config).expect("config");
     }
-    for name in ["labelled", "decoupled"] {
+    for name in ["labelled", "decoupled", "narrow"] {
         fs::write(root.join(name).join("labels.txt"), "cat\ndog\nbird\nfish\n").expect("labels");
     }
 }
@@ -183,6 +186,7 @@ impl Fixture {
             "labelled",
             "simple",
             "decoupled",
+            "narrow",
         ];
         let engine = Engine::new(
             EngineOptions {

@@ -1,0 +1,249 @@
+"""ModelStreamInfer with the stock client: the same expectations for our server and for the real Triton."""
+
+import asyncio
+import queue
+import time
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc as grpcclient
+import tritonclient.grpc.aio as grpc_aio
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+import clients
+import repositories
+import servers
+
+LIMIT = 60
+DELAYED = 'parameters { key: "execute_delay_ms" value { string_value: "400" } }\n'
+
+
+@pytest.fixture(scope="module", params=["galatea", "triton"])
+def server(request, tmp_path_factory):
+    target = request.param
+    if target == "triton" and not servers.has_triton():
+        pytest.skip("the real Triton is not installed")
+    path = tmp_path_factory.mktemp(target)
+    vector = repositories.identity_config()
+    repositories.write_model(path, "repeat", target, "repeat", repositories.REPEAT_CONFIG)
+    repositories.write_model(path, "quick", target, "identity", vector)
+    repositories.write_model(path, "slow", target, "identity", vector + DELAYED)
+    told = 'parameters { key: "fail" value { string_value: "execute" } }\n'
+    repositories.write_model(path, "failing", target, "failing", vector + told)
+    with servers.TARGETS[target](path) as running:
+        yield running
+
+
+def repeat_arrays(values, delays=None, wait=0):
+    delays = [0] * len(values) if delays is None else delays
+    return {
+        "IN": np.array(values, np.int32), "DELAY": np.array(delays, np.uint32), "WAIT": np.array([wait], np.uint32),
+    }
+
+
+def message(model, arrays, request_id="", **fields):
+    request = service_pb2.ModelInferRequest(model_name=model, id=request_id, **fields)
+    for name, array in arrays.items():
+        datatype = {"float32": "FP32", "int32": "INT32", "uint32": "UINT32"}[array.dtype.name]
+        request.inputs.add(name=name, datatype=datatype, shape=array.shape)
+        request.raw_input_contents.append(array.tobytes())
+    return request
+
+
+def repeat(request_id, values, delays=None, empty_final=None, **fields):
+    request = message("repeat", repeat_arrays(values, delays), request_id, **fields)
+    if empty_final is not None:
+        request.parameters["triton_enable_empty_final_response"].bool_param = empty_final
+    return request
+
+
+def vector(model, request_id):
+    return message(model, {"INPUT0": np.array([1.5], np.float32)}, request_id)
+
+
+def without_data(request):
+    del request.raw_input_contents[:]
+    return request
+
+
+def brief(reply):
+    """What a reply says: error, id, model, version, the final marker (None without one), outputs."""
+    response = reply.infer_response
+    marker = response.parameters.get("triton_final_response") if response.parameters else None
+    return (
+        reply.error_message, response.id, response.model_name, response.model_version,
+        marker.bool_param if marker is not None else None, list(response.raw_output_contents),
+    )
+
+
+def play(server, requests, strict=False):
+    """All replies to a stream, and the code and text it ended with."""
+    replies = []
+    metadata = [("triton_grpc_error", "true")] if strict else None
+    with grpc.insecure_channel(server.grpc) as channel:
+        call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(
+            iter(requests), metadata=metadata, timeout=LIMIT)
+        try:
+            replies += map(brief, call)
+        except grpc.RpcError:
+            pass
+        return replies, call.code(), call.details()
+
+
+def answered(request_id, values, finals=None):
+    """Replies of `repeat` to one request."""
+    finals = [False] * len(values) if finals is None else finals
+    return [
+        ("", request_id, "repeat", "1", final, [np.int32(value).tobytes(), np.uint32(index).tobytes()])
+        for index, (value, final) in enumerate(zip(values, finals))
+    ]
+
+
+def identity(model, request_id):
+    return "", request_id, model, "1", True, [np.float32(1.5).tobytes()]
+
+
+def test_every_answer_arrives_with_its_marker(server):
+    for values in ([4, 5, 6], [7], []):
+        replies, code, _ = play(server, [repeat("r", values)])
+        assert (replies, code) == (answered("r", values), grpc.StatusCode.OK)
+
+
+def test_an_empty_final_response_is_sent_to_who_asks(server):
+    end = ("", "r", "repeat", "", True, [])
+    for values in ([4, 5], []):
+        replies, _, _ = play(server, [repeat("r", values, empty_final=True)])
+        assert replies == [*answered("r", values), end]
+        replies, _, _ = play(server, [repeat("r", values, empty_final=False)])
+        assert replies == answered("r", values)
+    replies, _, _ = play(server, [repeat("r", [], empty_final=True, model_version="1")])
+    assert replies == [("", "r", "repeat", "1", True, [])]
+
+
+def test_order_between_decoupled_models_and_others(server):
+    """A slow ordinary request holds back the ordinary ones behind it, and no decoupled one."""
+    replies, code, _ = play(server, [
+        vector("slow", "1"), vector("quick", "2"), vector("nope", "3"),
+        without_data(repeat("4", [1])), repeat("5", [8, 9]), vector("quick", "6"),
+    ])
+    refused = [r for r in replies if r[1] == "4"]
+    assert replies[0] == refused[0], replies
+    assert refused[0][0].startswith("unable to find data for input tensor") and refused[0][2:] == ("", "", None, [])
+    unknown = ("Request for unknown model: 'nope' is not found", "3", "", "", None, [])
+    assert replies[1:] == [
+        *answered("5", [8, 9]), identity("slow", "1"), identity("quick", "2"), unknown, identity("quick", "6"),
+    ]
+    assert code == grpc.StatusCode.OK
+
+
+def test_a_slow_decoupled_request_holds_up_nobody(server):
+    replies, _, _ = play(server, [repeat("slow", [1, 2], [0, 1500]), repeat("quick", [3, 4]), vector("quick", "v")])
+    assert replies[-1] == answered("slow", [1, 2])[1]
+    for request_id, expected in [("slow", answered("slow", [1, 2])), ("quick", answered("quick", [3, 4]))]:
+        assert [r for r in replies if r[1] == request_id] == expected
+    assert identity("quick", "v") in replies[:-1]
+
+
+def test_errors_leave_the_stream_open(server):
+    failed = ("model 'failing' was told to fail", "f", "failing", "", True, [])
+    replies, code, _ = play(server, [vector("nope", "n"), vector("failing", "f"), vector("quick", "q")])
+    assert replies[0][1:] == ("n", "", "", None, [])
+    assert replies[1:] == [failed, identity("quick", "q")]
+    assert code == grpc.StatusCode.OK
+
+
+def test_a_strict_stream_ends_with_the_error_of_a_model(server):
+    replies, code, text = play(server, [vector("nope", "n"), vector("quick", "q"), vector("failing", "f")], strict=True)
+    assert [r[1] for r in replies] == ["n", "q"] and replies[1] == identity("quick", "q")
+    assert (code, text) == (grpc.StatusCode.INTERNAL, "model 'failing' was told to fail")
+
+
+def test_model_infer_refuses_a_decoupled_model(server):
+    with clients.client(server, "grpc") as stock:
+        with pytest.raises(grpcclient.InferenceServerException) as raised:
+            stock.infer("repeat", clients.inputs(grpcclient, repeat_arrays([1])))
+    assert raised.value.status() == "StatusCode.UNIMPLEMENTED"
+    assert raised.value.message() == "ModelInfer RPC doesn't support models with decoupled transaction policy"
+
+
+def test_stock_client_stream(server):
+    came = queue.Queue()
+    with clients.client(server, "grpc") as stock:
+        stock.start_stream(callback=lambda result, error: came.put((result, error)))
+        for request_id in "abc":
+            stock.async_stream_infer(
+                "repeat", clients.inputs(grpcclient, repeat_arrays(range(20))), request_id=request_id,
+                enable_empty_final_response=True)
+        seen = {"a": [], "b": [], "c": []}
+        open_requests = set(seen)
+        while open_requests:
+            result, error = came.get(timeout=LIMIT)
+            assert error is None
+            response = result.get_response()
+            if response.outputs:
+                seen[response.id].append(int(result.as_numpy("OUT")[0]))
+            if response.parameters["triton_final_response"].bool_param:
+                open_requests.remove(response.id)
+        assert seen == {"a": list(range(20)), "b": list(range(20)), "c": list(range(20))}
+        stock.stop_stream()
+
+
+def test_stock_client_cancels(server):
+    """The model notices: it stops long before its last answer, and its request is no longer pending."""
+    came = queue.Queue()
+    with clients.client(server, "grpc") as stock:
+        stock.start_stream(callback=lambda result, error: came.put((result, error)))
+        values = list(range(1000))
+        stock.async_stream_infer("repeat", clients.inputs(grpcclient, repeat_arrays(values, [100] * 1000)))
+        result, error = came.get(timeout=LIMIT)
+        assert error is None and int(result.as_numpy("OUT")[0]) == 0
+        stock.stop_stream(cancel_requests=True)
+        while error is None:
+            _, error = came.get(timeout=LIMIT)
+        assert error.status() == "StatusCode.CANCELLED"
+    replies, code, _ = play(server, [repeat("again", [1, 2])])
+    assert (replies, code) == (answered("again", [1, 2]), grpc.StatusCode.OK)
+
+
+def test_a_deadline_ends_the_stream(server):
+    requests = [repeat("r", [1, 2], [0, 60_000])]
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        started = time.monotonic()
+        call = stub.ModelStreamInfer(iter(requests), timeout=1)
+        assert brief(next(call)) == answered("r", [1])[0]
+        with pytest.raises(grpc.RpcError) as raised:
+            next(call)
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert time.monotonic() - started < 30
+
+
+def test_stock_aio_client(server):
+    async def asked():
+        async def requests():
+            for request_id in "ab":
+                yield {
+                    "model_name": "repeat", "request_id": request_id,
+                    "inputs": clients.inputs(grpcclient, repeat_arrays([1, 2, 3])),
+                }
+
+        seen = {"a": [], "b": []}
+        async with grpc_aio.InferenceServerClient(server.grpc) as stock:
+            async for result, error in stock.stream_infer(requests(), stream_timeout=LIMIT):
+                assert error is None
+                seen[result.get_response().id].append(int(result.as_numpy("OUT")[0]))
+        return seen
+
+    assert asyncio.run(asked()) == {"a": [1, 2, 3], "b": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("model", ["repeat", "quick"])
+def test_perf_analyzer_streams(server, model, tmp_path):
+    if not servers.has_perf_analyzer():
+        pytest.skip("perf_analyzer is not installed")
+    shapes = {"repeat": ["--shape", "IN:4", "--shape", "DELAY:4", "--shape", "WAIT:1", "--input-data", "zero"], "quick": ["--shape", "INPUT0:4"]}
+    report = servers.perf_analyzer(
+        "-m", model, "-u", server.grpc, "-i", "grpc", "--async", "--streaming", "--concurrency-range", "4",
+        "-p", "1000", "-s", "90", "-r", "3", *shapes[model])
+    assert "Throughput:" in report and " 0 infer/sec" not in report, report
