@@ -2,6 +2,7 @@ use std::{sync::Arc, thread, time::Duration};
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{ModelConfig, TensorSpec};
+use galatea_telemetry::{CustomMetric, CustomMetricKind};
 use galatea_types::{Error, InferRequest, Result, Tensor};
 
 use crate::{content::check_content, parameter::whole_number};
@@ -12,6 +13,8 @@ use crate::{content::check_content, parameter::whole_number};
 /// Model parameters, all whole numbers (B-94): `creation_delay_sec` delays loading, `execute_delay_ms`
 /// each execution, and `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays
 /// (instance 0 takes one). Delays block the instance's thread: that is what they are for.
+///
+/// The metric `input_byte_size_counter` adds up the bytes of all inputs.
 #[derive(Debug, Default)]
 pub struct IdentityBackend;
 
@@ -32,6 +35,7 @@ impl Backend for IdentityBackend {
             wiring: Arc::new(Wiring::from_config(config)?),
             execute_delay: Duration::from_millis(whole_number(config, "execute_delay_ms")?),
             delay_multiplier: whole_number(config, "instance_wise_delay_multiplier")?,
+            input_bytes: input_byte_counter(&context),
         };
         let creation_delay = Duration::from_secs(whole_number(config, "creation_delay_sec")?);
         if !creation_delay.is_zero() {
@@ -45,6 +49,7 @@ struct IdentityModel {
     wiring: Arc<Wiring>,
     execute_delay: Duration,
     delay_multiplier: u64,
+    input_bytes: Option<CustomMetric>,
 }
 
 impl Model for IdentityModel {
@@ -52,17 +57,32 @@ impl Model for IdentityModel {
         let index = u32::try_from(spec.index).unwrap_or(u32::MAX);
         let multiplier = u32::try_from(self.delay_multiplier).unwrap_or(u32::MAX);
         let delay = self.execute_delay.saturating_mul(multiplier.saturating_mul(index).max(1));
-        Ok(Box::new(IdentityInstance { wiring: self.wiring.clone(), delay }))
+        let input_bytes = self.input_bytes.clone();
+        Ok(Box::new(IdentityInstance { wiring: self.wiring.clone(), delay, input_bytes }))
     }
 }
 
 struct IdentityInstance {
     wiring: Arc<Wiring>,
     delay: Duration,
+    input_bytes: Option<CustomMetric>,
+}
+
+/// `None` where a model has taken the name for something else.
+fn input_byte_counter(context: &LoadContext) -> Option<CustomMetric> {
+    let family = context.server.metrics.family(
+        "input_byte_size_counter",
+        "Cumulative input byte size of all requests received by the model",
+        CustomMetricKind::Counter,
+    );
+    let model = ("model".to_owned(), context.config.name.to_string());
+    let version = ("version".to_owned(), context.version.to_string());
+    family.ok()?.metric([model, version].into(), None).ok()
 }
 
 impl ModelInstance for IdentityInstance {
     fn execute(&mut self, batch: &mut Batch) {
+        self.count_input(batch);
         batch.mark_input_done();
         if !self.delay.is_zero() {
             thread::sleep(self.delay);
@@ -74,6 +94,16 @@ impl ModelInstance for IdentityInstance {
                 batch.respond(index, result);
             }
         }
+    }
+}
+
+impl IdentityInstance {
+    fn count_input(&self, batch: &Batch) {
+        let Some(counter) = &self.input_bytes else { return };
+        let bytes: usize = batch.requests().flat_map(|r| &r.inputs).map(|t| t.data.len()).sum();
+        #[expect(clippy::cast_precision_loss, reason = "a metric is a floating point number")]
+        // It refuses only what is negative.
+        let _ = counter.increment(bytes as f64);
     }
 }
 

@@ -6,6 +6,8 @@
 //! | `identity` | answer `INPUTn` as `OUTPUTn`, after a delay if wanted |
 //! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
 //! | `failing` | like `identity`, until told to fail or to panic |
+//! | `repeat` | decoupled: answer each element of `IN` by itself, each after a delay |
+//! | `square` | decoupled: answer the number in `IN` as many times as it says |
 
 mod add_sub;
 mod arithmetic;
@@ -13,6 +15,9 @@ mod content;
 mod failing;
 mod identity;
 mod parameter;
+mod repeat;
+mod square;
+mod stream;
 
 use std::sync::Arc;
 
@@ -21,6 +26,8 @@ use galatea_backend::Backend;
 pub use add_sub::AddSubBackend;
 pub use failing::FailingBackend;
 pub use identity::IdentityBackend;
+pub use repeat::RepeatBackend;
+pub use square::SquareBackend;
 
 /// Makes a backend.
 pub type Constructor = fn() -> Arc<dyn Backend>;
@@ -31,5 +38,7 @@ pub fn all() -> Vec<(&'static str, Constructor)> {
         ("identity", || Arc::new(IdentityBackend::new())),
         ("add_sub", || Arc::new(AddSubBackend::new())),
         ("failing", || Arc::new(FailingBackend::new())),
+        ("repeat", || Arc::new(RepeatBackend::new())),
+        ("square", || Arc::new(SquareBackend::new())),
     ]
 }

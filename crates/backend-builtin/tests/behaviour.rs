@@ -101,3 +101,17 @@ fn a_request_may_tell_failing_to_fail_or_to_panic() {
     let panicking = AssertUnwindSafe(|| run_batch(&mut *instance, vec![told_to("panic")]));
     assert!(catch_unwind(panicking).is_err());
 }
+
+#[test]
+fn identity_counts_the_bytes_of_its_inputs() {
+    let context = load_context(&fixture("identity", &[]));
+    let metrics = context.server.metrics.clone();
+    let (_, make) = all().into_iter().find(|(n, _)| *n == "identity").expect("it is registered");
+    let model = make().load(context).expect("it loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
+    run_batch(&mut *instance, vec![new_request(), new_request()]);
+    let mut text = String::new();
+    metrics.render_into(&mut text);
+    // Two requests of two tensors of four FP32.
+    assert!(text.contains("input_byte_size_counter{model=\"m\",version=\"1\"} 64"), "{text}");
+}

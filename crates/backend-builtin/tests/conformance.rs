@@ -6,7 +6,7 @@ use galatea_backend::{
     Backend,
     testing::{Clause, Fixture, Subject, model_config, run, tensor_spec},
 };
-use galatea_backend_builtin::{AddSubBackend, FailingBackend, IdentityBackend};
+use galatea_backend_builtin::{AddSubBackend, FailingBackend, IdentityBackend, RepeatBackend};
 use galatea_types::{DataType, InferRequest};
 
 fn fixture(backend: &str, data_type: DataType, tensor_count: usize) -> Fixture {
@@ -77,6 +77,48 @@ fn add_sub_conforms() {
     run(&AddSub);
 }
 
+struct Repeat;
+
+impl Subject for Repeat {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::new(RepeatBackend::new())
+    }
+
+    fn identity(&self, _: DataType) -> Option<Fixture> {
+        None
+    }
+
+    fn add_sub(&self, _: DataType) -> Option<Fixture> {
+        None
+    }
+
+    fn repeat(&self, data_type: DataType) -> Option<Fixture> {
+        (data_type == DataType::Int32).then(|| {
+            let mut config = model_config("repeat", "repeat");
+            config.is_decoupled = true;
+            config.inputs = vec![
+                tensor_spec("IN", data_type, [-1]),
+                tensor_spec("DELAY", DataType::Uint32, [-1]),
+                tensor_spec("WAIT", DataType::Uint32, [1]),
+            ];
+            config.outputs =
+                vec![tensor_spec("OUT", data_type, [1]), tensor_spec("IDX", DataType::Uint32, [1])];
+            Fixture::new(config, "unused")
+        })
+    }
+
+    fn broken(&self) -> Option<(Fixture, String)> {
+        let mut broken = self.repeat(DataType::Int32)?;
+        broken.config.inputs.swap(0, 1);
+        Some((broken, "IN".to_owned()))
+    }
+}
+
+#[test]
+fn repeat_conforms() {
+    run(&Repeat);
+}
+
 /// A kit that cannot fail would prove nothing: here identity poses as add_sub, and bad requests are good.
 struct Impostor {
     ignored: Vec<Clause>,
@@ -93,6 +135,14 @@ impl Subject for Impostor {
 
     fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
         Some(fixture("identity", data_type, 2))
+    }
+
+    fn repeat(&self, data_type: DataType) -> Option<Fixture> {
+        Some(fixture("identity", data_type, 1))
+    }
+
+    fn kill(&self, _: &str) -> bool {
+        true
     }
 
     fn broken(&self) -> Option<(Fixture, String)> {

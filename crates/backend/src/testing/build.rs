@@ -1,10 +1,15 @@
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, mpsc},
+    time::Instant,
+};
 
 use galatea_config::{
     Format, InstanceKind, ModelConfig, RawModelConfig, Scheduling, TensorSpec, VersionPolicy,
 };
 use galatea_types::{
-    DataType, Error, InferRequest, InferResponse, Responder, Result, Shape, Tensor,
+    DataType, Error, InferRequest, InferResponse, Responder, Response, ResponseSink, Result, Shape,
+    Tensor,
 };
 use tokio::sync::oneshot;
 
@@ -82,6 +87,43 @@ pub fn request(model: &str, batch_size: u32, inputs: Vec<Tensor>) -> InferReques
 pub fn job(request: InferRequest) -> (Job, Answer) {
     let (responder, answer) = Responder::unary();
     (Job { request, responder, queued_at: Instant::now() }, answer)
+}
+
+/// Executes a request of a decoupled model: where its responses arrive.
+pub fn run_stream(
+    instance: &mut dyn ModelInstance,
+    request: InferRequest,
+) -> mpsc::Receiver<Response> {
+    let (sender, stream) = mpsc::channel();
+    let responder = Responder::calling(Forward { sender, is_closed: false });
+    let model = request.model_name.clone();
+    let mut batch =
+        Batch::new(model, 1, vec![Job { request, responder, queued_at: Instant::now() }]);
+    instance.execute(&mut batch);
+    for (job, outcome) in batch.into_outcomes() {
+        match outcome {
+            Outcome::Answered(result) => job.responder.finish(result),
+            // Dropped, the way back answers with an error.
+            Outcome::Unanswered | Outcome::Detached => {}
+        }
+    }
+    stream
+}
+
+/// Responses on their way to a test.
+struct Forward {
+    sender: mpsc::Sender<Response>,
+    is_closed: bool,
+}
+
+impl ResponseSink for Forward {
+    fn respond(&mut self, response: Response) {
+        self.is_closed = self.sender.send(response).is_err();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
 }
 
 /// Executes the requests as one batch and gives back their answers in the same order.

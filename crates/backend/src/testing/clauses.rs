@@ -1,24 +1,36 @@
 //! One function per clause. All say what went wrong instead of panicking, so that one run tells all.
 
-use std::thread;
+use std::{sync::mpsc, thread, time::Duration};
 
 use galatea_types::{DataType, InferRequest, InferResponse, RequestedOutput, Shape, Tensor};
 
 use crate::{
-    Model, ModelInstance,
-    testing::{Clause, Fixture, Sample, Subject, build, compare::check_tensor, sample::sample},
+    InstanceAlarm, Model, ModelInstance,
+    testing::{
+        Clause, Fixture, Sample, Subject, build, compare::check_tensor, sample::sample, streams,
+    },
 };
 
-type Outcome = Result<(), String>;
+pub(super) type Outcome = Result<(), String>;
 
 /// Items of the largest tensors tried, in elements of one variable dimension.
 const LARGE: i64 = 4096;
+
+/// Longer than anything here takes; only what never happens gets there.
+pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// `None`: the subject has no model for this clause and type.
 pub(super) fn check(subject: &dyn Subject, clause: Clause, data_type: DataType) -> Option<Outcome> {
     if clause == Clause::BrokenModel {
         // Does not depend on the type: checked once.
         return (data_type == DataType::Fp32).then(|| broken_model(subject)).flatten();
+    }
+    if clause == Clause::KilledInstance && data_type != DataType::Fp32 {
+        // Takes long with processes, and does not depend on the type either.
+        return None;
+    }
+    if clause.is_about_streams() {
+        return streams::check(subject, clause, data_type);
     }
     let cases = [
         subject.identity(data_type).map(|f| (f, Kind::Identity)),
@@ -75,7 +87,14 @@ impl Case<'_> {
             Clause::BadRequestAlone => self.bad_request(true),
             Clause::ConcurrentInstances => self.concurrent_instances(),
             Clause::DropWhileIdle => self.drop_while_idle(),
-            Clause::BrokenModel => Ok(()),
+            Clause::KilledInstance => self.killed_instance(),
+            // Checked elsewhere, with other models.
+            Clause::BrokenModel
+            | Clause::StreamInOrder
+            | Clause::EmptyStream
+            | Clause::StreamsSideBySide
+            | Clause::CancelledStream
+            | Clause::DropWhileStreaming => Ok(()),
         }
     }
 
@@ -177,6 +196,29 @@ impl Case<'_> {
         drop(used);
         let mut again = self.instance_of(&*model, 1)?;
         self.run(&mut *again, vec![self.exchange(1, 3, 1)])
+    }
+
+    fn killed_instance(&self) -> Outcome {
+        let model = self.load()?;
+        let (raised, alarms) = mpsc::channel();
+        let mut spec = build::instance_spec(&self.fixture.config.name, 0);
+        spec.alarm = InstanceAlarm::new(move |reason| {
+            // Nobody listens for a second one.
+            let _ = raised.send(reason);
+        });
+        let instance = model.new_instance(&spec);
+        let mut instance = instance.map_err(|e| format!("making an instance failed: {e}"))?;
+        self.run(&mut *instance, vec![self.exchange(1, 3, 0)])?;
+        if !self.subject.kill(&spec.name) {
+            return Ok(());
+        }
+        alarms.recv_timeout(LONG).map_err(|_| "no alarm was raised".to_owned())?;
+        let answers = build::run_batch(&mut *instance, vec![self.exchange(1, 3, 1).request]);
+        if answers.iter().any(Result::is_ok) {
+            return Err("the killed instance answered".to_owned());
+        }
+        drop(instance);
+        self.run(&mut *self.instance_of(&*model, 0)?, vec![self.exchange(1, 3, 2)])
     }
 
     fn load(&self) -> Result<Box<dyn Model>, String> {

@@ -1,7 +1,7 @@
 //! The suite every backend passes, and quick ways to build what a test needs.
 //!
 //! A backend describes itself as a [`Subject`]: which models of its kind copy their input (identity) or
-//! compute sum and difference (add_sub), for which data types. [`run`] then checks each [`Clause`] of the
+//! compute sum and difference (add_sub), or answer more than once (repeat), for which data types. [`run`] then checks each [`Clause`] of the
 //! contract in [`crate::ModelInstance`] and fails with all that are violated:
 //!
 //! ```ignore
@@ -15,10 +15,12 @@ mod build;
 mod clauses;
 mod compare;
 mod sample;
+mod streams;
 mod subject;
 
 pub use build::{
-    Answer, instance_spec, job, load_context, model_config, request, run_batch, tensor_spec,
+    Answer, instance_spec, job, load_context, model_config, request, run_batch, run_stream,
+    tensor_spec,
 };
 pub use sample::{Sample, encode, sample};
 pub use subject::{Clause, Fixture, Subject, run};

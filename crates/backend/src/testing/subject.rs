@@ -34,6 +34,23 @@ pub trait Subject: Sync {
     /// A model of two inputs whose first output is their sum and whose second is their difference.
     fn add_sub(&self, data_type: DataType) -> Option<Fixture>;
 
+    /// A decoupled model without batching, with the tensors of the built-in backend `repeat`: inputs `IN`
+    /// of the type asked for, `DELAY` (UINT32) and `WAIT` (UINT32, one element), outputs `OUT` of the type
+    /// and `IDX` (UINT32), one element each. It answers each element of `IN` after as many milliseconds as
+    /// `DELAY` says beside it, `IDX` counting from 0, and then ends the stream without another response. A
+    /// cancelled request ends early, one whose instance goes with an error. `execute` returns after `WAIT`
+    /// milliseconds.
+    fn repeat(&self, data_type: DataType) -> Option<Fixture> {
+        let _ = data_type;
+        None
+    }
+
+    /// Ends what the instance of this name runs in, as a crash would. False: there is no such thing.
+    fn kill(&self, instance: &str) -> bool {
+        let _ = instance;
+        false
+    }
+
     /// A model that cannot be loaded, and what the error must name (the file).
     fn broken(&self) -> Option<(Fixture, String)>;
 
@@ -79,10 +96,22 @@ pub enum Clause {
     DropWhileIdle,
     /// Loading a model that is not one fails and names the file.
     BrokenModel,
+    /// A decoupled model answers with the right responses in order, and one end.
+    StreamInOrder,
+    /// A stream without a response has an end.
+    EmptyStream,
+    /// Several streams of one instance go on at the same time, also after their executions returned.
+    StreamsSideBySide,
+    /// A cancelled stream ends before its time.
+    CancelledStream,
+    /// An instance that goes ends its streams.
+    DropWhileStreaming,
+    /// An instance that was killed raises its alarm, fails what it is given, and another can be made.
+    KilledInstance,
 }
 
 impl Clause {
-    pub const ALL: [Clause; 10] = [
+    pub const ALL: [Clause; 16] = [
         Clause::SingleRequest,
         Clause::JoinedRequests,
         Clause::RequestedOutputs,
@@ -93,7 +122,24 @@ impl Clause {
         Clause::ConcurrentInstances,
         Clause::DropWhileIdle,
         Clause::BrokenModel,
+        Clause::StreamInOrder,
+        Clause::EmptyStream,
+        Clause::StreamsSideBySide,
+        Clause::CancelledStream,
+        Clause::DropWhileStreaming,
+        Clause::KilledInstance,
     ];
+
+    pub(super) fn is_about_streams(self) -> bool {
+        matches!(
+            self,
+            Self::StreamInOrder
+                | Self::EmptyStream
+                | Self::StreamsSideBySide
+                | Self::CancelledStream
+                | Self::DropWhileStreaming
+        )
+    }
 }
 
 /// Checks every clause with every model the subject offers.

@@ -1,0 +1,151 @@
+use std::{thread, time::Duration};
+
+use galatea_backend::{
+    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
+};
+use galatea_config::ModelConfig;
+use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Tensor};
+
+use crate::{
+    content::check_content,
+    stream::{OpenStreams, Stop, cancelled, check_decoupled, check_tensors, words},
+};
+
+/// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) says
+/// beside it: `OUT` is the element, `IDX` counts from 0 (B-95). Then the stream ends without another
+/// response. The execution itself takes `WAIT` (UINT32) milliseconds and may be over long before.
+///
+/// Beyond Triton's backend of this name, a cancelled request ends early.
+#[derive(Debug, Default)]
+pub struct RepeatBackend;
+
+impl RepeatBackend {
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Backend for RepeatBackend {
+    fn name(&self) -> &str {
+        "repeat"
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        check(&context.config)?;
+        Ok(Box::new(RepeatModel))
+    }
+}
+
+fn check(config: &ModelConfig) -> Result<()> {
+    if config.has_batching() {
+        return Err(Error::invalid_arg(
+            "repeat backend only supports models with max_batch_size == 0",
+        ));
+    }
+    check_decoupled(config)?;
+    let inputs = [
+        ("IN", DataType::Int32, false),
+        ("DELAY", DataType::Uint32, false),
+        ("WAIT", DataType::Uint32, true),
+    ];
+    check_tensors("input", &config.inputs, &inputs)?;
+    let outputs = [("OUT", DataType::Int32, true), ("IDX", DataType::Uint32, true)];
+    check_tensors("output", &config.outputs, &outputs)
+}
+
+struct RepeatModel;
+
+impl Model for RepeatModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(RepeatInstance::default()))
+    }
+}
+
+#[derive(Default)]
+struct RepeatInstance {
+    streams: OpenStreams,
+}
+
+impl ModelInstance for RepeatInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        let mut longest = Duration::ZERO;
+        batch.mark_input_done();
+        for index in 0..batch.len() {
+            match batch.request(index).map(Repeat::from_request) {
+                Some(Ok(repeat)) => {
+                    longest = longest.max(repeat.wait);
+                    if let Some(sender) = batch.detach(index) {
+                        self.streams.open(sender, move |sender, stop| repeat.run(sender, stop));
+                    }
+                }
+                Some(Err(error)) => batch.respond(index, Err(error)),
+                None => {}
+            }
+        }
+        thread::sleep(longest);
+    }
+}
+
+/// What one request asks for.
+struct Repeat {
+    elements: Vec<([u8; 4], Duration)>,
+    wait: Duration,
+    wants_element: bool,
+    wants_index: bool,
+}
+
+impl Repeat {
+    fn from_request(request: &InferRequest) -> Result<Self> {
+        let (values, delays) = (input(request, "IN")?, input(request, "DELAY")?);
+        if values.shape != delays.shape {
+            return Err(Error::invalid_arg(format!(
+                "expected IN and DELAY shape to match, got {} and {}",
+                values.shape, delays.shape
+            )));
+        }
+        let wait = words(&input(request, "WAIT")?.data).next();
+        let wait = wait.ok_or_else(|| Error::invalid_arg("unexpected size for WAIT input"))?;
+        Ok(Self {
+            elements: words(&values.data).zip(words(&delays.data).map(millis)).collect(),
+            wait: millis(wait),
+            wants_element: request.wants_output("OUT"),
+            wants_index: request.wants_output("IDX"),
+        })
+    }
+
+    fn run(self, mut sender: ResponseSender, stop: &Stop) {
+        for (index, &(element, delay)) in (0_u32..).zip(&self.elements) {
+            if !stop.pause(delay, &sender) {
+                return match sender.is_cancelled() {
+                    true => sender.finish(Some(Err(cancelled()))),
+                    // Dropped, it says that the request was given up.
+                    false => {}
+                };
+            }
+            sender.send(Ok((self.outputs(index, element), Vec::new())));
+        }
+        sender.finish(None);
+    }
+
+    fn outputs(&self, index: u32, element: [u8; 4]) -> Vec<Tensor> {
+        let tensor = |name, data_type, bytes: [u8; 4]| {
+            Tensor::new(name, data_type, [1], Buffer::from(bytes.to_vec()))
+        };
+        let out = self.wants_element.then(|| tensor("OUT", DataType::Int32, element));
+        let idx = self.wants_index.then(|| tensor("IDX", DataType::Uint32, index.to_le_bytes()));
+        out.into_iter().chain(idx).collect()
+    }
+}
+
+fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
+    let input = request.input(name).ok_or_else(|| {
+        let model = &request.model_name;
+        Error::invalid_arg(format!("model '{model}' got no input '{name}'"))
+    })?;
+    check_content(input)?;
+    Ok(input)
+}
+
+fn millis(word: [u8; 4]) -> Duration {
+    Duration::from_millis(u32::from_le_bytes(word).into())
+}

@@ -1,0 +1,178 @@
+use std::{sync::Arc, time::Duration};
+
+use galatea_backend::{
+    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
+};
+use galatea_config::ModelConfig;
+use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
+
+use crate::{
+    content::check_content,
+    stream::{OpenStreams, Stop, cancelled, check_decoupled, check_tensors, words},
+};
+
+/// Answers as many times as `IN` (INT32, one element) says, each time with that number as `OUT`, and then
+/// ends the stream without another response (B-96).
+///
+/// Model parameters, whole numbers of nanoseconds or responses; what is no number counts as 0:
+/// `CUSTOM_INFER_DELAY_NS` before each response, `CUSTOM_OUTPUT_DELAY_NS` more before each that has a body,
+/// `CUSTOM_CANCEL_DELAY_NS` before a cancelled request ends. The last `CUSTOM_EMPTY_COUNT` responses are
+/// left out, the last `CUSTOM_FAIL_COUNT` before them are errors.
+#[derive(Debug, Default)]
+pub struct SquareBackend;
+
+impl SquareBackend {
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Backend for SquareBackend {
+    fn name(&self) -> &str {
+        "square"
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let config = &context.config;
+        check_decoupled(config)?;
+        check_tensors("input", &config.inputs, &[("IN", DataType::Int32, true)])?;
+        check_tensors("output", &config.outputs, &[("OUT", DataType::Int32, true)])?;
+        Ok(Box::new(SquareModel { habits: Arc::new(Habits::from_config(config)) }))
+    }
+}
+
+struct SquareModel {
+    habits: Arc<Habits>,
+}
+
+impl Model for SquareModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let habits = self.habits.clone();
+        Ok(Box::new(SquareInstance { habits, streams: OpenStreams::default() }))
+    }
+}
+
+struct SquareInstance {
+    habits: Arc<Habits>,
+    streams: OpenStreams,
+}
+
+impl ModelInstance for SquareInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        batch.mark_input_done();
+        for index in 0..batch.len() {
+            match batch.request(index).map(Square::from_request) {
+                Some(Ok(square)) => {
+                    let habits = self.habits.clone();
+                    if let Some(sender) = batch.detach(index) {
+                        let run = move |sender, stop: &Stop| square.run(&habits, sender, stop);
+                        self.streams.open(sender, run);
+                    }
+                }
+                Some(Err(error)) => batch.respond(index, Err(error)),
+                None => {}
+            }
+        }
+    }
+}
+
+/// How the model was told to behave.
+struct Habits {
+    infer_delay: Duration,
+    output_delay: Duration,
+    cancel_delay: Duration,
+    fail_count: u64,
+    empty_count: u64,
+}
+
+enum Kind {
+    Success,
+    Failure,
+    Empty,
+}
+
+impl Habits {
+    fn from_config(config: &ModelConfig) -> Self {
+        let number = |name: &str| -> u64 {
+            config.parameters.get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
+        };
+        let delay = |name: &str| Duration::from_nanos(number(name));
+        Self {
+            infer_delay: delay("CUSTOM_INFER_DELAY_NS"),
+            output_delay: delay("CUSTOM_OUTPUT_DELAY_NS"),
+            cancel_delay: delay("CUSTOM_CANCEL_DELAY_NS"),
+            fail_count: number("CUSTOM_FAIL_COUNT"),
+            empty_count: number("CUSTOM_EMPTY_COUNT"),
+        }
+    }
+
+    fn kind(&self, index: u64, count: u64) -> Kind {
+        let left = count - index;
+        if left <= self.empty_count {
+            Kind::Empty
+        } else if left <= self.empty_count.saturating_add(self.fail_count) {
+            Kind::Failure
+        } else {
+            Kind::Success
+        }
+    }
+}
+
+/// What one request asks for.
+struct Square {
+    number: i32,
+    shape: Shape,
+}
+
+impl Square {
+    fn from_request(request: &InferRequest) -> Result<Self> {
+        let input = request.input("IN").ok_or_else(|| {
+            let model = &request.model_name;
+            Error::invalid_arg(format!("model '{model}' got no input 'IN'"))
+        })?;
+        check_content(input)?;
+        match words(&input.data).next() {
+            Some(number) if input.shape.element_count() == Some(1) => {
+                Ok(Self { number: i32::from_le_bytes(number), shape: input.shape.clone() })
+            }
+            _ => Err(Error::invalid_arg("unexpected shape for IN input")),
+        }
+    }
+
+    fn run(self, habits: &Habits, mut sender: ResponseSender, stop: &Stop) {
+        let count = u64::try_from(self.number).unwrap_or(0);
+        for index in 0..count {
+            let goes_on = match habits.kind(index, count) {
+                Kind::Empty => stop.pause(habits.infer_delay, &sender),
+                kind => {
+                    let delay = habits.infer_delay.saturating_add(habits.output_delay);
+                    let goes_on = stop.pause(delay, &sender);
+                    if goes_on {
+                        sender.send(self.response(&kind));
+                    }
+                    goes_on
+                }
+            };
+            if !goes_on {
+                return end_early(habits, sender, stop);
+            }
+        }
+        sender.finish(None);
+    }
+
+    fn response(&self, kind: &Kind) -> Result<(Vec<Tensor>, galatea_types::Parameters)> {
+        if let Kind::Failure = kind {
+            return Err(Error::unknown("simulated failure"));
+        }
+        let data = Buffer::from(self.number.to_le_bytes().to_vec());
+        let output = Tensor::new("OUT", DataType::Int32, self.shape.clone(), data);
+        Ok((vec![output], Vec::new()))
+    }
+}
+
+fn end_early(habits: &Habits, sender: ResponseSender, stop: &Stop) {
+    // An instance that goes drops the sender, which says that the request was given up.
+    if stop.rest(habits.cancel_delay) && sender.is_cancelled() {
+        sender.finish(Some(Err(cancelled())));
+    }
+}

@@ -1,0 +1,217 @@
+//! What the decoupled backends answer, and when they stop.
+
+#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
+
+use std::sync::mpsc::Receiver;
+
+use galatea_backend::{
+    Model, ModelInstance,
+    testing::{
+        Fixture, instance_spec, load_context, model_config, request, run_stream, tensor_spec,
+    },
+};
+use galatea_backend_builtin::all;
+use galatea_types::{
+    Code, DataType, InferRequest, InferResponse, RequestedOutput, Response, Result, Tensor,
+};
+
+fn bytes(words: &[i32]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+fn tensor(name: &str, data_type: DataType, words: &[i32]) -> Tensor {
+    let size = i64::try_from(words.len()).expect("small");
+    Tensor::new(name, data_type, [size], bytes(words))
+}
+
+fn repeat_fixture() -> Fixture {
+    let mut config = model_config("m", "repeat");
+    config.is_decoupled = true;
+    config.inputs = vec![
+        tensor_spec("IN", DataType::Int32, [-1]),
+        tensor_spec("DELAY", DataType::Uint32, [-1]),
+        tensor_spec("WAIT", DataType::Uint32, [1]),
+    ];
+    config.outputs =
+        vec![tensor_spec("OUT", DataType::Int32, [1]), tensor_spec("IDX", DataType::Uint32, [1])];
+    Fixture::new(config, "unused")
+}
+
+fn square_fixture(parameters: &[(&str, &str)]) -> Fixture {
+    let mut config = model_config("m", "square");
+    config.is_decoupled = true;
+    config.inputs = vec![tensor_spec("IN", DataType::Int32, [1])];
+    config.outputs = vec![tensor_spec("OUT", DataType::Int32, [1])];
+    config.parameters = parameters.iter().map(|&(k, v)| (k.into(), v.into())).collect();
+    Fixture::new(config, "unused")
+}
+
+fn load(fixture: &Fixture) -> Result<Box<dyn Model>> {
+    let backend = &fixture.config.backend;
+    let (_, make) = all().into_iter().find(|(n, _)| n == backend).expect("it is registered");
+    make().load(load_context(fixture))
+}
+
+fn instance(fixture: &Fixture) -> Box<dyn ModelInstance> {
+    load(fixture).expect("it loads").new_instance(&instance_spec("m", 0)).expect("an instance")
+}
+
+fn repeat_request(values: &[i32], delays: &[i32]) -> InferRequest {
+    request(
+        "m",
+        1,
+        vec![
+            tensor("IN", DataType::Int32, values),
+            tensor("DELAY", DataType::Uint32, delays),
+            tensor("WAIT", DataType::Uint32, &[0]),
+        ],
+    )
+}
+
+fn square_request(number: i32) -> InferRequest {
+    request("m", 1, vec![tensor("IN", DataType::Int32, &[number])])
+}
+
+/// All responses with a body, after a check that the end has none.
+fn collect(stream: &Receiver<Response>) -> Vec<Result<InferResponse>> {
+    let mut results = Vec::new();
+    for response in stream {
+        if response.is_final {
+            assert!(response.result.is_none(), "the end is told by itself");
+        }
+        results.extend(response.result);
+    }
+    results
+}
+
+#[test]
+fn repeat_answers_each_element_and_its_index() {
+    let mut instance = instance(&repeat_fixture());
+    let stream = run_stream(&mut *instance, repeat_request(&[7, -3], &[0, 1]));
+    let responses = collect(&stream);
+    let words: Vec<_> = responses
+        .iter()
+        .map(|r| r.as_ref().expect("success"))
+        .map(|r| ["OUT", "IDX"].map(|name| r.output(name).expect("it is there").data.to_vec()))
+        .collect();
+    assert_eq!(words, [[bytes(&[7]), bytes(&[0])], [bytes(&[-3]), bytes(&[1])]]);
+}
+
+#[test]
+fn repeat_answers_only_what_is_asked_for() {
+    let mut instance = instance(&repeat_fixture());
+    let mut request = repeat_request(&[7], &[0]);
+    request.outputs = vec![RequestedOutput::plain("IDX")];
+    let responses = collect(&run_stream(&mut *instance, request));
+    let response = responses[0].as_ref().expect("success");
+    assert_eq!(response.outputs.iter().map(|t| &*t.name).collect::<Vec<_>>(), ["IDX"]);
+}
+
+#[test]
+fn repeat_refuses_delays_that_do_not_match() {
+    let mut instance = instance(&repeat_fixture());
+    let stream = run_stream(&mut *instance, repeat_request(&[1, 2], &[0]));
+    let last = stream.recv().expect("an answer");
+    let error = last.result.expect("a body").expect_err("an error");
+    assert!(last.is_final);
+    assert_eq!(error.message(), "expected IN and DELAY shape to match, got [2] and [1]");
+}
+
+#[test]
+fn a_cancelled_stream_ends_with_that() {
+    let mut instance = instance(&repeat_fixture());
+    let request = repeat_request(&[1, 2], &[0, 3_600_000]);
+    let cancellation = request.cancellation.clone();
+    let stream = run_stream(&mut *instance, request);
+    assert!(!stream.recv().expect("a response").is_final);
+    cancellation.cancel();
+    let last = stream.recv().expect("the end");
+    let error = last.result.expect("a body").expect_err("an error");
+    assert_eq!((last.is_final, error.code()), (true, Code::Cancelled));
+}
+
+#[test]
+fn square_answers_as_often_as_it_is_told() {
+    for number in [0, 1, 4, -5] {
+        let mut instance = instance(&square_fixture(&[]));
+        let responses = collect(&run_stream(&mut *instance, square_request(number)));
+        assert_eq!(responses.len(), usize::try_from(number).unwrap_or(0));
+        for response in responses {
+            let response = response.expect("success");
+            let out = response.output("OUT").expect("it is there");
+            assert_eq!((&*out.data, &out.shape[..]), (&*bytes(&[number]), &[1][..]));
+        }
+    }
+}
+
+#[test]
+fn square_fails_and_leaves_out_at_the_end() {
+    let parameters = [
+        ("CUSTOM_FAIL_COUNT", "2"),
+        ("CUSTOM_EMPTY_COUNT", "1"),
+        ("CUSTOM_INFER_DELAY_NS", "1000"),
+        ("CUSTOM_OUTPUT_DELAY_NS", "no number"),
+    ];
+    for (number, expected) in [(4, "sff"), (6, "sssff"), (3, "ff"), (1, "")] {
+        let mut instance = instance(&square_fixture(&parameters));
+        let responses = collect(&run_stream(&mut *instance, square_request(number)));
+        let kinds: String = responses
+            .iter()
+            .map(|r| match r {
+                Ok(_) => 's',
+                Err(e) => {
+                    assert_eq!((e.code(), e.message()), (Code::Unknown, "simulated failure"));
+                    'f'
+                }
+            })
+            .collect();
+        assert_eq!(kinds, expected, "of {number}");
+    }
+}
+
+#[test]
+fn square_takes_its_time_to_be_cancelled() {
+    let parameters =
+        [("CUSTOM_INFER_DELAY_NS", "3600000000000"), ("CUSTOM_CANCEL_DELAY_NS", "20000000")];
+    let mut instance = instance(&square_fixture(&parameters));
+    let request = square_request(2);
+    let cancellation = request.cancellation.clone();
+    let stream = run_stream(&mut *instance, request);
+    let started = std::time::Instant::now();
+    cancellation.cancel();
+    let last = stream.recv().expect("the end");
+    assert!(started.elapsed() >= std::time::Duration::from_millis(20));
+    assert_eq!(last.result.expect("a body").expect_err("an error").code(), Code::Cancelled);
+}
+
+#[test]
+fn an_instance_that_goes_waits_for_no_delay() {
+    for (fixture, request) in [
+        (repeat_fixture(), repeat_request(&[1], &[3_600_000])),
+        (square_fixture(&[("CUSTOM_INFER_DELAY_NS", "3600000000000")]), square_request(1)),
+    ] {
+        let mut instance = instance(&fixture);
+        let stream = run_stream(&mut *instance, request);
+        drop(instance);
+        let error = stream.recv().expect("the end").result.expect("a body").expect_err("an error");
+        assert_eq!(error.code(), Code::Internal);
+    }
+}
+
+#[test]
+fn wrong_configurations_are_refused() {
+    let cases: [(fn(&mut Fixture), &str); 6] = [
+        (|f| f.config.is_decoupled = false, "decoupled: true"),
+        (|f| f.config.max_batch_size = 1, "max_batch_size == 0"),
+        (|f| f.config.inputs.truncate(2), "expected 3 inputs, got 2"),
+        (|f| f.config.outputs.swap(0, 1), "first output tensor name to be OUT, got IDX"),
+        (|f| f.config.inputs[2].dims = [2].into(), "expected WAIT shape to be [1], got [2]"),
+        (|f| f.config.inputs[1].data_type = DataType::Fp32, "DELAY datatype to be UINT32"),
+    ];
+    for (spoil, text) in cases {
+        let mut fixture = repeat_fixture();
+        spoil(&mut fixture);
+        let error = load(&fixture).err().expect("it is refused");
+        assert!(error.message().contains(text), "{error}");
+    }
+}
