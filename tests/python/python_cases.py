@@ -234,6 +234,10 @@ def agrees(answer, want):
     return answer == want
 
 
+def compared(answer, want):
+    return f"expected {json.dumps(want, ensure_ascii=False)}\ngot      {json.dumps(answer, ensure_ascii=False)}"
+
+
 def perform(target, names):
     """Names and answers of a server to the plays, each by a server that none before it has harmed."""
     todo = list(names)
@@ -286,9 +290,8 @@ def main():
         if args.record:
             write_record({**json.loads(GOLDEN.read_text(encoding="utf-8")), name: answer})
             continue
-        print(json.dumps({name: answer}, ensure_ascii=False))
-        if not agrees(answer, want := wanted(name, args.target)):
-            print(f"    expected {json.dumps(want, ensure_ascii=False)}", flush=True)
+        want = wanted(name, args.target)
+        print(name, "as wanted" if agrees(answer, want) else compared(answer, want), flush=True)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def galatea(repository, *flags, env=None, **options):
     command = [
         galatea_binary(), "serve", f"--model-repository={repository}",
         "--http-port=0", "--grpc-port=0", "--metrics-port=0",
-        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", *flags,
+        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", f"--backend-config=python,python-interpreter={sys.executable}", *flags,
     ]
     return Server(command, {**onnx_runtime(), **(env or {})}, **options)
 

@@ -24,10 +24,10 @@ def described(tensor):
 
 def answer(request):
     said, outputs = [], []
-    for tensor in request.inputs():
+    for tensor in sorted(request.inputs(), key=lambda t: t.name()):  # Triton keeps no order
         array = tensor.as_numpy().copy()
         said.append(described(tensor))
-        outputs.append(pb.Tensor(tensor.name().replace("IN", "OUT"), array))
+        outputs.append(pb.Tensor("OUT" + tensor.name()[2:], array))
     text = json.dumps(said).encode()
     return pb.InferenceResponse(outputs + [pb.Tensor("SAID", np.frombuffer(text, np.uint8))])
 

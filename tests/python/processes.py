@@ -1,0 +1,122 @@
+"""What a server's processes are and hold, from /proc; and Pythons of several versions."""
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import servers
+
+WHEELS = servers.PEERS / "wheels/numpy"
+VENVS = servers.PEERS / "pythons"
+OLDEST, NEWEST = (3, 9), (3, 14)
+
+
+def status(pid):
+    """Fields of /proc/PID/status; nothing if there is no such process."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def children(pid):
+    """Processes whose parent is `pid`, dead ones that nobody waited for included."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        if status(folder.name).get("PPid") == str(pid):
+            found.append(int(folder.name))
+    return sorted(found)
+
+
+def descendants(pid):
+    found = children(pid)
+    return found + [deeper for child in found for deeper in descendants(child)]
+
+
+def is_zombie(pid):
+    return status(pid).get("State", "").startswith("Z")
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def private_mb(pid):
+    """Memory that is the process's own: what would be free if it ended."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+def rss_mb(pid):
+    return int(status(pid)["VmRSS"].split()[0]) / 1024
+
+
+def wait_for_end(pids, timeout):
+    """Those of the processes that still run after `timeout` seconds."""
+    left = []
+    for pid in pids:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            if not select.select([handle], [], [], timeout)[0]:
+                left.append(pid)
+        finally:
+            os.close(handle)
+    return left
+
+
+def shared_memory():
+    """Names in /dev/shm but for those of a real Triton that may run beside."""
+    return {name for name in os.listdir("/dev/shm") if not name.startswith(("galatea_test_", "tpb_", "triton_python"))}
+
+
+# ---- Pythons
+
+
+def interpreters():
+    """One interpreter for each minor version found under pyenv and on PATH, as {(3, 11): path}."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    candidates = sorted(root.glob("versions/3.*/bin/python")) + [Path(sys.executable)]
+    candidates += [Path(path) for minor in range(9, 15) if (path := shutil.which(f"python3.{minor}"))]
+    found = {}
+    for path in candidates:
+        version = version_of(path)
+        if version and OLDEST <= version <= NEWEST:
+            found.setdefault(version, path)
+    return dict(sorted(found.items()))
+
+
+def version_of(python):
+    probe = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
+    run = subprocess.run([python, "-c", probe], capture_output=True, text=True)
+    return tuple(map(int, run.stdout.split())) if run.returncode == 0 else None
+
+
+def venv(version, python):
+    """A virtual environment with numpy, kept between runs; None if no numpy fits. Reaches no network."""
+    folder = VENVS / "{}.{}".format(*version)
+    inside = folder / "bin/python"
+    if not (folder / "ready").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([python, "-m", "venv", folder], check=True, capture_output=True)
+        install = [inside, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", WHEELS, "numpy"]
+        if subprocess.run(install, capture_output=True).returncode != 0:
+            return None
+        (folder / "ready").touch()
+    return folder
+
+
+def offline():
+    """Environment variables with which pip takes packages only from what the setup fetched."""
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS), "PIP_CONFIG_FILE": "/dev/null"}
+
+
+def numpy_versions():
+    return sorted({re.search(r"cp3(\d+)-", wheel.name)[1] for wheel in WHEELS.glob("numpy-*.whl")})

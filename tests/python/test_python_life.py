@@ -1,0 +1,280 @@
+"""Python workers that die, fork and print; the server that dies; several Pythons at once; memory of an idle worker."""
+
+import concurrent.futures
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import clients
+import processes
+from repositories import tensor
+
+IN_OUT = tensor("input", "IN", "TYPE_INT32", "1") + tensor("output", "PID", "TYPE_INT32", "1")
+RUNNER = '''
+import os, subprocess, sys, time
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+def act(case):
+    if case == 1:
+        time.sleep(0.004)
+    if case == 2:
+        os._exit(9)
+    if case == 3:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    if case == 4 and os.fork() == 0:
+        sys.stdin.close()
+        time.sleep(30)
+        os._exit(0)
+    if case == 5:
+        print("a line to stdout")
+        print("a line to stderr", file=sys.stderr, flush=True)
+    if case == 6:
+        print("x" * 300_000)
+    if case == 7:
+        subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
+    if case == 8:
+        os.write(1, b"\\xff\\xfe no text\\n")
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            act(int(request.inputs()[0].as_numpy()[0]))
+            answers.append(pb.InferenceResponse([pb.Tensor("PID", np.array([os.getpid()], np.int32))]))
+        return answers
+'''
+VERSION = '''
+import sys
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        said = "%d.%d numpy %s %s" % (*sys.version_info[:2], np.__version__, sys.prefix)
+        return [pb.InferenceResponse([pb.Tensor("SAID", np.array([said], dtype=object))]) for _ in requests]
+'''
+ASK_VERSION = tensor("input", "IN", "TYPE_INT32", "1") + tensor("output", "SAID", "TYPE_STRING", "1")
+
+
+def write(folder, name, source, config):
+    (folder / name / "1").mkdir(parents=True)
+    (folder / name / "1/model.py").write_text(source)
+    (folder / name / "config.pbtxt").write_text(f'backend: "python"\n{config}')
+    return folder / name
+
+
+def post(server, name, case=0, timeout=20):
+    """(status, answer) of one request; a fresh connection each time."""
+    body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "INT32", "data": [case]}]}
+    status, _, text = clients.ask(server.http, "POST", f"/v2/models/{name}/infer", body)
+    return status, json.loads(text)
+
+
+def pid_of(server, name):
+    status, answer = post(server, name)
+    assert status == 200, answer
+    return answer["outputs"][0]["data"][0]
+
+
+def is_ready(server, name):
+    return clients.ask(server.http, "GET", f"/v2/models/{name}/ready")[0] == 200
+
+
+def until(happened, limit):
+    """Asks again until it is so; seconds it took."""
+    begin = time.monotonic()
+    while not happened():
+        assert time.monotonic() - begin < limit, "waited in vain"
+    return time.monotonic() - begin
+
+
+def interpreter_start():
+    """How long this machine takes now to start a Python with numpy."""
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import numpy"], check=True)
+    return time.monotonic() - begin
+
+
+@pytest.fixture
+def runner(tmp_path, serve):
+    write(tmp_path, "runner", RUNNER, IN_OUT)
+    return serve(tmp_path)
+
+
+def test_killed_under_load(runner):
+    """Of eight callers only the one whose request the worker had fails; the others wait for the new worker."""
+    first, stop, answers = pid_of(runner, "runner"), [], []
+
+    def call():
+        while not stop:
+            answers.append(post(runner, "runner", 1))
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        callers = [pool.submit(call) for _ in range(8)]
+        try:
+            until(lambda: len(answers) > 100, 30)
+            os.kill(first, signal.SIGKILL)
+            until(lambda: not is_ready(runner, "runner"), 5)
+            restarted = until(lambda: is_ready(runner, "runner"), 20)
+            seen = len(answers)
+            until(lambda: len(answers) > seen + 100, 30)
+        finally:
+            stop.append(True)
+        assert not [caller.exception() for caller in callers if caller.exception()]
+    failed = [answer for status, answer in answers if status != 200]
+    assert len(failed) <= 1, failed
+    assert all(status in (200, 500, 503) for status, _ in answers)
+    assert all("runner" in answer["error"] for answer in failed), failed
+    assert restarted < 1 + interpreter_start()
+    assert {a["outputs"][0]["data"][0] for s, a in answers[seen + 8 :] if s == 200} == {pid_of(runner, "runner")} != {first}
+
+
+def test_deaths_leave_nothing(runner):
+    """Six deaths, one right after the other: the same number of processes and files as after the first."""
+    counts = []
+    for _ in range(6):
+        os.kill(pid_of(runner, "runner"), signal.SIGKILL)
+        until(lambda: not is_ready(runner, "runner"), 5)
+        until(lambda: is_ready(runner, "runner"), 30)
+        pid = pid_of(runner, "runner")
+        assert processes.children(runner.pid) == [pid]
+        assert not processes.is_zombie(pid)
+        counts.append(processes.open_files(runner.pid))
+    assert max(counts) - min(counts) <= 2, counts
+
+
+def test_exit_in_execute(runner):
+    status, answer = post(runner, "runner", 2)
+    assert status in (500, 503) and "runner" in answer["error"]
+    until(lambda: post(runner, "runner")[0] == 200, 10)
+
+
+def test_server_killed(tmp_path, serve):
+    """kill -9 of the server: no worker survives it and nothing lies in /dev/shm."""
+    before = processes.shared_memory()
+    write(tmp_path, "runner", RUNNER, IN_OUT + "instance_group [ { count: 3 kind: KIND_CPU } ]\n")
+    write(tmp_path, "big", open_identity(), tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1"))
+    server = serve(tmp_path)
+    with clients.client(server, "http") as stock:
+        clients.infer(stock, "http", "big", {"IN": np.zeros(4 << 20, np.float32)})
+    workers = processes.descendants(server.pid)
+    assert len(workers) == 4
+    server.process.kill()
+    server.wait_for_exit()
+    assert processes.wait_for_end(workers, 10) == []
+    assert processes.shared_memory() <= before
+
+
+def open_identity():
+    import python_cases
+
+    return (python_cases.MODELS / "plain_identity/1/model.py").read_text()
+
+
+def test_server_ended_in_order(runner):
+    workers = processes.descendants(runner.pid)
+    assert len(workers) == 1
+    assert runner.stop() == 0
+    assert processes.wait_for_end(workers, 5) == []
+
+
+def test_forks(runner):
+    """A fork that ends is nothing; one that lives on hides its parent's death from no one."""
+    first = pid_of(runner, "runner")
+    assert post(runner, "runner", 3)[0] == 200
+    assert pid_of(runner, "runner") == first
+    assert post(runner, "runner", 4)[0] == 200
+    fork = next(pid for pid in processes.children(first))
+    try:
+        status, answer = post(runner, "runner", 2)
+        assert status in (500, 503) and "runner" in answer["error"]
+        until(lambda: post(runner, "runner")[0] == 200, 10)
+        assert pid_of(runner, "runner") != first
+    finally:
+        if processes.wait_for_end([fork], 0):
+            os.kill(fork, signal.SIGKILL)
+
+
+def test_prints(runner):
+    """What a model prints is in the log under its name, long and broken lines too; a child's as well."""
+    for case in (5, 6, 7, 8):
+        assert post(runner, "runner", case)[0] == 200
+    for text in ("a line to stdout", "a line to stderr", "from a child", "no text"):
+        assert "runner" in runner.wait_for_line(text, 10)
+
+
+def test_one_of_three_workers(tmp_path, serve):
+    """With two of three instances left the model answers on."""
+    write(tmp_path, "runner", RUNNER, IN_OUT + "instance_group [ { count: 3 kind: KIND_CPU } ]\n")
+    server = serve(tmp_path)
+    workers = processes.children(server.pid)
+    os.kill(workers[0], signal.SIGKILL)
+    answers = [post(server, "runner") for _ in range(60)]
+    assert sum(status != 200 for status, _ in answers) <= 1
+    until(lambda: len([p for p in processes.children(server.pid) if not processes.is_zombie(p)]) == 3, 10)
+
+
+def test_unload_ends_workers(tmp_path, serve):
+    write(tmp_path, "runner", RUNNER, IN_OUT)
+    server = serve(tmp_path, "--model-control-mode=explicit", "--load-model=runner")
+    worker = pid_of(server, "runner")
+    files = None
+    for _ in range(3):
+        assert clients.ask(server.http, "POST", "/v2/repository/models/runner/unload", {})[0] == 200
+        assert processes.wait_for_end([worker], 10) == []
+        assert clients.ask(server.http, "POST", "/v2/repository/models/runner/load", {})[0] == 200
+        worker = pid_of(server, "runner")
+        files = files or processes.open_files(server.pid)
+    assert processes.open_files(server.pid) <= files + 1
+    assert processes.children(server.pid) == [worker]
+
+
+def test_several_pythons(tmp_path, serve, capsys):
+    """As many minor versions as the machine has, in one server: by parameter, by requirements.txt, by option."""
+    found = {version: processes.venv(version, python) for version, python in processes.interpreters().items()}
+    found = {version: folder for version, folder in found.items() if folder}
+    assert found, "no Python with numpy"
+    names = {}
+    for version, folder in found.items():
+        name = "python_{}_{}".format(*version)
+        environment = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{folder}" }} }}\n'
+        write(tmp_path, name, VERSION, ASK_VERSION + environment)
+        names[name] = "{}.{}".format(*version)
+    by_option, option = list(found.items())[-1]
+    write(tmp_path, "by_option", VERSION, ASK_VERSION)
+    write(tmp_path, "by_requirements", VERSION, ASK_VERSION)
+    (tmp_path / "by_requirements/requirements.txt").write_text("numpy\n")
+    names.update(by_option="{}.{}".format(*by_option), by_requirements="{}.{}".format(*by_option))
+    server = serve(
+        tmp_path, f"--backend-config=python,python-interpreter={option}/bin/python",
+        env={**processes.offline(), "GALATEA_HOME": str(tmp_path.parent / "home")},
+    )
+    said = {name: post(server, name)[1]["outputs"][0]["data"][0] for name in names}
+    assert {name: text.split()[0] for name, text in said.items()} == names
+    assert all(" numpy " in text for text in said.values())
+    assert "python-environments" in said["by_requirements"]
+    with capsys.disabled():
+        print("\nPythons served at once: " + "; ".join(f"{name}: {text.rsplit(' ', 1)[0]}" for name, text in said.items()))
+
+
+def test_idle_worker_is_small(runner, capsys):
+    worker = pid_of(runner, "runner")
+    own, resident = processes.private_mb(worker), processes.rss_mb(worker)
+    with capsys.disabled():
+        print(f"\nidle worker: {own:.1f} MB of its own, {resident:.1f} MB resident")
+    assert own <= 40

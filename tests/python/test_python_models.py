@@ -1,0 +1,98 @@
+"""The same model.py files under the real Triton and under ours: every play of python_cases.py on both.
+
+What the real server answered is recorded; it is held to that, ours as well unless models/differences.yaml says why not.
+"""
+
+import json
+import tempfile
+
+import pytest
+
+import python_cases
+import servers
+
+PLAYS = python_cases.plays()
+RECORDED = json.loads(python_cases.GOLDEN.read_text(encoding="utf-8"))
+HARMFUL = ('"hangs"', '"closed"', "is not healthy")
+needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+
+
+def is_harmless(name):
+    """What hangs or kills the real server was recorded once; asking it again costs it half a minute each time."""
+    return not any(sign in json.dumps(RECORDED.get(name)) for sign in HARMFUL)
+
+
+class Player:
+    """One server for all plays; a new one only when a play has harmed it."""
+
+    def __init__(self, target):
+        self.target, self.server, self.folder = target, None, None
+
+    def answer(self, name):
+        if self.server is None or python_cases.is_harmed(self.server):
+            self.close()
+            self.folder = tempfile.TemporaryDirectory()
+            self.server = python_cases.start(self.target, self.folder.name)
+        self.server.asked.add(name)
+        return python_cases.played(PLAYS[name], self.server)
+
+    def close(self):
+        if self.server is not None:
+            self.server.stop()
+            self.folder.cleanup()
+            self.server = None
+
+
+@pytest.fixture(scope="session")
+def players():
+    made = {target: Player(target) for target in ("galatea", "triton")}
+    yield made
+    for player in made.values():
+        player.close()
+
+
+def check(player, name):
+    answer, want = player.answer(name), python_cases.wanted(name, player.target)
+    assert python_cases.agrees(answer, want), "\n" + python_cases.compared(answer, want)
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_ours(players, name):
+    check(players["galatea"], name)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", [name for name in PLAYS if is_harmless(name)])
+def test_real(players, name):
+    check(players["triton"], name)
+
+
+def test_every_play_is_recorded():
+    assert set(PLAYS) == set(RECORDED)
+
+
+def test_differences_name_plays():
+    assert set(python_cases.differences()) <= set(PLAYS)
+
+
+def test_models_exercise_the_whole_surface():
+    """No name of the surface is in no model of ours."""
+    source = "".join(path.read_text(encoding="utf-8") for path in python_cases.MODELS.rglob("*.py"))
+    surface = (MODELS_SURFACE + " " + HELPERS).split()
+    assert not [name for name in surface if name not in source]
+
+
+MODELS_SURFACE = """
+    Tensor as_numpy triton_dtype shape is_cpu to_dlpack from_dlpack __dlpack_device__ InferenceRequest inputs request_id correlation_id
+    flags set_flags timeout parameters trace get_context requested_output_names get_response_sender is_cancelled set_release_flags exec
+    async_exec InferenceResponse output_tensors has_error error send TritonError code message TritonModelException Logger log_info
+    log_warn log_error log_verbose MetricFamily Metric increment set observe value load_model unload_model is_model_ready PreferredMemory
+    auto_complete_config as_dict add_input add_output set_max_batch_size set_dynamic_batching set_model_transaction_policy
+    initialize execute finalize
+"""
+HELPERS = """
+    get_input_tensor_by_name get_output_tensor_by_name get_input_config_by_name get_output_config_by_name
+    using_decoupled_model_transaction_policy triton_to_numpy_type numpy_to_triton_type triton_string_to_numpy serialize_byte_tensor
+    deserialize_bytes_tensor TRITONSERVER_REQUEST_FLAG_SEQUENCE_START TRITONSERVER_REQUEST_FLAG_SEQUENCE_END
+    TRITONSERVER_RESPONSE_COMPLETE_FINAL TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
+"""
