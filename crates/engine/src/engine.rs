@@ -2,7 +2,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
         mpsc,
     },
     thread,
@@ -14,12 +14,8 @@ use galatea_telemetry::{CustomMetrics, StatisticsSnapshot, metrics::ProcessSampl
 use galatea_types::{Buffer, Error, Result};
 
 use crate::{
-    BackendRegistry, ControlMode, EngineOptions, ServedModel, access,
-    lifecycle::{Broken, Generation, Lifecycle},
-    loader::Loader,
-    plan::LoadPlan,
-    reaper,
-    repository::Repository,
+    BackendRegistry, EngineOptions, ServedModel, access, dependencies::Dependencies,
+    lifecycle::Lifecycle, loader::Loader, reaper, repository::Repository,
 };
 
 /// Statistics of one model version.
@@ -39,6 +35,9 @@ pub struct LoadOverrides {
     pub files: BTreeMap<String, Buffer>,
 }
 
+/// How often the end of the requests under way is looked for when the server exits.
+const QUIET_POLL: Duration = Duration::from_millis(2);
+
 /// Ready versions of one model, by number.
 pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
 
@@ -47,6 +46,7 @@ pub struct Engine {
     options: EngineOptions,
     pub(crate) repository: Repository,
     pub(crate) lifecycle: Arc<Lifecycle>,
+    pub(crate) dependencies: Dependencies,
     loader: Loader,
     /// What requests look their model up in: replaced whole at every change, so looking up takes no lock.
     serving: ArcSwap<HashMap<String, ReadyVersions>>,
@@ -74,6 +74,7 @@ impl Engine {
                 access::of(engine.clone(), custom_metrics.clone()),
             ),
             lifecycle,
+            dependencies: Dependencies::default(),
             serving: ArcSwap::default(),
             changes: Mutex::default(),
             operations: Mutex::default(),
@@ -105,43 +106,6 @@ impl Engine {
             "parameters",
             "statistics",
         ]
-    }
-
-    /// Loads what the control mode says is loaded at start. Blocks until every model is ready or failed;
-    /// an error lists those that failed (the others serve all the same).
-    pub fn load_startup_models(&self) -> Result<()> {
-        self.repository.check()?;
-        let names = self.startup_names();
-        let next = AtomicUsize::new(0);
-        let failed = Mutex::new(Vec::new());
-        let work = || {
-            while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if self.load_now(name, &LoadOverrides::default()).is_err() {
-                    failed.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
-                }
-            }
-        };
-        let threads = self.options.load_thread_count.clamp(1, names.len().max(1));
-        thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failed.sort();
-        if failed.is_empty() {
-            return Ok(());
-        }
-        Err(Error::internal(format!("failed to load all models: {}", failed.join(", "))))
-    }
-
-    fn startup_names(&self) -> Vec<String> {
-        let asks_for_all = self.options.startup_models.iter().any(|m| m == "*");
-        match self.options.control_mode {
-            ControlMode::Explicit if !asks_for_all => self.options.startup_models.clone(),
-            _ => self.repository.model_names(),
-        }
     }
 
     pub fn is_live(&self) -> bool {
@@ -230,30 +194,12 @@ impl Engine {
         Ok(models.iter().map(|m| statistics_of(m)).collect())
     }
 
-    /// Loads or reloads a model. Blocks until it is ready or failed: call it where blocking is allowed.
-    pub fn load_model(&self, name: &str, overrides: LoadOverrides) -> Result<()> {
-        self.check_explicit()?;
-        check_name(name)?;
-        self.load_now(name, &overrides)
-    }
-
-    /// Starts unloading and returns; requests in flight are answered first. An unknown model is no error.
-    pub fn unload_model(&self, name: &str, unload_dependents: bool) -> Result<()> {
-        self.check_explicit()?;
-        check_name(name)?;
-        // Only ensembles have dependents, and none can be loaded yet.
-        let _ = unload_dependents;
-        let operation = self.operation(name);
-        let _one_at_a_time = operation.lock().unwrap_or_else(PoisonError::into_inner);
-        self.replace(name, ReadyVersions::new());
-        Ok(())
-    }
-
     /// Takes no more requests, and waits until those in flight are answered and every model is unloaded.
     /// False when `deadline` passes first.
     pub fn shutdown(&self, deadline: Instant) -> bool {
         self.is_exiting.store(true, Ordering::Release);
         log::info!("Waiting for in-flight requests to complete.");
+        self.wait_until_quiet(deadline);
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.serving.swap(Arc::default());
         for model in old.values().flat_map(BTreeMap::values) {
@@ -261,6 +207,25 @@ impl Engine {
         }
         drop(old);
         self.wait_for_unload(deadline)
+    }
+
+    /// Waits until no model has a request under way: one may still make requests of its own to others, which
+    /// must be there until then.
+    fn wait_until_quiet(&self, deadline: Instant) {
+        let is_busy = || self.all_ready().iter().any(|model| model.in_flight() > 0);
+        let mut told_at = Instant::now();
+        while is_busy() && Instant::now() < deadline {
+            thread::sleep(QUIET_POLL);
+            if told_at.elapsed() >= Duration::from_secs(1) {
+                told_at = Instant::now();
+                self.tell_live_models(deadline);
+            }
+        }
+    }
+
+    fn tell_live_models(&self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now()).as_secs();
+        log::info!("Timeout {left}: Found {} live models", self.lifecycle.live_count());
     }
 
     /// Waits in steps of a second, so that the log can count down as Triton's does.
@@ -276,101 +241,27 @@ impl Engine {
             if left.is_zero() {
                 return false;
             }
-            log::info!(
-                "Timeout {}: Found {} live models",
-                left.as_secs(),
-                self.lifecycle.live_count()
-            );
+            self.tell_live_models(deadline);
         }
     }
 
-    fn check_explicit(&self) -> Result<()> {
-        match self.options.control_mode {
-            ControlMode::Explicit => Ok(()),
-            ControlMode::None => Err(Error::unavailable(
-                "explicit model load / unload is not allowed if polling is enabled",
-            )),
-        }
-    }
-
-    fn operation(&self, name: &str) -> Arc<Mutex<()>> {
+    /// Taken by who loads or unloads this model.
+    pub(crate) fn operation(&self, name: &str) -> Arc<Mutex<()>> {
         let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
         operations.entry(name.to_owned()).or_default().clone()
-    }
-
-    fn load_now(&self, name: &str, overrides: &LoadOverrides) -> Result<()> {
-        let operation = self.operation(name);
-        let _one_at_a_time = operation.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_exiting() {
-            return Err(Error::unavailable("Server exiting"));
-        }
-        let plan = LoadPlan::make(name, overrides, self).map_err(|error| {
-            log::error!("Poll failed for model directory '{name}': {error}");
-            self.note_broken(name, Broken::Unreadable(error.message().to_owned()));
-            Error::internal(format!(
-                "failed to load '{name}', failed to poll from model repository: {error}"
-            ))
-        })?;
-        if plan.versions.is_empty() {
-            log::error!(
-                "at least one version must be available under the version policy of model '{name}'"
-            );
-            let error = format!("failed to load '{name}', no version is available");
-            self.note_broken(name, Broken::NoVersion(error.clone()));
-            return Err(Error::internal(error));
-        }
-        self.load_versions(&plan)
-    }
-
-    /// Remembers why a model does not serve, for the index. What still serves is not broken, and a name no
-    /// repository holds is no model: a client could fill the table with those.
-    fn note_broken(&self, name: &str, why: Broken) {
-        let is_served = self.serving.load().contains_key(name);
-        if !is_served && !matches!(self.repository.locate(name), Ok(None)) {
-            self.lifecycle.set_broken(name, why);
-        }
     }
 
     pub(crate) fn loader(&self) -> &Loader {
         &self.loader
     }
 
-    /// All or nothing: when one version fails, what served before goes on serving.
-    fn load_versions(&self, plan: &LoadPlan) -> Result<()> {
-        let name = &plan.folder.name;
-        let mut ready = ReadyVersions::new();
-        let mut failures = String::new();
-        let begun: Vec<(i64, Generation)> =
-            plan.versions.iter().map(|&v| (v, self.lifecycle.begin_loading(name, v))).collect();
-        for &(version, generation) in &begun {
-            log::info!("loading: {name}:{version}");
-            match self.loader.load(plan, version, generation) {
-                Ok(model) => {
-                    ready.insert(version, Arc::new(model));
-                }
-                Err(error) => {
-                    let reason = format!("{}: {error}", error.code().as_str());
-                    log::error!("failed to load '{name}' version {version}: {reason}");
-                    failures.push_str(&format!(
-                        "version {version} is at UNAVAILABLE state: {reason};\n"
-                    ));
-                    self.lifecycle.failed(name, version, generation, reason);
-                }
-            }
-        }
-        if !failures.is_empty() {
-            for model in ready.values() {
-                self.lifecycle.unloading(name, model.version(), model.generation());
-            }
-            return Err(Error::invalid_arg(format!("load failed for model '{name}': {failures}")));
-        }
-        self.replace(name, ready);
-        log::info!("successfully loaded '{name}'");
-        Ok(())
+    /// Whether any version of this model serves.
+    pub(crate) fn is_serving(&self, name: &str) -> bool {
+        self.serving.load().contains_key(name)
     }
 
     /// Puts `ready` in the place of what serves now. What goes is drained once its last request has left.
-    fn replace(&self, name: &str, ready: ReadyVersions) {
+    pub(crate) fn replace(&self, name: &str, ready: ReadyVersions) {
         let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         for (&version, model) in &ready {
             self.lifecycle.loaded(name, version, model.generation());
@@ -394,17 +285,4 @@ fn statistics_of(model: &ServedModel) -> ModelStatisticsEntry {
         version: model.version(),
         statistics: model.statistics().snapshot(),
     }
-}
-
-/// a name goes into a path.
-fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::invalid_arg("Model name cannot be empty"));
-    }
-    if name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
-        return Err(Error::invalid_arg(format!(
-            "invalid model name '{name}', model name must not contain path traversal characters"
-        )));
-    }
-    Ok(())
 }

@@ -3,10 +3,14 @@
 //! No HTTP, no gRPC, no concrete backend is known here.
 
 mod access;
+mod dependencies;
 mod engine;
+mod ensemble;
 mod index;
 mod lifecycle;
+mod load_failure;
 mod loader;
+mod loading;
 mod metrics;
 mod options;
 mod plan;

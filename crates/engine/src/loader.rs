@@ -8,7 +8,9 @@ use std::{
 
 use galatea_backend::{Backend, InstanceAlarm, InstanceSpec, LoadContext, ServerAccess};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, Scheduling};
-use galatea_scheduler::{QueueScheduler, SchedulerSpec};
+use galatea_scheduler::{
+    EnsembleScheduler, EnsembleSpec, QueueScheduler, SchedulerSpec, StepModel,
+};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, Result};
 
@@ -101,7 +103,6 @@ impl Loader {
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
         })?;
-        let retired = self.retired.clone();
         Ok(ServedModel::new(Parts {
             config,
             version,
@@ -111,8 +112,54 @@ impl Loader {
             labels,
             load_started_at,
             ready_versions: plan.versions.clone(),
-            retired,
+            retired: self.retired.clone(),
         }))
+    }
+
+    /// Loads one version of an ensemble; `models` are those of its steps, in order.
+    pub fn load_ensemble(
+        &self,
+        plan: &LoadPlan,
+        models: &[Arc<ServedModel>],
+        version: i64,
+        generation: Generation,
+    ) -> Result<ServedModel> {
+        let load_started_at = Instant::now();
+        let config = plan.config.clone();
+        warn_ignored(&config);
+        let labels = served_model::read_labels(&config, &plan.folder.dir)?;
+        let statistics = Arc::new(ModelStatistics::default());
+        let scheduler = self.ensemble_scheduler(&config, models, version, statistics.clone())?;
+        Ok(ServedModel::new(Parts {
+            config,
+            version,
+            generation,
+            scheduler: Arc::new(scheduler),
+            statistics,
+            labels,
+            load_started_at,
+            ready_versions: plan.versions.clone(),
+            retired: self.retired.clone(),
+        }))
+    }
+
+    pub fn ensemble_scheduler(
+        &self,
+        config: &Arc<ModelConfig>,
+        models: &[Arc<ServedModel>],
+        version: i64,
+        statistics: Arc<ModelStatistics>,
+    ) -> Result<EnsembleScheduler> {
+        let of_step = |model: &Arc<ServedModel>| StepModel {
+            config: model.shared_config(),
+            target: model.clone(),
+        };
+        EnsembleScheduler::new(EnsembleSpec {
+            config: config.clone(),
+            version,
+            models: models.iter().map(of_step).collect(),
+            statistics,
+        })
     }
 }
 
@@ -121,8 +168,7 @@ fn refuse_unsupported(config: &ModelConfig) -> Result<()> {
     let name = &config.name;
     let what = match config.scheduling {
         Scheduling::Sequence => "sequence_batching",
-        Scheduling::Ensemble(_) => "ensemble_scheduling",
-        Scheduling::Direct | Scheduling::Dynamic(_) => {
+        Scheduling::Direct | Scheduling::Dynamic(_) | Scheduling::Ensemble(_) => {
             warn_ignored(config);
             return Ok(());
         }

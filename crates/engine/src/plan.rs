@@ -1,6 +1,7 @@
 //! From a model's folder (or what a load request brings in its place) to what is to be loaded.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -8,6 +9,7 @@ use std::{
 
 use galatea_backend::{Backend, CompletionContext};
 use galatea_config::{CheckContext, ModelConfig, NormalizeContext, RawModelConfig, VersionPolicy};
+use galatea_proto::inference::model_config::SchedulingChoice;
 use galatea_types::{Error, Result};
 
 use crate::{Engine, LoadOverrides, repository::ModelFolder};
@@ -40,6 +42,25 @@ impl LoadPlan {
         let versions = choose_versions(&config.version_policy, &folder);
         Ok(Self { folder, config: Arc::new(config), versions, backend_failure, _files: files })
     }
+}
+
+/// The models an ensemble's steps run on; empty for every other model, and where the configuration cannot be
+/// read: its load tells why.
+pub(crate) fn models_of_steps(
+    name: &str,
+    overrides: &LoadOverrides,
+    engine: &Engine,
+) -> BTreeSet<String> {
+    let raw = match (&overrides.config, engine.repository.locate(name)) {
+        (Some(json), _) => galatea_config::parse_json(json).ok(),
+        (None, Ok(Some(folder))) => read_config(&folder, true).ok(),
+        _ => None,
+    };
+    let scheduling = raw.and_then(|raw| raw.scheduling_choice);
+    let Some(SchedulingChoice::EnsembleScheduling(ensembling)) = scheduling else {
+        return BTreeSet::new();
+    };
+    ensembling.step.into_iter().map(|step| step.model_name).collect()
 }
 
 /// the model's folder is then made of these files only, so a configuration must come with them.

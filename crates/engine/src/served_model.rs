@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use galatea_backend::InferTarget;
 use galatea_config::ModelConfig;
 use galatea_scheduler::Scheduler;
 use galatea_telemetry::ModelStatistics;
@@ -69,6 +70,10 @@ impl ServedModel {
         &self.config
     }
 
+    pub(crate) fn shared_config(&self) -> Arc<ModelConfig> {
+        self.config.clone()
+    }
+
     pub fn version(&self) -> i64 {
         self.version
     }
@@ -76,6 +81,11 @@ impl ServedModel {
     /// Every version of this model that is ready, ascending: they were loaded together and go together.
     pub fn ready_versions(&self) -> &[i64] {
         &self.ready_versions
+    }
+
+    /// Requests queued and executing.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.scheduler.in_flight()
     }
 
     pub(crate) fn generation(&self) -> Generation {
@@ -113,6 +123,18 @@ impl ServedModel {
             Ok(()) => self.scheduler.submit(request, responder),
             Err(error) => responder.finish(Err(error)),
         }
+    }
+}
+
+/// How an ensemble sends requests to the models of its steps: it holds on to them, so none of its requests
+/// looks a model up.
+impl InferTarget for ServedModel {
+    fn infer(&self, request: InferRequest, responder: Responder) {
+        ServedModel::infer(self, request, responder);
+    }
+
+    fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {
+        Ok(self.config.is_decoupled)
     }
 }
 

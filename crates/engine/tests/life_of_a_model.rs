@@ -1,174 +1,19 @@
 //! The life of a model, driven through the public API with a backend made for the purpose.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
+mod fixture;
+
 use std::{
     fs,
-    path::Path,
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
-use galatea_engine::{
-    BackendRegistry, ControlMode, Engine, EngineOptions, LoadOverrides, ServedModel,
-};
-use galatea_types::{
-    Code, DataType, Error, InferRequest, InferResponse, Responder, Result, Tensor,
-};
+use galatea_engine::{ControlMode, LoadOverrides};
+use galatea_types::Code;
 
-/// Holds executions back while it is shut, so that tests decide what is in flight.
-#[derive(Default)]
-struct Gate {
-    is_shut: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn set(&self, shut: bool) {
-        *self.is_shut.lock().expect("gate") = shut;
-        self.changed.notify_all();
-    }
-
-    fn pass(&self) {
-        let guard = self.is_shut.lock().expect("gate");
-        drop(self.changed.wait_while(guard, |shut| *shut).expect("gate"));
-    }
-}
-
-/// Copies its input; refuses to load a version whose folder holds a file named `poison`.
-#[derive(Clone, Default)]
-struct CopyBackend {
-    gate: Arc<Gate>,
-    live_models: Arc<AtomicU64>,
-}
-
-struct CopyModel(CopyBackend);
-
-struct CopyInstance(CopyBackend);
-
-impl Backend for CopyBackend {
-    fn name(&self) -> &str {
-        "copy"
-    }
-
-    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
-        let poison = context.version_dir.join("poison");
-        if poison.exists() {
-            return Err(Error::internal(format!("{} is poison", poison.display())));
-        }
-        self.live_models.fetch_add(1, Ordering::SeqCst);
-        Ok(Box::new(CopyModel(self.clone())))
-    }
-}
-
-impl Model for CopyModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(CopyInstance(self.0.clone())))
-    }
-}
-
-impl Drop for CopyModel {
-    fn drop(&mut self) {
-        self.0.live_models.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl ModelInstance for CopyInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        self.0.gate.pass();
-        let answers: Vec<_> = batch
-            .requests()
-            .map(|r| r.inputs.iter().map(|t| Tensor { name: "OUT".into(), ..t.clone() }).collect())
-            .collect();
-        for (i, outputs) in answers.into_iter().enumerate() {
-            batch.respond(i, Ok(outputs));
-        }
-    }
-}
-
-struct Fixture {
-    engine: Arc<Engine>,
-    backend: CopyBackend,
-    root: tempfile::TempDir,
-}
-
-const CONFIG: &str = r#"
-backend: "copy"
-max_batch_size: 4
-input { name: "IN" data_type: TYPE_INT32 dims: 1 }
-output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
-"#;
-
-fn add_model(root: &Path, name: &str, versions: &[i64], config: &str) {
-    fs::create_dir_all(root.join(name)).expect("folder");
-    for version in versions {
-        fs::create_dir_all(root.join(name).join(version.to_string())).expect("folder");
-    }
-    fs::write(root.join(name).join("config.pbtxt"), config).expect("config");
-}
-
-fn fixture(
-    control_mode: ControlMode,
-    startup_models: &[&str],
-    fill: impl FnOnce(&Path),
-) -> Fixture {
-    let root = tempfile::tempdir().expect("temp dir");
-    fill(root.path());
-    let backend = CopyBackend::default();
-    let mut registry = BackendRegistry::default();
-    let opened = backend.clone();
-    registry.register("copy", move || Ok(Arc::new(opened.clone()) as Arc<dyn Backend>));
-    let options = EngineOptions {
-        repositories: vec![root.path().to_owned()],
-        control_mode,
-        startup_models: startup_models.iter().map(|&m| m.to_owned()).collect(),
-        ..EngineOptions::default()
-    };
-    Fixture { engine: Engine::new(options, registry), backend, root }
-}
-
-fn explicit(fill: impl FnOnce(&Path)) -> Fixture {
-    fixture(ControlMode::Explicit, &[], fill)
-}
-
-fn request(value: i32) -> InferRequest {
-    let mut request = InferRequest::new("m");
-    let data = value.to_le_bytes().to_vec();
-    request.inputs = vec![Tensor::new("IN", DataType::Int32, [1, 1], data)];
-    request
-}
-
-fn start(model: &ServedModel, value: i32) -> tokio::sync::oneshot::Receiver<Result<InferResponse>> {
-    let (responder, answer) = Responder::unary();
-    model.infer(request(value), responder);
-    answer
-}
-
-fn ask(engine: &Engine, value: i32) -> Result<InferResponse> {
-    let model = engine.model("m", None)?;
-    start(&model, value).blocking_recv().expect("every request is answered")
-}
-
-fn index(engine: &Engine) -> Vec<String> {
-    let row = |e: galatea_engine::IndexEntry| {
-        let version = e.version.map_or("-".to_owned(), |v| v.to_string());
-        format!("{}:{version}:{}:{}", e.name, e.state.unwrap_or("-"), e.reason)
-    };
-    engine.repository_index(false).into_iter().map(row).collect()
-}
-
-/// Waits for what another thread is about to do; fails loudly rather than hanging for ever.
-fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_true() {
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        thread::yield_now();
-    }
-}
+use fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start};
 
 #[test]
 fn loads_everything_at_start_and_serves_the_highest_version() {
