@@ -83,10 +83,13 @@ impl CustomMetrics {
         lock(&self.families).keys().cloned().collect()
     }
 
-    /// Appends all families in Prometheus text form, sorted by name, their series by labels.
+    /// Appends all families that have a series in Prometheus text form, sorted by name, their series by labels.
     pub fn render_into(&self, out: &mut String) {
         for family in self.held() {
-            text::write_family(out, &family, &family.held());
+            let series = family.held();
+            if !series.is_empty() {
+                text::write_family(out, &family, &series);
+            }
         }
     }
 
