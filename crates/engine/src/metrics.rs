@@ -27,3 +27,21 @@ impl Engine {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use galatea_telemetry::{CustomMetricKind, Labels};
+
+    use crate::{BackendRegistry, Engine, EngineOptions};
+
+    #[test]
+    fn families_of_models_come_after_the_servers() {
+        let engine = Engine::new(EngineOptions::default(), BackendRegistry::default());
+        let family = engine.custom_metrics.family("seen", "", CustomMetricKind::Counter);
+        let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
+        metric.increment(2.0).expect("a counter");
+        let text = engine.metrics_text();
+        assert!(text.starts_with("# HELP nv_"), "{text}");
+        assert!(text.ends_with("\n# TYPE seen counter\nseen 2\n"), "{text}");
+    }
+}
