@@ -28,7 +28,8 @@ class Inbox:
         self._fd = fd
         self._map = None
         self._size = 0
-        self._leases = set()
+        # By identity: references to arrays have no hash.
+        self._leases = {}
         # Offsets to give back; filled by garbage collection in any thread, hence a deque.
         self.pending = deque()
         self.on_pending = None
@@ -40,7 +41,7 @@ class Inbox:
         array = np.ndarray(shape, dtype, buffer=self._map, offset=offset)
         lease = _Lease(array, self._ended)
         lease.offset = offset
-        self._leases.add(lease)
+        self._leases[id(lease)] = lease
         return array
 
     def block(self, offset, length):
@@ -55,7 +56,7 @@ class Inbox:
         self._size = size
 
     def _ended(self, lease):
-        self._leases.discard(lease)
+        self._leases.pop(id(lease), None)
         self.pending.append(lease.offset)
         notify = self.on_pending
         if notify is not None:

@@ -25,8 +25,8 @@ class Executor:
         """One EXECUTE message and its answer."""
         try:
             requests = codec.read_requests(self._link, buffer, meta, data, count, self._senders)
-        except (ValueError, MemoryError) as error:
-            self._link.fail(self._link.work, wire.EXECUTED, ident, "cannot read the requests: %s" % error)
+        except Exception as error:
+            self._link.fail(self._link.work, wire.EXECUTED, ident, "cannot read the requests: %r" % error)
             return
         if self._decoupled:
             self._open_senders(requests)
