@@ -6,6 +6,7 @@ use std::{
 
 use galatea_backend::Backend;
 use galatea_backend_onnx::OnnxBackend;
+use galatea_backend_python::PythonBackend;
 use galatea_engine::BackendRegistry;
 use galatea_types::Result;
 
@@ -49,6 +50,13 @@ impl Backends {
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
         let config = settings_of(&self.config, "onnxruntime");
         registry.register("onnxruntime", move || open_onnx(&runtimes, &config, &opened));
+        let opened = self.opened.clone();
+        let config = settings_of(&self.config, "python");
+        registry.register("python", move || {
+            let backend = PythonBackend::open(&config)?;
+            note(&opened, "python", Path::new("built-in"));
+            Ok(backend)
+        });
         registry
     }
 
