@@ -245,5 +245,5 @@ def test_perf_analyzer_streams(server, model, tmp_path):
     shapes = {"repeat": ["--shape", "IN:4", "--shape", "DELAY:4", "--shape", "WAIT:1", "--input-data", "zero"], "quick": ["--shape", "INPUT0:4"]}
     report = servers.perf_analyzer(
         "-m", model, "-u", server.grpc, "-i", "grpc", "--async", "--streaming", "--concurrency-range", "4",
-        "-p", "1000", "-s", "90", "-r", "3", *shapes[model])
+        "-p", "1000", "-s", "999", "-r", "10", *shapes[model])
     assert "Throughput:" in report and " 0 infer/sec" not in report, report
