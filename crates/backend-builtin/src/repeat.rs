@@ -116,11 +116,11 @@ impl Repeat {
     fn run(self, mut sender: ResponseSender, stop: &Stop) {
         for (index, &(element, delay)) in (0_u32..).zip(&self.elements) {
             if !stop.pause(delay, &sender) {
-                return match sender.is_cancelled() {
-                    true => sender.finish(Some(Err(cancelled()))),
-                    // Dropped, it says that the request was given up.
-                    false => {}
-                };
+                // Dropped instead, it says that the request was given up.
+                if sender.is_cancelled() {
+                    sender.finish(Some(Err(cancelled())));
+                }
+                return;
             }
             sender.send(Ok((self.outputs(index, element), Vec::new())));
         }

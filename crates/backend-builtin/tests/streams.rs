@@ -198,9 +198,11 @@ fn an_instance_that_goes_waits_for_no_delay() {
     }
 }
 
+type Spoil = fn(&mut Fixture);
+
 #[test]
 fn wrong_configurations_are_refused() {
-    let cases: [(fn(&mut Fixture), &str); 6] = [
+    let cases: [(Spoil, &str); 6] = [
         (|f| f.config.is_decoupled = false, "decoupled: true"),
         (|f| f.config.max_batch_size = 1, "max_batch_size == 0"),
         (|f| f.config.inputs.truncate(2), "expected 3 inputs, got 2"),

@@ -31,6 +31,7 @@ pub struct Batch {
     jobs: Vec<Job>,
     outcomes: Vec<Outcome>,
     observer: Option<Arc<dyn StreamObserver>>,
+    number: usize,
     started_at: Instant,
     input_done_at: Option<Instant>,
     output_started_at: Option<Instant>,
@@ -45,6 +46,7 @@ impl Batch {
             jobs,
             outcomes,
             observer: None,
+            number: 0,
             started_at: Instant::now(),
             input_done_at: None,
             output_started_at: None,
@@ -60,6 +62,16 @@ impl Batch {
     /// [`Batch::observed_by`] in place.
     pub fn observe(&mut self, observer: Arc<dyn StreamObserver>) {
         self.observer = Some(observer);
+    }
+
+    /// The same batch with a number, by which whoever gave it away knows it again.
+    pub fn numbered(mut self, number: usize) -> Self {
+        self.number = number;
+        self
+    }
+
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     pub fn len(&self) -> usize {

@@ -86,7 +86,25 @@ pub trait ModelInstance: Send {
     /// Runs synchronously. Jobs left unanswered get an internal error; so do all of them when this
     /// panics, after which the instance is thrown away and made anew.
     ///
-    /// The requests of a decoupled model may be taken out with [`Batch::detach`] instead, and answered at
+    /// The requests of a decoupled model, and of no other, may be taken out with [`Batch::detach`] instead, and answered at
     /// any time afterwards.
     fn execute(&mut self, batch: &mut Batch);
+
+    /// How many requests, each executed alone, are worth having at once. More than 1 helps an instance that
+    /// waits for another process: the next request is there before the last answer is. Asked before each
+    /// execution; means nothing to models whose requests are joined, or that are decoupled.
+    fn pipeline_depth(&self) -> usize {
+        1
+    }
+
+    /// Executes several batches, and hands each to `done` as soon as it is complete, in whatever order.
+    ///
+    /// At most [`ModelInstance::pipeline_depth`] of them, of one request each, which may not be detached.
+    /// What is not handed back fails, as it does when this panics.
+    fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
+        for mut batch in batches {
+            self.execute(&mut batch);
+            done(batch);
+        }
+    }
 }

@@ -96,6 +96,11 @@ impl Desk {
         job.responder.finish(Err(error));
     }
 
+    /// Counts an executed batch whose answers the caller sends.
+    pub fn count_executed(&self, batch: &Batch) {
+        self.count_batch(batch, None, Instant::now());
+    }
+
     /// A failed request counts as a failure only; an execution counts when a request of it succeeded or
     /// is answered elsewhere, and then once: see [`Execution`].
     fn count_batch(&self, batch: &Batch, execution: Option<&Execution>, end: Instant) {
@@ -152,7 +157,7 @@ impl Desk {
         Error::unavailable(format!("model '{model}' has no working instance: {reason}"))
     }
 
-    fn unanswered(&self) -> Error {
+    pub fn unanswered(&self) -> Error {
         let model = &self.model_name;
         Error::internal(format!("the backend of model '{model}' gave no response to the request"))
     }

@@ -109,6 +109,10 @@ impl Health {
         self.working > 0
     }
 
+    pub fn working_count(&self) -> usize {
+        self.working
+    }
+
     pub fn outage(&self) -> Option<&Error> {
         self.outage.as_ref()
     }

@@ -12,6 +12,7 @@ use crate::{
     desk::Desk,
     execution::Execution,
     line::{Line, Pulled},
+    open_requests::OpenRequests,
     pace::Pace,
     queue::Queued,
     ticket::Ticket,
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub version: i64,
     pub model: Arc<dyn Model>,
     pub is_decoupled: bool,
+    /// Each request is executed alone, so that an instance may have several.
+    pub is_pipelined: bool,
 }
 
 /// The instance a thread is for. `index` is its place in [`Line`].
@@ -74,7 +77,9 @@ impl Worker<'_> {
     fn serve(mut self) {
         let mut done = 0;
         loop {
-            match self.shared.line.pull(self.seat.index, done) {
+            let depth = self.depth();
+            match self.shared.line.pull(self.seat.index, depth, done) {
+                Pulled::Batch(tickets) if depth > 1 => done = self.execute_each(tickets),
                 Pulled::Batch(tickets) => done = self.execute(tickets),
                 Pulled::Dropped(dropped) => {
                     done = dropped.len();
@@ -109,23 +114,56 @@ impl Worker<'_> {
         // The batch stays whole whatever the backend was doing: its answers are set one by one.
         let result = catch_unwind(AssertUnwindSafe(|| self.instance.execute(&mut batch)));
         if let Err(panic) = &result {
-            self.has_panicked = true;
-            self.note_panic(&**panic, &mut batch);
+            batch.fail_all(&self.note_panic(&**panic));
         }
         let detached = desk.answer_batch(batch, execution.as_deref());
         // Without an execution nobody says when a detached request has ended.
         count - if execution.is_some() { detached } else { 0 }
     }
 
-    fn note_panic(&self, panic: &(dyn Any + Send), batch: &mut Batch) {
+    /// How many requests it takes at once to execute each alone; 1 where requests are joined instead.
+    fn depth(&self) -> usize {
+        match self.shared.is_pipelined {
+            true => self.instance.pipeline_depth().max(1),
+            false => 1,
+        }
+    }
+
+    /// Executes requests one by one, each answered when it is done, while the instance has them all.
+    fn execute_each(&mut self, tickets: Vec<Ticket>) -> usize {
+        let Shared { desk, version, .. } = self.shared;
+        let count = tickets.len();
+        if count < 2 {
+            return self.execute(tickets);
+        }
+        // What the instance loses is answered here all the same: the ways back never leave this thread.
+        let mut open = OpenRequests::default();
+        let jobs = tickets.into_iter().map(|ticket| open.enter(desk.take(ticket)));
+        let batch = |(number, job)| {
+            Batch::new(desk.model_name.clone(), *version, vec![job]).numbered(number)
+        };
+        let batches = jobs.enumerate().map(batch).collect();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            self.instance.execute_many(batches, &mut |batch| open.answer(desk, batch));
+        }));
+        let error = match result {
+            Ok(()) => desk.unanswered(),
+            Err(panic) => self.note_panic(&*panic),
+        };
+        open.fail(desk, &error);
+        count
+    }
+
+    fn note_panic(&mut self, panic: &(dyn Any + Send)) -> Error {
+        self.has_panicked = true;
         let Seat { index, spec } = &self.seat;
         let (model, instance, reason) = (&self.shared.desk.model_name, &spec.name, reason(panic));
         log::error!("instance {instance} of model '{model}' panicked: {reason}");
-        batch.fail_all(&Error::internal(format!(
-            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
-        )));
         let error = Error::internal(format!("instance '{instance}' panicked: {reason}"));
         self.shared.line.break_current_instance(*index, error);
+        Error::internal(format!(
+            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
+        ))
     }
 
     /// Throws the instance away and makes it anew, however often it takes. `None`: the line was closed

@@ -22,6 +22,7 @@ mod health;
 mod instance;
 mod join;
 mod line;
+mod open_requests;
 mod pace;
 mod policy;
 mod queue;

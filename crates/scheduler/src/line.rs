@@ -121,10 +121,10 @@ impl Line {
         None
     }
 
-    /// Waits for something to do for instance `index`. `done` of the requests pulled before are finished
-    /// with. Says `Closed` only when all requests are, so that no instance goes while streams of it are
+    /// Waits for something to do for instance `index`, which likes to have `depth` requests at once.
+    /// `done` of the requests pulled before are finished with. Says `Closed` only when all requests are, so that no instance goes while streams of it are
     /// open.
-    pub fn pull(&self, index: usize, done: usize) -> Pulled {
+    pub fn pull(&self, index: usize, depth: usize, done: usize) -> Pulled {
         let mut state = self.lock();
         self.finish(&mut state, done);
         loop {
@@ -142,6 +142,7 @@ impl Line {
             }
             match decision {
                 Decision::Take(count) => {
+                    let count = if depth > 1 { self.share(&state, depth) } else { count };
                     let tickets = state.queue.take(count);
                     state.executing += tickets.len();
                     let wake = state.wake_for_rest();
@@ -259,6 +260,13 @@ impl Line {
         let now = if self.needs_clock { Instant::now() } else { self.epoch };
         let can_join = |a: &Ticket, b: &Ticket| self.joins.can_join(&a.job.request, &b.job.request);
         next_batch(&mut state.queue, &self.rules, can_join, now, state.is_closed)
+    }
+
+    /// How many requests an instance takes that likes to have `depth` at once, to execute each alone: no
+    /// more than leaves as many for each of the others.
+    fn share(&self, state: &State, depth: usize) -> usize {
+        let share = state.queue.len().div_ceil(state.health.working_count().max(1));
+        state.queue.count_wanted(share.min(depth)).max(1)
     }
 
     fn fits_growing_batch(&self, state: &State, ticket: &Ticket) -> bool {

@@ -84,6 +84,8 @@ impl QueueScheduler {
             version: spec.version,
             model: spec.model,
             is_decoupled: spec.config.is_decoupled,
+            is_pipelined: !spec.config.is_decoupled
+                && matches!(spec.config.scheduling, Scheduling::Direct),
         });
         let scheduler = QueueScheduler { shared, threads: Mutex::default() };
         scheduler.start_threads(spec.instances).inspect_err(|_| scheduler.stop())?;

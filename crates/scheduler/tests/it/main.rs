@@ -10,6 +10,7 @@ mod alarms;
 mod answers;
 mod batching;
 mod life;
+mod pipeline;
 mod probe;
 mod streams;
 mod stress;
