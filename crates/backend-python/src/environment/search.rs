@@ -14,6 +14,7 @@ use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 
 use super::{
+    folder::base_settings,
     interpreter::Interpreter,
     version::{Version, VersionRange},
 };
@@ -40,7 +41,8 @@ pub(super) fn choose(
     variables: &Variables,
 ) -> Result<Interpreter> {
     let is_wanted = |interpreter: &Interpreter| range.contains(interpreter.version);
-    let probe = |path: &Path| Interpreter::probe(path, &[]).ok().filter(is_wanted);
+    let settings = base_settings(variables);
+    let probe = |path: &Path| Interpreter::probe(path, &settings).ok().filter(is_wanted);
     if let Some(interpreter) = preferred.and_then(probe) {
         return Ok(interpreter);
     }

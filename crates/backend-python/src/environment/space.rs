@@ -53,7 +53,10 @@ mod tests {
     fn a_full_disk_is_told_with_its_folder_and_what_is_free() {
         let folder = tempfile::tempdir().expect("folder");
         let missing = folder.path().join("python-environments/x");
-        let error = not_written(&missing, &io::Error::from_raw_os_error(libc::ENOSPC));
+        let error = not_written(
+            &missing,
+            &io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()),
+        );
         let message = error.message();
         assert!(message.starts_with(&format!("no space left: '{}' has ", missing.display())));
         assert!(message.contains(" MB free"), "{message}");

@@ -1,6 +1,8 @@
 //! Environments of models with the Python interpreters of this machine: whatever `python3` on PATH and pyenv
 //! offer. Nothing comes from a network: packages are wheels that the tests write.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
+
 mod case;
 
 use std::{
@@ -166,23 +168,27 @@ fn two_that_want_the_same_build_it_once() {
 
 #[test]
 fn a_build_that_fails_leaves_nothing_and_can_be_tried_again() {
-    let case = Case::new().with("environment-build-timeout-seconds", "2");
-    place_uv(&case);
-    case.write("model/requirements.txt", "x\n");
-    let fails = |behaviour: &str, expected: &[&str]| {
+    #[track_caller]
+    fn fails(case: &Case, behaviour: &str, expected: &[&str]) {
         case.write("behaviour", behaviour);
         let message = case.refusal();
         for text in expected {
             assert!(message.contains(text), "{message}");
         }
         assert_eq!(case.cached(), NOTHING);
-    };
-    fails("print('line')\nsys.exit(3)", &["uv pip failed (exit status: 3)", "lines:\nline"]);
+    }
+    let mut case = Case::new();
+    place_uv(&case);
+    case.write("model/requirements.txt", "x\n");
+    let wrong = "print('line')\nsys.exit(3)";
+    fails(&case, wrong, &["uv pip failed (exit status: 3)", "lines:\nline"]);
     let data = case.at("data/python-environments").display().to_string();
     let full = "sys.exit('OSError: [Errno 28] No space left on device')";
-    fails(full, &["no space left", &data, " MB free", "set GALATEA_HOME"]);
-    let slow = "import time; print('slow', flush=True); time.sleep(600)";
-    fails(slow, &["not done after 2 s", "environment-build-timeout-seconds", "\nslow"]);
+    fails(&case, full, &["no space left", &data, " MB free", "set GALATEA_HOME"]);
+    case = case.with("environment-build-timeout-seconds", "2");
+    let slow = "import time; time.sleep(600)";
+    fails(&case, slow, &["not done after 2 s", "environment-build-timeout-seconds"]);
+    case.backend_config.remove("environment-build-timeout-seconds");
     fs::remove_file(case.at("behaviour")).expect("removed");
     case.resolve().expect("built");
 }
