@@ -86,16 +86,18 @@ class TritonPythonModel:
 
 
 def write_model(repository, name, target, backend, config, files=None, versions=(1,)):
-    """One model. `config` is its config.pbtxt without name and backend; None leaves the file out."""
+    """One model, or with backend `ensemble` none but the configuration. `config` is config.pbtxt without name
+    and backend; None leaves the file out."""
     folder = Path(repository) / name
     folder.mkdir(parents=True, exist_ok=True)
     for version in versions:
         (folder / str(version)).mkdir(parents=True, exist_ok=True)
-        if target == "triton":
+        if target == "triton" and backend != "ensemble":
             (folder / str(version) / "model.py").write_text(PYTHON_TWINS[backend])
     if config is not None:
         runs_on = "python" if target == "triton" else backend
-        (folder / "config.pbtxt").write_text(f'name: "{name}"\nbackend: "{runs_on}"\n{config}')
+        how = 'platform: "ensemble"' if backend == "ensemble" else f'backend: "{runs_on}"'
+        (folder / "config.pbtxt").write_text(f'name: "{name}"\n{how}\n{config}')
     for path, text in (files or {}).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

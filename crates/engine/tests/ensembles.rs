@@ -136,41 +136,44 @@ fn ensembles_go_and_come_with_what_they_need() {
     });
 }
 
+/// Ensembles of every kind that cannot be had.
+fn add_unsound(root: &Path) {
+    add_model(root, "a", &[1], CONFIG);
+    add_model(root, "small", &[1], &CONFIG.replace("max_batch_size: 4", "max_batch_size: 2"));
+    add_model(root, "text", &[1], &CONFIG.replace("TYPE_INT32", "TYPE_STRING"));
+    add_model(root, "wide", &[1], &CONFIG.replace("dims: 1", "dims: 2"));
+    add_model(root, "poisoned", &[1], CONFIG);
+    fs::write(root.join("poisoned/1/poison"), "").expect("file");
+    add_model(root, "empty", &[], CONFIG);
+    for (name, models) in [
+        ("on_nothing", &["nothing"][..]),
+        ("on_poisoned", &["a", "poisoned"]),
+        ("on_that", &["on_poisoned"]),
+        ("on_empty", &["empty"]),
+        ("on_version", &["a@9"]),
+        ("on_small", &["small"]),
+        ("on_text", &["a", "text"]),
+        ("on_wide", &["a", "wide"]),
+        ("c1", &["c2"]),
+        ("c2", &["a", "c3"]),
+        ("c3", &["c1"]),
+        ("on_c", &["c3"]),
+    ] {
+        add_chain(root, name, models);
+    }
+    let missing = chain(&["a"]).replace("key: \"IN\"", "key: \"WHAT\"");
+    add_model(root, "no_input", &[1], &missing);
+    let missing = chain(&["a"]).replace("key: \"OUT\"", "key: \"WHAT\"");
+    add_model(root, "no_output", &[1], &missing);
+    let two = CONFIG
+        .replace("output {", "input { name: \"IN2\" data_type: TYPE_INT32 dims: 1 }\noutput {");
+    add_model(root, "two", &[1], &two);
+    add_chain(root, "unmapped", &["two"]);
+}
+
 #[test]
 fn texts_of_ensembles_that_cannot_be_had() {
-    let f = explicit(|root| {
-        add_model(root, "a", &[1], CONFIG);
-        add_model(root, "small", &[1], &CONFIG.replace("max_batch_size: 4", "max_batch_size: 2"));
-        add_model(root, "text", &[1], &CONFIG.replace("TYPE_INT32", "TYPE_STRING"));
-        add_model(root, "wide", &[1], &CONFIG.replace("dims: 1", "dims: 2"));
-        add_model(root, "poisoned", &[1], CONFIG);
-        fs::write(root.join("poisoned/1/poison"), "").expect("file");
-        add_model(root, "empty", &[], CONFIG);
-        for (name, models) in [
-            ("on_nothing", &["nothing"][..]),
-            ("on_poisoned", &["a", "poisoned"]),
-            ("on_that", &["on_poisoned"]),
-            ("on_empty", &["empty"]),
-            ("on_version", &["a@9"]),
-            ("on_small", &["small"]),
-            ("on_text", &["a", "text"]),
-            ("on_wide", &["a", "wide"]),
-            ("c1", &["c2"]),
-            ("c2", &["a", "c3"]),
-            ("c3", &["c1"]),
-            ("on_c", &["c3"]),
-        ] {
-            add_chain(root, name, models);
-        }
-        let missing = chain(&["a"]).replace("key: \"IN\"", "key: \"WHAT\"");
-        add_model(root, "no_input", &[1], &missing);
-        let missing = chain(&["a"]).replace("key: \"OUT\"", "key: \"WHAT\"");
-        add_model(root, "no_output", &[1], &missing);
-        let two = CONFIG
-            .replace("output {", "input { name: \"IN2\" data_type: TYPE_INT32 dims: 1 }\noutput {");
-        add_model(root, "two", &[1], &two);
-        add_chain(root, "unmapped", &["two"]);
-    });
+    let f = explicit(add_unsound);
     for (name, expected) in [
         (
             "on_nothing",
@@ -219,6 +222,11 @@ fn texts_of_ensembles_that_cannot_be_had() {
         assert_eq!(error.message(), format!("load failed for model '{name}': {expected}\n"));
         assert!(!f.engine.is_model_ready(name, None));
     }
+}
+
+#[test]
+fn failures_are_handed_up() {
+    let f = explicit(add_unsound);
     let error = load(&f, "on_c").expect_err("a circle below");
     assert!(
         error.message().contains(
@@ -232,6 +240,7 @@ fn texts_of_ensembles_that_cannot_be_had() {
                  loaded version. Model 'poisoned' loading failed with error: version 1 is at UNAVAILABLE state: \
                  Internal: ";
     assert!(error.message().starts_with(start), "{error}");
+    load(&f, "on_nothing").expect_err("it depends on nothing");
     let listed = index(&f.engine);
     assert!(listed.contains(&"on_nothing:-:UNAVAILABLE:ensemble on_nothing contains models that are not available or ambiguous: nothing".to_owned()), "{listed:?}");
 }
