@@ -158,11 +158,13 @@ class Worker:
     def close(self):
         self.work.close()
         self.side.close()
-        out, _ = self.process.communicate(timeout=TIMEOUT)
+        if self.process.stdout.closed:
+            return self.output
+        self.output, _ = self.process.communicate(timeout=TIMEOUT)
         os.close(self.inbox)
         os.close(self.outbox)
         self.folder.cleanup()
-        return out
+        return self.output
 
     def send(self, sock, kind, flags=0, count=0, ident=0, meta=b"", tensors=(), padded=False):
         released, self.to_release = self.to_release, []

@@ -281,7 +281,8 @@ class TritonPythonModel:
 """
         with Worker(source) as worker:
             self.assertEqual(worker.one({"IN": [b""]}).outputs["OUT"].array[0], 4)
-            self.assertIn("ValueError: late", worker.execute({"IN": [b""]}, id="x").text)
+            text = worker.execute({"IN": [b""]}, id="x").text
+            self.assertRegex(text, r"^ValueError: late\n\nAt:\n  \S+/m/1/model.py\(10\): execute\n$")
 
 
 class Arguments(unittest.TestCase):
@@ -306,6 +307,8 @@ fails(M, "Correlation ID must be integer or string", lambda: R(correlation_id=1.
 fails(M, "Requested output name for request with id 'i' and model name 'x' should not be empty.", lambda: R("i", inputs=[t], requested_output_names=[""], model_name="x"))
 fails(M, "Input tensor for request with id '' and model name 'x' should not be empty.", lambda: R(inputs=[None], requested_output_names=["O"], model_name="x"))
 fails(TypeError, "incompatible", lambda: R(inputs=[t], requested_output_names=["O"]))
+fails(TypeError, "1. c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)\\n\\nInvoked with: 'A', [1.0]", lambda: pb_utils.Tensor("A", [1.0]))
+assert str(pb_utils.TritonError("a").code()) == "__ErrorCode.INTERNAL"
 assert pb_utils.TritonError("a").code() == pb_utils.TritonError.INTERNAL
 assert pb_utils.get_input_tensor_by_name(requests[0], "none") is None
 return [P([pb_utils.Tensor("OUT", np.zeros(1))])]""")

@@ -1,5 +1,8 @@
 """What model code imports as `pb_utils`: Triton's Python backend API."""
 
+import json  # noqa: F401
+import struct  # noqa: F401
+
 import numpy as np
 
 from c_python_backend_utils import *  # noqa: F401,F403

@@ -4,6 +4,14 @@ import os
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
+# Whether the event loop shows behind a coroutine differs between Python versions; it says nothing.
+_EVENT_LOOP = os.sep + "asyncio" + os.sep
+# The files from which model code is called.
+_CALLERS = frozenset(
+    os.path.join(_HOME, "galatea_worker", name)
+    for name in ("executor.py", "life.py", "loader.py", "coroutines.py", "side.py")
+)
+
 
 class TritonModelException(Exception):
     """Raised by the functions of triton_python_backend_utils."""
@@ -13,14 +21,23 @@ TritonModelException.__module__ = "c_python_backend_utils"
 
 
 def _frames(traceback):
-    """(file, line, function) of the frames of model code, innermost first; this package's own are left out."""
-    frames = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith(_HOME):
-            frames.append((code.co_filename, traceback.tb_lineno, code.co_name))
+    """(file, line, function) of the frames of model code, innermost first, as far out as the worker's own call.
+
+    The walk goes from the innermost frame to its callers and not along the traceback: an exception that came
+    through a future then shows where it was raised, not who waited for it.
+    """
+    if traceback is None:
+        return
+    while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return reversed(frames)
+    frame = traceback.tb_frame
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file in _CALLERS:
+            return
+        if not file.startswith(_HOME) and _EVENT_LOOP not in file:
+            yield file, frame.f_lineno, frame.f_code.co_name
+        frame = frame.f_back
 
 
 def _message(error):

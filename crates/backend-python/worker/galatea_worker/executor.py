@@ -1,7 +1,7 @@
 """Runs a model's `execute`, checks what it returned, and answers the server."""
 
 from . import codec, coroutines, wire
-from .errors import Complaint, describe
+from .errors import Complaint, TritonModelException, describe
 from .link import Body
 from .request import RELEASE_RESCHEDULE
 from .response import InferenceResponse
@@ -105,7 +105,7 @@ class Executor:
             answers.append((request._key, None, self._prefix + text % type(response)))
         else:
             if sender is not None:
-                sender._account(response, wire.FINAL)
+                _account(sender, response)
             answers.append((request._key, request._outputs, response))
 
     def _answer(self, answers, ident):
@@ -139,6 +139,13 @@ class Executor:
             else:
                 request._senders = None
         self._link.fail(self._link.work, wire.EXECUTED, ident, text)
+
+
+def _account(sender, response):
+    try:
+        sender._account(response, wire.FINAL)
+    except TritonModelException as error:
+        raise Complaint(str(error)) from None
 
 
 def _unsendable(error):

@@ -11,8 +11,16 @@ _SIGNATURE = (
     "parameters: object = None)"
 )
 
+_ERROR_SIGNATURE = (
+    "c_python_backend_utils.TritonError(message: str, code: c_python_backend_utils.TritonError.__ErrorCode = "
+    "<__ErrorCode.INTERNAL: 1>)"
+)
+
 
 class ErrorCode(enum.IntEnum):
+    """Codes that errors can have; they show themselves as Triton's do."""
+
+
     UNKNOWN = 0
     INTERNAL = 1
     NOT_FOUND = 2
@@ -21,6 +29,9 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED = 5
     ALREADY_EXISTS = 6
     CANCELLED = 7
+
+    def __str__(self):
+        return "__ErrorCode." + self.name
 
 
 class TritonError:
@@ -39,7 +50,7 @@ class TritonError:
 
     def __init__(self, message, code=ErrorCode.INTERNAL):
         if not isinstance(message, (str, bytes)):
-            raise incompatible("__init__", "TritonError(message: str, code: __ErrorCode = INTERNAL)", (message, code))
+            raise incompatible("__init__", _ERROR_SIGNATURE, (message, code))
         self._message = message if isinstance(message, str) else message.decode("utf-8", "replace")
         self._code = ErrorCode(code) if 0 <= code <= 7 else ErrorCode.UNKNOWN
 

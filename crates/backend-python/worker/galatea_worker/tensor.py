@@ -19,10 +19,9 @@ class Tensor:
     __slots__ = ("_name", "_code", "_shape", "_array", "_raw", "_start", "_size", "__weakref__")
 
     def __init__(self, name, array):
-        if not isinstance(array, _ndarray):
-            array = _as_array(name, array)
-        if name.__class__ is not str and not isinstance(name, str):
-            raise incompatible("__init__", "Tensor(arg0: str, arg1: numpy.ndarray)", (name, array))
+        if not isinstance(array, _ndarray) or not isinstance(name, str):
+            wanted = "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)"
+            raise incompatible("__init__", wanted, (name, array))
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         code = code_of(array.dtype)
@@ -109,14 +108,6 @@ class Tensor:
 
 
 Tensor.__module__ = "c_python_backend_utils"
-
-
-def _as_array(name, value):
-    """pybind11 takes what numpy can turn into an array; so does this, when it has a type that can travel."""
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise incompatible("__init__", "Tensor(arg0: str, arg1: numpy.ndarray)", (name, value)) from None
 
 
 def _native(array, code):

@@ -1,0 +1,221 @@
+"""From HELLO to the end of the process: loading, completing, children, signals, endings."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from server import ERROR, TIMEOUT, WORKER, Worker
+from test_execute import HEAD, IDENTITY, answering, body
+
+
+class Loading(unittest.TestCase):
+    def test_hello_and_ready(self):
+        with Worker(IDENTITY) as worker:
+            python = ".".join(map(str, sys.version_info[:3]))
+            self.assertEqual(worker.hello.json, {"python": python, "numpy": np.__version__, "pid": worker.process.pid})
+            self.assertEqual(worker.ready.json, {"has_is_ready": False})
+
+    def test_arguments_and_model_folder(self):
+        source = HEAD + """
+    def initialize(self, args):
+        self.said = repr(sorted(args)) + str(pb_utils.get_model_dir())
+    def execute(self, requests):
+        raise RuntimeError(self.said)
+"""
+        with Worker(source) as worker:
+            text = worker.execute({"IN": [b"a"]}).text
+            self.assertIn("['model_config', 'model_instance_name', 'model_name']%s" % worker.version, text)
+
+    def test_siblings_import_and_classes_pickle(self):
+        source = """
+import pickle
+import viterbi_decoder
+from .other import NAME
+import numpy as np
+import triton_python_backend_utils as pb_utils
+import c_python_backend_utils as c_utils
+
+class Kept:
+    pass
+
+class TritonPythonModel:
+    def execute(self, requests):
+        assert type(pickle.loads(pickle.dumps(Kept()))) is Kept
+        assert c_utils.Tensor is pb_utils.Tensor and __name__ == "1.model"
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([viterbi_decoder.NAME + NAME]))])]
+"""
+        files = {"viterbi_decoder.py": "NAME = 'sibling'", "other.py": "NAME = '!'", "types.py": "raise ValueError"}
+        with Worker(source, files=files) as worker:
+            self.assertEqual(worker.one({"IN": [b"a"]}).outputs["OUT"].texts, [b"sibling!"])
+
+    def test_failures_are_told(self):
+        cases = {
+            "import no_such_module_here": "ModuleNotFoundError: No module named 'no_such_module_here'\n\nAt:\n",
+            "x = 1": "has no attribute 'TritonPythonModel'",
+            "class TritonPythonModel(:": "SyntaxError",
+            HEAD + "    def initialize(self, args): raise ValueError('nope')": "ValueError: nope\n\nAt:\n",
+            HEAD + "    def initialize(self, args):\n        import sys\n        sys.exit('bye')": "SystemExit: bye",
+        }
+        for source, text in cases.items():
+            with Worker(source) as worker:
+                self.assertTrue(worker.ready.flags & ERROR)
+                self.assertIn(text, worker.ready.text)
+                self.assertNotIn("galatea_worker", worker.ready.text)
+
+    def test_no_numpy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "numpy.py").write_text("raise ImportError('none here')")
+            old = os.environ.get("PYTHONPATH")
+            os.environ["PYTHONPATH"] = folder
+            try:
+                with Worker(IDENTITY, init=False) as worker:
+                    self.assertTrue(worker.hello.flags & ERROR)
+                    self.assertIn("cannot import numpy: ImportError: none here", worker.hello.text)
+            finally:
+                os.environ.pop("PYTHONPATH")
+                if old is not None:
+                    os.environ["PYTHONPATH"] = old
+
+    def complete(self, source, config):
+        with Worker(source, init=False) as worker:
+            settings = dict(worker.settings, config=config)
+            worker.send(worker.work, 4, meta=json.dumps(settings).encode())
+            message = worker.receive()
+            self.assertFalse(worker.init().flags & ERROR)
+            return message
+
+    def test_auto_complete(self):
+        source = HEAD + """
+    @staticmethod
+    def auto_complete_config(config):
+        assert config.as_dict()["name"] == "m"
+        config.add_input({"name": "IN", "data_type": "TYPE_FP32", "dims": [-1], "optional": True})
+        config.add_output({"name": "OUT", "data_type": "TYPE_FP32", "dims": [4]})
+        config.set_max_batch_size(8)
+        config.set_dynamic_batching()
+        config.set_model_transaction_policy({"decoupled": False})
+        return config
+"""
+        given = {"name": "m", "input": [], "output": [{"name": "OUT", "data_type": "TYPE_FP32", "dims": []}]}
+        completed = self.complete(source, given).json
+        self.assertEqual(completed["output"], [{"name": "OUT", "data_type": "TYPE_FP32", "dims": [4]}])
+        self.assertEqual((completed["max_batch_size"], completed["dynamic_batching"]), (8, {}))
+        given["output"][0]["data_type"] = "TYPE_INT8"
+        text = "ValueError: unable to load model 'm', configuration expects datatype TYPE_INT8 for output 'OUT', model provides TYPE_FP32"
+        self.assertIn(text, self.complete(source, given).text)
+        self.assertIsNone(self.complete(IDENTITY, given).json)
+        wrong = HEAD + "    def auto_complete_config(config):\n        return 1\n"
+        text = "auto_complete_config function in model 'm' must return a valid pb.ModelConfig object."
+        self.assertEqual(self.complete(wrong, given).text, text)
+
+
+class Ending(unittest.TestCase):
+    def test_finalize(self):
+        source = IDENTITY + "    def finalize(self):\n        print('finalized', flush=False)\n"
+        with Worker(source) as worker:
+            worker.send(worker.work, 8)
+            self.assertEqual(worker.receive().kind, 9)
+            self.assertEqual(worker.process.wait(TIMEOUT), 0)
+            self.assertIn("finalized", worker.close())
+
+    def test_closed_socket_ends_the_process(self):
+        with Worker(IDENTITY) as worker:
+            worker.work.close()
+            self.assertEqual(worker.process.wait(TIMEOUT), 1)
+
+    def test_closed_side_ends_a_waiting_model(self):
+        source = body("requests[0].is_cancelled()")
+        with Worker(source) as worker:
+            worker.start({"IN": [b"a"]})
+            worker.receive(worker.side)
+            worker.side.close()
+            self.assertEqual(worker.process.wait(TIMEOUT), 1)
+
+    def test_signals_are_the_servers(self):
+        with Worker(IDENTITY) as worker:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                os.kill(worker.process.pid, number)
+            self.assertEqual(worker.one({"IN": np.ones(2)}).code, 0)
+
+    def test_print_reaches_the_server_line_by_line(self):
+        with Worker(body("print('from the model')\nreturn [pb_utils.InferenceResponse([])]")) as worker:
+            worker.one({"IN": [b"a"]})
+            self.assertTrue(select.select([worker.process.stdout], [], [], TIMEOUT)[0])
+            self.assertEqual(worker.process.stdout.readline(), "from the model\n")
+
+
+class Children(unittest.TestCase):
+    FORK = """
+import os, time
+r, w = os.pipe()
+pid = os.fork()
+if pid == 0:
+    try:
+        requests[0].is_cancelled()
+    except pb_utils.TritonModelException as error:
+        os.write(w, str(error).encode())
+    %s
+said = os.read(r, 100)
+return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([said, str(pid).encode()], dtype=object))])]"""
+
+    def test_forked_children_do_not_talk(self):
+        with Worker(body(self.FORK % "os._exit(0)")) as worker:
+            for _ in range(3):
+                said, _ = worker.one({"IN": [b"a"]}).outputs["OUT"].texts
+                self.assertEqual(said, b"Cannot communicate with parent service")
+
+    def test_children_end_with_the_worker(self):
+        with Worker(body(self.FORK % "time.sleep(600)")) as worker:
+            _, pid = worker.one({"IN": [b"a"]}).outputs["OUT"].texts
+            child = os.pidfd_open(int(pid))
+            worker.process.kill()
+            self.assertTrue(select.select([child], [], [], TIMEOUT)[0])
+            os.close(child)
+
+    def test_multiprocessing(self):
+        source = body("""
+import multiprocessing
+with multiprocessing.get_context(requests[0].request_id()).Pool(2) as pool:
+    got = pool.map(abs, [-1, -2, 3])
+return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(got))])]""")
+        with Worker(source) as worker:
+            for method in ("fork", "spawn"):
+                got = worker.one({"IN": [b"a"]}, id=method).outputs["OUT"].array
+                np.testing.assert_array_equal(got, [1, 2, 3])
+
+    def test_programs_can_be_terminated(self):
+        source = answering(
+            'np.array([(lambda p: (p.terminate(), p.wait())[1])(__import__("subprocess").Popen(["sleep", "60"]))])'
+        )
+        with Worker(source) as worker:
+            self.assertEqual(worker.one({"IN": [b"a"]}).outputs["OUT"].array[0], -signal.SIGTERM)
+
+
+class Footprint(unittest.TestCase):
+    def test_idle_memory(self):
+        with Worker(IDENTITY) as worker:
+            worker.one({"IN": np.ones(16, np.float32)})
+            self.assertLess(worker.rss_kb(), 40 * 1024)
+
+    def test_files_are_short(self):
+        for path in WORKER.rglob("*.py"):
+            self.assertLess(len(path.read_text().splitlines()), 500, path)
+
+    def test_nothing_but_numpy_is_imported(self):
+        script = "import sys; sys.path.insert(0, %r)\nimport galatea_worker.life, galatea_worker.link, galatea_worker.executor\n"
+        script += "print([m for m in ('asyncio', 'traceback_', 'torch', 'socket') if m in sys.modules and m not in before])"
+        script = "import sys, numpy; before = set(sys.modules)\n" + script % str(WORKER)
+        done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(done.stdout, "[]\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
