@@ -1,7 +1,6 @@
 """What a server's processes are and hold, from /proc; and Pythons of several versions."""
 
 import os
-import re
 import select
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ import servers
 
 WHEELS = servers.PEERS / "wheels/numpy"
 VENVS = servers.PEERS / "pythons"
+NUMPY = servers.ROOT / "tests/peers/numpy.txt"
 OLDEST, NEWEST = (3, 9), (3, 14)
 
 
@@ -99,18 +99,25 @@ def version_of(python):
     return tuple(map(int, run.stdout.split())) if run.returncode == 0 else None
 
 
-def venv(version, python):
-    """A virtual environment with numpy, kept between runs; None if no numpy fits. Reaches no network."""
-    folder = VENVS / "{}.{}".format(*version)
-    inside = folder / "bin/python"
-    if not (folder / "ready").exists():
+def prepare():
+    """Virtual environments with numpy for all Pythons here, and the wheels to build them anew; part of the setup."""
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    for version, python in interpreters().items():
+        folder = VENVS / "{}.{}".format(*version)
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([python, "-m", "venv", folder], check=True, capture_output=True)
-        install = [inside, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", WHEELS, "numpy"]
-        if subprocess.run(install, capture_output=True).returncode != 0:
-            return None
-        (folder / "ready").touch()
-    return folder
+        pip = [folder / "bin/python", "-m", "pip", "--disable-pip-version-check"]
+        try:
+            subprocess.run([python, "-m", "venv", folder], check=True)
+            subprocess.run([*pip, "download", "--quiet", "--only-binary=:all:", "--dest", WHEELS, "-r", NUMPY], check=True)
+            subprocess.run([*pip, "install", "--quiet", "--no-index", "--find-links", WHEELS, "-r", NUMPY], check=True)
+        except subprocess.CalledProcessError as error:
+            print(f"without Python {version[0]}.{version[1]}: {error}")
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def venvs():
+    """The prepared environments, as {(3, 11): folder}."""
+    return {tuple(map(int, f.name.split("."))): f for f in sorted(VENVS.glob("3.*"), key=lambda f: int(f.name[2:]))}
 
 
 def offline():
@@ -118,5 +125,5 @@ def offline():
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS), "PIP_CONFIG_FILE": "/dev/null"}
 
 
-def numpy_versions():
-    return sorted({re.search(r"cp3(\d+)-", wheel.name)[1] for wheel in WHEELS.glob("numpy-*.whl")})
+if __name__ == "__main__":
+    prepare()

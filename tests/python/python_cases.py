@@ -9,8 +9,10 @@ Usage: python_cases.py --record [names...]    writes down what the real server a
 
 import argparse
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ from geventhttpclient.response import HTTPConnectionClosed
 from tritonclient.utils import InferenceServerException
 
 import clients
+import processes
 import servers
 
 HERE = Path(__file__).resolve().parent
@@ -45,6 +48,20 @@ def start(target, repository):
     server.repository = Path(repository)
     server.loaded, server.asked, server.harmed = set(), set(), False
     return server
+
+
+def end(server):
+    """Ends it; the real one, once harmed, does not end by itself and leaves stubs and shared memory behind."""
+    if not is_harmed(server):
+        server.stop()
+        return
+    left = processes.descendants(server.pid)
+    server.process.kill()
+    server.wait_for_exit()
+    for pid in processes.wait_for_end(left, 0):
+        os.kill(pid, signal.SIGKILL)
+    for file in Path("/dev/shm").glob(f"galatea_test_{server.http.split(':')[1]}_*"):
+        file.unlink()
 
 
 def load(server, model):
@@ -202,7 +219,15 @@ def clean(answer, server):
     text = re.sub(r"0x[0-9a-f]{6,}", "<address>", text)
     text = re.sub(r"\\n  [^\\]*_utils\.py\(\d+\): \w+", "", text)
     text = re.sub(r"model\.py\(\d+\)", "model.py(<line>)", text)
-    return json.loads(text)
+    return without_signatures(json.loads(text))
+
+
+def without_signatures(value):
+    """What a TypeError says of a call is the text of the binding library."""
+    if isinstance(value, dict):
+        is_signature = value.get("raised") == "TypeError"
+        return {k: without_signatures(v) for k, v in value.items() if not (is_signature and k == "text")}
+    return [without_signatures(v) for v in value] if isinstance(value, list) else value
 
 
 def wanted(name, target):
@@ -243,11 +268,13 @@ def perform(target, names):
     todo = list(names)
     every = plays()
     while todo:
-        with tempfile.TemporaryDirectory() as folder, start(target, folder) as server:
+        with tempfile.TemporaryDirectory() as folder:
+            server = start(target, folder)
             while todo and not is_harmed(server):
                 name = todo.pop(0)
                 server.asked.add(name)
                 yield name, played(every[name], server)
+            end(server)
 
 
 def played(play, server):
@@ -256,6 +283,8 @@ def played(play, server):
         answer = clean(play(server), server)
     except (ConnectionError, HTTPConnectionClosed):
         answer = {"closed": "ended" if has_ended(server) else "runs"}
+    except TimeoutError:
+        answer = {"hangs": True}
     text = json.dumps(answer)
     server.harmed = any(sign in text for sign in ("is not healthy", '"hangs"', '"closed"'))
     return answer

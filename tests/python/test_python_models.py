@@ -38,7 +38,7 @@ class Player:
 
     def close(self):
         if self.server is not None:
-            self.server.stop()
+            python_cases.end(self.server)
             self.folder.cleanup()
             self.server = None
 

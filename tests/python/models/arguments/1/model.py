@@ -32,7 +32,7 @@ def case_configs():
         "input": pb.get_input_config_by_name(config, "CASE"), "output": pb.get_output_config_by_name(config, "ANSWER"),
         "missing": [pb.get_input_config_by_name(config, "X"), pb.get_output_config_by_name(config, "X")],
         "decoupled": pb.using_decoupled_model_transaction_policy(config),
-        "type": pb.triton_string_to_numpy(pb.get_output_config_by_name(config, "ANSWER")["data_type"]).__name__,
+        "type": pb.triton_string_to_numpy(pb.get_output_config_by_name(config, "ANSWER")["data_type"])(0).dtype.name,
     }
 
 

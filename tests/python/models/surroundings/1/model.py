@@ -46,13 +46,12 @@ def case_log_level_class():
 
 
 def case_print():
-    print("printed to stdout")
-    print("printed to stderr", file=sys.stderr)
+    print("printed to stdout", flush=True)
+    print("printed to stderr", file=sys.stderr, flush=True)
     os.write(1, b"written to descriptor 1\n")
     os.write(2, b"written to descriptor 2\n")
     sys.stdout.write("no newline at its end")
-    sys.stdout.flush()
-    print()
+    print(flush=True)
     return "done"
 
 

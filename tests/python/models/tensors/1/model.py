@@ -24,7 +24,7 @@ def described(tensor):
     return {
         "name": tensor.name(), "shape": list(tensor.shape()), "shape_type": type(tensor.shape()).__name__,
         "is_cpu": tensor.is_cpu(), "dtype": str(array.dtype),
-        "values": [str(v) for v in array.ravel()[:8]], "kinds": sorted({type(v).__name__ for v in array.ravel()[:8]}),
+        "values": [str(v) for v in array.ravel()[:8]], "kinds": sorted({np.dtype(type(v)).name if isinstance(v, np.generic) else type(v).__name__ for v in array.ravel()[:8]}),
     }
 
 
@@ -172,10 +172,14 @@ def case_torch():
     return described(pb.Tensor.from_dlpack("y", there * 2))
 
 
+def named(kind):
+    return kind and np.dtype(kind).name
+
+
 def case_conversions():
     names = ["BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "FP16", "FP32", "FP64", "STRING", "BYTES", "BF16", "INVALID"]
-    strings = {n: outcome(lambda: getattr(pb.triton_string_to_numpy("TYPE_" + n), "__name__", None)) for n in names}
-    numbers = {n: outcome(lambda: str(pb.triton_to_numpy_type(n))) for n in range(0, 16)}
+    strings = {n: outcome(lambda: named(pb.triton_string_to_numpy("TYPE_" + n))) for n in names}
+    numbers = {n: outcome(lambda: named(pb.triton_to_numpy_type(n))) for n in range(0, 16)}
     back = {t: outcome(lambda: pb.numpy_to_triton_type(np.dtype(t).type)) for t in TYPES}
     return {"triton_string_to_numpy": strings, "triton_to_numpy_type": numbers, "numpy_to_triton_type": back}
 
@@ -206,7 +210,7 @@ def case_surface():
         TRITONSERVER_REQUEST_FLAG_SEQUENCE_END TRITONSERVER_RESPONSE_COMPLETE_FINAL TRITONSERVER_REQUEST_RELEASE_RESCHEDULE \
         TRITONSERVER_REQUEST_RELEASE_ALL TRITONSERVER_MEMORY_CPU TRITONSERVER_MEMORY_GPU TRITON_STRING_TO_NUMPY \
         TRITON_TO_NUMPY_TYPE NUMPY_TO_TRITON_TYPE ResponseIterator ModelMetadata".split()
-    return {n: [hasattr(pb, n), hasattr(c, n), type(getattr(pb, n, None)).__name__] for n in wanted}
+    return {n: [hasattr(pb, n), hasattr(c, n)] for n in wanted}
 
 
 def case_same_classes():
@@ -224,7 +228,7 @@ def case_constant_types():
 
 
 def case_memory():
-    kinds = {n: outcome(lambda: [str(getattr(pb, n)), int(getattr(pb, n))]) for n in ("TRITONSERVER_MEMORY_CPU", "TRITONSERVER_MEMORY_GPU")}
+    kinds = {n: outcome(lambda: int(getattr(pb, n))) for n in ("TRITONSERVER_MEMORY_CPU", "TRITONSERVER_MEMORY_GPU")}
     return {
         "kinds": kinds, "default": outcome(lambda: type(pb.PreferredMemory(pb.TRITONSERVER_MEMORY_CPU)).__name__),
         "device": outcome(lambda: type(pb.PreferredMemory(pb.TRITONSERVER_MEMORY_GPU, 1)).__name__),
@@ -241,10 +245,10 @@ def case_error_codes():
 def case_error():
     error = pb.TritonError("a text")
     return {
-        "code": int(error.code()), "message": error.message(), "code_type": type(error.code()).__name__,
+        "code": int(error.code()), "message": error.message(),
         "nothing": outcome(lambda: pb.TritonError().message()), "number": outcome(lambda: pb.TritonError(5).message()),
         "wrong_code": outcome(lambda: int(pb.TritonError("x", 99).code())),
-        "is_exception": issubclass(pb.TritonError, BaseException), "text": str(error)[:20],
+        "is_exception": issubclass(pb.TritonError, BaseException),
         "raised": outcome(lambda: raise_(pb.TritonModelException("why"))),
     }
 
