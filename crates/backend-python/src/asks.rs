@@ -80,7 +80,9 @@ fn version(ask: &Value) -> Result<Option<i64>> {
         Some(Value::Number(number)) => Ok(number.as_i64().filter(|&n| n >= 0)),
         Some(Value::String(text)) if text.is_empty() || text == "-1" => Ok(None),
         Some(Value::String(text)) => text.parse().map(Some).map_err(|_| {
-            Error::invalid_arg(format!("failed to get model version from specified version string '{text}'"))
+            Error::invalid_arg(format!(
+                "failed to get model version from specified version string '{text}'"
+            ))
         }),
         Some(_) => Err(Error::invalid_arg("a model version must be text")),
     }

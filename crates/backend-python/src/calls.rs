@@ -177,11 +177,7 @@ impl Caller {
         Error::internal(error.prefixed(prefix).message())
     }
 
-    fn send(
-        &self,
-        mut message: Outgoing,
-        result: Option<&Result<galatea_types::InferResponse>>,
-    ) {
+    fn send(&self, mut message: Outgoing, result: Option<&Result<galatea_types::InferResponse>>) {
         let start = message.position();
         let mut blocks = self.link.inbox.placing();
         let placed = put_response(&mut message, result, &mut blocks);

@@ -15,8 +15,7 @@ pub(crate) fn for_model(config: &ModelConfig, request: &InferRequest) -> Result<
         if let Some(spec) = config.input(&tensor.name)
             && let Some(target) = &spec.reshape
         {
-            tensor.shape =
-                reshape::carry(&tensor.shape, &spec.dims, target, config.has_batching());
+            tensor.shape = reshape::carry(&tensor.shape, &spec.dims, target, config.has_batching());
         }
         Ok(tensor)
     });
@@ -43,10 +42,7 @@ fn check(tensor: &Tensor) -> Result<()> {
 }
 
 /// The outputs a request asks for; all of the model's when it names none.
-pub(crate) fn wanted_outputs(
-    all: &Arc<[Arc<str>]>,
-    request: &InferRequest,
-) -> Arc<[Arc<str>]> {
+pub(crate) fn wanted_outputs(all: &Arc<[Arc<str>]>, request: &InferRequest) -> Arc<[Arc<str>]> {
     if request.outputs.is_empty() {
         return all.clone();
     }

@@ -193,7 +193,10 @@ impl Link {
     }
 
     /// Sleeps until `work` has something or the process has ended; true in the latter case.
-    fn has_ended_when_quiet(&self, deadline: Option<Instant>) -> std::result::Result<bool, Silence> {
+    fn has_ended_when_quiet(
+        &self,
+        deadline: Option<Instant>,
+    ) -> std::result::Result<bool, Silence> {
         let Some(process) = self.process.get() else { return Err(Silence::Gone) };
         let timeout = match deadline {
             None => None,
@@ -230,10 +233,8 @@ impl Link {
             let ending = self.process.get().and_then(Process::end);
             let ending = ending.map_or_else(|| "ended".to_owned(), |e| e.to_string());
             let reason = cause.map_or(ending, |cause| format!("was stopped: {cause}"));
-            let text = format!(
-                "the Python worker of {} {reason}; it is being restarted",
-                self.identity
-            );
+            let text =
+                format!("the Python worker of {} {reason}; it is being restarted", self.identity);
             if !self.is_ending() {
                 log::error!("{text}");
             }

@@ -87,8 +87,7 @@ impl PythonModel {
 
     fn start(&self, spec: &InstanceSpec) -> Result<Worker> {
         let config = &self.context.config;
-        let identity =
-            Identity { model: config.name.clone(), instance: Some(spec.name.clone()) };
+        let identity = Identity { model: config.name.clone(), instance: Some(spec.name.clone()) };
         let mut worker = Worker::start(WorkerPlan {
             identity,
             config: Some(config.clone()),

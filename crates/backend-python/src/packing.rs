@@ -29,12 +29,7 @@ impl Sealed {
     pub fn parts<'a>(&'a self, message: &'a Outgoing) -> [IoSlice<'a>; 4] {
         let padding = ZEROS.get(..self.padding).unwrap_or_default();
         let follows = |part: &'a [u8]| IoSlice::new(if self.is_spilled { &[] } else { part });
-        [
-            IoSlice::new(&self.head),
-            follows(&message.meta),
-            follows(padding),
-            follows(&message.data),
-        ]
+        [IoSlice::new(&self.head), follows(&message.meta), follows(padding), follows(&message.data)]
     }
 
     pub fn bytes(&self, message: &Outgoing) -> Vec<u8> {
@@ -67,8 +62,7 @@ impl Link {
         let released = self.releases.take();
         let (meta, data) = (&message.meta, &message.data);
         let meta_length = released.len() * 8 + meta.len();
-        let is_spilled =
-            HEADER_LENGTH + meta_length + DATA_ALIGNMENT + data.len() > PACKET_LIMIT;
+        let is_spilled = HEADER_LENGTH + meta_length + DATA_ALIGNMENT + data.len() > PACKET_LIMIT;
         let start = if is_spilled { 0 } else { HEADER_LENGTH };
         let meta_end = start + meta_length;
         let padding = match data.is_empty() {

@@ -23,7 +23,10 @@ mod tests {
         let carry = |shape: &[i64], from: &[i64], to: &[i64], batch| {
             super::carry(&Shape::from(shape), &Shape::from(from), &Shape::from(to), batch)
         };
-        assert_eq!(carry(&[7, 2, 4, 3], &[-1, 4, -1], &[-1, -1, 2, 2], true), [7, 2, 3, 2, 2].into());
+        assert_eq!(
+            carry(&[7, 2, 4, 3], &[-1, 4, -1], &[-1, -1, 2, 2], true),
+            [7, 2, 3, 2, 2].into()
+        );
         assert_eq!(carry(&[1], &[1], &[], false), Shape::scalar());
         assert_eq!(carry(&[7, 5], &[6], &[2, 3], true), [7, 5].into());
     }

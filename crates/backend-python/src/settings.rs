@@ -22,7 +22,7 @@ const OTHERS: [&str; 6] = [
     THREAD_POOL,
 ];
 /// Read by the environments.
-const ENVIRONMENT_PREFIXES: [&str; 4] = ["python", "env", "conda", "pip"];
+const ENVIRONMENT_PREFIXES: [&str; 2] = ["python-", "environment-"];
 
 const MIB: usize = 1 << 20;
 

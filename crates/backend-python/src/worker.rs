@@ -96,7 +96,12 @@ impl Worker {
                 let text = format!("it did not start within {seconds} s (stub-timeout-seconds)");
                 Err(self.failed_start(&text))
             }
-            Err(Silence::Gone) => Err(self.failed_start("")),
+            Err(Silence::Gone) => {
+                let reason = self.link.death().map(|e| e.message().to_owned());
+                Err(self.failed_start(
+                    &reason.filter(|r| r.contains(": malformed")).unwrap_or_default(),
+                ))
+            }
         }
     }
 
@@ -118,7 +123,11 @@ impl Worker {
     }
 
     /// One question, one reply of the kind after it. An error of the model is `Err(text)` inside.
-    pub fn ask(&mut self, kind: u8, question: &Value) -> Result<std::result::Result<Value, String>> {
+    pub fn ask(
+        &mut self,
+        kind: u8,
+        question: &Value,
+    ) -> Result<std::result::Result<Value, String>> {
         self.link.send_work(&Outgoing::with_text(kind, &question.to_string()))?;
         let reply = self.receive(Duration::ZERO, None, |message| {
             expect(message, kind + 1)?;
@@ -133,7 +142,8 @@ impl Worker {
             let last_lines = self.join_side();
             let ending = ending.map_or_else(String::new, |e| e.to_string());
             let identity = &self.link.identity;
-            let text = format!("the Python worker of {identity} {ending} before the model was ready");
+            let text =
+                format!("the Python worker of {identity} {ending} before the model was ready");
             Error::internal(text + &last_lines)
         })
     }
@@ -206,8 +216,7 @@ fn begin(
     package: &Path,
 ) -> Result<JoinHandle<String>> {
     let (started, is_started) = mpsc::channel();
-    let (on_thread, environment, package) =
-        (link.clone(), environment.clone(), package.to_owned());
+    let (on_thread, environment, package) = (link.clone(), environment.clone(), package.to_owned());
     let run = move || {
         let line = CommandLine {
             python: &environment.python,
@@ -243,4 +252,65 @@ fn cannot_execute(link: &Link, environment: &Environment, error: &std::io::Error
         link.identity,
         environment.python.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+    use super::*;
+
+    /// Why a program given as a shell script is no worker.
+    fn start_error(script: &str, seconds: u64) -> String {
+        let folder = tempfile::tempdir().expect("folder");
+        let python = folder.path().join("python");
+        fs::write(&python, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).expect("executable");
+        start(python, seconds)
+    }
+
+    fn start(python: PathBuf, seconds: u64) -> String {
+        let environment = Environment {
+            python,
+            variables: vec![("WORDS".into(), "last words".into())],
+            description: "a script".to_owned(),
+        };
+        let started = Worker::start(WorkerPlan {
+            identity: Identity { model: "m".into(), instance: Some("m_0_0".to_owned()) },
+            config: None,
+            environment: Arc::new(environment),
+            package: Path::new("/nowhere"),
+            arenas: ArenaLimits { initial: 4096, growth: 4096, max: None },
+            patience: Duration::from_secs(seconds),
+            server: ServerAccess::default(),
+            alarm: InstanceAlarm::default(),
+        });
+        started.err().expect("an error").message().to_owned()
+    }
+
+    #[test]
+    fn a_program_that_is_no_worker_is_named_with_its_end() {
+        let text = start_error("echo $WORDS >&2; exit 7", 30);
+        for part in ["model 'm'", "m_0_0", "a script", "exited with code 7", "last words"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let text = start_error("kill -9 $$", 30);
+        assert!(text.contains("SIGKILL"), "{text}");
+        let text = start(PathBuf::from("/nowhere/python"), 30);
+        assert!(text.contains("'/nowhere/python' cannot be executed"), "{text}");
+    }
+
+    #[test]
+    fn one_that_says_nothing_is_waited_for_no_longer_than_allowed() {
+        let text = start_error("sleep 600 & sleep 600", 1);
+        assert!(text.contains("stub-timeout-seconds"), "{text}");
+    }
+
+    #[test]
+    fn one_that_talks_nonsense_is_stopped() {
+        let nonsense = r#"exec python3 -c "import os,sys; os.write(int(sys.argv[1]), b'nonsense')
+import time; time.sleep(600)" $2"#;
+        let text = start_error(nonsense, 30);
+        assert!(text.contains("malformed"), "{text}");
+    }
 }

@@ -14,10 +14,10 @@ mod write;
 
 pub use packet::{Header, Packet, Parsed, Payload};
 pub use read::{Malformed, Reader};
-pub use tensor::{Place, TensorHead, holds_strings};
-pub use write::{Blocks, Outgoing, SentRequest, put_request, put_response};
 pub use request::RequestHead;
 pub use response::{Body, ResponseHead, number_of};
+pub use tensor::{Place, TensorHead, holds_strings};
+pub use write::{Blocks, Outgoing, SentRequest, put_request, put_response};
 
 /// A packet is never longer; what does not fit travels in a block.
 pub const PACKET_LIMIT: usize = 128 << 10;

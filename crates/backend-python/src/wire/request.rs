@@ -48,9 +48,7 @@ impl<'a> RequestHead<'a> {
             trace: reader.text(trace_length.into())?,
             parameters: reader.bytes(parameters_length)?,
             outputs: (0..output_count).map(|_| name(reader)).collect::<Result<_, _>>()?,
-            inputs: (0..input_count)
-                .map(|_| TensorHead::read(reader))
-                .collect::<Result<_, _>>()?,
+            inputs: (0..input_count).map(|_| TensorHead::read(reader)).collect::<Result<_, _>>()?,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Whatever comes, reading ends with an answer or with [`Malformed`].
 
 use galatea_types::{
-    Code, CorrelationId, DataType, Error, InferRequest, InferResponse, ParameterValue,
-    Result, Tensor,
+    Code, CorrelationId, DataType, Error, InferRequest, InferResponse, ParameterValue, Result,
+    Tensor,
 };
 use proptest::prelude::*;
 

@@ -1,0 +1,213 @@
+//! Models that call models.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use galatea_backend::{InferTarget, ModelControl, ServerAccess, testing};
+use galatea_telemetry::CustomMetrics;
+use galatea_types::{
+    Buffer, Error, InferRequest, InferResponse, ParameterValue, Responder, Result, Tensor,
+};
+
+use crate::common::{Written, bytes, error_text, output, request, run};
+
+/// Models `twice` (doubles on another thread), `stream` (decoupled: each byte its own response) and
+/// `refuses`; it notes what it is asked.
+#[derive(Default)]
+struct Neighbours {
+    asked: Mutex<Vec<String>>,
+}
+
+impl InferTarget for Neighbours {
+    fn infer(&self, request: InferRequest, mut responder: Responder) {
+        self.note(format!("infer {} {}", request.model_name, request.id));
+        let data = request.inputs[0].data.clone();
+        let answer = move |data: Vec<u8>| InferResponse {
+            model_name: request.model_name.clone(),
+            model_version: 1,
+            id: request.id.clone(),
+            parameters: vec![("seen".to_owned(), ParameterValue::Int(1))],
+            outputs: vec![Tensor::new(
+                "OUT",
+                request.inputs[0].data_type,
+                [data.len() as i64],
+                data,
+            )],
+        };
+        match &*answer(Vec::new()).model_name {
+            "refuses" => responder.finish(Err(Error::invalid_arg("no"))),
+            "stream" => {
+                thread::spawn(move || {
+                    data.iter().for_each(|&byte| {
+                        responder.send(Ok(answer(vec![byte])));
+                    });
+                    responder.close();
+                });
+            }
+            _ => {
+                thread::spawn(move || {
+                    let doubled = data.iter().map(|byte| byte * 2).collect();
+                    responder.finish(Ok(answer(doubled)));
+                });
+            }
+        }
+    }
+
+    fn is_decoupled(&self, model: &str, _: Option<i64>) -> Result<bool> {
+        match model {
+            "absent" => Err(Error::not_found("no such model")),
+            model => Ok(model == "stream"),
+        }
+    }
+}
+
+impl ModelControl for Neighbours {
+    fn load_model(
+        &self,
+        name: &str,
+        config: Option<String>,
+        files: BTreeMap<String, Buffer>,
+    ) -> Result<()> {
+        let files: Vec<_> = files.iter().map(|(n, f)| format!("{n}={:?}", &f[..])).collect();
+        self.note(format!("load {name} {config:?} {files:?}"));
+        Ok(())
+    }
+
+    fn unload_model(&self, name: &str, _: bool) -> Result<()> {
+        Err(Error::not_found(format!("cannot unload {name}")))
+    }
+
+    fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
+        name == "twice" && version.is_none_or(|v| v == 1)
+    }
+}
+
+impl Neighbours {
+    fn note(&self, text: String) {
+        self.asked.lock().expect("no panic").push(text);
+    }
+}
+
+fn server() -> (ServerAccess, Arc<Neighbours>) {
+    let neighbours = Arc::new(Neighbours::default());
+    let server = ServerAccess {
+        models: neighbours.clone(),
+        control: neighbours.clone(),
+        metrics: Arc::new(CustomMetrics::default()),
+    };
+    (server, neighbours)
+}
+
+/// Calls `{model}` with its own input and hands the answer on.
+fn caller(model: &str) -> Written {
+    Written::execute(&format!(
+        r#"
+        out = []
+        for r in requests:
+            call = pb_utils.InferenceRequest(model_name="{model}", request_id="inner",
+                requested_output_names=["OUT"], inputs=[pb_utils.Tensor("IN", r.inputs()[0].as_numpy())])
+            answer = call.exec()
+            if answer.has_error():
+                raise pb_utils.TritonModelException(answer.error().message())
+            data = pb_utils.get_output_tensor_by_name(answer, "OUT").as_numpy()
+            out.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", data)]))
+        return out
+"#
+    ))
+}
+
+#[test]
+fn a_model_calls_another() {
+    let (access, neighbours) = server();
+    let (mut instance, _loaded) = caller("twice").beside(access).instance();
+    for size in [3, 40_000, 2 << 20] {
+        assert_eq!(output(run(&mut *instance, bytes(&vec![4; size]))), vec![8; size]);
+    }
+    assert_eq!(neighbours.asked.lock().expect("no panic")[0], "infer twice inner");
+    // The workers' memory is used again and again.
+    let requests = (0..16).map(|i| request(bytes(&vec![i; 50_000]))).collect();
+    for (i, answer) in testing::run_batch(&mut *instance, requests).into_iter().enumerate() {
+        assert_eq!(output(answer), vec![i as u8 * 2; 50_000]);
+    }
+}
+
+#[test]
+fn calls_that_cannot_be_are_refused_as_triton_does() {
+    let (access, _) = server();
+    let cases = [
+        (
+            "absent",
+            "Model absent - Error when running inference: Failed for execute the inference request. Model 'absent' is not ready.",
+        ),
+        ("stream", "using the decoupled transaction policy. Please use 'decoupled=True' argument"),
+        ("refuses", "Model refuses - Error when running inference: no"),
+    ];
+    for (model, text) in cases {
+        let (mut instance, _loaded) = caller(model).beside(access.clone()).instance();
+        let error = error_text(run(&mut *instance, bytes(&[1])));
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+#[test]
+fn a_decoupled_model_answers_a_call_many_times() {
+    let body = r#"
+        call = pb_utils.InferenceRequest(model_name="stream", requested_output_names=["OUT"],
+            inputs=[pb_utils.Tensor("IN", requests[0].inputs()[0].as_numpy())])
+        parts = [pb_utils.get_output_tensor_by_name(a, "OUT").as_numpy()
+            for a in call.exec(decoupled=True) if len(a.output_tensors()) > 0]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.concatenate(parts[::-1]))])]
+"#;
+    let (mut instance, _loaded) = Written::execute(body).beside(server().0).instance();
+    assert_eq!(output(run(&mut *instance, bytes(&[1, 2, 3]))), [3, 2, 1]);
+}
+
+#[test]
+fn models_are_controlled() {
+    let body = r#"
+        pb_utils.load_model("other", config='{"a": 1}', files={"file:1/x": b"\x00\x01"})
+        said = [pb_utils.is_model_ready("twice"), pb_utils.is_model_ready("twice", "2")]
+        try:
+            pb_utils.unload_model("other")
+        except Exception as error:
+            said.append(str(error))
+        said = np.frombuffer(repr(said).encode(), dtype=np.uint8)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", said)])]
+"#;
+    let (access, neighbours) = server();
+    let (mut instance, _loaded) = Written::execute(body).beside(access).instance();
+    let said = String::from_utf8(output(run(&mut *instance, bytes(&[1])))).expect("text");
+    assert!(said.starts_with("[True, False, ") && said.contains("cannot unload other"), "{said}");
+    let asked = neighbours.asked.lock().expect("no panic")[0].clone();
+    assert_eq!(asked, r#"load other Some("{\"a\": 1}") ["file:1/x=[0, 1]"]"#);
+}
+
+#[test]
+fn metrics_are_kept_as_long_as_their_worker() {
+    let class = r#"
+    def initialize(self, args):
+        self.family = pb_utils.MetricFamily(
+            name="seen_total", description="What was seen", kind=pb_utils.MetricFamily.COUNTER)
+        self.metric = self.family.Metric(labels={"model": "m"})
+
+    def execute(self, requests):
+        self.metric.increment(2.5)
+        value = np.array([int(self.metric.value() * 10)], dtype=np.uint8)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", value)])]
+"#;
+    let (access, _) = server();
+    let (mut instance, _loaded) = Written::class(class).beside(access.clone()).instance();
+    assert_eq!(output(run(&mut *instance, bytes(&[1]))), [25]);
+    assert_eq!(output(run(&mut *instance, bytes(&[1]))), [50]);
+    let text = || {
+        let mut text = String::new();
+        access.metrics.render_into(&mut text);
+        text
+    };
+    assert!(text().contains("seen_total{model=\"m\"} 5"), "{}", text());
+    drop(instance);
+    assert_eq!(text(), "");
+}

@@ -1,0 +1,139 @@
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+    time::Instant,
+};
+
+use galatea_backend::testing;
+use galatea_types::{Code, DataType};
+
+use crate::common::{IDENTITY, PATIENCE, Written, bytes, error_text, output, request, run};
+
+/// Dies as its input says.
+const MORTAL: &str = r#"
+        how = pb_utils.get_input_tensor_by_name(requests[0], "IN").as_numpy()[0]
+        if how == 1:
+            os.kill(os.getpid(), 9)
+        if how == 2:
+            os._exit(3)
+        if how == 3:
+            sys.exit(4)
+        if how == 4:
+            import ctypes
+            ctypes.string_at(0)
+"#;
+
+fn mortal() -> Written {
+    Written::execute(&format!("{MORTAL}{IDENTITY}"))
+}
+
+#[test]
+fn death_fails_what_was_under_way_and_raises_the_alarm() {
+    let loaded = mortal().load();
+    for (how, words) in [(1, "SIGKILL"), (2, "code 3"), (4, "SIGSEGV")] {
+        let (mut instance, alarms) = loaded.instance_with_alarm();
+        let error = run(&mut *instance, bytes(&[how])).expect_err("an error");
+        assert_eq!(error.code(), Code::Unavailable);
+        let text = error.message();
+        for part in ["model 'm'", "m_0_0", words, "restarted"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let raised = alarms.recv_timeout(PATIENCE).expect("the alarm");
+        assert_eq!(raised.message(), text);
+        assert_eq!(error_text(run(&mut *instance, bytes(&[0]))), text, "fails at once now");
+        drop(instance);
+        let (mut instance, _) = loaded.instance_with_alarm();
+        assert_eq!(output(run(&mut *instance, bytes(&[7]))), [7]);
+    }
+}
+
+#[test]
+fn leaving_the_interpreter_is_an_exception_or_an_end_but_no_silence() {
+    let (mut instance, _loaded) = mortal().instance();
+    run(&mut *instance, bytes(&[3])).expect_err("an error");
+}
+
+#[test]
+fn death_between_executions_raises_the_alarm() {
+    let body = r#"
+        number = str(os.getpid()).encode()
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.frombuffer(number, dtype=np.uint8))])]
+"#;
+    let loaded = Written::execute(body).load();
+    let (mut instance, alarms) = loaded.instance_with_alarm();
+    let number = String::from_utf8(output(run(&mut *instance, bytes(&[0])))).expect("text");
+    let status = std::process::Command::new("kill").args(["-9", &number]).status();
+    assert!(status.expect("kill runs").success());
+    let raised = alarms.recv_timeout(PATIENCE).expect("the alarm");
+    assert!(raised.message().contains("SIGKILL"), "{raised}");
+    run(&mut *instance, bytes(&[0])).expect_err("dead");
+}
+
+#[test]
+fn a_child_that_holds_the_sockets_does_not_hide_the_death() {
+    let body = r#"
+        if os.fork() == 0:
+            time.sleep(600)
+            os._exit(0)
+        os.kill(os.getpid(), 9)
+"#;
+    let (mut instance, _loaded) = Written::execute(body).instance();
+    let started = Instant::now();
+    run(&mut *instance, bytes(&[0])).expect_err("dead");
+    assert!(started.elapsed() < PATIENCE, "the child was waited for");
+}
+
+#[test]
+fn orderly_ends_raise_no_alarm() {
+    let loaded = mortal().load();
+    let (mut instance, alarms) = loaded.instance_with_alarm();
+    assert_eq!(output(run(&mut *instance, bytes(&[9]))), [9]);
+    drop(instance);
+    assert!(alarms.recv_timeout(PATIENCE).is_err(), "an alarm was raised");
+}
+
+#[test]
+fn death_under_load_answers_everything() {
+    let loaded = mortal().load();
+    let barrier = Arc::new(Barrier::new(3));
+    thread::scope(|scope| {
+        for index in 0..3 {
+            let (loaded, barrier) = (&loaded, barrier.clone());
+            scope.spawn(move || {
+                let mut instance = loaded.instance(index).expect("an instance");
+                barrier.wait();
+                for n in 0..60_u8 {
+                    let how = if n % 20 == 19 { 1 } else { 0 };
+                    let large = vec![how; 100_000];
+                    let requests = (0..4).map(|_| request(bytes(&large))).collect();
+                    let answers = testing::run_batch(&mut *instance, requests);
+                    let failed = answers.iter().filter(|a| a.is_err()).count();
+                    assert_eq!(failed, if how == 1 { 4 } else { 0 }, "execution {n}");
+                    if how == 1 {
+                        instance = loaded.instance(index).expect("another instance");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_model_is_finished_and_a_slow_one_is_killed() {
+    let class = |finish: &str| {
+        format!(
+            "    def execute(self, requests):{IDENTITY}\n    def finalize(self):\n        {finish}\n"
+        )
+    };
+    let folder = tempfile::tempdir().expect("folder");
+    let mark = folder.path().join("finished");
+    let finish = format!("open({:?}, 'w').close()", mark.to_str().expect("text"));
+    let (instance, _loaded) = Written::class(&class(&finish)).instance();
+    drop(instance);
+    assert!(mark.exists(), "finalize did not run");
+    let slow = Written::class(&class("time.sleep(600)")).setting("stub-timeout-seconds", "1");
+    let (instance, _loaded) = slow.data_type(DataType::Int8).instance();
+    let started = Instant::now();
+    drop(instance);
+    assert!(started.elapsed() < PATIENCE);
+}

@@ -1,0 +1,175 @@
+use galatea_backend::testing::{self, tensor_spec};
+use galatea_types::{
+    Buffer, Code, CorrelationId, DataType, ParameterValue, RequestedOutput, Shape, Tensor,
+};
+
+use crate::common::{IDENTITY, Written, bytes, error_text, output, request, run};
+
+#[test]
+fn tensors_of_every_size_come_back_unchanged() {
+    let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
+    // Inline, at the limits of inline and of a packet, and far beyond both.
+    for size in [0, 1, 1000, 32 << 10, (32 << 10) + 1, 128 << 10, 5 << 20, 40 << 20] {
+        let data: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+        let answer = output(run(&mut *instance, bytes(&data)));
+        assert!(answer == data, "{size} bytes came back changed");
+    }
+}
+
+#[test]
+fn many_requests_at_once_are_kept_apart() {
+    let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
+    for size in [10, 9000, 60_000] {
+        let requests = (0..100).map(|i| request(bytes(&vec![i; size]))).collect();
+        let answers = testing::run_batch(&mut *instance, requests);
+        for (i, answer) in answers.into_iter().enumerate() {
+            assert_eq!(output(answer), vec![i as u8; size]);
+        }
+    }
+}
+
+#[test]
+fn answers_outlive_their_execution() {
+    let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
+    let large = |byte| bytes(&vec![byte; 1 << 20]);
+    let kept: Vec<_> = (0..20).map(|i| run(&mut *instance, large(i)).expect("an answer")).collect();
+    for (i, answer) in kept.iter().enumerate() {
+        let data = &answer.output("OUT").expect("OUT").data;
+        assert!(data.iter().all(|&byte| usize::from(byte) == i), "answer {i} was overwritten");
+    }
+    drop(instance);
+    assert_eq!(kept[3].outputs[0].data[7], 3, "gone with the worker");
+}
+
+#[test]
+fn texts_are_objects_of_bytes() {
+    let body = r#"
+        out = []
+        for r in requests:
+            array = pb_utils.get_input_tensor_by_name(r, "IN").as_numpy()
+            assert array.dtype == np.object_ and all(type(x) is bytes for x in array), array
+            back = np.array([x.decode("utf-8")[::-1] for x in array], dtype=object)
+            out.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", back)]))
+        return out
+"#;
+    let (mut instance, _loaded) = Written::execute(body).data_type(DataType::Bytes).instance();
+    let texts = |texts: &[&str]| {
+        let element = |t: &&str| [&(t.len() as u32).to_le_bytes()[..], t.as_bytes()].concat();
+        texts.iter().flat_map(element).collect::<Vec<u8>>()
+    };
+    let input = texts(&["abc", "", "häß"]);
+    let input = Tensor::new("IN", DataType::Bytes, [3], input);
+    assert_eq!(output(run(&mut *instance, input)), texts(&["cba", "", "ßäh"]));
+}
+
+#[test]
+fn a_request_arrives_with_all_that_belongs_to_it() {
+    let body = r#"
+        r = requests[0]
+        said = "|".join([r.request_id(), str(r.correlation_id()), str(r.timeout()), str(r.flags()),
+            r.parameters(), ",".join(sorted(r.requested_output_names()))])
+        array = np.frombuffer(said.encode(), dtype=np.uint8)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array)])]
+"#;
+    let (mut instance, _loaded) = Written::execute(body).instance();
+    let mut sent = request(bytes(&[1]));
+    sent.id = "id-1".to_owned();
+    sent.correlation_id = CorrelationId::Number(42);
+    sent.sequence_start = true;
+    sent.timeout = Some(std::time::Duration::from_micros(1500));
+    sent.parameters = vec![("k".to_owned(), ParameterValue::String("v\"".to_owned()))];
+    let answer = testing::run_batch(&mut *instance, vec![sent]).remove(0);
+    let said = String::from_utf8(output(answer)).expect("text");
+    let said: Vec<&str> = said.split('|').collect();
+    assert_eq!(said[..4], ["id-1", "42", "1500", "1"]);
+    assert_eq!(said[4].replace(' ', ""), r#"{"k":"v\""}"#);
+    assert_eq!(said[5], "OUT");
+}
+
+#[test]
+fn an_exception_fails_the_batch_and_not_the_worker() {
+    let body = &format!(
+        r#"
+        if pb_utils.get_input_tensor_by_name(requests[0], "IN").as_numpy()[0] == 0:
+            raise ValueError("no zeros, please"){IDENTITY}"#
+    );
+    let (mut instance, _loaded) = Written::execute(body).instance();
+    let text = error_text(run(&mut *instance, bytes(&[0])));
+    let start =
+        "Failed to process the request(s) for model 'm_0_0', message: ValueError: no zeros, please";
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.contains("model.py"), "{text}");
+    assert_eq!(output(run(&mut *instance, bytes(&[5]))), [5]);
+}
+
+#[test]
+fn one_request_can_fail_alone() {
+    let body = r#"
+        error = pb_utils.TritonError("not today", pb_utils.TritonError.UNAVAILABLE)
+        ok = pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([1], dtype=np.uint8))])
+        return [pb_utils.InferenceResponse(error=error), ok]
+"#;
+    let (mut instance, _loaded) = Written::execute(body).instance();
+    let requests = vec![request(bytes(&[1])), request(bytes(&[2]))];
+    let mut answers = testing::run_batch(&mut *instance, requests).into_iter();
+    let error = answers.next().expect("one").expect_err("an error");
+    assert_eq!((error.code(), error.message()), (Code::Unavailable, "not today"));
+    assert_eq!(output(answers.next().expect("two")), [1]);
+}
+
+#[test]
+fn outputs_nobody_knows_or_wants() {
+    let body = r#"
+        name = "OTHER" if requests[0].request_id() == "bad" else "OUT"
+        one = np.zeros(3, dtype=np.uint8)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor(name, one), pb_utils.Tensor("MORE", one)])]
+"#;
+    let mut written = Written::execute(body);
+    written.config.outputs.push(tensor_spec("MORE", DataType::Uint8, [-1]));
+    let (mut instance, _loaded) = written.instance();
+    let mut one = request(bytes(&[1]));
+    one.outputs = vec![RequestedOutput::plain("MORE")];
+    let answer = testing::run_batch(&mut *instance, vec![one]).remove(0).expect("an answer");
+    let names: Vec<&str> = answer.outputs.iter().map(|t| &*t.name).collect();
+    assert_eq!(names, ["MORE"]);
+    let mut bad = request(bytes(&[1]));
+    bad.id = "bad".to_owned();
+    // As in Triton the model's outputs are dropped where they were not asked for, this one with them.
+    let answer = testing::run_batch(&mut *instance, vec![bad]).remove(0).expect("an answer");
+    assert_eq!(answer.outputs.len(), 1);
+}
+
+#[test]
+fn reshaped_tensors_look_different_inside() {
+    let body = r#"
+        array = requests[0].inputs()[0].as_numpy()
+        assert array.shape == (2, 3), array.shape
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array)])]
+"#;
+    let mut written = Written::execute(body);
+    for spec in written.config.inputs.iter_mut().chain(&mut written.config.outputs) {
+        spec.dims = Shape::from([6]);
+        spec.reshape = Some(Shape::from([2, 3]));
+    }
+    let (mut instance, _loaded) = written.instance();
+    let answer = run(&mut *instance, bytes(&[1, 2, 3, 4, 5, 6])).expect("an answer");
+    assert_eq!(answer.outputs[0].shape, Shape::from([6]));
+}
+
+#[test]
+fn memory_has_a_limit_and_the_worker_lives_on() {
+    let written = Written::execute(IDENTITY).setting("shm-max-byte-size", "2097152");
+    let (mut instance, _loaded) = written.instance();
+    let text = error_text(run(&mut *instance, bytes(&vec![1; 4 << 20])));
+    assert!(text.contains("shm-max-byte-size"), "{text}");
+    assert_eq!(output(run(&mut *instance, bytes(&vec![1; 1 << 20]))), vec![1; 1 << 20]);
+}
+
+#[test]
+fn slices_of_a_body_need_not_be_aligned() {
+    let (mut instance, _loaded) = Written::execute(IDENTITY).data_type(DataType::Fp64).instance();
+    let body = Buffer::from((0..81).collect::<Vec<u8>>());
+    let data = body.slice(1..81).expect("inside");
+    let input = Tensor::new("IN", DataType::Fp64, [10], data.clone());
+    assert_eq!(output(run(&mut *instance, input)), &data[..]);
+}

@@ -1,0 +1,89 @@
+use galatea_types::Code;
+
+use crate::common::{IDENTITY, Written, bytes, output, run};
+
+#[test]
+fn initialize_is_told_who_it_is() {
+    let class = format!(
+        r#"
+    def initialize(self, args):
+        import json
+        config = json.loads(args["model_config"])
+        assert config["name"] == args["model_name"] == "m", args
+        assert args["model_instance_name"] == "m_0_0" and args["model_instance_kind"] == "CPU", args
+        assert args["model_instance_device_id"] == "0" and args["model_version"] == "1", args
+        assert os.path.isdir(args["model_repository"] + "/1"), args
+
+    def execute(self, requests):{IDENTITY}"#
+    );
+    let mut written = Written::class(&class);
+    written.config.raw.name = "m".to_owned();
+    let (mut instance, _loaded) = written.instance();
+    assert_eq!(output(run(&mut *instance, bytes(&[1]))), [1]);
+}
+
+#[test]
+fn what_is_wrong_with_the_code_is_told_with_its_place() {
+    let cases = [
+        ("import nothing_of_this_name\n", ["nothing_of_this_name", "model.py"]),
+        ("def broken(:\n", ["SyntaxError", "model.py"]),
+        ("x = 1\n", ["TritonPythonModel", "no attribute"]),
+        (
+            "class TritonPythonModel:\n    def initialize(self, args):\n        raise KeyError('weights')\n    def execute(self, r): pass\n",
+            ["weights", "model.py"],
+        ),
+    ];
+    for (code, words) in cases {
+        let text = Written::file(code).start_error().message().to_owned();
+        for word in words {
+            assert!(text.contains(word), "`{word}` is not in: {text}");
+        }
+    }
+}
+
+#[test]
+fn dying_while_initialising_is_told() {
+    let class = "    def initialize(self, args):\n        print('so far', file=sys.stderr)\n        os._exit(9)\n    def execute(self, r): pass\n";
+    let error = Written::class(class).start_error();
+    assert_eq!(error.code(), Code::Internal);
+    let text = error.message();
+    assert!(text.contains("exited with code 9") && text.contains("so far"), "{text}");
+}
+
+#[test]
+fn a_model_without_its_file_cannot_be_loaded() {
+    let mut written = Written::execute(IDENTITY);
+    written.config.default_model_filename = "other.py".to_owned();
+    let error = written.try_load().err().expect("an error");
+    assert!(error.message().starts_with("Python model file not found in '"), "{error}");
+}
+
+#[test]
+fn prints_do_not_stop_the_model() {
+    let body = format!(
+        "\n        for n in range(20000):\n            print('line', n, 'x' * 50)\n            print('line', n, file=sys.stderr){IDENTITY}"
+    );
+    let (mut instance, _loaded) = Written::execute(&body).instance();
+    assert_eq!(output(run(&mut *instance, bytes(&[1]))), [1]);
+}
+
+#[test]
+fn a_model_has_its_say_in_its_readiness() {
+    let class = format!(
+        r#"
+    def initialize(self, args):
+        self.ready = True
+
+    def is_ready(self):
+        return self.ready
+
+    def execute(self, requests):
+        self.ready = False{IDENTITY}"#
+    );
+    let (mut instance, loaded) = Written::class(&class).instance();
+    assert!(loaded.model.has_readiness_check() && loaded.model.is_ready());
+    run(&mut *instance, bytes(&[1])).expect("an answer");
+    assert!(!loaded.model.is_ready());
+    let (_instance, loaded) = Written::execute(IDENTITY).instance();
+    assert!(!loaded.model.has_readiness_check());
+}

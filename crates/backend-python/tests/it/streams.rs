@@ -1,0 +1,139 @@
+use galatea_backend::{Batch, Job, ModelInstance};
+use galatea_types::{InferRequest, Responder, Response, ResponseStream};
+use std::time::Instant;
+
+use crate::common::{PATIENCE, Written, bytes, request};
+
+/// As many responses as the input says, sent by another thread after `execute` returned.
+const COUNTS: &str = r#"
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            count = int(request.inputs()[0].as_numpy()[0])
+            size = int(request.inputs()[0].as_numpy()[1])
+            threading.Thread(target=self.send, args=(sender, count, size)).start()
+        return None
+
+    def send(self, sender, count, size):
+        for n in range(count):
+            if sender.is_cancelled():
+                break
+            data = np.full(size * 1000 + 1, n % 256, dtype=np.uint8)
+            sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", data)]))
+        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"#;
+
+fn start(instance: &mut dyn ModelInstance, request: InferRequest) -> ResponseStream {
+    let (responder, stream) = Responder::stream();
+    let job = Job { request, responder, queued_at: Instant::now() };
+    let mut batch = Batch::new("m".into(), 1, vec![job]);
+    instance.execute(&mut batch);
+    // Answers that were not detached go out as the scheduler sends them.
+    for (job, outcome) in batch.into_outcomes() {
+        if let galatea_backend::Outcome::Answered(result) = outcome {
+            job.responder.finish(result);
+        }
+    }
+    stream
+}
+
+fn next(stream: &mut ResponseStream) -> Response {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let wait = async { tokio::time::timeout(PATIENCE, stream.recv()).await };
+    runtime.expect("a runtime").block_on(wait).expect("in time").expect("a response")
+}
+
+/// Bodies until the end.
+fn all(mut stream: ResponseStream) -> Vec<Vec<u8>> {
+    let mut bodies = Vec::new();
+    loop {
+        let Response { result, is_final } = next(&mut stream);
+        bodies.extend(result.map(|r| r.expect("a body").outputs[0].data.to_vec()));
+        if is_final {
+            return bodies;
+        }
+    }
+}
+
+#[test]
+fn any_number_of_responses_in_their_order() {
+    let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
+    for (count, size) in [(0, 0), (1, 0), (200, 1), (200, 100)] {
+        let stream = start(&mut *instance, request(bytes(&[count, size])));
+        let bodies = all(stream);
+        assert_eq!(bodies.len(), usize::from(count));
+        for (n, body) in bodies.iter().enumerate() {
+            assert_eq!(body.len(), usize::from(size) * 1000 + 1);
+            assert!(body.iter().all(|&byte| usize::from(byte) == n), "response {n}");
+        }
+    }
+}
+
+#[test]
+fn several_streams_of_one_worker() {
+    let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
+    let streams: Vec<_> =
+        (1..20).map(|n| (n, start(&mut *instance, request(bytes(&[n, 50]))))).collect();
+    for (n, stream) in streams {
+        assert_eq!(all(stream).len(), usize::from(n));
+    }
+}
+
+#[test]
+fn streams_end_with_their_worker() {
+    let class = r#"
+    global KEPT
+    KEPT = []
+
+    def execute(self, requests):
+        KEPT.extend(r.get_response_sender() for r in requests)
+        if requests[0].inputs()[0].as_numpy()[0] == 1:
+            os._exit(1)
+        return None
+"#;
+    let loaded = Written::class(class).decoupled().load();
+    let (mut instance, alarms) = loaded.instance_with_alarm();
+    let mut first = start(&mut *instance, request(bytes(&[0])));
+    let mut second = start(&mut *instance, request(bytes(&[1])));
+    for stream in [&mut first, &mut second] {
+        let last = next(stream);
+        let error = last.result.expect("a result").expect_err("an error");
+        assert!(last.is_final && error.message().contains("exited with code 1"), "{error}");
+    }
+    alarms.recv_timeout(PATIENCE).expect("the alarm");
+}
+
+#[test]
+fn an_exception_ends_the_streams_of_its_execution() {
+    let body = "        raise ValueError('no streams')\n";
+    let (mut instance, _loaded) = Written::execute(body).decoupled().instance();
+    let last = next(&mut start(&mut *instance, request(bytes(&[1]))));
+    let error = last.result.expect("a result").expect_err("an error");
+    assert!(last.is_final && error.message().contains("no streams"), "{error}");
+}
+
+#[test]
+fn a_client_that_left_is_noticed() {
+    let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
+    let sent = request(bytes(&[250, 100]));
+    let cancellation = sent.cancellation.clone();
+    cancellation.cancel();
+    let stream = start(&mut *instance, sent);
+    assert_eq!(all(stream).len(), 0);
+}
+
+#[test]
+fn models_that_answer_once_may_use_a_sender() {
+    let class = r#"
+    def execute(self, requests):
+        for request in requests:
+            data = np.full(3, 8, dtype=np.uint8)
+            request.get_response_sender().send(
+                pb_utils.InferenceResponse([pb_utils.Tensor("OUT", data)]),
+                flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return [None for _ in requests]
+"#;
+    let (mut instance, _loaded) = Written::class(class).instance();
+    let stream = start(&mut *instance, request(bytes(&[1])));
+    assert_eq!(all(stream), [[8, 8, 8]]);
+}
