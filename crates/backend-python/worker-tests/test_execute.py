@@ -265,6 +265,12 @@ requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
 return [None]""")
         with Worker(source) as worker:
             self.assertEqual(worker.one({"IN": [b"a"]}).body, 2)
+        source = source.replace("return [None]", "return None")
+        for decoupled in (True, False):
+            with Worker(source, decoupled=decoupled) as worker:
+                self.assertEqual(worker.one({"IN": [b"a"]}).body, 2)
+                worker.side.setblocking(False)
+                self.assertRaises(BlockingIOError, worker.receive, worker.side)
 
     def test_async_execute(self):
         source = """

@@ -120,11 +120,12 @@ class TritonPythonModel:
 class Ending(unittest.TestCase):
     def test_finalize(self):
         source = IDENTITY + "    def finalize(self):\n        print('finalized', flush=False)\n"
+        source += "    def __del__(self):\n        print('deleted')\nimport atexit\natexit.register(print, 'left')\n"
         with Worker(source) as worker:
             worker.send(worker.work, 8)
             self.assertEqual(worker.receive().kind, 9)
             self.assertEqual(worker.process.wait(TIMEOUT), 0)
-            self.assertIn("finalized", worker.close())
+            self.assertEqual(worker.close().split(), ["finalized", "deleted", "left"])
 
     def test_closed_socket_ends_the_process(self):
         with Worker(IDENTITY) as worker:

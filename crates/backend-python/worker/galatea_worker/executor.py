@@ -66,7 +66,7 @@ class Executor:
                     "Python model '%s' is using the decoupled mode and the execute function must return None."
                     % self._instance
                 )
-            return [(r._key, None, None) for r in requests if r._release_flags == RELEASE_RESCHEDULE]
+            return [_given_back(r) for r in requests if r._release_flags == RELEASE_RESCHEDULE]
         if returned is None:
             returned = self._nothing(requests)
         if not isinstance(returned, list):
@@ -97,7 +97,7 @@ class Executor:
             if response is not None:
                 text = "Expected a None object in the execute function return list for reschduled request, found type "
                 raise Complaint("%s'%s'." % (text, type(response)))
-            answers.append((request._key, None, None))
+            answers.append(_given_back(request))
         elif response is None and sender is not None:
             return
         elif not isinstance(response, InferenceResponse):
@@ -146,6 +146,13 @@ def _account(sender, response):
         sender._account(response, wire.FINAL)
     except TritonModelException as error:
         raise Complaint(str(error)) from None
+
+
+def _given_back(request):
+    """A request for its scheduler; the sender of this execution must not end it."""
+    if request._sender is not None:
+        request._sender._close()
+    return request._key, None, None
 
 
 def _unsendable(error):

@@ -140,6 +140,7 @@ class Worker:
     def _finalize(self):
         from . import calls, coroutines, log
         from .errors import describe
+        from .process import run_exit_handlers
 
         calls.session.executing = False
         coroutines.stop()
@@ -148,5 +149,9 @@ class Worker:
                 self._model.finalize()
             except BaseException as error:
                 log.emit(log.LogLevel.INFO, describe(error), __file__, 0)
+        self._model = self._executor = None
+        if self._side is not None:
+            self._side.is_ready = None
+        run_exit_handlers()
         self._link.closing = True
         self._link.send(self._link.work, wire.FINALIZED, 0, 0, 0)

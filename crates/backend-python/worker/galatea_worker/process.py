@@ -36,6 +36,7 @@ def guard_children(link, detach):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         detach()
         link.closing = True
+        link.inbox.on_pending = None
         for sock in (link.work, link.side):
             sock.close()
         # The kernel sends the signal when the *thread* that forked ends, so only the main thread may ask for it.
@@ -54,6 +55,16 @@ def _prctl():
         return ctypes.CDLL(None).prctl
     except (ImportError, OSError, AttributeError):
         return None
+
+
+def run_exit_handlers():
+    """What model code registered with atexit; the process itself ends without waiting for stray threads."""
+    import atexit
+
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:  # printed by atexit
+        pass
 
 
 def leave(code):

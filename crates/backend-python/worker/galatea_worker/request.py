@@ -141,7 +141,7 @@ for _class in (MemoryType, PreferredMemory, InferenceTrace, InferenceRequest):
 def _well_typed(request_id, correlation_id, inputs, names, model_name, version, flags, timeout):
     texts = isinstance(request_id, str) and isinstance(model_name, str)
     lists = inputs is not None and names is not None and not isinstance(names, str)
-    return texts and lists and all(isinstance(n, int) for n in (version, flags, timeout))
+    return texts and lists and isinstance(version, int) and isinstance(flags, int) and isinstance(timeout, int)
 
 
 def _checked_correlation(correlation):
