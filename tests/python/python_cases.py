@@ -213,21 +213,26 @@ def plays():
 
 
 def clean(answer, server):
-    """The answer without paths, process ids and addresses."""
-    text = json.dumps(answer)
-    text = text.replace(str(server.repository), "<repository>")
+    """The answer without paths, addresses, lines of code, and the frames of others' code in a traceback."""
+    return without_signatures(json.loads(json.dumps(answer)), str(server.repository))
+
+
+def cleaned(text, repository):
+    text = text.replace(repository, "<repository>")
     text = re.sub(r"0x[0-9a-f]{6,}", "<address>", text)
-    text = re.sub(r"\\n  [^\\]*_utils\.py\(\d+\): \w+", "", text)
-    text = re.sub(r"model\.py\(\d+\)", "model.py(<line>)", text)
-    return without_signatures(json.loads(text))
+    text = re.sub(r"\n  (?!<repository>)[^\n]+\(\d+\): [^\n]*", "", text)
+    text = re.sub(r"\n\nAt:\n(;?\n?)$", r"\1", text)
+    return re.sub(r"model\.py\(\d+\)", "model.py(<line>)", text)
 
 
-def without_signatures(value):
+def without_signatures(value, repository):
     """What a TypeError says of a call is the text of the binding library."""
+    if isinstance(value, str):
+        return cleaned(value, repository)
     if isinstance(value, dict):
         is_signature = value.get("raised") == "TypeError"
-        return {k: without_signatures(v) for k, v in value.items() if not (is_signature and k == "text")}
-    return [without_signatures(v) for v in value] if isinstance(value, list) else value
+        return {k: without_signatures(v, repository) for k, v in value.items() if not (is_signature and k == "text")}
+    return [without_signatures(v, repository) for v in value] if isinstance(value, list) else value
 
 
 def wanted(name, target):
@@ -305,7 +310,9 @@ def is_harmed(server):
 
 def write_record(answers):
     lines = [f"{json.dumps(name)}: {json.dumps(answers[name], ensure_ascii=False)}" for name in plays() if name in answers]
-    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    written = GOLDEN.with_suffix(".new")
+    written.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    written.replace(GOLDEN)
 
 
 def main():

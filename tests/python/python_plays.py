@@ -54,7 +54,7 @@ def types_json(server):
             continue
         body = {"inputs": [clients.tensor_json(f"IN_{kind}", array)], "outputs": [{"name": f"OUT_{kind}"}]}
         status, _, text = clients.ask(server.http, "POST", "/v2/models/types/infer", body)
-        answers[kind] = [status, text.decode()]
+        answers[kind] = [status, text.decode().replace("e+", "e")]
     return answers
 
 
@@ -146,7 +146,7 @@ def complete_without_file(server):
 def loads(model):
     def play(server):
         status, _, body = control(server, "load", model)
-        return [status, body.decode()]
+        return [status, json.loads(body)["error"] if body else ""]
 
     return play
 
@@ -186,8 +186,8 @@ def log(server):
     load(server, "surroundings")
     start = len(server.log)
     ask(server, "http", "surroundings", case_input(httpclient, "log"))
-    server.wait_for_line(r"logged \u00fc and")
-    server.wait(lambda: any("logged" in l and "error" in l for l in server.log[start:]), "the error line")
+    server.wait_for_line(r"logged \u00fc and", 10)
+    server.wait(lambda: any("logged" in l and "error" in l for l in server.log[start:]), "the error line", 10)
     return [re.sub(r"^([IWEV])\S* \S+ .*?\] ", r"\1 ", line) for line in server.log[start:] if "logged" in line]
 
 
@@ -196,7 +196,7 @@ def printed(server):
     start = len(server.log)
     ask(server, "http", "surroundings", case_input(httpclient, "print"))
     wanted = ["printed to stdout", "printed to stderr", "written to descriptor 1", "written to descriptor 2", "no newline at its end"]
-    server.wait(lambda: all(any(w in line for line in server.log[start:]) for w in wanted), "what was printed")
+    server.wait(lambda: all(any(w in line for line in server.log[start:]) for w in wanted), "what was printed", 10)
     return sorted(w for w in wanted if any(w in line for line in server.log[start:]))
 
 
