@@ -11,6 +11,7 @@ use hyper::body::{Body as _, Incoming};
 use crate::{
     body::Body,
     cancel::CancelOnDrop,
+    compression::{self, Coding},
     lines, request_body,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
@@ -28,7 +29,6 @@ pub(crate) async fn respond(
     path: ModelPath<'_>,
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
-    let content_length = request.body().size_hint().exact();
     let is_in_lines = lines::are_accepted(request.headers());
     let checked = (|| {
         let version = path.version()?;
@@ -42,17 +42,11 @@ pub(crate) async fn respond(
         Ok(found) => found,
         Err(error) => return failure(&error, TEXT),
     };
-    if let Some(response) = refuse_compressed(request.headers()) {
-        return response;
-    }
-    let header_length = match header_length(request.headers(), content_length) {
-        Ok(length) => length,
-        Err(error) => return failure(&error, TEXT),
-    };
+    let Some(coding) = Coding::of_request(request.headers()) else { return unknown_coding() };
     let limit = service.options.max_input_size;
-    let body = match request_body::read(request.body_mut(), header_length, limit).await {
-        Ok(body) => body,
-        Err(error) => return failure(&error, JSON),
+    let (body, header_length) = match read(request, coding, limit).await {
+        Ok(read) => read,
+        Err((error, content_type)) => return failure(&error, content_type),
     };
     if is_in_lines {
         return lines::respond(service, model, version, (body, header_length)).await;
@@ -62,7 +56,7 @@ pub(crate) async fn respond(
             drop(body);
             let label = |output: &str, class| model.label(output, class);
             match encode(response, &plan, label) {
-                Ok(encoded) => success(encoded),
+                Ok(encoded) => success_as(Coding::for_response(request.headers()), encoded).await,
                 Err(error) => failure(&error, TEXT),
             }
         }
@@ -97,16 +91,34 @@ fn check_unary(model: &ServedModel) -> Result<()> {
     Ok(())
 }
 
-/// H-60: no compression is understood yet.
-fn refuse_compressed(headers: &HeaderMap) -> Option<Response<Body>> {
-    let encoding = headers.get(CONTENT_ENCODING)?;
-    if encoding == "identity" {
-        return None;
-    }
+/// H-60.
+fn unknown_coding() -> Response<Body> {
     let mut response = failure(&Error::unsupported("Unsupported compression type"), TEXT);
-    let accepted = HeaderValue::from_static("identity");
+    let accepted = HeaderValue::from_static("gzip, deflate");
     response.headers_mut().insert(ACCEPT_ENCODING, accepted);
-    Some(response)
+    response
+}
+
+/// The body and where its JSON ends. An error comes with its content type.
+async fn read(
+    request: &mut Request<Incoming>,
+    coding: Coding,
+    limit: usize,
+) -> Result<(Buffer, Option<usize>), (Error, HeaderValue)> {
+    let as_text = |error| (error, TEXT);
+    if coding != Coding::Identity {
+        let body = request_body::read(request.body_mut(), None, limit).await;
+        // Only for alignment here: its limits are those of the content.
+        let hint = header_length(request.headers(), None).unwrap_or_default();
+        let body = compression::decompress(body.map_err(as_text)?, hint, limit).await;
+        let body = body.map_err(as_text)?;
+        let header_length = header_length(request.headers(), Some(body.len() as u64));
+        return Ok((body, header_length.map_err(as_text)?));
+    }
+    let content_length = request.body().size_hint().exact();
+    let header_length = header_length(request.headers(), content_length).map_err(as_text)?;
+    let body = request_body::read(request.body_mut(), header_length, limit).await;
+    Ok((body.map_err(|error| (error, JSON))?, header_length))
 }
 
 /// H-40. `None` without the header: the body is JSON to its end.
@@ -123,6 +135,28 @@ fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Opt
         let text = format!("inference header size should be in range (0, {end}), got: {length}");
         Error::invalid_arg(text)
     })
+}
+
+/// H-61. The header length is that of the JSON before it is compressed.
+async fn success_as(coding: Coding, encoded: EncodedResponse) -> Response<Body> {
+    if coding == Coding::Identity {
+        return success(encoded);
+    }
+    let EncodedResponse { json, binary } = encoded;
+    let header_length = (!binary.is_empty()).then(|| HeaderValue::from(json.len()));
+    let mut pieces = vec![Bytes::from(json)];
+    pieces.extend(binary);
+    let Some(content) = compression::compress(coding, pieces.clone()).await else {
+        let binary = pieces.split_off(1);
+        return success(EncodedResponse { json: pieces.concat(), binary });
+    };
+    let content_type = if header_length.is_some() { OCTET_STREAM } else { JSON };
+    let mut response = reply(StatusCode::OK, content_type, content.into());
+    if let Some(length) = header_length {
+        response.headers_mut().insert(HEADER_LENGTH, length);
+    }
+    response.headers_mut().insert(CONTENT_ENCODING, coding.header_value());
+    response
 }
 
 /// H-43.

@@ -23,6 +23,7 @@ mod activity;
 mod answers;
 mod body;
 mod cancel;
+mod compression;
 mod generate;
 mod infer;
 mod lines;

@@ -52,7 +52,7 @@ fn too_large(size: usize, limit: usize) -> Error {
 }
 
 /// Puts the pieces of a body together.
-struct Collector {
+pub(crate) struct Collector {
     expected: usize,
     limit: usize,
     /// Bytes before the content, so that what follows the header is aligned.
@@ -65,7 +65,8 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(expected: usize, header_length: Option<usize>, limit: usize) -> Self {
+    /// `expected`: how many bytes will come, 0 where that is not known.
+    pub fn new(expected: usize, header_length: Option<usize>, limit: usize) -> Self {
         let behind_line = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
         Self {
             expected,
@@ -78,7 +79,7 @@ impl Collector {
         }
     }
 
-    fn push(&mut self, data: Bytes) -> Result<()> {
+    pub fn push(&mut self, data: Bytes) -> Result<()> {
         self.size += data.len();
         if self.size > self.limit {
             return Err(too_large(self.size, self.limit));
@@ -100,7 +101,7 @@ impl Collector {
         Ok(())
     }
 
-    fn finish(self) -> Buffer {
+    pub fn finish(self) -> Buffer {
         let Some(block) = self.block else { return self.whole.unwrap_or_default().into() };
         let length = block.len();
         block.freeze().slice(self.padding..length).unwrap_or_default()

@@ -1,0 +1,229 @@
+//! Compressed bodies of inference requests and responses (H-60, H-61).
+
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use flate2::{
+    Compression,
+    read::{GzDecoder, ZlibDecoder},
+    write::{GzEncoder, ZlibEncoder},
+};
+use galatea_types::{Buffer, Error, Result};
+use http::{
+    HeaderMap, HeaderValue,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING},
+};
+use tokio::task::spawn_blocking;
+
+use crate::request_body::Collector;
+
+/// From here on the work is too long for a thread that serves connections.
+const LONG: usize = 64 << 10;
+const PIECE: usize = 64 << 10;
+/// A body may grow as it likes up to here, and to so many times its size beyond.
+const FREE_GROWTH: usize = 16 << 20;
+const MAX_GROWTH: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Identity,
+    /// The zlib format.
+    Deflate,
+    Gzip,
+}
+
+impl Coding {
+    /// How the body of a request comes; `None` where we do not understand it.
+    pub fn of_request(headers: &HeaderMap) -> Option<Self> {
+        headers.get(CONTENT_ENCODING).map_or(Some(Self::Identity), |v| Self::named(v.as_bytes()))
+    }
+
+    /// What the client likes best of what we have; of equals the first.
+    pub fn for_response(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|v| v.to_str().ok());
+        let mut best = (0.0, Self::Identity);
+        for (coding, weight) in values.flat_map(|v| v.split(',')).filter_map(weighed) {
+            if weight > best.0 {
+                best = (weight, coding);
+            }
+        }
+        best.1
+    }
+
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"identity" => Some(Self::Identity),
+            b"deflate" => Some(Self::Deflate),
+            b"gzip" => Some(Self::Gzip),
+            _ => None,
+        }
+    }
+
+    /// The value of `Content-Encoding`.
+    pub fn header_value(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Identity => "identity",
+            Self::Deflate => "deflate",
+            Self::Gzip => "gzip",
+        })
+    }
+}
+
+/// An element of `Accept-Encoding`.
+fn weighed(range: &str) -> Option<(Coding, f32)> {
+    let mut parts = range.split(';').map(str::trim);
+    let coding = Coding::named(parts.next()?.as_bytes())?;
+    let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Ok(1.0), str::parse);
+    Some((coding, weight.ok()?))
+}
+
+/// The content of a compressed body, at most `limit` bytes, with what lies behind a header of
+/// `header_length` bytes aligned.
+pub(crate) async fn decompress(
+    body: Buffer,
+    header_length: Option<usize>,
+    limit: usize,
+) -> Result<Buffer> {
+    if body.len() < LONG {
+        return decompress_now(&body, header_length, limit);
+    }
+    spawn_blocking(move || decompress_now(&body, header_length, limit))
+        .await
+        .unwrap_or_else(|e| Err(Error::internal("failed to decompress the body").with_source(e)))
+}
+
+fn decompress_now(body: &[u8], header_length: Option<usize>, limit: usize) -> Result<Buffer> {
+    if body.is_empty() {
+        return Err(Error::invalid_arg("nothing to be decompressed"));
+    }
+    // Either format is taken under either name.
+    if body.starts_with(&[0x1f, 0x8b]) {
+        read_all(GzDecoder::new(body), body.len(), Collector::new(0, header_length, limit))
+    } else {
+        read_all(ZlibDecoder::new(body), body.len(), Collector::new(0, header_length, limit))
+    }
+}
+
+fn read_all(mut from: impl Read, compressed: usize, mut into: Collector) -> Result<Buffer> {
+    let most = compressed.saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
+    let mut total = 0usize;
+    loop {
+        let mut piece = Vec::with_capacity(PIECE);
+        from.by_ref().take(PIECE as u64).read_to_end(&mut piece).map_err(|e| {
+            Error::invalid_arg("failed to decompress the request body").with_source(e)
+        })?;
+        if piece.is_empty() {
+            return Ok(into.finish());
+        }
+        total = total.saturating_add(piece.len());
+        if total > most {
+            return Err(Error::invalid_arg(format!(
+                "the request body grows to more than {most} bytes, {MAX_GROWTH} times its size, when it \
+                 is decompressed"
+            )));
+        }
+        into.push(Bytes::from(piece))?;
+    }
+}
+
+/// The pieces of a body as one compressed one; `None` where that fails.
+pub(crate) async fn compress(coding: Coding, pieces: Vec<Bytes>) -> Option<Vec<u8>> {
+    let result = if pieces.iter().map(Bytes::len).sum::<usize>() < LONG {
+        compress_now(coding, &pieces)
+    } else {
+        let work = spawn_blocking(move || compress_now(coding, &pieces));
+        work.await.unwrap_or_else(|e| Err(io::Error::other(e)))
+    };
+    result.inspect_err(|e| log::warn!("failed to compress a response: {e}")).ok()
+}
+
+fn compress_now(coding: Coding, pieces: &[Bytes]) -> io::Result<Vec<u8>> {
+    let level = Compression::default();
+    match coding {
+        Coding::Identity => Ok(pieces.concat()),
+        Coding::Deflate => {
+            let mut encoder = ZlibEncoder::new(Vec::new(), level);
+            pieces.iter().try_for_each(|piece| encoder.write_all(piece))?;
+            encoder.finish()
+        }
+        Coding::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), level);
+            pieces.iter().try_for_each(|piece| encoder.write_all(piece))?;
+            encoder.finish()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(accepted: &'static str) -> Coding {
+        let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(accepted))]);
+        Coding::for_response(&headers)
+    }
+
+    #[test]
+    fn the_highest_weight_wins_and_the_first_of_equals() {
+        use Coding::{Deflate, Gzip, Identity};
+        for (accepted, coding) in [
+            ("gzip", Gzip),
+            ("deflate", Deflate),
+            ("gzip, deflate", Gzip),
+            ("deflate, gzip", Deflate),
+            ("gzip;q=0.5, deflate;q=0.8", Deflate),
+            ("gzip;q=0.5, identity;q=0.6", Identity),
+            ("gzip;q=0.5,identity;q=0.5", Gzip),
+            ("identity;q=0.5,gzip;q=0.5", Identity),
+            ("br, gzip;q=0.2", Gzip),
+            ("*;q=1, gzip;q=0.5", Gzip),
+            ("gzip;q=0", Identity),
+            ("gzip;q=x", Identity),
+            ("gzip;q=NaN", Identity),
+            ("GZIP", Identity),
+            ("br", Identity),
+            ("*", Identity),
+            ("", Identity),
+        ] {
+            assert_eq!(chosen(accepted), coding, "{accepted}");
+        }
+    }
+
+    fn packed(coding: Coding, content: &[u8]) -> Vec<u8> {
+        compress_now(coding, &[Bytes::copy_from_slice(content)]).expect("in memory")
+    }
+
+    #[test]
+    fn both_formats_both_ways() {
+        let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+        for coding in [Coding::Deflate, Coding::Gzip] {
+            let body = packed(coding, &content);
+            let found = decompress_now(&body, Some(7), usize::MAX).expect("whole");
+            assert_eq!(&found[..], &content[..]);
+            let tail = found.slice(7..found.len()).expect("in range");
+            assert!(tail.is_aligned_to(galatea_types::BUFFER_ALIGNMENT));
+        }
+    }
+
+    #[test]
+    fn damaged_bodies_are_refused() {
+        let body = packed(Coding::Gzip, b"{\"inputs\":[]}");
+        for body in [&b"hello"[..], b"", &body[..body.len() - 9], &body[..4]] {
+            decompress_now(body, None, 1000).expect_err("damaged");
+        }
+    }
+
+    #[test]
+    fn growth_is_limited_in_size_and_in_ratio() {
+        let zeros = vec![0; FREE_GROWTH + PIECE];
+        let body = packed(Coding::Deflate, &zeros);
+        let error = decompress_now(&body, None, 1 << 20).expect_err("too long");
+        assert!(
+            error.message().contains("exceeds the maximum allowed input size of 1048576 bytes")
+        );
+        let error = decompress_now(&body, None, usize::MAX).expect_err("too much growth");
+        assert!(error.message().contains("100 times its size"), "{error}");
+        let body = packed(Coding::Deflate, &zeros[..1 << 20]);
+        assert_eq!(decompress_now(&body, None, 1 << 20).expect("just fits").len(), 1 << 20);
+    }
+}
