@@ -1,5 +1,6 @@
 """Response senders, decoupled models, and what models ask of the server: other models, metrics, log, control."""
 
+import threading
 import unittest
 
 import numpy as np
@@ -284,9 +285,17 @@ except pb_utils.TritonModelException as error:
 return [pb_utils.InferenceResponse([])]""")
         results = {"metric_family": 1, "metric": 2, "metric_increment": None, "metric_value": 5, "metric_observe": None}
         asked, answer = replies(results)
+        dropped = threading.Event()
+
+        def answer_and_note(worker, message):
+            answer(worker, message)
+            if asked[-1]["op"] == "drop_family":
+                dropped.set()
+
         with Worker(source) as worker:
-            worker.answering(answer)
+            worker.answering(answer_and_note)
             worker.one({"IN": [b"a"]})
+            self.assertTrue(dropped.wait(30))
             self.assertEqual(
                 [fields["op"] for fields in asked[:9]],
                 ["metric_family", "metric", "metric_increment", "metric_value", "drop_metric", "metric_family", "metric",

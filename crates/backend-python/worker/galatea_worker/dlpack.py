@@ -31,6 +31,9 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
+# numpy 1.22 has it under its first name; older ones not at all.
+_from_dlpack = getattr(np, "from_dlpack", None) or np._from_dlpack
+
 _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype = ctypes.c_void_p
 _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -87,7 +90,7 @@ def adopt(name, tensor):
         return adopt(name, _to_host(capsule))
     _check_device(inner)
     code = _rewrite(inner)
-    array = np.from_dlpack(_Carrier(capsule))
+    array = _from_dlpack(_Carrier(capsule))
     _check_order(array)
     return _typed(name, array, code)
 
