@@ -38,6 +38,13 @@ pub struct LoadOverrides {
 /// How often the end of the requests under way is looked for when the server exits.
 const QUIET_POLL: Duration = Duration::from_millis(2);
 
+/// Whether a model is ready.
+pub enum Readiness {
+    Known(bool),
+    /// Only the model itself knows: [`ServedModel::says_ready`], which blocks.
+    Ask(Arc<ServedModel>),
+}
+
 /// Ready versions of one model, by number.
 pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
 
@@ -112,14 +119,32 @@ impl Engine {
         !self.is_exiting()
     }
 
-    /// With strict readiness (the default) every model must be ready; without it the server itself.
+    /// With strict readiness (the default) every model must be ready, with an instance that works; without
+    /// it the server itself.
     pub fn is_ready(&self) -> bool {
-        self.is_live() && (!self.options.has_strict_readiness || self.lifecycle.is_all_ready())
+        self.is_live() && (!self.options.has_strict_readiness || self.is_every_model_ready())
     }
 
-    /// False also for a model that does not exist.
+    fn is_every_model_ready(&self) -> bool {
+        let works = |model: &Arc<ServedModel>| model.is_ready();
+        self.lifecycle.is_all_ready()
+            && self.serving.load().values().flat_map(BTreeMap::values).all(works)
+    }
+
+    /// Whether a model is ready, as far as the server can tell; false also for one that does not exist.
+    pub fn model_readiness(&self, name: &str, version: Option<i64>) -> Readiness {
+        match self.model(name, version) {
+            Ok(model) if model.is_ready() && model.has_readiness_check() => Readiness::Ask(model),
+            found => Readiness::Known(found.is_ok_and(|model| model.is_ready())),
+        }
+    }
+
+    /// [`Engine::model_readiness`], with the question asked here. Blocks while a model thinks about it.
     pub fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
-        self.model(name, version).is_ok_and(|model| model.is_ready())
+        match self.model_readiness(name, version) {
+            Readiness::Known(is_ready) => is_ready,
+            Readiness::Ask(model) => model.says_ready(),
+        }
     }
 
     pub(crate) fn is_exiting(&self) -> bool {

@@ -19,7 +19,7 @@ mod reaper;
 mod repository;
 mod served_model;
 
-pub use engine::{Engine, LoadOverrides, ModelStatisticsEntry};
+pub use engine::{Engine, LoadOverrides, ModelStatisticsEntry, Readiness};
 pub use index::IndexEntry;
 pub use options::{BackendRegistry, ControlMode, EngineOptions};
 pub use served_model::ServedModel;

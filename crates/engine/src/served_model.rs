@@ -105,9 +105,20 @@ impl ServedModel {
         self.labels.get(output)?.get(class).map(String::as_str)
     }
 
-    /// Whether a request would be executed now. Asks a model that has a say of its own, which may block.
+    /// Whether a request would be executed now: an instance works. What the model itself says is asked
+    /// with [`ServedModel::says_ready`].
     pub fn is_ready(&self) -> bool {
         self.scheduler.is_ready()
+    }
+
+    /// Whether the model has a say of its own in its readiness.
+    pub fn has_readiness_check(&self) -> bool {
+        self.scheduler.has_readiness_check()
+    }
+
+    /// The model's own say. Blocks until it has answered: not for a front end's threads.
+    pub fn says_ready(&self) -> bool {
+        self.scheduler.model_is_ready()
     }
 
     /// Checks the request against the configuration, as [`ServedModel::infer`] does first. For front ends

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use galatea_engine::Engine;
+use galatea_engine::{Engine, Readiness};
 use galatea_proto::inference as pb;
 use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use galatea_protocol::parse_model_version;
 use galatea_types::Error;
+use tokio::task::spawn_blocking;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
@@ -52,9 +53,11 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::ModelReadyRequest>,
     ) -> Reply<pb::ModelReadyResponse> {
         let request = request.into_inner();
-        let ready = |version| self.engine.is_model_ready(&request.name, version);
-        let version = parse_model_version(&request.version);
-        reply(version.map(|v| pb::ModelReadyResponse { ready: ready(v) }))
+        let ready = match parse_model_version(&request.version) {
+            Ok(version) => Ok(is_model_ready(&self.engine, &request.name, version).await),
+            Err(error) => Err(error),
+        };
+        reply(ready.map(|ready| pb::ModelReadyResponse { ready }))
     }
 
     async fn server_metadata(
@@ -208,4 +211,12 @@ fn no_region<T: Default>(kind: &str, name: &str) -> Result<T, Error> {
         return Ok(T::default());
     }
     Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
+}
+
+/// A model with a say of its own takes its time: it is asked on another thread.
+async fn is_model_ready(engine: &Engine, name: &str, version: Option<i64>) -> bool {
+    match engine.model_readiness(name, version) {
+        Readiness::Known(is_ready) => is_ready,
+        Readiness::Ask(model) => spawn_blocking(move || model.says_ready()).await.unwrap_or(false),
+    }
 }

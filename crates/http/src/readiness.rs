@@ -1,7 +1,9 @@
 //! Whether one model is ready (H-04).
 
+use galatea_engine::Readiness;
 use galatea_types::Error;
 use http::Response;
+use tokio::task::spawn_blocking;
 
 use crate::{
     body::Body,
@@ -19,8 +21,10 @@ pub(crate) async fn respond(service: &Service, path: ModelPath<'_>) -> Response<
     }
 }
 
-/// Asked through a future, so that a model with a say of its own, which takes its time, can be asked on
-/// another thread.
+/// A model with a say of its own takes its time: it is asked on another thread.
 async fn is_ready(service: &Service, name: &str, version: Option<i64>) -> bool {
-    service.engine.is_model_ready(name, version)
+    match service.engine.model_readiness(name, version) {
+        Readiness::Known(is_ready) => is_ready,
+        Readiness::Ask(model) => spawn_blocking(move || model.says_ready()).await.unwrap_or(false),
+    }
 }
