@@ -1,7 +1,6 @@
 use std::{
     collections::HashMap,
     sync::{Arc, atomic::Ordering},
-    time::Instant,
 };
 
 use galatea_backend::{Batch, ModelInstance};
@@ -11,7 +10,6 @@ use galatea_types::{Error, Result};
 use crate::{
     inputs, outputs,
     packing::Message,
-    spin::Spin,
     streams::{Answer, Pending},
     wire::{Body, Malformed, Outgoing, Reader, ResponseHead, SentRequest, flag, kind, put_request},
     worker::{Worker, expect},
@@ -26,7 +24,6 @@ pub(crate) struct PythonInstance {
     outputs: Arc<[Arc<str>]>,
     worker: Worker,
     message: Outgoing,
-    spin: Spin,
     last_key: u64,
     executions: u64,
 }
@@ -47,7 +44,6 @@ impl PythonInstance {
             outputs,
             worker,
             message: Outgoing::default(),
-            spin: Spin::new(),
             last_key: 0,
             executions: 0,
         }
@@ -112,8 +108,8 @@ impl PythonInstance {
             self.detach(batch, sent);
         }
         link.send_work(&self.message)?;
-        let (id, started) = (self.executions, Instant::now());
-        let executed = self.worker.receive(self.spin.budget(), None, |message| {
+        let id = self.executions;
+        let executed = self.worker.receive(None, |message| {
             expect(message, kind::EXECUTED)?;
             if message.packet.header.id != id {
                 return Err(Malformed("it answers another execution"));
@@ -123,7 +119,6 @@ impl PythonInstance {
             }
             read_answers(&link, message).map(Executed::Answers)
         });
-        self.spin.note(started.elapsed());
         executed.map_err(|_| link.bury(None))
     }
 

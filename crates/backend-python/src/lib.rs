@@ -32,7 +32,6 @@ mod reshape;
 mod settings;
 mod side;
 mod socket;
-mod spin;
 mod streams;
 mod wake;
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use galatea_backend::{InstanceAlarm, ServerAccess};
@@ -164,23 +164,17 @@ impl Link {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the worker's next packet on `work`, first for as long as `spin` without sleeping.
+    /// Waits for the worker's next packet on `work`. Asleep: see docs/adr/0006-python-workers.md.
     pub fn receive_work(
         &self,
         buffer: &mut [u8],
-        spin: Duration,
         deadline: Option<Instant>,
     ) -> std::result::Result<usize, Silence> {
-        let spin_until = Instant::now() + spin;
         loop {
             match self.work.try_receive(buffer) {
                 Ok(Received::Packet(length)) => return Ok(length),
                 Ok(Received::Nothing) => {}
                 Ok(Received::End) | Err(_) => return Err(Silence::Gone),
-            }
-            if !spin.is_zero() && Instant::now() < spin_until {
-                std::hint::spin_loop();
-                continue;
             }
             if self.has_ended_when_quiet(deadline)? {
                 // What it said at last is still there.
@@ -218,12 +212,12 @@ impl Link {
         Ok(process && !work)
     }
 
-    /// Waits until the process has ended, or for as long as there is.
-    pub fn wait_for_end(&self, deadline: Instant) {
-        let Some(process) = self.process.get() else { return };
+    /// Waits until the process has ended. False: it has not when `deadline` came.
+    pub fn wait_for_end(&self, deadline: Instant) -> bool {
+        let Some(process) = self.process.get() else { return true };
         let left = deadline.saturating_duration_since(Instant::now());
         let mut watched = [PollFd::new(process, PollFlags::IN)];
-        let _ = rustix::event::poll(&mut watched, left.try_into().ok().as_ref());
+        rustix::event::poll(&mut watched, left.try_into().ok().as_ref()).is_ok_and(|n| n > 0)
     }
 
     /// Ends the worker, if it still lives. `cause`: why it must not go on; `None`: it went by itself.

@@ -103,7 +103,7 @@ impl PythonModel {
         if ready.get("has_is_ready").and_then(Value::as_bool) == Some(true) {
             self.has_readiness_check.store(true, Ordering::Release);
         }
-        worker.is_set_up();
+        worker.set_up()?;
         Ok(worker)
     }
 

@@ -3,7 +3,7 @@
 use std::{
     process::{ChildStderr, ChildStdout},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use log::{Level, Record};
@@ -133,13 +133,21 @@ impl Side {
 
     fn take_messages(&mut self, most: usize) -> Result<(), Malformed> {
         for _ in 0..most {
-            let Ok(Received::Packet(length)) = self.link.side.try_receive(&mut self.buffer) else {
-                return Ok(());
+            let length = match self.link.side.try_receive(&mut self.buffer) {
+                Ok(Received::Packet(length)) => length,
+                Ok(Received::Nothing) => return Ok(()),
+                Ok(Received::End) | Err(_) => return self.see_end(),
             };
             let packet = self.buffer.get(..length).unwrap_or_default();
             self.link.open(packet, |message| take(&self.link, message))?;
         }
         Ok(())
+    }
+
+    /// The socket closes just before the process ends. One that closes it and lives on is of no use.
+    fn see_end(&self) -> Result<(), Malformed> {
+        let has_ended = self.link.wait_for_end(Instant::now() + TICK);
+        has_ended.then_some(()).ok_or(Malformed("it closed its connection"))
     }
 
     /// Nothing of a worker that is idle stays where nobody needs it.

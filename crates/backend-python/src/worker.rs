@@ -80,14 +80,15 @@ impl Worker {
     fn await_hello(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.patience;
         let python = self.environment.description.clone();
-        let hello = self.receive(Duration::ZERO, Some(deadline), |message| {
+        let hello = self.receive(Some(deadline), |message| {
             expect(message, kind::HELLO)?;
             let text = message.packet.text()?.to_owned();
             Ok(if message.packet.header.has(flag::ERROR) { Err(text) } else { Ok(text) })
         });
         match hello {
             Ok(Ok(hello)) => {
-                log::debug!("{}: worker {hello} runs {python}", self.link.identity);
+                let process = self.link.process.get().map(Process::id).unwrap_or_default();
+                log::debug!("{}: process {process} runs {python}: {hello}", self.link.identity);
                 Ok(())
             }
             Ok(Err(text)) => Err(self.failed_start(&text)),
@@ -129,7 +130,7 @@ impl Worker {
         question: &Value,
     ) -> Result<std::result::Result<Value, String>> {
         self.link.send_work(&Outgoing::with_text(kind, &question.to_string()))?;
-        let reply = self.receive(Duration::ZERO, None, |message| {
+        let reply = self.receive(None, |message| {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
                 return Ok(Err(message.packet.text()?.to_owned()));
@@ -149,19 +150,20 @@ impl Worker {
     }
 
     /// From here on its end is an accident.
-    pub fn is_set_up(&mut self) {
+    pub fn set_up(&mut self) -> Result<()> {
         self.is_ready = true;
         self.link.expect_life();
+        // It may have died just before, which then nobody was told.
+        self.link.death().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// The next message on `work`. One that is malformed ends the worker.
     pub fn receive<T>(
         &mut self,
-        spin: Duration,
         deadline: Option<Instant>,
         read: impl FnOnce(&Message<'_>) -> std::result::Result<T, Malformed>,
     ) -> std::result::Result<T, Silence> {
-        let length = self.link.receive_work(&mut self.buffer, spin, deadline)?;
+        let length = self.link.receive_work(&mut self.buffer, deadline)?;
         let packet = self.buffer.get(..length).unwrap_or_default();
         self.link.open(packet, read).map_err(|malformed| {
             self.link.bury(Some(&malformed.to_string()));
@@ -180,8 +182,7 @@ impl Worker {
         if self.link.send_work(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
             return;
         }
-        let finalized =
-            self.receive(Duration::ZERO, Some(deadline), |m| expect(m, kind::FINALIZED));
+        let finalized = self.receive(Some(deadline), |m| expect(m, kind::FINALIZED));
         if finalized.is_err() {
             let seconds = self.patience.as_secs();
             log::warn!("{} did not finish within {seconds} s and is killed", self.link.identity);

@@ -1,5 +1,7 @@
 //! Nothing of a worker stays behind. Alone in its process, for it counts what the process has.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
+
 #[allow(dead_code)]
 #[path = "it/common.rs"]
 mod common;

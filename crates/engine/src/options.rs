@@ -49,10 +49,15 @@ impl Default for EngineOptions {
 }
 
 type OpenBackend = Box<dyn Fn() -> Result<Arc<dyn Backend>> + Send + Sync>;
+type SearchBackend = Box<dyn Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send + Sync>;
 
 /// The backends the program offers, each opened when the first model needs it.
 #[derive(Default)]
-pub struct BackendRegistry(BTreeMap<String, OpenBackend>);
+pub struct BackendRegistry {
+    known: BTreeMap<String, OpenBackend>,
+    /// Asked for names that are not known.
+    search: Option<SearchBackend>,
+}
 
 impl BackendRegistry {
     pub fn register(
@@ -60,20 +65,31 @@ impl BackendRegistry {
         name: impl Into<String>,
         open: impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static,
     ) {
-        self.0.insert(name.into(), Box::new(open));
+        self.known.insert(name.into(), Box::new(open));
+    }
+
+    /// How a backend that is not registered is found, e.g. in a folder of backends. `None`: it is not.
+    pub fn search(
+        &mut self,
+        search: impl Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send + Sync + 'static,
+    ) {
+        self.search = Some(Box::new(search));
     }
 
     pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<dyn Backend>>> {
-        self.0.get(name).map(|open| open())
+        match self.known.get(name) {
+            Some(open) => Some(open()),
+            None => self.search.as_ref().and_then(|search| search(name)),
+        }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.known.keys().map(String::as_str)
     }
 }
 
 impl fmt::Debug for BackendRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.known.keys()).finish()
     }
 }

@@ -74,7 +74,7 @@ pub struct Written {
 /// A loaded model and the folder it lies in.
 pub struct Loaded {
     pub model: Box<dyn Model>,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 /// What all test models begin with.
@@ -140,7 +140,7 @@ impl Written {
         let mut context = testing::load_context(&fixture);
         context.server = self.server;
         let model = backend().load(context)?;
-        Ok(Loaded { model, folder })
+        Ok(Loaded { model, _folder: folder })
     }
 
     pub fn load(self) -> Loaded {
@@ -160,10 +160,6 @@ impl Written {
 }
 
 impl Loaded {
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     pub fn instance(&self, index: usize) -> Result<Box<dyn ModelInstance>> {
         self.model.new_instance(&testing::instance_spec("m", index))
     }

@@ -84,6 +84,17 @@ fn a_child_that_holds_the_sockets_does_not_hide_the_death() {
 }
 
 #[test]
+fn a_worker_that_closes_its_connections_is_ended() {
+    let body = format!(
+        "        if requests[0].inputs()[0].as_numpy()[0] == 1:\n            os.closerange(3, 1000)\n            time.sleep(600){IDENTITY}"
+    );
+    let loaded = Written::execute(&body).load();
+    let (mut instance, alarms) = loaded.instance_with_alarm();
+    run(&mut *instance, bytes(&[1])).expect_err("closed");
+    alarms.recv_timeout(PATIENCE).expect("the alarm");
+}
+
+#[test]
 fn orderly_ends_raise_no_alarm() {
     let loaded = mortal().load();
     let (mut instance, alarms) = loaded.instance_with_alarm();

@@ -1,5 +1,7 @@
 //! Python models with a real interpreter. See `common::python` for which one.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
+
 mod calls;
 mod common;
 mod completion;

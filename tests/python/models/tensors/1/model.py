@@ -290,7 +290,7 @@ def case_request():
         inputs=[tensor], flags=1, timeout=1000,
     )
     return {
-        "id": request.request_id(), "correlation": request.correlation_id(), "outputs": list(request.requested_output_names()),
+        "id": request.request_id(), "correlation": request.correlation_id(), "outputs": sorted(request.requested_output_names()),
         "outputs_type": type(request.requested_output_names()).__name__, "inputs": [t.name() for t in request.inputs()],
         "flags": request.flags(), "timeout": request.timeout(), "parameters": request.parameters(),
         "input": pb.get_input_tensor_by_name(request, "x").name(), "no_input": outcome(lambda: pb.get_input_tensor_by_name(request, "y")),
@@ -317,7 +317,7 @@ def case_release_flags():
 def case_request_defaults():
     request = pb.InferenceRequest(requested_output_names=[], inputs=[], model_name="m")
     return {
-        "id": request.request_id(), "correlation": request.correlation_id(), "outputs": list(request.requested_output_names()),
+        "id": request.request_id(), "correlation": request.correlation_id(), "outputs": sorted(request.requested_output_names()),
         "flags": request.flags(), "timeout": request.timeout(), "parameters": request.parameters(),
     }
 
