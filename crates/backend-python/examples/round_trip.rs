@@ -1,0 +1,76 @@
+//! Time of one execution of an identity model in Python, by size of the tensor: the figures of
+//! docs/adr/0006-python-workers.md. `cargo run --release -p galatea-backend-python --example round_trip
+//! PYTHON [PAUSE_US]`; PYTHON has numpy, PAUSE_US is the time between two requests.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{
+    Batch, Job, LoadContext, ModelInstance, Outcome, ServerAccess,
+    testing::{instance_spec, model_config, tensor_spec},
+};
+use galatea_backend_python::PythonBackend;
+use galatea_types::{DataType, InferRequest, Responder, Tensor};
+
+const MODEL: &str = "
+import triton_python_backend_utils as pb_utils
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]
+";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let python = env::args().nth(1).ok_or("which Python?")?;
+    let pause = env::args().nth(2).map_or(Ok(0), |text| text.parse())?;
+    let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join("1"))?;
+    fs::write(folder.path().join("1/model.py"), MODEL)?;
+    let settings = BTreeMap::from([("python-interpreter".to_owned(), python)]);
+    let mut config = model_config("m", "python");
+    config.inputs = vec![tensor_spec("IN", DataType::Uint8, [-1])];
+    config.outputs = vec![tensor_spec("OUT", DataType::Uint8, [-1])];
+    let model = PythonBackend::open(&settings)?.load(LoadContext {
+        config: Arc::new(config),
+        version: 1,
+        model_dir: folder.path().to_owned(),
+        version_dir: folder.path().join("1"),
+        backend_config: settings,
+        server: ServerAccess::default(),
+    })?;
+    let started = Instant::now();
+    let mut instance = model.new_instance(&instance_spec("m", 0))?;
+    println!("start {:?}", started.elapsed());
+    for size in [64, 16 << 10, 64 << 10, 1 << 20, 16 << 20] {
+        let mut times = times(&mut *instance, size, Duration::from_micros(pause));
+        times.sort();
+        let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
+        println!("{size:>9} B  p50 {:?}  p90 {:?}  p99 {:?}", at(50), at(90), at(99));
+    }
+    Ok(())
+}
+
+fn times(instance: &mut dyn ModelInstance, size: usize, pause: Duration) -> Vec<Duration> {
+    let count = if size > 1 << 18 { 300 } else { 5000 };
+    let input = Tensor::new("IN", DataType::Uint8, [size as i64], vec![1; size]);
+    let mut run = || {
+        let request = InferRequest { inputs: vec![input.clone()], ..InferRequest::new("m") };
+        let job = Job { request, responder: Responder::unary().0, queued_at: Instant::now() };
+        let mut batch = Batch::new("m".into(), 1, vec![job]);
+        let started = Instant::now();
+        instance.execute(&mut batch);
+        let time = started.elapsed();
+        let is_answered = |outcome| matches!(outcome, Outcome::Answered(Ok(_)));
+        assert!(batch.into_outcomes().all(|(_, outcome)| is_answered(outcome)));
+        thread::sleep(pause);
+        time
+    };
+    (0..count / 10).for_each(|_| {
+        run();
+    });
+    (0..count).map(|_| run()).collect()
+}
