@@ -147,6 +147,11 @@ impl Engine {
         }
     }
 
+    /// Refuses requests and loads from now on; loads under way go on. [`Engine::shutdown`] does it too.
+    pub fn begin_exit(&self) {
+        self.is_exiting.store(true, Ordering::Release);
+    }
+
     pub(crate) fn is_exiting(&self) -> bool {
         self.is_exiting.load(Ordering::Acquire)
     }
@@ -222,7 +227,7 @@ impl Engine {
     /// Takes no more requests, and waits until those in flight are answered and every model is unloaded.
     /// False when `deadline` passes first.
     pub fn shutdown(&self, deadline: Instant) -> bool {
-        self.is_exiting.store(true, Ordering::Release);
+        self.begin_exit();
         log::info!("Waiting for in-flight requests to complete.");
         self.wait_until_quiet(deadline);
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,7 +40,10 @@ fn serve(options: ServeOptions) -> Result<ExitCode> {
     let backends = Backends::new(&options);
     let exit_timeout = options.engine.exit_timeout;
     let engine = Engine::new(options.engine.clone(), backends.registry());
-    let loaded = engine.load_startup_models();
+    let mut signals = shutdown::Signals::new().context("failed to register signal handlers")?;
+    let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
+        return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));
+    };
     banner::log_tables(&engine, &backends, &options);
     match loaded {
         Err(error) if options.exits_on_error => {
@@ -50,7 +53,6 @@ fn serve(options: ServeOptions) -> Result<ExitCode> {
         Err(error) => log::warn!("serving what could be loaded: {error}"),
         Ok(()) => {}
     }
-    let signals = shutdown::Signals::new().context("failed to register signal handlers")?;
     let services = Services::start(sockets, &engine, &options)?;
     Ok(signals.serve_until_stopped(&engine, services, exit_timeout))
 }

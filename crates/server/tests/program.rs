@@ -10,7 +10,8 @@ mod program {
 use std::{fs, net::TcpListener, os::unix::fs::symlink, process::Command, thread};
 
 use program::server::{
-    IDENTITY, Repository, Server, body_of, infer_body, post, program, run, start, start_with,
+    IDENTITY, Repository, Server, body_of, infer_body, launch, post, program, run, start,
+    start_with,
 };
 
 #[track_caller]
@@ -132,6 +133,19 @@ fn an_interrupt_ends_it_too() {
     let end = start(&repository, &[]).stop("INT");
     assert_eq!(end.code, Some(0));
     assert!(end.stdout.contains("\nSignal (2) received.\n"), "{}", end.stdout);
+}
+
+#[test]
+fn a_signal_while_models_load_ends_the_start_in_order() {
+    let delay = "parameters { key: \"creation_delay_sec\" value { string_value: \"1\" } }\n";
+    let repository = Repository::new().with("slow", &format!("{IDENTITY}{delay}"));
+    let server = launch(&repository, &[]);
+    server.wait_for("loading: slow");
+    let end = server.stop("TERM");
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stdout.contains("Stopping before all models are loaded"), "{}", end.stdout);
+    assert!(end.stdout.contains("successfully unloaded 'slow' version 1"), "{}", end.stdout);
+    assert!(!end.stdout.contains("Started"), "{}", end.stdout);
 }
 
 #[test]

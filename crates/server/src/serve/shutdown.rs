@@ -9,6 +9,7 @@ use std::{
 };
 
 use galatea_engine::Engine;
+use galatea_types::Error;
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -33,6 +34,33 @@ impl Signals {
         let terminate = signal(SignalKind::terminate())?;
         drop(guard);
         Ok(Self { runtime, interrupt, terminate })
+    }
+
+    /// Loads the models that are loaded at start. `None`: a signal came meanwhile, and no load goes on,
+    /// unless one took longer than `timeout` to notice.
+    pub fn load_unless_stopped(
+        &mut self,
+        engine: &Arc<Engine>,
+        timeout: Duration,
+    ) -> io::Result<Option<galatea_types::Result<()>>> {
+        let mut loaded = load(engine.clone())?;
+        let Self { runtime, interrupt, terminate } = self;
+        Ok(runtime.block_on(async {
+            tokio::select! {
+                loaded = &mut loaded => Some(loaded.unwrap_or_else(|_| Err(load_panicked()))),
+                number = next(interrupt, terminate) => {
+                    report(number);
+                    log::info!("Stopping before all models are loaded");
+                    engine.begin_exit();
+                    tokio::select! {
+                        _ = &mut loaded => {}
+                        () = tokio::time::sleep(timeout) => {}
+                        number = next(interrupt, terminate) => report(number),
+                    }
+                    None
+                }
+            }
+        }))
     }
 
     /// Waits for a signal, then stops the services. 0 when all in flight was answered, else 1.
@@ -64,6 +92,29 @@ impl Signals {
         log::error!("Exit timeout expired. Exiting immediately.");
         ExitCode::FAILURE
     }
+}
+
+/// Unloads what was loaded until the signal came.
+pub fn after_interrupted_start(engine: &Engine, timeout: Duration) -> ExitCode {
+    match engine.shutdown(Instant::now() + timeout) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// On a thread of its own: models may take minutes to load, and signals are heard meanwhile.
+fn load(engine: Arc<Engine>) -> io::Result<oneshot::Receiver<galatea_types::Result<()>>> {
+    let (done, loaded) = oneshot::channel();
+    let work = move || {
+        // Whoever was interrupted no longer listens.
+        let _ = done.send(engine.load_startup_models());
+    };
+    thread::Builder::new().name("load".to_owned()).spawn(work)?;
+    Ok(loaded)
+}
+
+fn load_panicked() -> Error {
+    Error::internal("loading the models ended unexpectedly")
 }
 
 async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {

@@ -75,6 +75,19 @@ pub fn start(repository: &Repository, flags: &[&str]) -> Server {
 /// Comes back when the server serves. With a log file there is nothing on stdout to wait for, so the file is
 /// read until it says so.
 pub fn start_with(repository: &Repository, flags: &[&str], log: Option<&Path>) -> Server {
+    let mut server = launch(repository, flags);
+    server.http = match log {
+        Some(file) => port_in(&wait_for_file(file, "Started HTTPService at ")),
+        None => port_in(&server.wait_for("Started HTTPService at ")),
+    };
+    if log.is_none() && !flags.contains(&"--allow-metrics=0") {
+        server.metrics = port_in(&server.wait_for("Started Metrics Service at "));
+    }
+    server
+}
+
+/// Comes back at once: nothing is loaded yet, and the ports are not known.
+pub fn launch(repository: &Repository, flags: &[&str]) -> Server {
     let stderr = tempfile::tempdir().expect("dir");
     let mut child = Command::new(program())
         .args(["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"])
@@ -85,22 +98,14 @@ pub fn start_with(repository: &Repository, flags: &[&str], log: Option<&Path>) -
         .spawn()
         .expect("the program runs");
     let stdout = BufReader::new(child.stdout.take().expect("stdout"));
-    let mut server = Server {
+    Server {
         child,
         stdout: RefCell::new(stdout),
         output: RefCell::default(),
         stderr,
         http: 0,
         metrics: 0,
-    };
-    server.http = match log {
-        Some(file) => port_in(&wait_for_file(file, "Started HTTPService at ")),
-        None => port_in(&server.wait_for("Started HTTPService at ")),
-    };
-    if log.is_none() && !flags.contains(&"--allow-metrics=0") {
-        server.metrics = port_in(&server.wait_for("Started Metrics Service at "));
     }
-    server
 }
 
 fn wait_for_file(path: &Path, text: &str) -> String {
