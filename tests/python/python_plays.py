@@ -200,14 +200,16 @@ def printed(server):
     return sorted(w for w in wanted if any(w in line for line in server.log[start:]))
 
 
-def metrics_page(server):
-    """Families and samples the model made, as the page shows them."""
-    for case in ("counter", "gauge", "histogram", "metric_no_labels", "same_metric_twice", "many_observations"):
-        name = f"surroundings/{case}"
-        if name not in server.asked:
+def metrics_page(case, family):
+    """A family and its samples, as the page shows them."""
+
+    def play(server):
+        if f"surroundings/{case}" not in server.asked:
             by_infer("surroundings", "http", case)(server)
-    _, _, page = clients.ask(server.metrics, "GET", "/metrics")
-    return sorted(line for line in page.decode().splitlines() if re.search(r"own_(counter|gauge|histogram|bare|same|many)", line))
+        _, _, page = clients.ask(server.metrics, "GET", "/metrics")
+        return sorted(line for line in page.decode().splitlines() if re.search(rf"\b{family}", line))
+
+    return play
 
 
 def decoupled_over_http(server):
@@ -253,7 +255,9 @@ PLAYS = {
     "complete/every setter": complete, "complete/partly": complete_partly, "complete/without a file": complete_without_file,
     **{f"load/{folder.name}": loads(folder.name) for folder in sorted(MODELS.glob("bad_*")) if folder.name != "bad_async_plain"},
     "outputs/coroutine of a plain model": bad_async_plain, "life/told": life, "log/lines": log, "log/printed": printed,
-    "metrics/page": metrics_page, "stream/decoupled over plain http": decoupled_over_http, "stream/decoupled over plain grpc": decoupled_over_grpc,
+    "metrics/counter": metrics_page("counter", "own_counter"), "metrics/histogram": metrics_page("histogram", "own_histogram"),
+    "metrics/same twice": metrics_page("same_metric_twice", "own_same"), "metrics/many": metrics_page("many_observations", "own_many"),
+    "stream/decoupled over plain http": decoupled_over_http, "stream/decoupled over plain grpc": decoupled_over_grpc,
     "stream/cancelled": after_cancel, "outputs/plain over stream": plain_over_stream, "add/many at once": many_at_once,
     **{f"life/{case}": dies(case) for case in ("keyboard_interrupt", "sys_exit", "os_exit", "killed", "segfault")},
 }

@@ -14,11 +14,15 @@ import servers
 PLAYS = python_cases.plays()
 RECORDED = json.loads(python_cases.GOLDEN.read_text(encoding="utf-8"))
 HARMFUL = ('"hangs"', '"closed"', "is not healthy")
+# The real server ends or hangs in some of its runs when a model has several metrics or loads models.
+AT_RANDOM = ("metrics/", "surroundings/")
 needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
 
 
 def is_harmless(name):
     """What hangs or kills the real server was recorded once; asking it again costs it half a minute each time."""
+    if name.startswith(AT_RANDOM):
+        return False
     return not any(sign in json.dumps(RECORDED.get(name)) for sign in HARMFUL)
 
 
