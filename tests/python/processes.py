@@ -1,5 +1,6 @@
 """What a server's processes are and hold, from /proc; and Pythons of several versions."""
 
+import concurrent.futures
 import os
 import select
 import shutil
@@ -100,19 +101,40 @@ def version_of(python):
 
 
 def prepare():
-    """Virtual environments with numpy for all Pythons here, and the wheels to build them anew; part of the setup."""
+    """Virtual environments with numpy for all Pythons here, and the wheels to build them anew; part of the setup.
+
+    Those of different Pythons at once: most of it is waiting for packages. One that cannot be made is said and left out."""
     WHEELS.mkdir(parents=True, exist_ok=True)
-    for version, python in interpreters().items():
-        folder = VENVS / "{}.{}".format(*version)
-        shutil.rmtree(folder, ignore_errors=True)
-        pip = [folder / "bin/python", "-m", "pip", "--disable-pip-version-check"]
-        try:
-            subprocess.run([python, "-m", "venv", folder], check=True)
-            subprocess.run([*pip, "download", "--quiet", "--only-binary=:all:", "--dest", WHEELS, "-r", NUMPY], check=True)
-            subprocess.run([*pip, "install", "--quiet", "--no-index", "--find-links", WHEELS, "-r", NUMPY], check=True)
-        except subprocess.CalledProcessError as error:
-            print(f"without Python {version[0]}.{version[1]}: {error}")
+    found = interpreters()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        faults = dict(zip(found, pool.map(prepare_one, found.items())))
+    missing = [minor for minor in range(OLDEST[1], NEWEST[1] + 1) if (3, minor) not in found]
+    print("Python", ", ".join("{}.{}".format(*v) for v in faults if not faults[v]), "ready for models", flush=True)
+    if missing:
+        print("not on this machine, so not tested: Python", ", ".join(f"3.{minor}" for minor in missing))
+    for version, fault in faults.items():
+        if fault:
+            print("without Python {}.{}:".format(*version), fault)
+    if not faults or all(faults.values()):
+        sys.exit("no Python could be prepared for models")
+
+
+def prepare_one(item):
+    """Nothing if it went well, else the last that was said."""
+    version, python = item
+    folder = VENVS / "{}.{}".format(*version)
+    shutil.rmtree(folder, ignore_errors=True)
+    pip = [folder / "bin/python", "-m", "pip", "--disable-pip-version-check"]
+    for command in (
+        [python, "-m", "venv", folder],
+        [*pip, "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", WHEELS, "-r", NUMPY],
+        [*pip, "install", "--quiet", "--no-deps", "--no-index", "--find-links", WHEELS, "-r", NUMPY],
+    ):
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if run.returncode != 0:
             shutil.rmtree(folder, ignore_errors=True)
+            return run.stdout.strip()[-600:] or f"exit status {run.returncode}"
+    return None
 
 
 def venvs():

