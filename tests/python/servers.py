@@ -165,10 +165,10 @@ class Server:
         self.stop()
 
 
-def galatea(repository, *flags, env=None, **options):
-    """Our server on free ports."""
+def galatea(repository, *flags, env=None, through=(), **options):
+    """Our server on free ports; `through` is a command that starts it under special circumstances."""
     command = [
-        galatea_binary(), "serve", f"--model-repository={repository}",
+        *through, galatea_binary(), "serve", f"--model-repository={repository}",
         "--http-port=0", "--grpc-port=0", "--metrics-port=0",
         "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", f"--backend-config=python,python-interpreter={sys.executable}", *flags,
     ]

@@ -1,0 +1,74 @@
+"""No room for a model's environment: its load says so, and nobody else notices."""
+
+import functools
+import shutil
+import subprocess
+
+import pytest
+
+import clients
+import processes
+from repositories import add_sub_config, write_model
+from test_chaos import FACTOR, GRACE, Asker, number
+from test_python_life import IN_OUT, RUNNER, until, write
+
+# Made in a mount namespace of the server's own: it is gone with the server, however that ends.
+MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
+NAMESPACES = (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"])
+EXPLICIT = ["--model-control-mode=explicit", "--load-model=steady", "--load-model=simple"]
+
+
+@functools.cache
+def namespace():
+    """The command that may mount here: as root, or as anybody where the kernel lets them; None if neither."""
+    probe = ["sh", "-c", MOUNT, "sh", "1m", "/mnt", "true"]
+    return next((c for c in NAMESPACES if shutil.which("unshare") and subprocess.run([*c, *probe], capture_output=True).returncode == 0), None)
+
+
+def small_disk(size):
+    """A command that starts another with a data folder of that size."""
+    if namespace() is None:
+        pytest.skip("this machine does not let us mount a small file system")
+    return [*namespace(), "sh", "-c", MOUNT, "sh", size]
+
+
+def small_files(size):
+    """As on a disk with a quota: no file may get larger, in kilobytes. Needs no rights."""
+    return ["sh", "-c", 'ulimit -f "$(($1 * 2))" && shift 2 && exec "$@"', "sh", str(size)]
+
+
+@pytest.mark.parametrize(
+    ("circumstances", "size", "said"),
+    [
+        pytest.param(small_disk, "2m", "/home/python-environments/", id="no room for a venv"),
+        pytest.param(small_disk, "32m", "no space left: '{home}/python-environments/", id="no room for packages"),
+        pytest.param(small_files, 8192, "File too large", id="no large files"),
+    ],
+)
+def test_no_room_for_an_environment(tmp_path, serve, circumstances, size, said):
+    home, repository = tmp_path / "home", tmp_path / "models"
+    home.mkdir()
+    for name in ("steady", "unbuildable"):
+        write(repository, name, RUNNER, IN_OUT)
+    (repository / "unbuildable/requirements.txt").write_text("numpy\n")
+    write_model(repository, "simple", "galatea", "add_sub", add_sub_config())
+    server = serve(
+        repository, *EXPLICIT, through=[*circumstances(size), home],
+        env={**processes.offline(), "GALATEA_HOME": str(home)},
+    )
+    others = {"steady": number(0), "simple": clients.pair_json()}
+    askers = [Asker(server, name, body) for name, body in others.items()]
+    for asker in askers:
+        asker.start()
+    until(lambda: min(len(asker.times) for asker in askers) > 300, 30)
+    marks = [len(asker.times) for asker in askers]
+    status, _, answer = clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})
+    until(lambda: all(len(asker.times) > mark + 100 for asker, mark in zip(askers, marks)), 30)
+    for asker in askers:
+        asker.done.set()
+        asker.join(30)
+    assert status != 200 and said.format(home=home) in answer.decode(), answer
+    for asker, mark in zip(askers, marks):
+        assert asker.failed == []
+        assert asker.p99(mark) < FACTOR * asker.p99(0, mark) + GRACE
+    assert clients.ask(server.http, "GET", "/v2/models/unbuildable/ready")[0] != 200
