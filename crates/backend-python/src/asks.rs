@@ -13,6 +13,9 @@ use crate::{
     wire::{Malformed, Outgoing, flag, kind, number_of},
 };
 
+/// Of the names of files, as in load requests over HTTP.
+const FILE_PREFIX: &str = "file:";
+
 pub(crate) fn begin(link: &Arc<Link>, message: &Message<'_>) -> Result<(), Malformed> {
     let call = message.packet.header.id;
     let ask = read(message)?;
@@ -94,7 +97,10 @@ fn files(ask: &Value) -> Result<BTreeMap<String, Buffer>> {
         let content = STANDARD.decode(content.as_str().unwrap_or_default());
         let content = content
             .map_err(|e| Error::invalid_arg(format!("content of file '{path}' is damaged: {e}")))?;
-        Ok((path.clone(), content.into()))
+        let path = path.strip_prefix(FILE_PREFIX).ok_or_else(|| {
+            Error::invalid_arg(format!("unrecognized load parameter '{path}'."))
+        })?;
+        Ok((path.to_owned(), content.into()))
     };
     files.map(decode).collect()
 }

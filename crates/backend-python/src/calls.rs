@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    thread::{self, ThreadId},
     time::{Duration, Instant},
 };
 
@@ -67,6 +68,7 @@ pub(crate) fn begin(link: &Arc<Link>, message: &Message<'_>) -> Result<(), Malfo
         model: head.model.to_owned(),
         cancellation: cancellation.clone(),
         is_starting: is_starting.clone(),
+        starter: thread::current().id(),
         is_decoupled,
         is_answered: false,
     };
@@ -134,8 +136,10 @@ struct Caller {
     call: u64,
     model: String,
     cancellation: Cancellation,
-    /// The call has not been handed on yet: an error now is one of the request, not of the model.
+    /// The call has not been handed on yet: an error that its own thread meets is one of the request. Another
+    /// thread may bring the model's own answer by then.
     is_starting: Arc<AtomicBool>,
+    starter: ThreadId,
     is_decoupled: bool,
     is_answered: bool,
 }
@@ -170,7 +174,7 @@ impl ResponseSink for Caller {
 
 impl Caller {
     fn explained(&self, error: Error) -> Error {
-        if !self.is_starting.load(Ordering::Acquire) {
+        if thread::current().id() != self.starter || !self.is_starting.load(Ordering::Acquire) {
             return error;
         }
         let prefix = format!("Model {} - Error when running inference: ", self.model);

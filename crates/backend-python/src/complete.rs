@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::{
     environment::{self, EnvironmentRequest},
     identity::Identity,
-    model::{log_level, model_file},
+    model::log_level,
+    origin::Origin,
     package::Package,
     settings::Settings,
     wire::kind,
@@ -23,23 +24,25 @@ pub(crate) fn complete(
     config: RawModelConfig,
     context: &CompletionContext<'_>,
     package: &Package,
+    origin: &Origin,
 ) -> Result<RawModelConfig> {
-    let file = model_file(context.version_dir, &config.default_model_filename)?;
+    let file = origin.file(context.version_dir, &config.default_model_filename)?;
     let code = fs::read(&file).map_err(|e| {
         Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
     })?;
     if !mentions_completion(&code) {
         return Ok(config);
     }
-    let settings = Settings::read(context.backend_config)?;
+    let backend_config = origin.settings(context.backend_config);
+    let settings = Settings::read(&backend_config)?;
     let parameters = config.parameters.iter();
     let parameters = parameters.map(|(name, p)| (name.clone(), p.string_value.clone())).collect();
     let environment = environment::resolve(&EnvironmentRequest {
         model_name: context.model_name,
         model_dir: context.model_dir,
         version_dir: context.version_dir,
-        parameters: &parameters,
-        backend_config: context.backend_config,
+        parameters: &origin.parameters(parameters),
+        backend_config: &backend_config,
     })?;
     let mut worker = Worker::start(WorkerPlan {
         identity: Identity { model: context.model_name.into(), instance: None },
@@ -57,6 +60,7 @@ pub(crate) fn complete(
         "version_dir": context.version_dir,
         "model_dir": context.model_dir,
         "config": known,
+        "arena_limit": settings.arenas.max,
         "log_level": log_level(),
     });
     match worker.ask(kind::COMPLETE, &question)?.map_err(Error::internal)? {

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -26,6 +26,16 @@ pub(crate) struct PythonInstance {
     message: Outgoing,
     last_key: u64,
     executions: u64,
+}
+
+/// Requests a worker has at once. See docs/adr/0006-python-workers.md for the measurement.
+const PIPELINE_DEPTH: usize = 8;
+
+/// What the worker has to answer of a batch.
+struct Sent {
+    id: u64,
+    /// Places in the batch, and keys.
+    requests: Vec<(usize, u64)>,
 }
 
 /// What came back for one execution.
@@ -100,15 +110,53 @@ impl PythonInstance {
         Ok(key)
     }
 
-    fn run(&mut self, batch: &mut Batch, sent: &[(usize, u64)]) -> Result<Executed> {
+    /// Writes the message. `None`: nothing of the batch is left to be done.
+    fn begin(&mut self, batch: &mut Batch) -> Option<Sent> {
+        if let Some(error) = self.worker.link().death() {
+            batch.fail_all(error);
+            return None;
+        }
+        let requests = self.encode(batch);
+        if requests.is_empty() {
+            return None;
+        }
         batch.mark_input_done();
-        let link = self.worker.link().clone();
         if self.config.is_decoupled {
             // Before it starts: its first response may come before it has returned.
-            self.detach(batch, sent);
+            self.detach(batch, &requests);
         }
-        link.send_work(&self.message)?;
-        let id = self.executions;
+        Some(Sent { id: self.executions, requests })
+    }
+
+    /// Waits for the answers; those of what was sent before must have been taken.
+    fn complete(&mut self, batch: &mut Batch, sent: &Sent) {
+        let executed = self.receive(sent.id);
+        batch.mark_output_started();
+        match executed {
+            Ok(executed) => self.answer(batch, &sent.requests, executed),
+            // The detached ones fail when the worker's last words have been read.
+            Err(error) => batch.fail_all(&error),
+        }
+    }
+
+    /// Sends the message; while there is no room, takes the answers of what was sent before.
+    fn send_after(
+        &mut self,
+        under_way: &mut VecDeque<(Batch, Sent)>,
+        done: &mut dyn FnMut(Batch),
+    ) -> Result<()> {
+        while !self.worker.link().try_send_work(&self.message)? {
+            let Some((mut batch, sent)) = under_way.pop_front() else {
+                return self.worker.link().send_work(&self.message);
+            };
+            self.complete(&mut batch, &sent);
+            done(batch);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, id: u64) -> Result<Executed> {
+        let link = self.worker.link().clone();
         let executed = self.worker.receive(None, |message| {
             expect(message, kind::EXECUTED)?;
             if message.packet.header.id != id {
@@ -176,19 +224,36 @@ impl PythonInstance {
 
 impl ModelInstance for PythonInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        if let Some(error) = self.worker.link().death() {
-            return batch.fail_all(error);
-        }
-        let sent = self.encode(batch);
-        if sent.is_empty() {
-            return;
-        }
-        let outcome = self.run(batch, &sent);
-        batch.mark_output_started();
-        match outcome {
-            Ok(executed) => self.answer(batch, &sent, executed),
-            // The detached ones fail when the worker's last words have been read.
+        let Some(sent) = self.begin(batch) else { return };
+        match self.worker.link().send_work(&self.message) {
+            Ok(()) => self.complete(batch, &sent),
             Err(error) => batch.fail_all(&error),
+        }
+    }
+
+    fn pipeline_depth(&self) -> usize {
+        PIPELINE_DEPTH
+    }
+
+    /// The worker finds its next request waiting when it has answered one.
+    fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
+        let mut under_way = VecDeque::with_capacity(batches.len());
+        for mut batch in batches {
+            let Some(sent) = self.begin(&mut batch) else {
+                done(batch);
+                continue;
+            };
+            match self.send_after(&mut under_way, done) {
+                Ok(()) => under_way.push_back((batch, sent)),
+                Err(error) => {
+                    batch.fail_all(&error);
+                    done(batch);
+                }
+            }
+        }
+        while let Some((mut batch, sent)) = under_way.pop_front() {
+            self.complete(&mut batch, &sent);
+            done(batch);
         }
     }
 }

@@ -21,6 +21,7 @@ mod link;
 mod memory;
 mod metrics;
 mod model;
+mod origin;
 mod output;
 mod outputs;
 mod package;
@@ -48,10 +49,15 @@ use galatea_config::RawModelConfig;
 use galatea_runtimes::{Environment, data_folder};
 use galatea_types::Result;
 
-use crate::{model::PythonModel, package::Package, settings::Settings};
+use crate::{
+    environment::PythonBackendFiles, model::PythonModel, origin::Origin, package::Package,
+    settings::Settings,
+};
 
-/// The backend `python`.
+/// The backend `python`, or one that is itself written in Python.
 pub struct PythonBackend {
+    name: String,
+    origin: Origin,
     /// Written when the first model needs it.
     package: OnceLock<Result<Arc<Package>>>,
 }
@@ -59,9 +65,26 @@ pub struct PythonBackend {
 impl PythonBackend {
     /// `settings`: those of `--backend-config` for this backend. Errors name a setting that cannot be.
     pub fn open(settings: &BTreeMap<String, String>) -> Result<Arc<dyn Backend>> {
-        Settings::read(settings)?;
-        Settings::warn_of_unknown(settings);
-        Ok(Arc::new(Self { package: OnceLock::new() }))
+        Self::made("python", Origin { files: None, settings: settings.clone() })
+    }
+
+    /// A backend whose models all run the code in `files`: their own folders hold what that code reads.
+    /// `settings`: those of `--backend-config` for it.
+    pub fn of_files(
+        name: &str,
+        files: PythonBackendFiles,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Arc<dyn Backend>> {
+        Self::made(name, Origin { files: Some(files), settings: settings.clone() })
+    }
+
+    fn made(name: &str, origin: Origin) -> Result<Arc<dyn Backend>> {
+        Settings::read(&origin.settings)?;
+        if origin.files.is_none() {
+            // Another backend's code may read settings of its own.
+            Settings::warn_of_unknown(&origin.settings);
+        }
+        Ok(Arc::new(Self { name: name.to_owned(), origin, package: OnceLock::new() }))
     }
 
     fn package(&self) -> Result<Arc<Package>> {
@@ -75,7 +98,7 @@ impl PythonBackend {
 
 impl Backend for PythonBackend {
     fn name(&self) -> &str {
-        "python"
+        &self.name
     }
 
     fn complete_config(
@@ -83,10 +106,10 @@ impl Backend for PythonBackend {
         config: RawModelConfig,
         context: &CompletionContext<'_>,
     ) -> Result<RawModelConfig> {
-        complete::complete(config, context, &*self.package()?)
+        complete::complete(config, context, &*self.package()?, &self.origin)
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
-        Ok(Box::new(PythonModel::load(context, self.package()?)?))
+        Ok(Box::new(PythonModel::load(context, self.package()?, &self.origin)?))
     }
 }

@@ -104,15 +104,20 @@ impl Link {
         Ok((link, WorkerEnds { work: work_end, side: side_end }))
     }
 
-    /// Sends to the worker's main thread, which waits for it. Never blocks: there is always room for the
-    /// one message.
+    /// Sends to the worker's main thread, which waits for it. Never blocks: there is always room for one
+    /// message.
     pub fn send_work(&self, message: &Outgoing) -> Result<()> {
-        let packet = self.seal(message)?;
-        match self.work.try_send(&packet.parts(message)) {
-            Ok(true) => Ok(()),
-            // Gone, or not reading what it should: waiting for the reply tells.
-            Ok(false) | Err(_) => Err(self.bury(None)),
+        match self.try_send_work(message)? {
+            true => Ok(()),
+            // Not reading what it should.
+            false => Err(self.bury(Some("it does not take its messages"))),
         }
+    }
+
+    /// [`Link::send_work`] while others may wait there already. False: there is no room yet.
+    pub fn try_send_work(&self, message: &Outgoing) -> Result<bool> {
+        let packet = self.seal(message)?;
+        self.work.try_send(&packet.parts(message)).map_err(|_| self.bury(None))
     }
 
     /// Sends to the worker's side thread. Never blocks; a packet that finds no room goes when there is.
@@ -170,6 +175,13 @@ impl Link {
         buffer: &mut [u8],
         deadline: Option<Instant>,
     ) -> std::result::Result<usize, Silence> {
+        if deadline.is_none() {
+            // One call instead of three; the side thread shuts the socket down when the process has ended.
+            return match self.work.receive(buffer) {
+                Ok(Received::Packet(length)) => Ok(length),
+                _ => Err(Silence::Gone),
+            };
+        }
         loop {
             match self.work.try_receive(buffer) {
                 Ok(Received::Packet(length)) => return Ok(length),
@@ -229,10 +241,13 @@ impl Link {
             let reason = cause.map_or(ending, |cause| format!("was stopped: {cause}"));
             let text =
                 format!("the Python worker of {} {reason}; it is being restarted", self.identity);
+            let error = Error::unavailable(text);
             if !self.is_ending() {
-                log::error!("{text}");
+                log::error!("{error}");
+                // Before any request has its answer: the next one must not come to this worker.
+                self.alarm.raise(error.clone());
             }
-            Error::unavailable(text)
+            error
         });
         death.clone()
     }

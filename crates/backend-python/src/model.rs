@@ -1,5 +1,5 @@
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -19,6 +19,7 @@ use crate::{
     identity::Identity,
     instance::PythonInstance,
     link::Link,
+    origin::Origin,
     package::Package,
     settings::Settings,
     wire::{INLINE_LIMIT, kind},
@@ -40,17 +41,18 @@ pub(crate) struct PythonModel {
 }
 
 impl PythonModel {
-    pub fn load(context: LoadContext, package: Arc<Package>) -> Result<Self> {
+    pub fn load(context: LoadContext, package: Arc<Package>, origin: &Origin) -> Result<Self> {
         let config = &context.config;
-        let settings = Settings::read(&context.backend_config)?;
+        let backend_config = origin.settings(&context.backend_config);
+        let settings = Settings::read(&backend_config)?;
         check_parameters(&context)?;
-        let file = model_file(&context.version_dir, &config.default_model_filename)?;
+        let file = origin.file(&context.version_dir, &config.default_model_filename)?;
         let environment = environment::resolve(&EnvironmentRequest {
             model_name: &config.name,
             model_dir: &context.model_dir,
             version_dir: &context.version_dir,
-            parameters: &config.parameters,
-            backend_config: &context.backend_config,
+            parameters: &origin.parameters(config.parameters.clone()),
+            backend_config: &backend_config,
         })?;
         log::info!("model '{}' runs in {}", config.name, environment.description);
         Ok(Self {
@@ -72,6 +74,7 @@ impl PythonModel {
             "model_dir": self.context.model_dir,
             "decoupled": config.is_decoupled,
             "inline_limit": INLINE_LIMIT,
+            "arena_limit": self.settings.arenas.max,
             "args": {
                 "model_config": to_json(&config.raw),
                 "model_instance_kind": kind_name(spec.kind),
@@ -161,15 +164,6 @@ fn check_parameters(context: &LoadContext) -> Result<()> {
             "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {other}'"
         ))),
     }
-}
-
-/// The file with the model's code.
-pub(crate) fn model_file(version_dir: &Path, name: &str) -> Result<PathBuf> {
-    let path = version_dir.join(if name.is_empty() { "model.py" } else { name });
-    if path.is_file() {
-        return Ok(path);
-    }
-    Err(Error::internal(format!("Python model file not found in '{}'", path.display())))
 }
 
 fn kind_name(kind: InstanceKind) -> &'static str {

@@ -22,6 +22,8 @@ use crate::{
     wire::{Malformed, Outgoing, PACKET_LIMIT, Reader, ResponseHead, flag, kind},
 };
 
+/// Models' lines. The log takes what is not a warning from this program's own modules only.
+const LOG_TARGET: &str = "galatea_backend_python::model_code";
 /// How often memory that may be idle is looked after.
 const TICK: Duration = Duration::from_secs(1);
 /// Quiet ticks until unused memory goes back to the kernel.
@@ -82,6 +84,8 @@ impl Side {
     fn finish(mut self, identity: &Identity) -> String {
         // What is left of the process group goes first, so that nobody writes any more.
         self.link.bury(None);
+        // A process that left the group may hold the other end open still.
+        self.link.work.shut_down();
         let _ = self.take_messages(usize::MAX);
         let everything = Ready { stdout: true, stderr: true, ..Ready::default() };
         self.print(everything, identity);
@@ -226,7 +230,7 @@ fn log_entry(level: u64, entry: &Value) {
     log::logger().log(
         &Record::builder()
             .level(level)
-            .target("python")
+            .target(LOG_TARGET)
             .file(Some(text("file")))
             .line(line)
             .args(format_args!("{}", text("message")))

@@ -5,7 +5,9 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType},
+    net::{
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType,
+    },
 };
 
 /// One end of a socket that keeps packets whole and in order.
@@ -55,8 +57,23 @@ impl Socket {
 
     /// Takes a packet that is there already.
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        self.receive_with(buffer, RecvFlags::DONTWAIT)
+    }
+
+    /// Waits for a packet, or until the socket is closed or shut down.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        self.receive_with(buffer, RecvFlags::empty())
+    }
+
+    /// Nothing more comes: who waits is told, once what came has been taken.
+    pub fn shut_down(&self) {
+        // One that is not connected any more needs no telling.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Received> {
         loop {
-            match rustix::net::recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {
+            match rustix::net::recv(&self.0, &mut *buffer, flags) {
                 Ok((0, _)) => return Ok(Received::End),
                 Ok((length, _)) => return Ok(Received::Packet(length)),
                 Err(Errno::AGAIN) => return Ok(Received::Nothing),

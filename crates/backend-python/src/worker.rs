@@ -40,6 +40,7 @@ pub(crate) struct WorkerPlan<'a> {
 pub(crate) struct Worker {
     link: Arc<Link>,
     environment: Arc<Environment>,
+    alarm: InstanceAlarm,
     patience: Duration,
     /// Gives the last lines of stderr.
     side: Option<JoinHandle<String>>,
@@ -54,6 +55,7 @@ impl Worker {
         let failed = |error: std::io::Error| {
             Error::unavailable(format!("cannot start a Python worker for {identity}: {error}"))
         };
+        let alarm = plan.alarm.clone();
         let (link, ends) =
             Link::new(plan.identity, plan.config, plan.arenas, plan.server, plan.alarm)
                 .map_err(failed)?;
@@ -64,6 +66,7 @@ impl Worker {
         let mut worker = Self {
             link,
             environment: plan.environment,
+            alarm,
             patience: plan.patience,
             side: Some(side),
             buffer: vec![0; PACKET_LIMIT],
@@ -163,12 +166,24 @@ impl Worker {
         deadline: Option<Instant>,
         read: impl FnOnce(&Message<'_>) -> std::result::Result<T, Malformed>,
     ) -> std::result::Result<T, Silence> {
-        let length = self.link.receive_work(&mut self.buffer, deadline)?;
+        let length = self.link.receive_work(&mut self.buffer, deadline);
+        let length = length.inspect_err(|&silence| self.note(silence, None))?;
         let packet = self.buffer.get(..length).unwrap_or_default();
         self.link.open(packet, read).map_err(|malformed| {
-            self.link.bury(Some(&malformed.to_string()));
+            self.note(Silence::Gone, Some(&malformed.to_string()));
             Silence::Gone
         })
+    }
+
+    /// Raises the alarm before anybody is told of the end: a client that asks again at once is then kept
+    /// waiting for the next worker.
+    fn note(&self, silence: Silence, cause: Option<&str>) {
+        if silence == Silence::Gone {
+            let error = self.link.bury(cause);
+            if !self.link.is_ending() {
+                self.alarm.raise(error);
+            }
+        }
     }
 
     fn join_side(&mut self) -> String {

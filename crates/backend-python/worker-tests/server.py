@@ -118,7 +118,8 @@ def of(array, code=None):
 class Worker:
     """A worker process running `source` as model.py."""
 
-    def __init__(self, source, decoupled=False, files=(), init=True, python=sys.executable, preexec=None, inline=32768):
+    def __init__(self, source, decoupled=False, files=(), init=True, python=sys.executable, preexec=None, inline=32768,
+                 arena_limit=None):
         self.folder = tempfile.TemporaryDirectory()
         self.version = Path(self.folder.name) / "m" / "1"
         self.version.mkdir(parents=True)
@@ -143,6 +144,7 @@ class Worker:
         self.settings = {
             "model_py": str(self.version / "model.py"), "version_dir": str(self.version),
             "model_dir": str(self.version.parent), "decoupled": decoupled, "inline_limit": inline,
+            "arena_limit": arena_limit,
             "args": {"model_name": "m", "model_instance_name": "m_0", "model_config": '{"name": "m"}'},
             "log_level": {"info": True, "warning": True, "error": True, "verbose": 0},
         }

@@ -191,6 +191,18 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array[:1].copy())])]"
             self.assertIn("cannot send the response: shared memory of the outputs", bad.error)
             self.assertEqual(len(also.outputs["OUT"].raw), 1 << 20)
 
+    def test_the_arena_grows_to_its_limit_and_no_further(self):
+        source = answering("np.zeros(int(r.inputs()[0].as_numpy()[0]), np.uint8)")
+        limit = 5 << 20
+        with Worker(source, arena_limit=limit) as worker:
+            small, fits, bad, also = worker.execute(*({"IN": np.array([n])} for n in (1 << 20, 4 << 20, 64, 10))).responses()
+            self.assertEqual([r.code for r in (small, fits, bad, also)], [0, 0, 0, 0])
+            self.assertEqual(server.os.fstat(worker.outbox).st_size, limit)
+            bad, also = worker.execute(*({"IN": np.array([n])} for n in (1 << 20, 10))).responses()
+            self.assertEqual((bad.code, also.code), (2, 0))
+            self.assertIn("may not have more than %d (shm-max-byte-size)" % limit, bad.error)
+            self.assertEqual(server.os.fstat(worker.outbox).st_size, limit)
+
 
 class Checks(unittest.TestCase):
     def failing(self, source, **options):

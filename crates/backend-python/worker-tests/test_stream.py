@@ -79,11 +79,13 @@ fails(E, "Unable to send response. Response sender has been closed.", flags=1)
                 self.assertEqual((message.flags, message.count), (0, 0), message.text)
                 self.assertEqual([worker.receive(worker.side).flags for _ in range(2)], [0, FINAL | EMPTY])
 
-    def test_returning_what_was_sent_is_an_error(self):
-        source = body(SENDING + "requests[0].get_response_sender().send(response(1), 1)\nreturn [response(2)]")
+    def test_what_was_sent_counts_whatever_is_returned_besides(self):
+        source = body(SENDING + "requests[0].get_response_sender().send(response(1), 1)\nreturn [response(2), response(3)]")
         with Worker(source) as worker:
-            text = "Unable to send response. Non-decoupled model cannot send more than one response."
-            self.assertEqual(worker.execute({"IN": [b""]}).text, text)
+            (response,) = worker.execute({"IN": [b""]}, {"IN": [b""]}).responses()
+            self.assertEqual((response.key, int(response.outputs["OUT"].array[0])), (2, 3))
+            sent = worker.receive(worker.side)
+            self.assertEqual((sent.id, sent.flags, int(sent.response().outputs["OUT"].array[0])), (1, FINAL, 1))
 
     def test_none_in_the_list_means_sent_elsewhere(self):
         source = body(SENDING + """
@@ -107,7 +109,45 @@ return [None, response(2)]""")
     def test_decoupled_must_return_none(self):
         with Worker(body("return []"), decoupled=True) as worker:
             text = "Python model 'm_0' is using the decoupled mode and the execute function must return None."
-            self.assertEqual(worker.execute({"IN": [b""]}).text, text)
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            failed = worker.receive(worker.side)
+            self.assertEqual((failed.id, failed.flags), (1, FINAL))
+            self.assertTrue(failed.response().error.endswith(text))
+
+    def test_an_error_after_responses_comes_behind_them(self):
+        source = body(SENDING + """
+senders = [r.get_response_sender() for r in requests]
+senders[0].send(response(0))
+senders[1].send(response(1), 1)
+raise ValueError("at last")""")
+        with Worker(source, decoupled=True) as worker:
+            executed = worker.execute({"IN": [b""]}, {"IN": [b""]})
+            self.assertEqual((executed.flags, executed.count), (0, 0))
+            seen = [(m.id, m.flags, m.response()) for m in (worker.receive(worker.side) for _ in range(3))]
+            self.assertEqual([(key, flags) for key, flags, _ in seen], [(1, 0), (2, FINAL), (1, FINAL)])
+            self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: at last", seen[2][2].error)
+
+    def test_an_error_nobody_waits_for_is_logged(self):
+        source = body(SENDING + "requests[0].get_response_sender().send(response(1), 1)\nraise ValueError('too late')")
+        with Worker(source, decoupled=True) as worker:
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            self.assertEqual(worker.receive(worker.side).flags, FINAL)
+            line = worker.receive(worker.side)
+            self.assertEqual((line.kind, line.id), (23, 2))
+            self.assertIn("ValueError: too late", line.json["message"])
+
+    def test_an_error_of_a_plain_model_with_senders(self):
+        source = body(SENDING + """
+requests[0].get_response_sender().send(response(1))
+self.kept = requests[1].get_response_sender()
+raise ValueError("no more")""")
+        with Worker(source) as worker:
+            (left,) = worker.execute({"IN": [b""]}, {"IN": [b""]}, {"IN": [b""]}).responses()
+            self.assertEqual(left.key, 3)
+            first, end, second = (worker.receive(worker.side) for _ in range(3))
+            self.assertEqual([(m.id, m.flags) for m in (first, end, second)], [(1, 0), (1, FINAL | EMPTY), (2, FINAL)])
+            for error in (left.error, second.response().error):
+                self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: no more", error)
 
     def test_coroutines_run_together_and_fail_alone(self):
         source = """
@@ -139,7 +179,8 @@ class TritonPythonModel:
 self.sender = requests[0].get_response_sender()
 raise RuntimeError("first")""")
         with Worker(source, decoupled=True) as worker:
-            self.assertIn("RuntimeError: first", worker.execute({"IN": [b""]}).text)
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            self.assertIn("RuntimeError: first", worker.receive(worker.side).response().error)
             worker.side.setblocking(False)
             self.assertRaises(BlockingIOError, worker.receive, worker.side)
 
@@ -309,16 +350,17 @@ return [pb_utils.InferenceResponse([])]""")
 assert pb_utils.is_model_ready("a") is True
 assert requests[0].is_cancelled() and not requests[0].get_response_sender().is_cancelled() is None
 pb_utils.unload_model("a", unload_dependents=True)
-requests[0].get_response_sender().send(pb_utils.InferenceResponse([]), 1)
-pb_utils.load_model("a", config="{}", files={"file:1/model.onnx": b"\\xff"})""")
+try:
+    pb_utils.load_model("a", config="{}", files={"file:1/model.onnx": b"\\xff"})
+except pb_utils.TritonModelException as error:
+    return [pb_utils.InferenceResponse([], pb_utils.TritonError(str(error)))]""")
         asked, answer = replies(
             {"is_model_ready": True, "is_cancelled": True, "unload_model": None, "load_model": ValueError("cannot")}
         )
         with Worker(source) as worker:
             worker.answering(answer)
-            text = worker.execute({"IN": [b"a"]}).text
-            start = "TritonModelException: Failed to load model: Failed to process the request for model 'm_0', message: cannot"
-            self.assertTrue(text.startswith(start), text)
+            text = "Failed to load model: Failed to process the request for model 'm_0', message: cannot"
+            self.assertEqual(worker.one({"IN": [b"a"]}).error, text)
             self.assertEqual(asked[0], {"op": "is_model_ready", "name": "a", "version": ""})
             self.assertEqual(asked[1], {"op": "is_cancelled", "key": 1})
             self.assertEqual(asked[-1]["files"], {"file:1/model.onnx": "/w=="})

@@ -19,7 +19,8 @@ pub(crate) struct LoadPlan {
     pub folder: ModelFolder,
     pub config: Arc<ModelConfig>,
     pub versions: Vec<i64>,
-    /// Why the backend could not be opened: every version fails to load with it.
+    /// Why the backend could not be opened, or could not complete the configuration: every version fails to
+    /// load with it.
     pub backend_failure: Option<Error>,
     /// Files a load request brought along: they live as long as the load takes.
     _files: Option<tempfile::TempDir>,
@@ -139,14 +140,34 @@ fn complete(
     let mut backend_failure = None;
     if engine.options().auto_completes_config && !raw.backend.is_empty() {
         match engine.loader().backend(&raw.backend) {
-            Ok(backend) => raw = backend_completion(raw, &*backend, folder, engine)?,
+            Ok(backend) => match backend_completion(raw.clone(), &*backend, folder, engine) {
+                Ok(completed) => raw = completed,
+                Err(error) => return Ok((without_completion(raw, &context, &error)?, Some(error))),
+            },
             Err(error) => backend_failure = Some(error),
         }
     }
-    let normalized = galatea_config::normalize(raw, &context)?;
-    let context =
-        CheckContext { directory_name: &folder.name, supports_gpus: false, available_gpus: &[] };
-    Ok((ModelConfig::check(normalized, &context)?, backend_failure))
+    Ok((checked(raw, &context)?, backend_failure))
+}
+
+/// As far as the configuration goes by itself. One that needs what the backend could not tell is no
+/// configuration, and it is still the backend's error that says why.
+fn without_completion(
+    raw: RawModelConfig,
+    context: &NormalizeContext<'_>,
+    error: &Error,
+) -> Result<ModelConfig> {
+    checked(raw, context).map_err(|_| error.clone())
+}
+
+fn checked(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<ModelConfig> {
+    let normalized = galatea_config::normalize(raw, context)?;
+    let context = CheckContext {
+        directory_name: context.directory_name,
+        supports_gpus: false,
+        available_gpus: &[],
+    };
+    ModelConfig::check(normalized, &context)
 }
 
 fn backend_completion(

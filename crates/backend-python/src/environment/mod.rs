@@ -38,7 +38,7 @@ pub use self::python_backend::{PythonBackendFiles, find_python_backend};
 use self::{build::Build, interpreter::Interpreter, packed::Unpacking, requirements::Requirements};
 
 /// Parameter of a model's configuration.
-const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
+pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
 
 /// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
 const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";

@@ -21,7 +21,8 @@ pub fn find_python_backend(backend_directory: &Path, name: &str) -> Option<Pytho
     if !is_plain || components.next().is_some() || name.contains('\0') {
         return None;
     }
-    let folder = backend_directory.join(name);
+    // Absolute: a model's own folder is where paths in its parameters begin.
+    let folder = std::path::absolute(backend_directory.join(name)).ok()?;
     let model_py = folder.join("model.py");
     let packed = folder.join(PACKED_ENVIRONMENT);
     model_py

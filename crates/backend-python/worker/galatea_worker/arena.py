@@ -1,6 +1,7 @@
 """Anonymous shared memory: the inbox the server writes, the outbox the worker writes."""
 
 import _thread
+import errno
 import mmap
 import os
 import weakref
@@ -13,6 +14,10 @@ BLOCK_ALIGNMENT = 64
 FIRST_SIZE = 1 << 20
 
 _UINT8 = np.dtype(np.uint8)
+_TOO_LARGE = (
+    "no room for %d bytes in the shared memory of a Python model: it has %d bytes and may not have more than %d "
+    "(shm-max-byte-size)"
+)
 
 
 class _Lease(weakref.ref):
@@ -79,6 +84,8 @@ class Outbox:
 
     def __init__(self, fd):
         self._fd = fd
+        # The server ends a worker whose arena is larger than this; None: any size.
+        self.limit = None
         self._lock = _thread.allocate_lock()
         self._map = None
         self._size = 0
@@ -140,10 +147,18 @@ class Outbox:
         size = max(FIRST_SIZE, old, os.fstat(self._fd).st_size)
         while size - old < length or size == old:
             size *= 2
+        if self.limit is not None and size > self.limit:
+            size = self.limit
+            if size - old + self._free_at_end() < length:
+                raise OSError(errno.ENOMEM, _TOO_LARGE % (length, old, self.limit))
         os.ftruncate(self._fd, size)
         self._map = mmap.mmap(self._fd, size)
         self._size = size
         self._insert(old, size - old)
+
+    def _free_at_end(self):
+        start = self._starts[-1] if self._starts else self._size
+        return self._free.get(start, 0) if start + self._free.get(start, 0) == self._size else 0
 
     def _back(self, end):
         """Reserves the pages up to `end`: running out of memory is an OSError here, and a SIGBUS in a write."""

@@ -1,6 +1,6 @@
 """Runs a model's `execute`, checks what it returned, and answers the server."""
 
-from . import codec, coroutines, wire
+from . import codec, coroutines, log, wire
 from .errors import Complaint, TritonModelException, describe
 from .link import Body
 from .request import RELEASE_RESCHEDULE
@@ -98,7 +98,8 @@ class Executor:
                 text = "Expected a None object in the execute function return list for reschduled request, found type "
                 raise Complaint("%s'%s'." % (text, type(response)))
             answers.append(_given_back(request))
-        elif response is None and sender is not None:
+        elif sender is not None and (response is None or sender._sent):
+            # What was sent is the answer, whatever is returned besides.
             return
         elif not isinstance(response, InferenceResponse):
             text = "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
@@ -131,14 +132,22 @@ class Executor:
             link.fail(link.work, wire.EXECUTED, ident, describe(_unsendable(error)))
 
     def _fail(self, requests, ident, error):
-        """The whole execution failed: nothing may be sent for its requests any more."""
+        """The whole execution failed: nothing may be sent for its requests any more.
+
+        Those with a sender learn it on the same way as their responses, which it must not overtake.
+        """
         text = describe(error)
-        for request in requests:
-            if request._sender is not None:
-                request._sender._close()
-            else:
-                request._senders = None
-        self._link.fail(self._link.work, wire.EXECUTED, ident, text)
+        senders = [request._sender for request in requests if request._sender is not None]
+        others = [request for request in requests if request._sender is None]
+        for request in others:
+            request._senders = None
+        if not senders:
+            self._link.fail(self._link.work, wire.EXECUTED, ident, text)
+            return
+        told = [sender._fail(text) for sender in senders]
+        if not others and not any(told):
+            log.emit(log.LogLevel.ERROR, self._prefix + text, self._path, 0)
+        self._answer([(request._key, None, self._prefix + text) for request in others], ident)
 
 
 def _account(sender, response):

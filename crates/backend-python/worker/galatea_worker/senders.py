@@ -45,8 +45,12 @@ class Senders:
             self.send_error(key, "cannot send the response: %s" % error, flags)
 
     def send_error(self, key, message, flags=COMPLETE_FINAL):
-        parts = codec.write_error(key, self.prefix + message, _INTERNAL)
-        self.link.send(self.link.side, wire.RESPONSE, wire.FINAL if flags else 0, 1, key, parts)
+        link, flags = self.link, wire.FINAL if flags else 0
+        text = self.prefix + message
+        try:
+            link.send(link.side, wire.RESPONSE, flags, 1, key, codec.write_error(key, text, _INTERNAL))
+        except OSError:  # too long for a packet, and no memory to spill it to
+            link.send(link.side, wire.RESPONSE, flags, 1, key, codec.write_error(key, text[:4096], _INTERNAL))
 
 
 class InferenceResponseSender:
@@ -104,9 +108,15 @@ class InferenceResponseSender:
         return closed
 
     def _fail(self, message):
-        """Ends the request with an error, when it has not ended."""
-        if not self._close():
-            self._senders.send_error(self._key, message)
+        """Ends the request with an error, when it has not ended; whether anybody was told."""
+        if self._close():
+            return False
+        if self._sent and not self._senders.decoupled:
+            # It has its one answer.
+            self._senders.send(self._key, self._wanted, None, COMPLETE_FINAL)
+            return False
+        self._senders.send_error(self._key, message)
+        return True
 
     def __del__(self):
         senders = self._senders

@@ -6,7 +6,10 @@ use std::{
 
 use galatea_backend::Backend;
 use galatea_backend_onnx::OnnxBackend;
-use galatea_backend_python::PythonBackend;
+use galatea_backend_python::{
+    PythonBackend,
+    environment::{PythonBackendFiles, find_python_backend},
+};
 use galatea_engine::BackendRegistry;
 use galatea_types::Result;
 
@@ -15,6 +18,9 @@ use crate::{
     runtime,
     table::Table,
 };
+
+/// Where Triton has them.
+const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
 
 /// The backends this program offers, and those that were opened.
 pub struct Backends {
@@ -57,6 +63,12 @@ impl Backends {
             note(&opened, "python", Path::new("built-in"));
             Ok(backend)
         });
+        let (config, opened) = (self.config.clone(), self.opened.clone());
+        let directory = backend_directory(&self.runtimes);
+        registry.search(move |name| {
+            let files = find_python_backend(&directory, name)?;
+            Some(open_python_based(name, files, &config, &opened))
+        });
         registry
     }
 
@@ -80,6 +92,26 @@ fn open_onnx(
     let backend = OnnxBackend::open(&path, config)?;
     note(opened, "onnxruntime", &path);
     Ok(backend)
+}
+
+/// A backend written in Python runs as models of `python` do: settings of that hold for it too.
+fn open_python_based(
+    name: &str,
+    files: PythonBackendFiles,
+    config: &BackendConfig,
+    opened: &Opened,
+) -> Result<Arc<dyn Backend>> {
+    let mut settings = settings_of(config, "python");
+    settings.extend(settings_of(config, name));
+    let path = files.model_py.clone();
+    let backend = PythonBackend::of_files(name, files, &settings)?;
+    note(opened, name, &path);
+    Ok(backend)
+}
+
+fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
+    let given = runtimes.backend_directory.clone();
+    given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY))
 }
 
 fn note(opened: &Opened, name: &str, path: &Path) {

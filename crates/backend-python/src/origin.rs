@@ -1,0 +1,81 @@
+//! Where the code of a backend's models is.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use galatea_types::{Error, Result};
+
+use crate::environment::{EXECUTION_ENV_PATH, PythonBackendFiles};
+
+/// Of all models of a backend: their own code, or the backend's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// The backend's own. `None`: each version brings a file.
+    pub files: Option<PythonBackendFiles>,
+    /// Of the backend; a model's own go before them.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Origin {
+    /// The file with the model's code. `name`: from its configuration, empty for the usual one.
+    pub fn file(&self, version_dir: &Path, name: &str) -> Result<PathBuf> {
+        let path = match &self.files {
+            Some(files) => files.model_py.clone(),
+            None => version_dir.join(if name.is_empty() { "model.py" } else { name }),
+        };
+        if path.is_file() {
+            return Ok(path);
+        }
+        Err(Error::internal(format!("Python model file not found in '{}'", path.display())))
+    }
+
+    /// A model's parameters, with the environment the backend brings where it names none.
+    pub fn parameters(&self, mut own: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        if let Some(packed) = self.files.as_ref().and_then(|files| files.execution_env.as_ref()) {
+            let packed = || packed.display().to_string();
+            own.entry(EXECUTION_ENV_PATH.to_owned()).or_insert_with(packed);
+        }
+        own
+    }
+
+    pub fn settings(&self, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut settings = self.settings.clone();
+        settings.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_brings_code_and_environment_for_its_models() {
+        let folder = tempfile::tempdir().expect("folder");
+        let model_py = folder.path().join("model.py");
+        std::fs::write(&model_py, "").expect("written");
+        let files = PythonBackendFiles {
+            model_py: model_py.clone(),
+            execution_env: Some("/backends/mine/env.tar.gz".into()),
+        };
+        let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let origin = Origin { files: Some(files), settings: one("a", "backend") };
+        assert_eq!(origin.file(Path::new("/nowhere"), "other.py"), Ok(model_py));
+        let packed = one(EXECUTION_ENV_PATH, "/backends/mine/env.tar.gz");
+        assert_eq!(origin.parameters(BTreeMap::new()), packed);
+        let own = one(EXECUTION_ENV_PATH, "mine");
+        assert_eq!(origin.parameters(own.clone()), own);
+        assert_eq!(origin.settings(&one("a", "own")), one("a", "own"));
+        assert_eq!(origin.settings(&BTreeMap::new()), one("a", "backend"));
+    }
+
+    #[test]
+    fn a_model_without_its_file_is_refused() {
+        let folder = tempfile::tempdir().expect("folder");
+        let error = Origin::default().file(folder.path(), "").expect_err("no file");
+        assert!(error.message().starts_with("Python model file not found in '"), "{error}");
+        assert!(error.message().ends_with("/model.py'"), "{error}");
+    }
+}
