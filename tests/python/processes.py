@@ -11,6 +11,7 @@ from pathlib import Path
 import servers
 
 WHEELS = servers.PEERS / "wheels/numpy"
+PIPELINE_WHEELS = servers.PEERS / "wheels/pipelines"
 VENVS = servers.PEERS / "pythons"
 NUMPY = servers.ROOT / "tests/peers/numpy.txt"
 OLDEST, NEWEST = (3, 9), (3, 14)
@@ -142,9 +143,9 @@ def venvs():
     return {tuple(map(int, f.name.split("."))): f for f in sorted(VENVS.glob("3.*"), key=lambda f: int(f.name[2:]))}
 
 
-def offline():
+def offline(wheels=WHEELS):
     """Environment variables with which pip takes packages only from what the setup fetched."""
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS), "PIP_CONFIG_FILE": "/dev/null"}
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": "/dev/null"}
 
 
 if __name__ == "__main__":

@@ -1,18 +1,21 @@
 """Python models with real packages: scikit-learn on its own digits, and sentences to vectors by an ensemble."""
 
-import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import clients
+import processes
 import repositories
 import servers
 from repositories import tensor
 
 PACKAGES = servers.PEERS / "models-venv/bin/python"
 PIPELINES = repositories.EXAMPLES.parent / "pipelines"
+# Kept between runs: an environment is built once per machine, and found again after that.
+HOME = servers.PEERS / "home"
 TRAIN = """
 import pickle, sys
 from sklearn.datasets import load_digits
@@ -48,29 +51,31 @@ class TritonPythonModel:
 FOOD, BREAD, BABY = "A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    repository = tmp_path_factory.mktemp("packages")
-    version = repository / "own/digits/1"
+@pytest.fixture
+def digits(tmp_path, serve):
+    version = tmp_path / "digits/1"
     version.mkdir(parents=True)
     subprocess.run([PACKAGES, "-c", TRAIN, version], check=True)
     (version / "model.py").write_text(SERVE)
     config = "max_batch_size: 64\n" + tensor("input", "IMAGE", "TYPE_FP32", "64") + tensor("output", "DIGIT", "TYPE_INT32", "1")
     (version.parent / "config.pbtxt").write_text(f'backend: "python"\n{config}dynamic_batching {{ }}\n')
-    for model in PIPELINES.iterdir():
-        shutil.copytree(model, repository / "pipelines" / model.name, ignore=shutil.ignore_patterns("requirements.txt"))
-    (repository / "models").mkdir()
-    repositories.copy_example(repository / "models", "minilm_int8")
+    server = serve(tmp_path, f"--backend-config=python,python-interpreter={PACKAGES}")
+    return server, np.load(version / "held_back.npz")
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    """The example as it is committed: its environments come from its requirements.txt."""
     with servers.galatea(
-        repository / "own", f"--model-repository={repository}/pipelines", f"--model-repository={repository}/models",
-        f"--backend-config=python,python-interpreter={PACKAGES}", "--strict-readiness=false", "--exit-on-error=false",
+        PIPELINES, f"--model-repository={repositories.EXAMPLES}", "--model-control-mode=explicit",
+        "--load-model=sentence_embedding",
+        env={"GALATEA_HOME": str(HOME), **processes.offline(processes.PIPELINE_WHEELS)},
     ) as running:
-        running.held_back = np.load(version / "held_back.npz")
         yield running
 
 
-def test_digits(server):
-    held = server.held_back
+def test_digits(digits):
+    server, held = digits
     with clients.client(server, "http") as stock:
         answers = [clients.infer(stock, "http", "digits", {"IMAGE": held["images"][i : i + 64]})["DIGIT"][:, 0] for i in range(0, 897, 64)]
     digits = np.concatenate(answers)
@@ -79,13 +84,20 @@ def test_digits(server):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_sentences(server, protocol):
+def test_sentences(pipeline, protocol):
     """Text in, vector out; the similarities of the model's own reference."""
     sentences = np.array([[FOOD.encode()], [BREAD.encode()], [BABY.encode()]], dtype=object)
-    with clients.client(server, protocol) as stock:
+    with clients.client(pipeline, protocol) as stock:
         vectors = clients.infer(stock, protocol, "sentence_embedding", {"sentence": sentences})["embedding"]
         alone = clients.infer(stock, protocol, "sentence_embedding", {"sentence": sentences[:1]})["embedding"]
     assert vectors.shape == (3, 384)
     assert vectors[0] @ vectors[1] == pytest.approx(0.7535, abs=0.002)
     assert vectors[0] @ vectors[2] == pytest.approx(-0.1055, abs=0.002)
     assert alone[0] @ vectors[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_environments_are_the_models_own(pipeline):
+    """Each of the two Python models runs in the environment of its own requirements.txt."""
+    pythons = {Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0] for pid in processes.children(pipeline.pid)}
+    assert len(pythons) == 2
+    assert all(python.startswith(f"{HOME}/python-environments/") for python in pythons), pythons

@@ -13,34 +13,64 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, setup};
 
-const START_LIMIT: Duration = Duration::from_secs(120);
+/// Long enough for a Python environment to be built over a slow network; a server that gives up says so at once.
+const START_LIMIT: Duration = Duration::from_secs(600);
+
+/// What is served and who asks it something.
+struct Demo {
+    repositories: &'static [&'static str],
+    script: &'static str,
+    /// A request to try by hand.
+    path: &'static str,
+}
+
+const MODELS: Demo = Demo {
+    repositories: &["examples/models"],
+    script: "examples/ask.py",
+    path: "v2/models/simple/config",
+};
+const SENTENCES: Demo = Demo {
+    repositories: &["examples/pipelines", "examples/models"],
+    script: "examples/embed.py",
+    path: "v2/models/sentence_embedding/config",
+};
 
 pub fn run(args: &[String]) -> Result<()> {
-    let keep = args.iter().any(|a| a == "--keep");
-    let galatea = build()?;
-    setup::clients()?;
-    setup::models()?;
-    install_runtime(&galatea)?;
-    let mut server = Served::start(&galatea, &process::root().join("examples/models"))?;
-    println!(
-        "serving examples/models: HTTP {}, gRPC {}, metrics {}/metrics\n",
-        server.http, server.grpc, server.metrics
-    );
-    let ask = process::root().join("examples/ask.py");
-    let asked = process::run(Command::new(setup::python()).arg(ask).args([
-        "--http",
-        &server.http,
-        "--grpc",
-        &server.grpc,
-    ]));
-    if keep && asked.is_ok() {
-        println!(
-            "\nstill serving; try: curl {}/v2/models/simple/config   (Ctrl-C ends it)",
-            server.http
-        );
-        server.process.wait()?;
+    let (mut demo, mut keep) = (MODELS, false);
+    for arg in args {
+        match arg.as_str() {
+            "--keep" => keep = true,
+            "sentences" => demo = SENTENCES,
+            other => bail!("no demo '{other}'; there is `cargo xtask demo [sentences] [--keep]`"),
+        }
     }
-    asked
+    demo.run(keep)
+}
+
+impl Demo {
+    fn run(&self, keep: bool) -> Result<()> {
+        let galatea = build()?;
+        setup::clients()?;
+        setup::models()?;
+        install_runtime(&galatea)?;
+        let mut server = Served::start(&galatea, self.repositories)?;
+        println!(
+            "serving {}: HTTP {}, gRPC {}, metrics {}/metrics\n",
+            self.repositories.join(" and "),
+            server.http,
+            server.grpc,
+            server.metrics
+        );
+        let addresses = ["--http", &server.http, "--grpc", &server.grpc];
+        let script = process::root().join(self.script);
+        let asked = process::run(Command::new(setup::python()).arg(script).args(addresses));
+        if keep && asked.is_ok() {
+            let (http, path) = (&server.http, self.path);
+            println!("\nstill serving; try: curl {http}/{path}   (Ctrl-C ends it)");
+            server.process.wait()?;
+        }
+        asked
+    }
 }
 
 /// The release build of the server.
@@ -64,11 +94,14 @@ struct Served {
 
 impl Served {
     /// Starts on free ports and waits for the three lines that say which.
-    fn start(galatea: &Path, repository: &Path) -> Result<Self> {
+    fn start(galatea: &Path, repositories: &[&str]) -> Result<Self> {
         let (log, end) = std::io::pipe()?;
+        let interpreter = setup::python();
         let process = Command::new(galatea)
+            .current_dir(process::root())
             .arg("serve")
-            .arg(format!("--model-repository={}", repository.display()))
+            .args(repositories.iter().map(|folder| format!("--model-repository={folder}")))
+            .arg(format!("--backend-config=python,python-interpreter={}", interpreter.display()))
             .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"])
             .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
             .stdout(end.try_clone()?)
@@ -80,10 +113,7 @@ impl Served {
             Self { process, http: String::new(), grpc: String::new(), metrics: String::new() };
         while server.http.is_empty() || server.grpc.is_empty() || server.metrics.is_empty() {
             let Ok((service, address)) = addresses.recv_timeout(START_LIMIT) else {
-                bail!(
-                    "the server did not start; `galatea serve --model-repository={}` says why",
-                    repository.display()
-                );
+                bail!("the server did not start; its log says why");
             };
             match service.as_str() {
                 "HTTPService" => server.http = address,
@@ -112,9 +142,12 @@ impl Served {
     }
 }
 
+const SHOWN: [&str; 5] =
+    ["successfully loaded", "opened", "Started", "Python environment", "': pip: "];
+
 fn is_shown(line: &str) -> bool {
     !line.starts_with(['I', '|', '+']) && !line.is_empty()
-        || ["successfully loaded", "opened", "Started"].iter().any(|word| line.contains(word))
+        || SHOWN.iter().any(|word| line.contains(word))
 }
 
 fn started(line: &str) -> Option<(String, String)> {

