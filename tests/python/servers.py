@@ -1,5 +1,6 @@
 """Starts the server under test, or the real Triton, and follows its log."""
 
+import contextlib
 import os
 import re
 import signal
@@ -61,7 +62,8 @@ def descendants(pid):
 class Server:
     """A running server: `http`, `grpc` and `metrics` are its addresses, `log` its lines so far."""
 
-    def __init__(self, command, env=None, services=3, wait=True):
+    def __init__(self, command, env=None, services=3, wait=True, leaves_processes=False):
+        self._leaves_processes = leaves_processes
         self.log = []
         self._changed = threading.Condition()
         self._closed = False
@@ -69,6 +71,7 @@ class Server:
         self.process = subprocess.Popen(
             [str(part) for part in command], env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            start_new_session=leaves_processes,
         )
         self._reader = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
@@ -131,6 +134,9 @@ class Server:
     def wait_for_exit(self, timeout=60):
         """The exit status; the log is complete afterwards."""
         status = self.process.wait(timeout)
+        if self._leaves_processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         self._reader.join(timeout)
         return status
 
@@ -205,7 +211,8 @@ def triton(repository, *flags, **options):
         "LD_LIBRARY_PATH": f"{home}/lib",
         "TRITON_SERVER_CPU_ONLY": "1",
     }
-    return Server(command, env, **options)
+    # A real server that ends badly leaves its stubs, which would hold its log open.
+    return Server(command, env, leaves_processes=True, **options)
 
 
 def free_ports(count):
