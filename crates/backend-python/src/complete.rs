@@ -30,7 +30,7 @@ pub(crate) fn complete(
     let code = fs::read(&file).map_err(|e| {
         Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
     })?;
-    if !mentions_completion(&code) {
+    if !mentions(&code, "auto_complete_config") {
         return Ok(config);
     }
     let backend_config = origin.settings(context.backend_config);
@@ -69,9 +69,9 @@ pub(crate) fn complete(
     }
 }
 
-fn mentions_completion(code: &[u8]) -> bool {
-    const NAME: &[u8] = b"auto_complete_config";
-    code.windows(NAME.len()).any(|part| part == NAME)
+/// Whether a word stands in a model's code: a quick look that spares starting a worker to ask.
+pub(crate) fn mentions(code: &[u8], word: &str) -> bool {
+    code.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
 /// What a model may complete; all else stays as it is written.

@@ -22,6 +22,8 @@ pub(crate) struct PythonInstance {
     version: i64,
     /// Names of the model's outputs.
     outputs: Arc<[Arc<str>]>,
+    /// Requests may be taken out of their batch to be answered later.
+    may_detach: bool,
     worker: Worker,
     message: Outgoing,
     last_key: u64,
@@ -45,13 +47,20 @@ enum Executed {
 }
 
 impl PythonInstance {
-    pub fn new(name: &str, config: Arc<ModelConfig>, version: i64, worker: Worker) -> Self {
+    pub fn new(
+        name: &str,
+        config: Arc<ModelConfig>,
+        version: i64,
+        may_detach: bool,
+        worker: Worker,
+    ) -> Self {
         let outputs = config.outputs.iter().map(|output| output.name.clone()).collect();
         Self {
             name: name.to_owned(),
             config,
             version,
             outputs,
+            may_detach,
             worker,
             message: Outgoing::default(),
             last_key: 0,
@@ -199,7 +208,13 @@ impl PythonInstance {
                     }
                 }
                 // Their answers come through a response sender, or came already.
-                self.detach(batch, &left);
+                if self.may_detach {
+                    return self.detach(batch, &left);
+                }
+                for (index, key) in left {
+                    let answer = self.worker.link().streams.wait_for_answer(key);
+                    batch.respond_with(index, answer);
+                }
             }
         }
     }

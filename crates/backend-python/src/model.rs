@@ -1,5 +1,6 @@
 use std::{
-    path::PathBuf,
+    fs,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -15,6 +16,7 @@ use galatea_types::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::{
+    complete::mentions,
     environment::{self, Environment, EnvironmentRequest},
     identity::Identity,
     instance::PythonInstance,
@@ -36,6 +38,8 @@ pub(crate) struct PythonModel {
     settings: Settings,
     environment: Arc<Environment>,
     package: Arc<Package>,
+    /// It answers through response senders, perhaps after `execute` has returned.
+    takes_senders: bool,
     has_readiness_check: AtomicBool,
     workers: Mutex<Vec<Weak<Link>>>,
 }
@@ -56,6 +60,7 @@ impl PythonModel {
         })?;
         log::info!("model '{}' runs in {}", config.name, environment.description);
         Ok(Self {
+            takes_senders: takes_senders(&file)?,
             file,
             settings,
             environment: Arc::new(environment),
@@ -123,12 +128,23 @@ impl PythonModel {
     }
 }
 
+fn takes_senders(file: &Path) -> Result<bool> {
+    let code = fs::read(file).map_err(|e| {
+        Error::internal(format!("failed to read the model file {}: {e}", file.display()))
+    })?;
+    Ok(mentions(&code, "get_response_sender"))
+}
+
 impl Model for PythonModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let worker = self.start(spec)?;
         self.remember(worker.link());
         let (config, version) = (self.context.config.clone(), self.context.version);
-        Ok(Box::new(PythonInstance::new(&spec.name, config, version, worker)))
+        Ok(Box::new(PythonInstance::new(&spec.name, config, version, self.takes_senders, worker)))
+    }
+
+    fn may_answer_later(&self) -> bool {
+        self.takes_senders
     }
 
     fn has_readiness_check(&self) -> bool {

@@ -63,6 +63,18 @@ impl Pending {
         }
     }
 
+    /// The one answer of a request that nobody attached a sender to, once all of it is there.
+    fn take_answer(&self) -> Option<Answer> {
+        let mut way = self.lock();
+        let Way::Open(early) = &mut *way else { return Some(Err(unanswered())) };
+        if !early.iter().any(|(_, is_final)| *is_final) {
+            return None;
+        }
+        let first = early.drain(..).find_map(|(answer, _)| answer);
+        *way = Way::Closed;
+        Some(first.unwrap_or_else(|| Err(unanswered())))
+    }
+
     fn is_cancelled(&self) -> bool {
         let way = self.lock();
         self.cancellation.is_cancelled()
@@ -76,6 +88,10 @@ impl Pending {
     fn lock(&self) -> MutexGuard<'_, Way> {
         self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unanswered() -> Error {
+    Error::internal("the model ended the request without a response")
 }
 
 /// By key.
@@ -96,7 +112,8 @@ impl Streams {
 
     /// The request is answered, or will be otherwise.
     pub fn remove(&self, key: u64) {
-        self.lock().remove(&key);
+        let mut all = self.lock();
+        all.remove(&key);
         self.changed.notify_all();
     }
 
@@ -108,12 +125,29 @@ impl Streams {
         }
     }
 
+    /// Waits for the answer of a request whose batch nobody can leave: sent through a response sender, or made
+    /// by the worker's end.
+    pub fn wait_for_answer(&self, key: u64) -> Answer {
+        let Some(pending) = self.get(key) else { return Err(unanswered()) };
+        let mut all = self.lock();
+        loop {
+            if let Some(answer) = pending.take_answer() {
+                all.remove(&key);
+                return answer;
+            }
+            all = self.changed.wait(all).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// A response that came through `side`. One for a request that is answered already is nobody's.
     pub fn respond(&self, key: u64, answer: Option<Answer>, is_final: bool) {
         let Some(pending) = self.get(key) else { return };
         pending.respond(answer, is_final);
-        if is_final && !matches!(&*pending.lock(), Way::Open(_)) {
-            self.remove(key);
+        let is_waited_for = matches!(&*pending.lock(), Way::Open(_));
+        match is_final {
+            true if is_waited_for => self.tell(),
+            true => self.remove(key),
+            false => {}
         }
     }
 
@@ -122,6 +156,12 @@ impl Streams {
             pending.respond(Some(Err(error.clone())), true);
             self.remove(key);
         }
+    }
+
+    /// Under the lock, or a waiter could look just before and sleep just after.
+    fn tell(&self) {
+        let _all = self.lock();
+        self.changed.notify_all();
     }
 
     pub fn fail_all(&self, error: &Error) {

@@ -68,6 +68,12 @@ pub struct InstanceSpec {
 pub trait Model: Send + Sync {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
 
+    /// Whether instances may detach requests although the model is not decoupled: each then gets one answer,
+    /// perhaps after `execute` has returned.
+    fn may_answer_later(&self) -> bool {
+        false
+    }
+
     /// Whether the model has a say of its own in its readiness; most have not.
     fn has_readiness_check(&self) -> bool {
         false
@@ -86,8 +92,8 @@ pub trait ModelInstance: Send {
     /// Runs synchronously. Jobs left unanswered get an internal error; so do all of them when this
     /// panics, after which the instance is thrown away and made anew.
     ///
-    /// The requests of a decoupled model, and of no other, may be taken out with [`Batch::detach`] instead, and answered at
-    /// any time afterwards.
+    /// The requests of a decoupled model, or of one that may answer later, may be taken out with
+    /// [`Batch::detach`] instead, and answered at any time afterwards.
     fn execute(&mut self, batch: &mut Batch);
 
     /// How many requests, each executed alone, are worth having at once. More than 1 helps an instance that

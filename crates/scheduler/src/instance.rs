@@ -27,7 +27,8 @@ pub(crate) struct Shared {
     pub desk: Arc<Desk>,
     pub version: i64,
     pub model: Arc<dyn Model>,
-    pub is_decoupled: bool,
+    /// Answers may come after `execute` has returned.
+    pub may_detach: bool,
     /// Each request is executed alone, so that an instance may have several.
     pub is_pipelined: bool,
 }
@@ -106,7 +107,7 @@ impl Worker<'_> {
         let (count, items) = (tickets.len(), tickets.iter().map(Queued::item_count).sum());
         let jobs = tickets.into_iter().map(|t| desk.take(t)).collect();
         let mut batch = Batch::new(desk.model_name.clone(), *version, jobs);
-        let execution = self.shared.is_decoupled.then(|| {
+        let execution = self.shared.may_detach.then(|| {
             let execution = Arc::new(Execution::new(line.clone(), desk.clone(), items));
             batch.observe(execution.clone());
             execution

@@ -78,14 +78,14 @@ impl QueueScheduler {
             statistics: spec.statistics,
             completion: preserves_ordering(&spec.config).then(Arc::<CompletionQueue>::default),
         };
+        let may_detach = spec.config.is_decoupled || spec.model.may_answer_later();
         let shared = Arc::new(Shared {
             line: Arc::new(line),
             desk: Arc::new(desk),
             version: spec.version,
             model: spec.model,
-            is_decoupled: spec.config.is_decoupled,
-            is_pipelined: !spec.config.is_decoupled
-                && matches!(spec.config.scheduling, Scheduling::Direct),
+            may_detach,
+            is_pipelined: !may_detach && matches!(spec.config.scheduling, Scheduling::Direct),
         });
         let scheduler = QueueScheduler { shared, threads: Mutex::default() };
         scheduler.start_threads(spec.instances).inspect_err(|_| scheduler.stop())?;
