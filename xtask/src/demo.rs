@@ -96,11 +96,11 @@ impl Served {
     /// Starts on free ports and waits for the three lines that say which.
     fn start(galatea: &Path, repositories: &[&str]) -> Result<Self> {
         let (log, end) = std::io::pipe()?;
+        let repositories = repositories.iter().map(|folder| process::root().join(folder));
         let interpreter = setup::python();
         let process = Command::new(galatea)
-            .current_dir(process::root())
             .arg("serve")
-            .args(repositories.iter().map(|folder| format!("--model-repository={folder}")))
+            .args(repositories.map(|folder| format!("--model-repository={}", folder.display())))
             .arg(format!("--backend-config=python,python-interpreter={}", interpreter.display()))
             .args(["--http-port=0", "--grpc-port=0", "--metrics-port=0"])
             .args(["--http-address=127.0.0.1", "--grpc-address=127.0.0.1"])
