@@ -142,8 +142,14 @@ impl Served {
     }
 }
 
-const SHOWN: [&str; 5] =
-    ["successfully loaded", "opened", "Started", "Python environment", "': pip: "];
+const SHOWN: [&str; 6] = [
+    "successfully loaded",
+    "opened",
+    "Started",
+    "Python environment",
+    "pip: Collecting",
+    "pip: Installing",
+];
 
 fn is_shown(line: &str) -> bool {
     !line.starts_with(['I', '|', '+']) && !line.is_empty()
