@@ -84,7 +84,8 @@ fn version(ask: &Value) -> Result<Option<i64>> {
         Some(Value::String(text)) if text.is_empty() || text == "-1" => Ok(None),
         Some(Value::String(text)) => text.parse().map(Some).map_err(|_| {
             Error::invalid_arg(format!(
-                "failed to get model version from specified version string '{text}'"
+                "failed to get model version from specified version string '{text}' (details: stol), version \
+                 should be an integral value > 0"
             ))
         }),
         Some(_) => Err(Error::invalid_arg("a model version must be text")),
@@ -97,9 +98,9 @@ fn files(ask: &Value) -> Result<BTreeMap<String, Buffer>> {
         let content = STANDARD.decode(content.as_str().unwrap_or_default());
         let content = content
             .map_err(|e| Error::invalid_arg(format!("content of file '{path}' is damaged: {e}")))?;
-        let path = path.strip_prefix(FILE_PREFIX).ok_or_else(|| {
-            Error::invalid_arg(format!("unrecognized load parameter '{path}'."))
-        })?;
+        let path = path
+            .strip_prefix(FILE_PREFIX)
+            .ok_or_else(|| Error::invalid_arg(format!("unrecognized load parameter '{path}'.")))?;
         Ok((path.to_owned(), content.into()))
     };
     files.map(decode).collect()

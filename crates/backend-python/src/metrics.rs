@@ -88,12 +88,15 @@ impl Metrics {
         let family = family.ok_or_else(|| missing("family"))?;
         let labels = ask.get("labels").and_then(Value::as_object).into_iter().flatten();
         let labels = labels.map(|(name, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            (name.clone(), value)
+            let value = value.as_str().ok_or_else(|| {
+                Error::invalid_arg("attempt to access JSON non-string as string")
+            })?;
+            Ok((name.clone(), value.to_owned()))
         });
+        let labels = labels.collect::<Result<_>>()?;
         let buckets = ask.get("buckets").and_then(Value::as_array);
         let buckets = buckets.map(|bounds| bounds.iter().filter_map(Value::as_f64).collect());
-        let metric = family.metric(labels.collect(), buckets).map_err(told)?;
+        let metric = family.metric(labels, buckets).map_err(told)?;
         held.last += 1;
         let number = held.last;
         held.metrics.insert(number, metric);

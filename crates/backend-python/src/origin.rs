@@ -62,7 +62,8 @@ mod tests {
         };
         let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
         let origin = Origin { files: Some(files), settings: one("a", "backend") };
-        assert_eq!(origin.file(Path::new("/nowhere"), "other.py"), Ok(model_py));
+        let file = origin.file(Path::new("/nowhere"), "other.py");
+        assert_eq!(file.expect("the backend has it"), model_py);
         let packed = one(EXECUTION_ENV_PATH, "/backends/mine/env.tar.gz");
         assert_eq!(origin.parameters(BTreeMap::new()), packed);
         let own = one(EXECUTION_ENV_PATH, "mine");

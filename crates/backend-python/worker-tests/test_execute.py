@@ -226,7 +226,7 @@ class Checks(unittest.TestCase):
         source = body("""
 good = pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([1]))])
 return [good, "text", None, pb_utils.InferenceResponse(error=pb_utils.TritonError("no", pb_utils.TritonError.NOT_FOUND)),
-        pb_utils.InferenceResponse(error="plain")]""")
+        pb_utils.InferenceResponse(error=pb_utils.TritonError("plain"))]""")
         with Worker(source) as worker:
             good, bad, none, error, plain = worker.execute(*[{"IN": [b"a"]}] * 5).responses()
             prefix = "Failed to process the request(s) for model 'm_0', message: "

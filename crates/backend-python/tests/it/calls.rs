@@ -182,7 +182,7 @@ fn models_are_controlled() {
     let said = String::from_utf8(output(run(&mut *instance, bytes(&[1])))).expect("text");
     assert!(said.starts_with("[True, False, ") && said.contains("cannot unload other"), "{said}");
     let asked = neighbours.asked.lock().expect("no panic")[0].clone();
-    assert_eq!(asked, r#"load other Some("{\"a\": 1}") ["file:1/x=[0, 1]"]"#);
+    assert_eq!(asked, r#"load other Some("{\"a\": 1}") ["1/x=[0, 1]"]"#);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf, process::Command, sync::Arc};
 
 use galatea_backend::{
     Backend,
@@ -11,10 +11,17 @@ use tempfile::TempDir;
 use crate::common;
 
 const IDENTITY: &str = r#"
+import os
 import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
+    def initialize(self, args):
+        # So that the kit can kill the process of an instance.
+        folder = os.path.dirname(args["model_repository"])
+        with open(os.path.join(folder, args["model_instance_name"]), "w") as file:
+            file.write(str(os.getpid()))
+
     def execute(self, requests):
         return [pb_utils.InferenceResponse([self.same(r.inputs()[0])]) for r in requests]
 
@@ -41,6 +48,32 @@ class TritonPythonModel:
         return responses
 "#;
 
+const REPEAT: &str = r#"
+import threading
+import time
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            values, delays, wait = (tensor.as_numpy() for tensor in request.inputs())
+            work = (request.get_response_sender(), values, delays)
+            threading.Thread(target=self.answer, args=work, daemon=True).start()
+            time.sleep(wait[0] / 1000)
+
+    def answer(self, sender, values, delays):
+        for index, delay in enumerate(delays):
+            time.sleep(delay / 1000)
+            if sender.is_cancelled():
+                break
+            sender.send(pb_utils.InferenceResponse([
+                pb_utils.Tensor("OUT", values[index : index + 1]),
+                pb_utils.Tensor("IDX", np.array([index], np.uint32))]))
+        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"#;
+
 struct PythonModels {
     folder: TempDir,
 }
@@ -49,7 +82,9 @@ impl PythonModels {
     fn new() -> Self {
         let models = Self { folder: tempfile::tempdir().expect("folder") };
         let broken = "import nothing_of_this_name\n";
-        for (name, code) in [("identity", IDENTITY), ("add_sub", ADD_SUB), ("broken", broken)] {
+        let sources =
+            [("identity", IDENTITY), ("add_sub", ADD_SUB), ("repeat", REPEAT), ("broken", broken)];
+        for (name, code) in sources {
             let version = models.path(name).join("1");
             fs::create_dir_all(&version).expect("created");
             if name != "broken" {
@@ -89,6 +124,27 @@ impl Subject for PythonModels {
     fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
         matches!(data_type, DataType::Uint16 | DataType::Int64 | DataType::Fp16)
             .then(|| self.fixture("add_sub", &["A", "B"], &["SUM", "DIFFERENCE"], data_type))
+    }
+
+    fn repeat(&self, data_type: DataType) -> Option<Fixture> {
+        if data_type != DataType::Int32 {
+            return None;
+        }
+        let spec = |name, t| testing::tensor_spec(name, t, [-1]);
+        let mut fixture = self.fixture("repeat", &[], &[], data_type);
+        fixture.config.max_batch_size = 0;
+        fixture.config.is_decoupled = true;
+        let (delay, wait) = (spec("DELAY", DataType::Uint32), spec("WAIT", DataType::Uint32));
+        fixture.config.inputs = vec![spec("IN", data_type), delay, wait];
+        fixture.config.outputs = vec![spec("OUT", data_type), spec("IDX", DataType::Uint32)];
+        // How long the end of an instance waits for its streams.
+        fixture.backend_config.insert("stub-timeout-seconds".to_owned(), "5".to_owned());
+        Some(fixture)
+    }
+
+    fn kill(&self, instance: &str) -> bool {
+        let Ok(pid) = fs::read_to_string(self.folder.path().join(instance)) else { return false };
+        Command::new("kill").args(["-9", &pid]).status().expect("kill runs").success()
     }
 
     fn broken(&self) -> Option<(Fixture, String)> {

@@ -1,6 +1,7 @@
 """What model code asks of the server: other models' answers, model control, facts about a request."""
 
 import json
+import struct
 
 from . import codec, wire
 from .errors import TritonModelException
@@ -88,7 +89,7 @@ def infer(request, decoupled):
     """`exec`: the response, or an iterator over several."""
     try:
         call = _start(request, decoupled)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, struct.error) as error:
         return _broken_stream(error) if decoupled else _failed(error)
     if decoupled:
         return _stream(call)
@@ -140,7 +141,7 @@ def infer_async(request, decoupled):
 
     try:
         _start(request, decoupled, notify)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, struct.error) as error:
         future.set_result(_broken_stream(error) if decoupled else _failed(error))
     return future
 

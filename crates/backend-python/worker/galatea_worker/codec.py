@@ -3,7 +3,7 @@
 import struct
 
 from .dtypes import BYTES, DTYPES
-from .response import InferenceResponse, TritonError
+from .response import ErrorCode, InferenceResponse, TritonError
 from .request import arrived
 from .tensor import incoming, received
 from .wire import ALIGNMENT, NO_BODY, OUTPUTS, REQUEST, RESCHEDULED, RESPONSE_HEAD, SHORT, TENSOR
@@ -129,7 +129,7 @@ def read_response(link, buffer, at, data):
     at += _RESPONSE_SIZE
     error = None
     if code:
-        error = TritonError(bytes(buffer[at : at + error_len]).decode("utf-8", "replace"), code - 1)
+        error = TritonError(bytes(buffer[at : at + error_len]).decode("utf-8", "replace"), ErrorCode(code - 1))
     at += error_len
     parameters = bytes(buffer[at : at + params_len]).decode()
     at += params_len

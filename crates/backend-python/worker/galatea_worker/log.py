@@ -6,6 +6,9 @@ import sys
 
 from . import wire
 from .calls import session
+from .errors import incompatible
+
+_SIGNATURE = "(message: str, level: LogLevel = INFO) -> None"
 
 
 class LogLevel(enum.IntEnum):
@@ -13,6 +16,8 @@ class LogLevel(enum.IntEnum):
     WARNING = 1
     ERROR = 2
     VERBOSE = 3
+
+    __str__ = enum.Enum.__str__
 
 
 _enabled = {LogLevel.INFO: True, LogLevel.WARNING: True, LogLevel.ERROR: True, LogLevel.VERBOSE: True}
@@ -43,9 +48,7 @@ def emit(level, message, file, line):
 
 def _log(level, message, depth=2):
     if not isinstance(message, str):
-        from .errors import incompatible
-
-        raise incompatible("log", "(message: str, level: LogLevel = INFO) -> None", (message,))
+        raise incompatible("log", _SIGNATURE, (message,))
     caller = sys._getframe(depth)
     emit(level, message, caller.f_code.co_filename, caller.f_lineno)
 
@@ -57,9 +60,14 @@ class Logger:
     ERROR = LogLevel.ERROR
     VERBOSE = LogLevel.VERBOSE
 
+    def __init__(self):
+        raise TypeError("c_python_backend_utils.Logger: No constructor defined!")
+
     @staticmethod
     def log(message, level=LogLevel.INFO):
-        _log(LogLevel(level), message)
+        if not isinstance(level, LogLevel):
+            raise incompatible("log", _SIGNATURE, (message, level))
+        _log(level, message)
 
     @staticmethod
     def log_info(message):

@@ -16,6 +16,8 @@ class MetricKind(enum.IntEnum):
     GAUGE = 1
     HISTOGRAM = 2
 
+    __str__ = enum.Enum.__str__
+
 
 def _asked(what, op, **fields):
     """Asks the server; its refusal becomes an exception that says what failed."""
@@ -51,6 +53,8 @@ class Metric:
         return float(_asked(what, "metric_value", metric=self._number))
 
     def _operate(self, what, op, value):
+        if isinstance(value, (str, bytes)):
+            raise incompatible(op.split("_")[1], "(self: Metric, value: float) -> None", (value,))
         self._check(what)
         _asked(what, op, metric=self._number, value=float(value))
 

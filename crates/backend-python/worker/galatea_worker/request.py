@@ -19,6 +19,8 @@ class MemoryType(enum.IntEnum):
     TRITONSERVER_MEMORY_GPU = 0
     TRITONSERVER_MEMORY_CPU = 1
 
+    __str__ = enum.Enum.__str__
+
 
 class PreferredMemory:
     """Where a model wants the outputs of another model. Here they always come in main memory."""
@@ -94,7 +96,9 @@ class InferenceRequest:
         return self._flags
 
     def set_flags(self, flags):
-        self._flags = int(flags)
+        if not _within(flags, 0, 1 << 32):
+            raise incompatible("set_flags", "(self: InferenceRequest, flags: int) -> None", (flags,))
+        self._flags = flags
 
     def timeout(self):
         return self._timeout
@@ -141,12 +145,19 @@ for _class in (MemoryType, PreferredMemory, InferenceTrace, InferenceRequest):
 def _well_typed(request_id, correlation_id, inputs, names, model_name, version, flags, timeout):
     texts = isinstance(request_id, str) and isinstance(model_name, str)
     lists = inputs is not None and names is not None and not isinstance(names, str)
-    return texts and lists and isinstance(version, int) and isinstance(flags, int) and isinstance(timeout, int)
+    numbers = _within(version, -(1 << 63), 1 << 63) and _within(flags, 0, 1 << 32) and _within(timeout, 0, 1 << 64)
+    return texts and lists and numbers
+
+
+def _within(number, low, end):
+    return isinstance(number, int) and low <= number < end
 
 
 def _checked_correlation(correlation):
-    if isinstance(correlation, (int, str)):
+    if isinstance(correlation, str) or isinstance(correlation, int) and 0 <= correlation < 1 << 64:
         return correlation
+    if isinstance(correlation, int):
+        raise TritonModelException("Correlation ID must be between 0 and 2^64 - 1")
     raise TritonModelException("Correlation ID must be integer or string")
 
 

@@ -20,7 +20,6 @@ _ERROR_SIGNATURE = (
 class ErrorCode(enum.IntEnum):
     """Codes that errors can have; they show themselves as Triton's do."""
 
-
     UNKNOWN = 0
     INTERNAL = 1
     NOT_FOUND = 2
@@ -49,10 +48,10 @@ class TritonError:
     CANCELLED = ErrorCode.CANCELLED
 
     def __init__(self, message, code=ErrorCode.INTERNAL):
-        if not isinstance(message, (str, bytes)):
+        if not isinstance(message, (str, bytes)) or not isinstance(code, ErrorCode):
             raise incompatible("__init__", _ERROR_SIGNATURE, (message, code))
         self._message = message if isinstance(message, str) else message.decode("utf-8", "replace")
-        self._code = ErrorCode(code) if 0 <= code <= 7 else ErrorCode.UNKNOWN
+        self._code = code
 
     def code(self):
         return self._code
@@ -76,7 +75,7 @@ class InferenceResponse:
             if tensor.__class__ is not Tensor and not isinstance(tensor, Tensor):
                 raise _bad_output(tensor, output_tensors)
         if error is not None and not isinstance(error, TritonError):
-            error = _as_error(error)
+            raise incompatible("__init__", _SIGNATURE, (error,))
         self._outputs = output_tensors
         self._error = error
         self._parameters = "{}" if parameters is None else parameters_json(parameters)
@@ -98,12 +97,6 @@ def _as_list(tensors):
     if tensors is None or isinstance(tensors, (str, bytes, dict, Tensor)):
         raise incompatible("__init__", _SIGNATURE, (tensors,))
     return list(tensors)
-
-
-def _as_error(error):
-    if isinstance(error, str):
-        return TritonError(error)
-    raise incompatible("__init__", _SIGNATURE, (error,))
 
 
 def _bad_output(tensor, tensors):

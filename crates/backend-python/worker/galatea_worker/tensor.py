@@ -19,6 +19,8 @@ class Tensor:
     __slots__ = ("_name", "_code", "_shape", "_array", "_raw", "_start", "_size", "__weakref__")
 
     def __init__(self, name, array):
+        if isinstance(name, bytes):
+            name = name.decode()
         if not isinstance(array, _ndarray) or not isinstance(name, str):
             wanted = "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)"
             raise incompatible("__init__", wanted, (name, array))
