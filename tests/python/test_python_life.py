@@ -117,7 +117,7 @@ def runner(tmp_path, serve):
 
 
 def test_killed_under_load(runner):
-    """Eight callers: at most the one request of each that the worker had fails, and none once it is ready again."""
+    """Eight callers: only the request that the worker was executing fails, the others wait for its successor."""
     first, stop, answers = pid_of(runner, "runner"), [], []
 
     def call():
@@ -137,8 +137,7 @@ def test_killed_under_load(runner):
             stop.append(True)
         assert not [caller.exception() for caller in callers if caller.exception()]
     failed = [answer for status, answer in answers if status != 200]
-    assert 1 <= len(failed) <= 8, failed
-    assert all(status == 200 for status, _ in answers[seen + 8 :])
+    assert len(failed) <= 1, failed
     assert all(status in (200, 500, 503) for status, _ in answers)
     assert all("runner" in answer["error"] for answer in failed), failed
     assert restarted < 1 + interpreter_start()

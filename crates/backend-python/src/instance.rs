@@ -40,6 +40,13 @@ struct Sent {
     requests: Vec<(usize, u64)>,
 }
 
+/// What became of a batch that was to be sent ahead.
+enum Ahead {
+    Sent(Sent),
+    Complete,
+    NotBegun,
+}
+
 /// What came back for one execution.
 enum Executed {
     Failed(String),
@@ -137,31 +144,37 @@ impl PythonInstance {
         Some(Sent { id: self.executions, requests })
     }
 
-    /// Waits for the answers; those of what was sent before must have been taken.
-    fn complete(&mut self, batch: &mut Batch, sent: &Sent) {
+    /// Waits for the answers; those of what was sent before must have been taken. False: the worker is gone.
+    fn complete(&mut self, batch: &mut Batch, sent: &Sent) -> bool {
         let executed = self.receive(sent.id);
         batch.mark_output_started();
         match executed {
-            Ok(executed) => self.answer(batch, &sent.requests, executed),
+            Ok(executed) => {
+                self.answer(batch, &sent.requests, executed);
+                true
+            }
             // The detached ones fail when the worker's last words have been read.
-            Err(error) => batch.fail_all(&error),
+            Err(error) => {
+                batch.fail_all(&error);
+                false
+            }
         }
     }
 
-    /// Sends the message; while there is no room, takes the answers of what was sent before.
-    fn send_after(
-        &mut self,
-        under_way: &mut VecDeque<(Batch, Sent)>,
-        done: &mut dyn FnMut(Batch),
-    ) -> Result<()> {
-        while !self.worker.link().try_send_work(&self.message)? {
-            let Some((mut batch, sent)) = under_way.pop_front() else {
-                return self.worker.link().send_work(&self.message);
-            };
-            self.complete(&mut batch, &sent);
-            done(batch);
+    /// Sends a batch, perhaps after others.
+    fn begin_ahead(&mut self, batch: &mut Batch) -> Ahead {
+        if self.worker.link().death().is_some() {
+            return Ahead::NotBegun;
         }
-        Ok(())
+        let Some(sent) = self.begin(batch) else { return Ahead::Complete };
+        match self.worker.link().try_send_work(&self.message) {
+            Ok(true) => Ahead::Sent(sent),
+            // The worker has enough for now, or is gone.
+            Ok(false) | Err(_) => {
+                self.forget(&sent);
+                Ahead::NotBegun
+            }
+        }
     }
 
     fn receive(&mut self, id: u64) -> Result<Executed> {
@@ -219,6 +232,11 @@ impl PythonInstance {
         }
     }
 
+    /// Nothing is expected of the worker for these.
+    fn forget(&self, sent: &Sent) {
+        sent.requests.iter().for_each(|&(_, key)| self.worker.link().streams.remove(key));
+    }
+
     /// Gives every request that has no answer yet this error.
     fn fail(&self, batch: &mut Batch, sent: &[(usize, u64)], error: &Error) {
         for &(_, key) in sent {
@@ -241,7 +259,7 @@ impl ModelInstance for PythonInstance {
     fn execute(&mut self, batch: &mut Batch) {
         let Some(sent) = self.begin(batch) else { return };
         match self.worker.link().send_work(&self.message) {
-            Ok(()) => self.complete(batch, &sent),
+            Ok(()) => drop(self.complete(batch, &sent)),
             Err(error) => batch.fail_all(&error),
         }
     }
@@ -250,24 +268,29 @@ impl ModelInstance for PythonInstance {
         PIPELINE_DEPTH
     }
 
-    /// The worker finds its next request waiting when it has answered one.
+    /// The worker finds its next request waiting when it has answered one. It takes a message only then: what
+    /// waits behind the one it dies of was not begun.
     fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
         let mut under_way = VecDeque::with_capacity(batches.len());
         for mut batch in batches {
-            let Some(sent) = self.begin(&mut batch) else {
-                done(batch);
-                continue;
-            };
-            match self.send_after(&mut under_way, done) {
-                Ok(()) => under_way.push_back((batch, sent)),
-                Err(error) => {
-                    batch.fail_all(&error);
+            match self.begin_ahead(&mut batch) {
+                Ahead::Sent(sent) => under_way.push_back((batch, sent)),
+                Ahead::Complete => done(batch),
+                Ahead::NotBegun => {
+                    batch.hand_back();
                     done(batch);
                 }
             }
         }
-        while let Some((mut batch, sent)) = under_way.pop_front() {
-            self.complete(&mut batch, &sent);
+        let mut is_gone = false;
+        for (mut batch, sent) in under_way {
+            match is_gone {
+                false => is_gone = !self.complete(&mut batch, &sent),
+                true => {
+                    self.forget(&sent);
+                    batch.hand_back();
+                }
+            }
             done(batch);
         }
     }

@@ -20,6 +20,8 @@ pub enum Outcome {
     Answered(Result<InferResponse>),
     /// Its answers go their own way, through a [`ResponseSender`].
     Detached,
+    /// Nothing was done about it: another instance may execute it.
+    NotBegun,
 }
 
 /// Requests executed together, and the place for their answers.
@@ -133,6 +135,16 @@ impl Batch {
         for outcome in &mut self.outcomes {
             if matches!(outcome, Outcome::Unanswered) {
                 *outcome = Outcome::Answered(Err(error.clone()));
+            }
+        }
+    }
+
+    /// Gives the requests without an answer back to the queue: the instance stopped working before it began
+    /// with them. Only in [`ModelInstance::execute_many`](crate::ModelInstance::execute_many).
+    pub fn hand_back(&mut self) {
+        for outcome in &mut self.outcomes {
+            if matches!(outcome, Outcome::Unanswered) {
+                *outcome = Outcome::NotBegun;
             }
         }
     }

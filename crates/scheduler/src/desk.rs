@@ -83,7 +83,9 @@ impl Desk {
         for (job, outcome) in batch.into_outcomes() {
             match outcome {
                 Outcome::Answered(result) => job.responder.finish(result),
-                Outcome::Unanswered => job.responder.finish(Err(self.unanswered())),
+                Outcome::Unanswered | Outcome::NotBegun => {
+                    job.responder.finish(Err(self.unanswered()));
+                }
                 Outcome::Detached => detached += 1,
             }
         }
@@ -111,7 +113,9 @@ impl Desk {
                 Outcome::Answered(Err(e)) => {
                     self.count_failure(job, failure_reason(Some(e.code())), end);
                 }
-                Outcome::Unanswered => self.count_failure(job, failure_reason(None), end),
+                Outcome::Unanswered | Outcome::NotBegun => {
+                    self.count_failure(job, failure_reason(None), end);
+                }
             }
         }
         if items == 0 {

@@ -132,7 +132,7 @@ impl Worker<'_> {
 
     /// Executes requests one by one, each answered when it is done, while the instance has them all.
     fn execute_each(&mut self, tickets: Vec<Ticket>) -> usize {
-        let Shared { desk, version, .. } = self.shared;
+        let Shared { line, desk, version, .. } = self.shared;
         let count = tickets.len();
         if count < 2 {
             return self.execute(tickets);
@@ -151,8 +151,9 @@ impl Worker<'_> {
             Ok(()) => desk.unanswered(),
             Err(panic) => self.note_panic(&*panic),
         };
+        let not_begun = open.take_not_begun();
         open.fail(desk, &error);
-        count
+        count - line.put_back(not_begun, desk)
     }
 
     fn note_panic(&mut self, panic: &(dyn Any + Send)) -> Error {

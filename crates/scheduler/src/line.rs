@@ -7,6 +7,7 @@ use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::Error;
 
 use crate::{
+    desk::Desk,
     health::Health,
     join::JoinRules,
     policy::{BatchRules, Decision, Waiting, next_batch},
@@ -230,6 +231,24 @@ impl Line {
 
     pub fn has_working_instance(&self) -> bool {
         self.lock().health.has_working_instance()
+    }
+
+    /// Takes requests back that were pulled but not begun: they come first again. Returns how many.
+    pub fn put_back(&self, tickets: Vec<Ticket>, desk: &Desk) -> usize {
+        let count = tickets.len();
+        if count == 0 {
+            return 0;
+        }
+        let mut state = self.lock();
+        state.executing -= count;
+        for ticket in tickets.into_iter().rev() {
+            desk.statistics.pending_up();
+            state.queue.push_front(ticket);
+        }
+        let wake = state.wake_sleeper();
+        drop(state);
+        self.wake(wake);
+        count
     }
 
     pub fn thread_ended(&self) {

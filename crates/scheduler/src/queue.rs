@@ -123,6 +123,14 @@ impl<T: Queued> BatchQueue<T> {
         Ok(expires_at)
     }
 
+    /// Puts a request that was taken back to where it was: before all others. It does not expire any more.
+    pub fn push_front(&mut self, value: T) {
+        let Some(level) = self.levels.first_mut() else { return };
+        self.len += 1;
+        self.item_count += value.item_count();
+        level.timely.push_front(Entry { value, expires_at: None });
+    }
+
     /// Moves `cursor` on to the next request that may be executed, if need be over to the next level.
     /// Requests on the way that expired or were abandoned are dropped or put back as their policy says.
     ///

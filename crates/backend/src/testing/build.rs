@@ -104,7 +104,7 @@ pub fn run_stream(
         match outcome {
             Outcome::Answered(result) => job.responder.finish(result),
             // Dropped, the way back answers with an error.
-            Outcome::Unanswered | Outcome::Detached => {}
+            Outcome::Unanswered | Outcome::NotBegun | Outcome::Detached => {}
         }
     }
     stream
@@ -140,6 +140,7 @@ pub fn run_batch(
     let answer = |outcome| match outcome {
         Outcome::Answered(result) => result,
         Outcome::Unanswered => Err(Error::internal("the instance gave no answer")),
+        Outcome::NotBegun => Err(Error::internal("the instance did not begin")),
         Outcome::Detached => Err(Error::internal("the instance answers later")),
     };
     batch.into_outcomes().map(|(_, outcome)| answer(outcome)).collect()

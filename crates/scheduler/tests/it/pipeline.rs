@@ -79,6 +79,7 @@ impl ModelInstance for PipeInstance {
                 "panic" => panic!("told to panic"),
                 "lose" => continue,
                 "mute" => {}
+                "back" => batch.hand_back(),
                 "fail" => batch.respond(0, Err(Error::internal("told to fail"))),
                 _ => batch.respond(0, Ok(Vec::new())),
             }
@@ -214,6 +215,26 @@ fn a_panic_in_the_middle_fails_only_what_was_not_answered() {
     let after = rig.submit("after");
     rig.go_on();
     wait(after).expect("another instance");
+}
+
+#[test]
+fn what_was_not_begun_is_executed_next() {
+    let rig = Rig::start(1);
+    let first = rig.submit("first");
+    rig.next_taken();
+    let [a, back] = ["a", "back"].map(|id| rig.submit(id));
+    rig.go_on();
+    assert_eq!(rig.next_taken(), ["a", "back"]);
+    let last = rig.submit("last");
+    rig.go_on();
+    assert_eq!(rig.next_taken(), ["back", "last"], "before what came later");
+    rig.go_on();
+    assert_eq!(rig.next_taken(), ["back"]);
+    assert_eq!(rig.statistics.snapshot().pending, 0);
+    rig.go_on();
+    all_succeed([first, a, back, last]);
+    let s = rig.statistics.snapshot();
+    assert_eq!((s.success.count, s.execution_count, s.fail.count), (4, 4, 0));
 }
 
 #[test]
