@@ -62,8 +62,10 @@ def descendants(pid):
 class Server:
     """A running server: `http`, `grpc` and `metrics` are its addresses, `log` its lines so far."""
 
-    def __init__(self, command, env=None, services=3, wait=True, leaves_processes=False):
-        self._leaves_processes = leaves_processes
+    def __init__(self, command, env=None, services=3, wait=True, shared_memory=None):
+        # Prefix of the names a real Triton uses in /dev/shm. It needs seconds for each Python model to end in
+        # order, and leaves processes and these names behind when it does not: we end all of it at once.
+        self._shared_memory = shared_memory
         self.log = []
         self._changed = threading.Condition()
         self._closed = False
@@ -71,7 +73,7 @@ class Server:
         self.process = subprocess.Popen(
             [str(part) for part in command], env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            start_new_session=leaves_processes,
+            start_new_session=shared_memory is not None,
         )
         self._reader = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
@@ -134,9 +136,11 @@ class Server:
     def wait_for_exit(self, timeout=60):
         """The exit status; the log is complete afterwards."""
         status = self.process.wait(timeout)
-        if self._leaves_processes:
+        if self._shared_memory is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+            for name in Path("/dev/shm").glob(f"{self._shared_memory}*"):
+                name.unlink(missing_ok=True)
         self._reader.join(timeout)
         return status
 
@@ -156,7 +160,7 @@ class Server:
 
     def stop(self, how=signal.SIGTERM, timeout=60):
         if self.process.poll() is None:
-            self.process.send_signal(how)
+            self.process.send_signal(how if self._shared_memory is None else signal.SIGKILL)
         try:
             return self.wait_for_exit(timeout)
         except subprocess.TimeoutExpired:
@@ -197,12 +201,13 @@ def triton(repository, *flags, **options):
     home = PEERS / "triton"
     server = home / "server"
     ports = free_ports(3)
+    prefix = f"galatea_test_{ports[0]}_"
     command = [
         server / "bin/tritonserver", f"--model-repository={repository}",
         f"--backend-directory={server}/backends", f"--cache-directory={server}/caches",
         "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
         f"--http-port={ports[0]}", f"--grpc-port={ports[1]}", f"--metrics-port={ports[2]}",
-        f"--backend-config=python,shm-region-prefix-name=galatea_test_{ports[0]}_", *flags,
+        f"--backend-config=python,shm-region-prefix-name={prefix}", *flags,
     ]
     packages = sorted((home / "venv/lib").glob("python*/site-packages"))
     env = {
@@ -211,8 +216,7 @@ def triton(repository, *flags, **options):
         "LD_LIBRARY_PATH": f"{home}/lib",
         "TRITON_SERVER_CPU_ONLY": "1",
     }
-    # A real server that ends badly leaves its stubs, which would hold its log open.
-    return Server(command, env, leaves_processes=True, **options)
+    return Server(command, env, shared_memory=prefix, **options)
 
 
 def free_ports(count):

@@ -88,9 +88,9 @@ impl Metrics {
         let family = family.ok_or_else(|| missing("family"))?;
         let labels = ask.get("labels").and_then(Value::as_object).into_iter().flatten();
         let labels = labels.map(|(name, value)| {
-            let value = value.as_str().ok_or_else(|| {
-                Error::invalid_arg("attempt to access JSON non-string as string")
-            })?;
+            let value = value
+                .as_str()
+                .ok_or_else(|| Error::invalid_arg("attempt to access JSON non-string as string"))?;
             Ok((name.clone(), value.to_owned()))
         });
         let labels = labels.collect::<Result<_>>()?;

@@ -60,7 +60,7 @@ impl PythonModel {
         })?;
         log::info!("model '{}' runs in {}", config.name, environment.description);
         Ok(Self {
-            takes_senders: takes_senders(&file)?,
+            takes_senders: config.is_decoupled || takes_senders(&file)?,
             file,
             settings,
             environment: Arc::new(environment),
