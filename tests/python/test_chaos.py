@@ -4,6 +4,7 @@ What happens is drawn from a fixed seed: workers killed and stopped, clients gon
 shared memory may grow, environments that cannot be built.
 """
 
+import concurrent.futures
 import os
 import random
 import signal
@@ -29,6 +30,21 @@ SHM_LIMIT = 32 << 20
 FACTOR, GRACE = 10, 0.08
 IDENTITY = tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1")
 EXPLICIT = ["--model-control-mode=explicit", "--load-model=steady", "--load-model=simple", "--load-model=victim", "--load-model=large"]
+
+GROWS = '''
+import os
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        pid = pb.Tensor("PID", np.array([os.getpid()], np.int32))
+        sizes = [int(r.inputs()[0].as_numpy()[0]) for r in requests]
+        return [pb.InferenceResponse([pb.Tensor("OUT", np.zeros(size, np.uint8)), pid]) for size in sizes]
+'''
+GROWS_CONFIG = tensor("input", "IN", "TYPE_INT32", "1") + tensor("output", "OUT", "TYPE_UINT8", "-1") + tensor("output", "PID", "TYPE_INT32", "1")
 
 
 class Asker(threading.Thread):
@@ -143,6 +159,7 @@ def server(tmp_path, serve):
     write(tmp_path, "steady", RUNNER, IN_OUT)
     write(tmp_path, "victim", RUNNER, IN_OUT + "instance_group [ { count: 2 kind: KIND_CPU } ]\n")
     write(tmp_path, "large", open_identity(), IDENTITY)
+    write(tmp_path, "grows", GROWS, GROWS_CONFIG)
     write(tmp_path, "unbuildable", RUNNER, IN_OUT)
     (tmp_path / "unbuildable/requirements.txt").write_text("no-such-package-as-this==1.0\n")
     write_model(tmp_path, "simple", "galatea", "add_sub", add_sub_config())
@@ -186,6 +203,28 @@ def test_one_model_suffers(server, capsys):
     assert sum("no-such-package-as-this" in text for text in server.texts) == 1, server.texts
     assert sum("memory" in text for text in server.texts) == 2, server.texts
     assert not [pid for pid in processes.children(server.pid) if processes.is_zombie(pid)]
+
+
+def test_too_much_for_the_memory_fails_alone(server):
+    """Answers larger than the shared memory may be: the worker lives on, and so do the requests beside them."""
+    assert clients.ask(server.http, "POST", "/v2/repository/models/grows/load", {})[0] == 200
+    before = ask_size(server, 8)
+    with pytest.raises(Exception, match="shm-max-byte-size"):
+        ask_size(server, SHM_LIMIT + 1)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        sizes = [SHM_LIMIT + 1 if i % 4 == 0 else 1 << 20 for i in range(24)]
+        asked = [(size, pool.submit(ask_size, server, size)) for size in sizes]
+        for size, answer in asked:
+            assert answer.exception() is not None if size > SHM_LIMIT else answer.result() == before
+    assert ask_size(server, 8) == before
+
+
+def ask_size(server, size):
+    """Has the model answer so many bytes; which process did."""
+    with clients.client(server, "grpc") as stock:
+        answer = clients.infer(stock, "grpc", "grows", {"IN": np.array([size], np.int32)})
+    assert answer["OUT"].size == size
+    return int(answer["PID"][0])
 
 
 def test_same_seed_same_plan():
