@@ -86,8 +86,8 @@ pub const BACKEND: &[Flag] = &[
         "backend-directory",
         Kind::Text,
         "/opt/tritonserver/backends",
-        "Folder with one folder per backend. When given, onnxruntime/libonnxruntime.so in it is taken before an \
-         installed one.",
+        "Folder with one folder per backend: one with a model.py is a backend written in Python. When given, \
+         onnxruntime/libonnxruntime.so in it is taken before an installed one.",
     ),
     Flag::new(
         "backend-config",
