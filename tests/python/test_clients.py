@@ -189,7 +189,7 @@ def test_perf_analyzer(examples_server, options):
     address = examples_server.grpc if "grpc" in options else examples_server.http
     report = servers.perf_analyzer(
         "-m", "simple", "-u", address, *options,
-        "--measurement-mode", "count_windows", "--measurement-request-count", "50", "-s", "80", "-r", "5",
+        "--measurement-mode", "count_windows", "--measurement-request-count", "50", "-s", "999", "-r", "10",
     )
     assert "Throughput: " in report and "infer/sec" in report
     assert "Server:" in report and "Inference count:" in report
