@@ -97,6 +97,28 @@ fn texts_of_failed_loads() {
 }
 
 #[test]
+fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
+    let f = explicit(|root| {
+        add_model(root, "m", &[1, 3], CONFIG);
+        fs::write(root.join("m/1/riddle"), "").expect("file");
+        add_model(root, "bare", &[1], "backend: \"copy\"\ninput { name: \"IN\" }");
+        fs::write(root.join("bare/1/riddle"), "").expect("file");
+    });
+    let load = |name: &str| f.engine.load_model(name, LoadOverrides::default()).expect_err("fails");
+
+    let error = load("m");
+    assert_eq!(error.code(), Code::InvalidArg);
+    assert_eq!(
+        error.message(),
+        "load failed for model 'm': version 3 is at UNAVAILABLE state: Internal: not even the backend knows;\n"
+    );
+    // No configuration at all without it: there is nothing to make versions of.
+    let error = load("bare");
+    assert_eq!(error.code(), Code::Internal);
+    assert!(error.message().ends_with("not even the backend knows"), "{error}");
+}
+
+#[test]
 fn requests_in_flight_are_answered_before_a_model_goes() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
