@@ -36,7 +36,7 @@ def small_files(size):
 
 
 FULL = "no space left: '{home}/python-environments/"
-SMALL_DISKS = [(small_disk, "2m", "/home/python-environments/"), (small_disk, "32m", FULL)]
+SMALL_DISKS = [(small_disk, "2m", FULL), (small_disk, "32m", FULL)]
 CASES = SMALL_DISKS if namespace() else [(small_files, "8192", "File too large")]
 
 

@@ -77,20 +77,28 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn with_pip(&self, folder: &Path) -> [Step; 2] {
+    fn with_pip(&self, folder: &Path) -> Vec<Step> {
+        let python = folder.join("bin/python");
         let mut venv = Command::new(&self.base.path);
-        venv.args(["-m", "venv"]).arg(folder);
-        let mut install = Command::new(folder.join("bin/python"));
+        venv.args(["-m", "venv", "--without-pip"]).arg(folder);
+        // A step of its own: venv keeps to itself what it says, such as that the disk is full.
+        let mut pip = Command::new(&python);
+        pip.args(["-I", "-m", "ensurepip", "--upgrade", "--default-pip"]);
+        let mut install = Command::new(&python);
         install
             .args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input"])
             .args(["--progress-bar", "off"])
             .args(&self.requirements.arguments)
             // Set for the user's own shell, it cannot hold in a venv.
             .env("PIP_USER", "0");
-        [Step { title: "python -m venv", command: venv }, Step { title: "pip", command: install }]
+        vec![
+            Step { title: "python -m venv", command: venv },
+            Step { title: "ensurepip", command: pip },
+            Step { title: "pip", command: install },
+        ]
     }
 
-    fn with_uv(&self, uv: &Path, folder: &Path) -> [Step; 2] {
+    fn with_uv(&self, uv: &Path, folder: &Path) -> Vec<Step> {
         let mut venv = Command::new(uv);
         venv.args(["venv", "--no-project", "--python"]).arg(&self.base.path).arg(folder);
         let mut install = Command::new(uv);
@@ -100,7 +108,7 @@ impl Build<'_> {
             install.arg("--no-index");
         }
         install.envs(settings.variables).args(&self.requirements.arguments);
-        [Step { title: "uv venv", command: venv }, Step { title: "uv pip", command: install }]
+        vec![Step { title: "uv venv", command: venv }, Step { title: "uv pip", command: install }]
     }
 
     fn run(&self, step: Step, folder: &Path, deadline: Instant) -> Result<()> {

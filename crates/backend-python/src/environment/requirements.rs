@@ -5,7 +5,7 @@ use std::{
     fs,
     io::ErrorKind,
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
 };
 
 use galatea_types::{Error, Result};
@@ -32,6 +32,8 @@ pub(super) struct Requirements {
 /// The nearest file that asks for something: the version's before the model's.
 pub(super) fn find(version_dir: &Path, model_dir: &Path) -> Result<Option<Requirements>> {
     for folder in [version_dir, model_dir] {
+        // The installer runs in this folder, where a path relative to ours would mean another file.
+        let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let file = folder.join("requirements.txt");
         if let Some(text) = read(&file)? {
             return of_requirements(&file, &text).map(Some);
