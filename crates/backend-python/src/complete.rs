@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use crate::{
     environment::{self, EnvironmentRequest},
     identity::Identity,
-    model::log_level,
-    origin::Origin,
+    origin::{Origin, mentions},
     package::Package,
-    settings::Settings,
+    settings::{Settings, log_level},
     wire::kind,
     worker::{Worker, WorkerPlan},
 };
@@ -67,11 +66,6 @@ pub(crate) fn complete(
         Value::Null => Ok(config),
         completed => parse_json(&completed.to_string()).map(|completed| merged(config, completed)),
     }
-}
-
-/// Whether a word stands in a model's code: a quick look that spares starting a worker to ask.
-pub(crate) fn mentions(code: &[u8], word: &str) -> bool {
-    code.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
 /// What a model may complete; all else stays as it is written.

@@ -11,19 +11,17 @@ use std::{
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
-use galatea_telemetry::logger;
 use galatea_types::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::{
-    complete::mentions,
     environment::{self, Environment, EnvironmentRequest},
     identity::Identity,
     instance::PythonInstance,
     link::Link,
-    origin::Origin,
+    origin::{Origin, mentions},
     package::Package,
-    settings::Settings,
+    settings::{Settings, log_level},
     wire::{INLINE_LIMIT, kind},
     worker::{Worker, WorkerPlan},
 };
@@ -188,14 +186,4 @@ fn kind_name(kind: InstanceKind) -> &'static str {
         InstanceKind::Gpu => "GPU",
         InstanceKind::Model => "MODEL",
     }
-}
-
-pub(crate) fn log_level() -> Value {
-    let settings = logger::settings();
-    json!({
-        "info": settings.has_info,
-        "warning": settings.has_warning,
-        "error": settings.has_error,
-        "verbose": settings.verbose_level,
-    })
 }

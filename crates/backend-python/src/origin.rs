@@ -47,6 +47,11 @@ impl Origin {
     }
 }
 
+/// Whether a word stands in a model's code: a quick look that spares starting a worker to ask.
+pub(crate) fn mentions(code: &[u8], word: &str) -> bool {
+    code.windows(word.len()).any(|part| part == word.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,8 @@
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
+use galatea_telemetry::logger;
 use galatea_types::{Error, Result};
+use serde_json::{Value, json};
 
 use crate::memory::ArenaLimits;
 
@@ -95,6 +97,17 @@ fn number<N: FromStr>(config: &BTreeMap<String, String>, key: &str) -> Result<Op
 
 fn invalid(text: String) -> Error {
     Error::invalid_arg(text)
+}
+
+/// What the server logs, for a worker that asks itself what is worth sending.
+pub(crate) fn log_level() -> Value {
+    let settings = logger::settings();
+    json!({
+        "info": settings.has_info,
+        "warning": settings.has_warning,
+        "error": settings.has_error,
+        "verbose": settings.verbose_level,
+    })
 }
 
 #[cfg(test)]
