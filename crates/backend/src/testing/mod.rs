@@ -4,7 +4,7 @@
 //! compute sum and difference (add_sub), or answer more than once (repeat), for which data types. [`run`] then checks each [`Clause`] of the
 //! contract in [`crate::ModelInstance`] and fails with all that are violated:
 //!
-//! ```ignore
+//! ```text
 //! #[test]
 //! fn conforms() {
 //!     galatea_backend::testing::run(&MySubject::new());
