@@ -1,8 +1,59 @@
+use std::borrow::Cow;
+
 use galatea_protocol::grpc_code;
 use galatea_types::Error;
 use tonic::{Code, Status};
 
+/// Longest text of a status as it travels, in bytes. It stands in the trailers, and clients on the common
+/// library may refuse a call whose trailers pass 8 KiB: then they show that instead of our error.
+const MAX_TEXT: usize = 6 << 10;
+const CUT: &str = " ... (shortened)";
+
 /// The status of an error (G-50): its class and its text.
 pub(crate) fn status_of(error: &Error) -> Status {
-    Status::new(Code::from_i32(grpc_code(error.code())), error.message())
+    Status::new(Code::from_i32(grpc_code(error.code())), fitting(error.message()))
+}
+
+/// The text, cut where it would get too long.
+fn fitting(text: &str) -> Cow<'_, str> {
+    let mut length = 0;
+    let mut room = None;
+    for (at, character) in text.char_indices() {
+        length += travelling_length(character);
+        if length > MAX_TEXT - CUT.len() {
+            room.get_or_insert(at);
+        }
+        if length > MAX_TEXT {
+            let kept = room.and_then(|end| text.get(..end)).unwrap_or_default();
+            return Cow::Owned(format!("{kept}{CUT}"));
+        }
+    }
+    Cow::Borrowed(text)
+}
+
+/// What is not printable ASCII, and the percent sign, travels as `%XX` per byte.
+fn travelling_length(character: char) -> usize {
+    match character {
+        '%' => 3,
+        ' '..='~' => 1,
+        other => 3 * other.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_to_what_clients_take() {
+        for text in ["", "short", &"x".repeat(MAX_TEXT), &"é".repeat(MAX_TEXT / 6)] {
+            assert_eq!(fitting(text), text);
+        }
+        for text in ["x".repeat(MAX_TEXT + 1), "\n".repeat(MAX_TEXT), "€".repeat(5000)] {
+            let cut = fitting(&text);
+            assert!(cut.ends_with(CUT) && cut.len() > MAX_TEXT / 4, "{}", cut.len());
+            let travels: usize = cut.chars().map(travelling_length).sum();
+            assert!(travels <= MAX_TEXT, "{travels}");
+        }
+    }
 }
