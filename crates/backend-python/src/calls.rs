@@ -126,6 +126,7 @@ fn request(
         timeout: (head.timeout_us > 0).then(|| Duration::from_micros(head.timeout_us)),
         cancellation,
         received_at: Instant::now(),
+        is_from_model: true,
         ..InferRequest::new(head.model)
     })
 }

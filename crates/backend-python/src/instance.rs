@@ -12,7 +12,7 @@ use crate::{
     packing::Message,
     streams::{Answer, Pending},
     wire::{Body, Malformed, Outgoing, Reader, ResponseHead, SentRequest, flag, kind, put_request},
-    worker::{Worker, expect},
+    worker::{Waiting, Worker, expect},
 };
 
 /// Hands batches to its worker and takes the answers.
@@ -145,8 +145,8 @@ impl PythonInstance {
     }
 
     /// Waits for the answers; those of what was sent before must have been taken. False: the worker is gone.
-    fn complete(&mut self, batch: &mut Batch, sent: &Sent) -> bool {
-        let executed = self.receive(sent.id);
+    fn complete(&mut self, batch: &mut Batch, sent: &Sent, waiting: Waiting) -> bool {
+        let executed = self.receive(sent.id, waiting);
         batch.mark_output_started();
         match executed {
             Ok(executed) => {
@@ -177,9 +177,9 @@ impl PythonInstance {
         }
     }
 
-    fn receive(&mut self, id: u64) -> Result<Executed> {
+    fn receive(&mut self, id: u64, waiting: Waiting) -> Result<Executed> {
         let link = self.worker.link().clone();
-        let executed = self.worker.receive(None, |message| {
+        let executed = self.worker.receive(waiting, |message| {
             expect(message, kind::EXECUTED)?;
             if message.packet.header.id != id {
                 return Err(Malformed("it answers another execution"));
@@ -259,7 +259,7 @@ impl ModelInstance for PythonInstance {
     fn execute(&mut self, batch: &mut Batch) {
         let Some(sent) = self.begin(batch) else { return };
         match self.worker.link().send_work(&self.message) {
-            Ok(()) => drop(self.complete(batch, &sent)),
+            Ok(()) => drop(self.complete(batch, &sent, waiting(batch))),
             Err(error) => batch.fail_all(&error),
         }
     }
@@ -285,7 +285,7 @@ impl ModelInstance for PythonInstance {
         let mut is_gone = false;
         for (mut batch, sent) in under_way {
             match is_gone {
-                false => is_gone = !self.complete(&mut batch, &sent),
+                false => is_gone = !self.complete(&mut batch, &sent, Waiting::Asleep),
                 true => {
                     self.forget(&sent);
                     batch.hand_back();
@@ -293,6 +293,14 @@ impl ModelInstance for PythonInstance {
             }
             done(batch);
         }
+    }
+}
+
+/// Between models every wake-up is time that the caller waits; a client far away notices none of it.
+fn waiting(batch: &Batch) -> Waiting {
+    match batch.requests().any(|request| request.is_from_model) {
+        true => Waiting::Awake,
+        false => Waiting::Asleep,
     }
 }
 

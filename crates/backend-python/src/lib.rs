@@ -33,6 +33,7 @@ mod reshape;
 mod settings;
 mod side;
 mod socket;
+mod spin;
 mod streams;
 mod wake;
 #[doc(hidden)]

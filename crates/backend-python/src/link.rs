@@ -8,7 +8,8 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use galatea_backend::{InstanceAlarm, ServerAccess};
@@ -169,19 +170,34 @@ impl Link {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the worker's next packet on `work`. Asleep: see docs/adr/0006-python-workers.md.
+    /// Waits for the worker's next packet on `work`, the first `awake` without sleeping.
+    pub fn receive_reply(
+        &self,
+        buffer: &mut [u8],
+        awake: Duration,
+    ) -> std::result::Result<usize, Silence> {
+        if !awake.is_zero() {
+            let until = Instant::now() + awake;
+            while Instant::now() < until {
+                if let Ok(Received::Packet(length)) = self.work.try_receive(buffer) {
+                    return Ok(length);
+                }
+                thread::yield_now();
+            }
+        }
+        // One call instead of three; the side thread shuts the socket down when the process has ended.
+        match self.work.receive(buffer) {
+            Ok(Received::Packet(length)) => Ok(length),
+            _ => Err(Silence::Gone),
+        }
+    }
+
+    /// Waits for the worker's next packet on `work`, until the deadline.
     pub fn receive_work(
         &self,
         buffer: &mut [u8],
         deadline: Option<Instant>,
     ) -> std::result::Result<usize, Silence> {
-        if deadline.is_none() {
-            // One call instead of three; the side thread shuts the socket down when the process has ended.
-            return match self.work.receive(buffer) {
-                Ok(Received::Packet(length)) => Ok(length),
-                _ => Err(Silence::Gone),
-            };
-        }
         loop {
             match self.work.try_receive(buffer) {
                 Ok(Received::Packet(length)) => return Ok(length),

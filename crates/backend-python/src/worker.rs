@@ -20,6 +20,7 @@ use crate::{
     packing::Message,
     process::{CommandLine, Process},
     side::Side,
+    spin::Spin,
     wire::{Malformed, Outgoing, PACKET_LIMIT, flag, kind},
 };
 
@@ -36,6 +37,15 @@ pub(crate) struct WorkerPlan<'a> {
     pub alarm: InstanceAlarm,
 }
 
+/// How a message is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waiting {
+    Until(Instant),
+    Asleep,
+    /// At first without sleeping, where that has been worth it: see [`Spin`].
+    Awake,
+}
+
 /// A running worker. Dropping it finishes the model and ends the process.
 pub(crate) struct Worker {
     link: Arc<Link>,
@@ -45,6 +55,7 @@ pub(crate) struct Worker {
     /// Gives the last lines of stderr.
     side: Option<JoinHandle<String>>,
     buffer: Vec<u8>,
+    spin: Spin,
     is_ready: bool,
 }
 
@@ -70,6 +81,7 @@ impl Worker {
             patience: plan.patience,
             side: Some(side),
             buffer: vec![0; PACKET_LIMIT],
+            spin: Spin::default(),
             is_ready: false,
         };
         worker.await_hello()?;
@@ -83,7 +95,7 @@ impl Worker {
     fn await_hello(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.patience;
         let python = self.environment.description.clone();
-        let hello = self.receive(Some(deadline), |message| {
+        let hello = self.receive(Waiting::Until(deadline), |message| {
             expect(message, kind::HELLO)?;
             let text = message.packet.text()?.to_owned();
             Ok(if message.packet.header.has(flag::ERROR) { Err(text) } else { Ok(text) })
@@ -133,7 +145,7 @@ impl Worker {
         question: &Value,
     ) -> Result<std::result::Result<Value, String>> {
         self.link.send_work(&Outgoing::with_text(kind, &question.to_string()))?;
-        let reply = self.receive(None, |message| {
+        let reply = self.receive(Waiting::Asleep, |message| {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
                 return Ok(Err(message.packet.text()?.to_owned()));
@@ -163,10 +175,19 @@ impl Worker {
     /// The next message on `work`. One that is malformed ends the worker.
     pub fn receive<T>(
         &mut self,
-        deadline: Option<Instant>,
+        waiting: Waiting,
         read: impl FnOnce(&Message<'_>) -> std::result::Result<T, Malformed>,
     ) -> std::result::Result<T, Silence> {
-        let length = self.link.receive_work(&mut self.buffer, deadline);
+        let length = match waiting {
+            Waiting::Until(deadline) => self.link.receive_work(&mut self.buffer, Some(deadline)),
+            Waiting::Asleep => self.link.receive_reply(&mut self.buffer, Duration::ZERO),
+            Waiting::Awake => {
+                let asked = Instant::now();
+                let length = self.link.receive_reply(&mut self.buffer, self.spin.budget());
+                self.spin.note(asked.elapsed());
+                length
+            }
+        };
         let length = length.inspect_err(|&silence| self.note(silence, None))?;
         let packet = self.buffer.get(..length).unwrap_or_default();
         self.link.open(packet, read).map_err(|malformed| {
@@ -197,7 +218,7 @@ impl Worker {
         if self.link.send_work(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
             return;
         }
-        let finalized = self.receive(Some(deadline), |m| expect(m, kind::FINALIZED));
+        let finalized = self.receive(Waiting::Until(deadline), |m| expect(m, kind::FINALIZED));
         if finalized.is_err() {
             let seconds = self.patience.as_secs();
             log::warn!("{} did not finish within {seconds} s and is killed", self.link.identity);

@@ -65,6 +65,8 @@ pub struct InferRequest {
     /// Items in this request: the first dimension of every input when the model batches, else 1.
     /// The engine sets it when it has checked the request against the model.
     pub batch_size: u32,
+    /// Another model asks and waits for the answer, doing nothing else meanwhile.
+    pub is_from_model: bool,
     /// Present in a step of an ensemble: where whoever counts the request adds its compute times.
     pub step_times: Option<Arc<StepTimes>>,
 }
@@ -86,6 +88,7 @@ impl InferRequest {
             cancellation: Cancellation::default(),
             received_at: Instant::now(),
             batch_size: 1,
+            is_from_model: false,
             step_times: None,
         }
     }

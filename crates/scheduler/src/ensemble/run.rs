@@ -256,6 +256,7 @@ impl Run {
             timeout: head.timeout.map(|timeout| time_left(timeout, now - head.received_at)),
             cancellation: self.cancellation.clone(),
             received_at: now,
+            is_from_model: self.head.is_from_model,
             batch_size: 1,
             step_times: Some(self.times.clone()),
         }
