@@ -1,0 +1,50 @@
+//! Where requests go, and how.
+
+use std::path::PathBuf;
+
+/// The wire protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http,
+    Grpc,
+}
+
+/// Compression of gRPC requests (`grpc-encoding`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    #[default]
+    None,
+    Gzip,
+    Deflate,
+}
+
+/// A KServe v2 server.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub protocol: Protocol,
+    /// Name or address, IPv6 without brackets.
+    pub host: String,
+    pub port: u16,
+    /// What stands before `/v2` in HTTP paths: empty, or `/prefix` without a slash at its end.
+    pub base_path: String,
+    /// Sent with every request: HTTP headers, gRPC metadata.
+    pub headers: Vec<(String, String)>,
+    /// `None`: plain text.
+    pub tls: Option<Tls>,
+    pub compression: Compression,
+}
+
+/// What the TLS handshake uses. Without `roots` the system's certificate authorities are trusted.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub roots: Option<PathBuf>,
+    pub certificate_chain: Option<PathBuf>,
+    /// PEM unless this is set.
+    pub certificate_is_der: bool,
+    pub private_key: Option<PathBuf>,
+    pub private_key_is_der: bool,
+    /// Whether the server's certificate must be signed by a trusted authority.
+    pub verify_peer: bool,
+    /// Whether it must carry the server's name.
+    pub verify_host: bool,
+}

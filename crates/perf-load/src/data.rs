@@ -1,0 +1,1 @@
+//! Input data: from options, files and the model to requests.

@@ -1,0 +1,1 @@
+//! Workers, schedules and sequences.

@@ -1,0 +1,7 @@
+//! What the load tool writes. Every report is a function of results; nothing here measures or connects.
+
+pub mod csv;
+pub mod html;
+pub mod profile_export;
+pub mod summary;
+pub mod text;

@@ -1,0 +1,79 @@
+//! Generating load: what the measurement needs of it.
+
+use std::time::Duration;
+
+use crate::{
+    failure::Result,
+    record::{CallTotals, Nanos, RequestRecord},
+    status::{GpuMetrics, ModelCounters},
+};
+
+/// Sends requests in the background and keeps a record of each. The measurement drives it from another thread.
+pub trait LoadGenerator {
+    /// Sends requests one after the other until `count` have been answered, keeping no records.
+    fn warm_up(&mut self, start: LoadStart, count: u64) -> Result<()>;
+
+    /// Starts the load, or changes it. With a `request_count` exactly so many requests are sent, then none.
+    fn start(&mut self, start: LoadStart, request_count: Option<u64>) -> Result<()>;
+
+    /// The first error that stopped a worker.
+    fn check_health(&self) -> Result<()>;
+
+    /// Requests that have ended since the last `take_records`.
+    fn collected(&self) -> u64;
+
+    fn take_records(&mut self) -> Vec<RequestRecord>;
+
+    fn call_totals(&self) -> CallTotals;
+
+    /// Begins a new count of idle time.
+    fn reset_idle_time(&mut self);
+
+    /// Time since then in which the workers had nothing to do but wait, averaged over the workers.
+    fn idle_time(&self) -> Duration;
+
+    /// Requests sent since the last call.
+    fn take_sent_count(&mut self) -> u64;
+
+    /// All requests of a `request_count` or of a periodic run are answered.
+    fn is_finished(&self) -> bool;
+
+    /// The rate that custom intervals amount to, in requests per second.
+    fn custom_request_rate(&self) -> Option<f64>;
+
+    /// Sends no more, waits for what is under way, ends sequences that are open.
+    fn stop(&mut self) -> Result<()>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoadStart {
+    Concurrency(u64),
+    RequestRate(f64),
+    CustomIntervals,
+    Periodic,
+}
+
+/// Time, so that tests can have their own.
+pub trait Clock {
+    fn now(&self) -> Nanos;
+
+    /// Returns early, with `false`, when the user interrupts the run.
+    fn sleep(&self, duration: Duration) -> bool;
+
+    /// CPU time of this process so far, user and system.
+    fn cpu_time(&self) -> Duration;
+}
+
+/// The server's own counters.
+pub trait ServerStatistics {
+    /// By name and version: of one model, or of all that the server has (ensembles, BLS).
+    fn read(&mut self, all_models: bool) -> Result<Vec<((String, String), ModelCounters)>>;
+}
+
+/// GPU gauges, asked for at intervals in the background.
+pub trait MetricsCollector {
+    fn start(&mut self);
+    /// The samples since the last call; an error if the last query failed.
+    fn take(&mut self) -> Result<Vec<GpuMetrics>>;
+    fn stop(&mut self);
+}

@@ -1,0 +1,56 @@
+//! What the load leaves behind for each request.
+
+use galatea_client::OutputTensor;
+use smallvec::SmallVec;
+
+/// Nanoseconds since the Unix epoch, from a clock that never goes back within a run.
+pub type Nanos = u64;
+
+/// One request that has had its last response.
+#[derive(Clone, Debug, Default)]
+pub struct RequestRecord {
+    /// When sending began.
+    pub start: Nanos,
+    /// When the schedule wanted it to begin (rate modes); latencies free of coordinated omission count from here.
+    pub intended_start: Option<Nanos>,
+    /// When each response was there, in order. Never empty.
+    pub responses: SmallVec<[Nanos; 1]>,
+    /// The last response carried nothing but the flag that it is the last (decoupled models).
+    pub last_response_is_empty: bool,
+    pub sequence_id: u64,
+    pub sequence_end: bool,
+    /// It could not be sent when the schedule wanted it.
+    pub delayed: bool,
+    /// Kept only for `--profile-export-file`.
+    pub exported: Option<Box<ExportedRequest>>,
+}
+
+/// Inputs and outputs for the profile export. Inputs are those of a data step, so that records do not copy them.
+#[derive(Clone, Debug, Default)]
+pub struct ExportedRequest {
+    pub stream: usize,
+    pub step: usize,
+    /// One entry for each response.
+    pub outputs: Vec<Vec<OutputTensor>>,
+}
+
+impl RequestRecord {
+    /// When the request ended: the last response with content; `None` if there was none.
+    pub fn end(&self) -> Option<Nanos> {
+        let without = usize::from(self.last_response_is_empty);
+        self.responses
+            .len()
+            .checked_sub(without + 1)
+            .and_then(|last| self.responses.get(last))
+            .copied()
+    }
+}
+
+/// Sums over all calls since the start, for the client's share of the time (unary calls only).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTotals {
+    pub calls: u64,
+    pub request_ns: u64,
+    pub send_ns: u64,
+    pub receive_ns: u64,
+}

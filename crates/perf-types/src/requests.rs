@@ -1,0 +1,38 @@
+//! The requests of a run: what the load sends, by data stream and step.
+
+use std::sync::Arc;
+
+use galatea_client::{InferTemplate, OutputTensor};
+
+/// All requests, made from the input data. Shared by the load's workers, hence `Sync`.
+pub trait RequestSource: Send + Sync {
+    /// Independent streams of data; sequences take one each, in turn. At least one.
+    fn stream_count(&self) -> usize;
+
+    /// Steps of a stream; at least one.
+    fn step_count(&self, stream: usize) -> usize;
+
+    /// The request of a step, batched: with a batch size of n it holds the data of this step and the n - 1 after it.
+    fn template(&self, stream: usize, step: usize) -> Arc<InferTemplate>;
+
+    /// What the outputs must be, from `validation_data`; `None`: not checked.
+    fn expected(&self, stream: usize, step: usize) -> Option<&[ExpectedOutput]>;
+
+    /// Whether user data was given, which then decides about the length of sequences.
+    fn is_user_data(&self) -> bool;
+}
+
+/// One output as `validation_data` has it, joined over the batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedOutput {
+    pub name: String,
+    /// As in [`OutputTensor::data`].
+    pub data: bytes::Bytes,
+}
+
+impl ExpectedOutput {
+    /// Whether the response's output of this name holds the expected bytes.
+    pub fn matches(&self, outputs: &[OutputTensor]) -> bool {
+        outputs.iter().any(|output| output.name == self.name && output.data == self.data)
+    }
+}

@@ -1,0 +1,172 @@
+//! What the user asked for, after every check that needs no server.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use galatea_client::{Compression, Protocol, TensorFormat, Tls};
+use galatea_types::ParameterValue;
+
+/// A checked command line. Made only by `galatea_perf::options`.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub model_name: String,
+    /// Empty: the latest.
+    pub model_version: String,
+    /// `host:port`, with scheme and path allowed for HTTP.
+    pub url: String,
+    pub protocol: Protocol,
+    pub verbosity: Verbosity,
+    pub batch_size: u64,
+    pub load: Load,
+    pub search: Search,
+    /// Milliseconds; `None`: no limit.
+    pub latency_limit: Option<u64>,
+    pub window: Window,
+    /// Allowed spread over the last windows, as a ratio: 0.1 for 10 %.
+    pub stability: f64,
+    pub max_trials: u32,
+    /// The latency that decides about stability; `None`: the average.
+    pub percentile: Option<u8>,
+    /// A run of exactly so many requests, in one window.
+    pub request_count: Option<u64>,
+    /// Requests before the measurement.
+    pub warmup_request_count: u64,
+    /// As asked for; `None`: the default of the load mode.
+    pub max_threads: Option<usize>,
+    pub calls: Calls,
+    pub sequences: SequenceSettings,
+    pub data: DataSettings,
+    pub shared_memory: SharedMemory,
+    /// Bytes for each output, batch element included only once (the region is this times the batch size).
+    pub output_region_size: usize,
+    pub request_parameters: Vec<(String, ParameterValue)>,
+    pub headers: Vec<(String, String)>,
+    pub compression: Compression,
+    /// For the protocol in use.
+    pub tls: Option<Tls>,
+    /// Models a BLS model calls: name and version, empty for any.
+    pub bls_composing_models: Vec<(String, String)>,
+    pub metrics: Option<MetricsSettings>,
+    pub trace: TraceSettings,
+    pub csv_file: Option<PathBuf>,
+    pub verbose_csv: bool,
+    pub profile_export_file: Option<PathBuf>,
+    /// Ours: a summary of everything measured (`-` is stdout, and then the report goes to stderr).
+    pub json_file: Option<PathBuf>,
+    /// Ours: a self-contained page.
+    pub html_file: Option<PathBuf>,
+    /// Ours: summaries of other runs to lay over this one in the page.
+    pub compare: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    #[default]
+    Quiet,
+    /// `-v`
+    Verbose,
+    /// `-v -v`
+    Extra,
+}
+
+/// `start:end:step`; `end` is included. `end` zero means: until the latency limit is met.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range<T> {
+    pub start: T,
+    pub end: T,
+    pub step: T,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// So many requests are always under way.
+    Concurrency(Range<u64>),
+    /// Requests per second, sent on schedule whatever the server does.
+    RequestRate { range: Range<f64>, distribution: Distribution },
+    /// Pauses between requests, repeated. The file is read by the options.
+    CustomIntervals(Vec<Duration>),
+    /// Concurrency grows by `step` when every request of the last step has had `period` responses.
+    PeriodicConcurrency { range: Range<u64>, period: u64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    Constant,
+    Poisson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    Linear,
+    Binary,
+}
+
+/// How long one measurement lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Milliseconds.
+    Time(u64),
+    /// At least so many requests.
+    Count(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// `--async` or `--streaming`. A sequence model makes it true later, unless `forced_sync`.
+    pub asynchronous: bool,
+    pub forced_sync: bool,
+    pub streaming: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct SequenceSettings {
+    /// Concurrent sequences in the rate modes.
+    pub count: u64,
+    pub length: u64,
+    /// Whether `length` was asked for; otherwise user data decides it.
+    pub length_specified: bool,
+    /// Percent.
+    pub length_variation: f64,
+    pub first_id: u64,
+    /// How many ids there are; `None`: no bound.
+    pub id_count: Option<u64>,
+    /// One request of a sequence at a time, in the rate modes.
+    pub serial: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct DataSettings {
+    pub source: DataSource,
+    /// `--shape`, without the batch dimension.
+    pub shapes: BTreeMap<String, Vec<i64>>,
+    pub string_length: usize,
+    pub string_data: Option<String>,
+    pub input_format: TensorFormat,
+    pub output_format: TensorFormat,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataSource {
+    Zero,
+    Random,
+    /// One directory, or JSON files whose streams follow each other.
+    Files(Vec<PathBuf>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedMemory {
+    None,
+    System,
+}
+
+#[derive(Clone, Debug)]
+pub struct MetricsSettings {
+    /// With or without `http://`.
+    pub url: String,
+    pub interval: Duration,
+}
+
+/// The server's trace settings as asked for; empty: the server's are left alone.
+#[derive(Clone, Debug, Default)]
+pub struct TraceSettings {
+    pub fields: BTreeMap<String, Vec<String>>,
+}
