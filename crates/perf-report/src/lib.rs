@@ -1,5 +1,6 @@
 //! What the load tool writes. Every report is a function of results; nothing here measures or connects.
 
+mod breakdown;
 pub mod csv;
 pub mod html;
 pub mod profile_export;

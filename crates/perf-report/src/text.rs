@@ -1,1 +1,149 @@
-//! (see the crate)
+//! The report people read, in the layout of perf_analyzer 2.50: scripts cut numbers out of it, so the words,
+//! the blanks and the order of lines are a format.
+//!
+//! Source of the format: transcripts of the real program. Where lines end in a blank there, they do here.
+
+mod client;
+mod gpu;
+mod number;
+mod server;
+
+use std::fmt::Write as _;
+
+use galatea_perf_types::{
+    model::ModelInfo,
+    settings::{Distribution, Load, Range, Search, Settings, Window},
+    status::{LoadPoint, PerfStatus},
+};
+
+pub use number::general;
+
+/// Above this share of busy time the tool itself is taken for the limit, in percent.
+const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
+
+/// The block before the first measurement. `settings.calls` must already suit the model.
+pub fn settings(settings: &Settings, model: &ModelInfo) -> String {
+    let mut text = format!(
+        "*** Measurement Settings ***\n  Batch size: {}\n  Service Kind: TRITON\n",
+        settings.batch_size
+    );
+    request_counts(&mut text, settings);
+    if settings.request_count.is_none() {
+        stabilization(&mut text, settings);
+    }
+    limits(&mut text, settings);
+    if let Load::RequestRate { distribution, .. } = settings.load {
+        let name = match distribution {
+            Distribution::Constant => "uniform",
+            Distribution::Poisson => "poisson",
+        };
+        let _ = writeln!(text, "  Using {name} distribution on request generation");
+    }
+    if settings.search == Search::Binary {
+        text.push_str("  Using Binary Search algorithm\n");
+    }
+    let calls = if settings.calls.asynchronous { "asynchronous" } else { "synchronous" };
+    let _ = writeln!(text, "  Using {calls} calls for inference");
+    if model.decoupled {
+        text.push_str(
+            "  Detected decoupled model, using the first response for measuring latency\n",
+        );
+    }
+    text.push('\n');
+    text
+}
+
+fn request_counts(text: &mut String, settings: &Settings) {
+    let counts = [
+        (settings.warmup_request_count, "warmup"),
+        (settings.request_count.unwrap_or(0), "benchmark"),
+    ];
+    for (count, kind) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        let plural = if count > 1 { "s" } else { "" };
+        let _ = writeln!(text, "  Sending {count} {kind} request{plural}");
+    }
+}
+
+fn stabilization(text: &mut String, settings: &Settings) {
+    let (mode, length) = match settings.window {
+        Window::Time(ms) => ("time_windows", format!("  Measurement window: {ms} msec\n")),
+        Window::Count(count) => {
+            ("count_windows", format!("  Minimum number of samples in each window: {count}\n"))
+        }
+    };
+    let _ = writeln!(text, "  Using \"{mode}\" mode for stabilization");
+    let measure = if settings.calls.asynchronous { "throughput" } else { "latency and throughput" };
+    // No blank after the percentile: that is how the real program prints it.
+    let _ = match settings.percentile {
+        None => writeln!(text, "  Stabilizing using average {measure}"),
+        Some(percentile) => writeln!(text, "  Stabilizing using p{percentile}{measure}"),
+    };
+    text.push_str(&length);
+}
+
+/// Limits are told whenever the range does not end at 1, the default, even if it is a single value.
+fn limits(text: &mut String, settings: &Settings) {
+    let latency = settings.latency_limit.unwrap_or(0);
+    match &settings.load {
+        Load::Concurrency(Range { start, end, .. }) if *end != 1 => {
+            let _ = writeln!(text, "  Latency limit: {latency} msec");
+            if *end != 0 {
+                let most = start.max(end);
+                let _ = writeln!(text, "  Concurrency limit: {most} concurrent requests");
+            }
+        }
+        Load::RequestRate { range: Range { start, end, .. }, .. } if *end != 1.0 => {
+            let _ = writeln!(text, "  Latency limit: {latency} msec");
+            if *end != 0.0 {
+                let most = general(start.max(*end));
+                let _ = writeln!(text, "  Request Rate limit: {most} requests per seconds");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What was measured at one point of the search.
+pub fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> String {
+    let mut text = String::from("  Client: \n");
+    client::write(&mut text, status, settings, model);
+    if let Some(stats) = &status.server {
+        text.push_str("  Server: \n");
+        server::write(&mut text, stats, model, 1);
+    }
+    if settings.metrics.is_some() {
+        text.push_str("  Server Prometheus Metrics: \n");
+        if let Some(metrics) = status.metrics.first() {
+            gpu::write(&mut text, metrics);
+        }
+    }
+    if status.overhead_percent > OVERHEAD_LIMIT_PERCENT {
+        text.push_str(
+            "[WARNING] Perf Analyzer is not able to keep up with the desired load. The results may not be accurate.\n",
+        );
+    }
+    text
+}
+
+/// The summary at the end: one line for each point, in the order of the search. Empty without points, and for
+/// periodic concurrency, which measures none.
+pub fn footer(points: &[PerfStatus], settings: &Settings) -> String {
+    if points.is_empty() || matches!(settings.load, Load::PeriodicConcurrency { .. }) {
+        return String::new();
+    }
+    let latency = settings.percentile.map_or("Average".to_owned(), |p| format!("p{p}"));
+    let mut text = format!("Inferences/Second vs. Client {latency} Batch Latency\n");
+    for status in points {
+        let load = match status.load {
+            LoadPoint::Concurrency(concurrency) => format!("Concurrency: {concurrency}"),
+            LoadPoint::RequestRate(rate) => format!("Request Rate: {}", general(rate)),
+        };
+        let _ = writeln!(
+            text,
+            "{load}, throughput: {} infer/sec, latency {} usec",
+            general(status.client.infer_per_sec),
+            status.stabilizing_latency_ns / 1000
+        );
+    }
+    text
+}

@@ -1,0 +1,92 @@
+//! Where the time of a request went on the server, in the whole microseconds the reports show.
+//!
+//! Each average has its own count: queue and compute are not counted for answers out of the cache.
+
+use galatea_perf_types::status::{ModelCounters, ServerStats};
+
+/// Averages in microseconds, each rounded down on its own as perf_analyzer does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Breakdown {
+    /// Of a whole request.
+    pub total: u64,
+    pub queue: u64,
+    pub compute_input: u64,
+    pub compute_infer: u64,
+    pub compute_output: u64,
+    /// All of compute.
+    pub compute: u64,
+    pub cache_hit: u64,
+    /// Lookup and insertion.
+    pub cache_miss: u64,
+    /// Of requests answered by the cache or by computing.
+    pub cache_and_compute: u64,
+}
+
+impl Breakdown {
+    pub(crate) fn of_model(counters: &ModelCounters) -> Self {
+        let compute_ns = counters.compute_input_time_ns
+            + counters.compute_infer_time_ns
+            + counters.compute_output_time_ns;
+        let compute_count = counters.compute_input_count;
+        Self {
+            total: average_us(counters.cumulative_time_ns, counters.success_count),
+            queue: average_us(counters.queue_time_ns, counters.queue_count),
+            compute_input: average_us(counters.compute_input_time_ns, counters.compute_input_count),
+            compute_infer: average_us(counters.compute_infer_time_ns, counters.compute_infer_count),
+            compute_output: average_us(
+                counters.compute_output_time_ns,
+                counters.compute_output_count,
+            ),
+            compute: average_us(compute_ns, compute_count),
+            cache_hit: average_us(counters.cache_hit_time_ns, counters.cache_hit_count),
+            cache_miss: average_us(counters.cache_miss_time_ns, counters.cache_miss_count),
+            cache_and_compute: average_us(
+                counters.cache_hit_time_ns + counters.cache_miss_time_ns + compute_ns,
+                compute_count + counters.cache_hit_count,
+            ),
+        }
+    }
+
+    /// Of an ensemble: its own total and cache, and the sums over its steps, steps of steps included.
+    pub(crate) fn of_ensemble(stats: &ServerStats) -> Self {
+        let own = Self::of_model(&stats.counters);
+        let alone = Self {
+            total: own.total,
+            cache_hit: own.cache_hit,
+            cache_miss: own.cache_miss,
+            ..Self::default()
+        };
+        stats.composing.values().fold(alone, |sum, step| {
+            sum.plus(&if step.composing.is_empty() {
+                Self::of_model(&step.counters)
+            } else {
+                Self::of_ensemble(step)
+            })
+        })
+    }
+
+    fn plus(self, step: &Self) -> Self {
+        Self {
+            queue: self.queue + step.queue,
+            compute: self.compute + step.compute,
+            cache_hit: self.cache_hit + step.cache_hit,
+            cache_miss: self.cache_miss + step.cache_miss,
+            cache_and_compute: self.cache_and_compute + step.cache_and_compute,
+            ..self
+        }
+    }
+
+    /// What is neither queue nor compute; never below zero although the parts are rounded.
+    pub(crate) fn overhead(&self) -> u64 {
+        self.total.saturating_sub(self.queue + self.compute)
+    }
+
+    pub(crate) fn overhead_with_cache(&self) -> u64 {
+        self.total.saturating_sub(self.queue + self.cache_and_compute)
+    }
+}
+
+/// Zero without a count.
+pub(crate) fn average_us(total_ns: u64, count: u64) -> u64 {
+    total_ns.checked_div(count.saturating_mul(1000)).unwrap_or(0)
+}
