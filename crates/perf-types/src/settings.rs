@@ -56,6 +56,8 @@ pub struct Settings {
     pub html_file: Option<PathBuf>,
     /// Ours: summaries of other runs to lay over this one in the page.
     pub compare: Vec<PathBuf>,
+    /// Ours: the run's name in summaries and comparisons; `None`: made from the server's name and version.
+    pub label: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
