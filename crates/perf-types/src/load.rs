@@ -75,5 +75,9 @@ pub trait MetricsCollector {
     fn start(&mut self);
     /// The samples since the last call; an error if the last query failed.
     fn take(&mut self) -> Result<Vec<GpuMetrics>>;
+    /// What to tell the user, each once: gauges the server does not have, an interval it cannot keep.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
     fn stop(&mut self);
 }

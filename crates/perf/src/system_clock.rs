@@ -1,0 +1,90 @@
+//! The clock of a real run, which the user may interrupt.
+
+use std::{
+    process,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use galatea_perf_types::{
+    failure::{Failure, Result},
+    load::Clock,
+    record::Nanos,
+};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Time since the Unix epoch that does not jump: read once from the calendar, then from the monotonic clock.
+pub struct SystemClock {
+    epoch: Duration,
+    start: Instant,
+    interrupt: Arc<Interrupt>,
+}
+
+#[derive(Default)]
+struct Interrupt {
+    raised: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl SystemClock {
+    /// Listens for SIGINT from here on: the first one ends sleeps, the second one the process.
+    pub fn start() -> Result<Self> {
+        let interrupt = Arc::new(Interrupt::default());
+        listen(interrupt.clone()).map_err(|error| Failure::generic(format!("cannot listen for signals: {error}")))?;
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self { epoch, start: Instant::now(), interrupt })
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Nanos {
+        (self.epoch + self.start.elapsed()).as_nanos() as Nanos
+    }
+
+    fn sleep(&self, duration: Duration) -> bool {
+        let raised = self.interrupt.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        let (raised, _) = self
+            .interrupt
+            .changed
+            .wait_timeout_while(raised, duration, |raised| !*raised)
+            .unwrap_or_else(PoisonError::into_inner);
+        !*raised
+    }
+
+    fn cpu_time(&self) -> Duration {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+    }
+}
+
+/// A thread of its own: the main thread sleeps or measures, and must not be what hears the signal.
+fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let guard = runtime.enter();
+    let mut signals = signal(SignalKind::interrupt())?;
+    drop(guard);
+    thread::Builder::new().name("interrupt".into()).spawn(move || {
+        runtime.block_on(async {
+            while signals.recv().await.is_some() {
+                interrupt.raise();
+            }
+        });
+    })?;
+    Ok(())
+}
+
+impl Interrupt {
+    fn raise(&self) {
+        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        println!("Interrupt signal ({}) received.", SignalKind::interrupt().as_raw_value());
+        if *raised {
+            println!("Exiting immediately...");
+            process::exit(0);
+        }
+        println!("Waiting for in-flight inferences to complete.");
+        *raised = true;
+        self.changed.notify_all();
+    }
+}

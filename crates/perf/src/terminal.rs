@@ -1,0 +1,65 @@
+//! The console of a real run.
+
+use std::io::{self, IsTerminal, Write};
+
+use galatea_perf_types::console::Console;
+
+/// The report goes to stdout, or to stderr when stdout is taken by a file of ours. Progress shows only on a
+/// terminal, on one line that the next text erases.
+pub struct Terminal {
+    report_to_stderr: bool,
+    shows_progress: bool,
+    line_is_shown: bool,
+}
+
+/// Return to the line's start and erase it (ECMA-48 EL).
+const ERASE_LINE: &str = "\r\x1b[2K";
+
+impl Terminal {
+    pub fn new() -> Self {
+        let shows_progress = io::stderr().is_terminal() && io::stdout().is_terminal();
+        Self { report_to_stderr: false, shows_progress, line_is_shown: false }
+    }
+
+    /// From now on stdout belongs to something else.
+    pub fn give_stdout_away(&mut self) {
+        self.report_to_stderr = true;
+    }
+
+    fn erase_progress(&mut self) {
+        if std::mem::take(&mut self.line_is_shown) {
+            let _ = io::stderr().write_all(ERASE_LINE.as_bytes());
+        }
+    }
+}
+
+impl Default for Terminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// A reader that went away (`| head`) is no error.
+impl Console for Terminal {
+    fn out(&mut self, text: &str) {
+        self.erase_progress();
+        if self.report_to_stderr {
+            let _ = io::stderr().write_all(text.as_bytes());
+        } else {
+            let mut stdout = io::stdout().lock();
+            let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        }
+    }
+
+    fn err(&mut self, text: &str) {
+        self.erase_progress();
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    fn progress(&mut self, text: &str) {
+        if self.shows_progress {
+            self.line_is_shown = true;
+            let _ = io::stderr().write_all(format!("{ERASE_LINE}{text}").as_bytes());
+        }
+    }
+}
