@@ -2,18 +2,34 @@
 //!
 //! A request is described once ([`InferTemplate`]), encoded once ([`PreparedInfer`]) and sent any number of
 //! times; what changes between sendings is an [`InferMark`]. All network types live on the thread that made
-//! them (a tokio `current_thread` runtime with a `LocalSet`), so nothing on the way of a request takes a lock.
+//! them (a tokio `current_thread` runtime with I/O and time enabled, inside a `LocalSet`), so nothing on the way
+//! of a request takes a lock that another thread holds.
 //!
 //! **Invariants.** Nothing here measures load or prints; times are reported as [`std::time::Instant`]s taken as
 //! close to the socket as the protocol allows.
 
+mod admin;
+mod call;
+mod connector;
 mod facts;
+mod grpc;
+mod http;
+mod prepared;
+mod stream;
 mod target;
 mod template;
+mod tls;
+mod transport;
 
+pub use admin::Admin;
+pub use call::{CallTimes, Keep, Reply};
+pub use connector::{Caller, Connector};
 pub use facts::{
     CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
 };
+pub use http::{decode_infer_response, get};
+pub use prepared::PreparedInfer;
+pub use stream::{StreamReceiver, StreamReply, StreamSender};
 pub use target::{Compression, Protocol, Target, Tls};
 pub use template::{
     InferMark, InferTemplate, InputData, InputTensor, OutputTensor, RegionSlice, RequestedOutput,

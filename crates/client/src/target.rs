@@ -48,3 +48,38 @@ pub struct Tls {
     /// Whether it must carry the server's name.
     pub verify_host: bool,
 }
+
+impl Protocol {
+    /// `HTTP` or `gRPC`, as messages name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Http => "HTTP",
+            Protocol::Grpc => "gRPC",
+        }
+    }
+}
+
+impl Target {
+    /// `host:port`, an IPv6 address in brackets.
+    pub fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// What messages call the server: `http://host:port/prefix`, over gRPC `grpc://host:port`.
+    pub fn url(&self) -> String {
+        let scheme = match (self.protocol, &self.tls) {
+            (Protocol::Http, None) => "http",
+            (Protocol::Http, Some(_)) => "https",
+            (Protocol::Grpc, None) => "grpc",
+            (Protocol::Grpc, Some(_)) => "grpcs",
+        };
+        let path = match self.protocol {
+            Protocol::Http => self.base_path.as_str(),
+            Protocol::Grpc => "",
+        };
+        format!("{scheme}://{}{path}", self.authority())
+    }
+}

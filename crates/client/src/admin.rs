@@ -1,0 +1,79 @@
+//! What a tool asks a server besides inference.
+
+use galatea_types::{Error, Result};
+
+use crate::{
+    ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, grpc::GrpcAdmin,
+    http::HttpAdmin,
+};
+
+/// Asks a server about itself and its models, over the target's protocol. Errors keep the server's text.
+pub struct Admin {
+    pub(crate) way: AdminWay,
+}
+
+pub(crate) enum AdminWay {
+    Http(Box<HttpAdmin>),
+    Grpc(GrpcAdmin),
+}
+
+/// Both protocols ask the same.
+macro_rules! over_either {
+    ($self:ident, $method:ident($($argument:expr),*)) => {
+        match &mut $self.way {
+            AdminWay::Http(admin) => admin.$method($($argument),*).await,
+            AdminWay::Grpc(admin) => admin.$method($($argument),*).await,
+        }
+    };
+}
+
+impl Admin {
+    pub async fn server_metadata(&mut self) -> Result<ServerMetadata> {
+        over_either!(self, server_metadata())
+    }
+
+    /// An empty `version` leaves the choice to the server.
+    ///
+    /// # Errors
+    /// Besides the server's: a tensor of a data type that is not known.
+    pub async fn model_metadata(&mut self, model: &str, version: &str) -> Result<ModelMetadata> {
+        over_either!(self, model_metadata(model, version))
+    }
+
+    /// An empty `version` leaves the choice to the server.
+    pub async fn model_config(&mut self, model: &str, version: &str) -> Result<ModelConfigFacts> {
+        over_either!(self, model_config(model, version))
+    }
+
+    /// Of one model, its version if one is given, or with an empty `model` of all.
+    pub async fn statistics(&mut self, model: &str, version: &str) -> Result<Vec<ModelStatistics>> {
+        over_either!(self, statistics(model, version))
+    }
+
+    /// Changes trace settings of one model, or with an empty `model` the server's. `trace_level` may have several
+    /// values, everything else has one.
+    pub async fn set_trace(&mut self, model: &str, fields: &[(String, Vec<String>)]) -> Result<()> {
+        over_either!(self, set_trace(model, fields))
+    }
+
+    /// Registers the POSIX shared memory object `key`, from its start, under `name`.
+    pub async fn register_system_region(
+        &mut self,
+        name: &str,
+        key: &str,
+        byte_size: usize,
+    ) -> Result<()> {
+        over_either!(self, register_system_region(name, key, byte_size))
+    }
+
+    /// An empty `name` unregisters all.
+    pub async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
+        over_either!(self, unregister_system_region(name))
+    }
+}
+
+pub(crate) fn unknown_data_type(model: &str, tensor: &str, data_type: &str) -> Error {
+    Error::unsupported(format!(
+        "tensor '{tensor}' of model '{model}' has data type '{data_type}', which is not known"
+    ))
+}

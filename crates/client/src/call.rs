@@ -1,0 +1,36 @@
+//! One call and its answer.
+
+use std::time::Instant;
+
+use crate::OutputTensor;
+
+/// How much of an answer is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Only whether the request succeeded.
+    #[default]
+    Nothing,
+    Outputs,
+}
+
+/// The answer to a request that succeeded.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub times: CallTimes,
+    /// Empty with [`Keep::Nothing`].
+    pub outputs: Vec<OutputTensor>,
+}
+
+/// When the steps of a call took place, in this order.
+///
+/// Over HTTP `sent` is when the kernel had taken the last byte and `first_byte` when it gave the first; over gRPC,
+/// whose connection is shared, `sent` is when the message had been handed to the connection and `first_byte` when
+/// the response's headers had come from it. Making a connection anew, where that was needed, falls between `start`
+/// and `sent`.
+#[derive(Clone, Copy, Debug)]
+pub struct CallTimes {
+    pub start: Instant,
+    pub sent: Instant,
+    pub first_byte: Instant,
+    pub end: Instant,
+}

@@ -1,0 +1,110 @@
+//! Connections to one target.
+
+use std::{rc::Rc, sync::Arc};
+
+use galatea_types::{Error, Result};
+use rustls::ClientConfig;
+
+use crate::{
+    Admin, InferMark, Keep, PreparedInfer, Protocol, Reply, StreamReceiver, StreamSender, Target,
+    admin::AdminWay,
+    grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
+    http::{HttpAdmin, HttpConnection},
+    prepared::WireForm,
+    tls,
+};
+
+/// Makes callers, streams and admins for one target, all on this thread.
+pub struct Connector {
+    target: Rc<Target>,
+    tls: Option<Arc<ClientConfig>>,
+    pool: GrpcPool,
+}
+
+impl Connector {
+    /// Reads the certificates; connects to nobody.
+    ///
+    /// # Errors
+    /// Certificates that cannot be read or used, headers that cannot be sent.
+    pub fn new(target: Target) -> Result<Self> {
+        let tls = match &target.tls {
+            Some(tls) => Some(tls::client_config(tls, target.protocol)?),
+            None => None,
+        };
+        let target = Rc::new(target);
+        let pool = GrpcPool::new(Rc::clone(&target), tls.clone())?;
+        Ok(Self { target, tls, pool })
+    }
+
+    /// Connects. Over HTTP a caller has a connection of its own; over gRPC up to six share one.
+    pub async fn caller(&self) -> Result<Caller> {
+        let way = match self.target.protocol {
+            Protocol::Http => {
+                let mut connection = self.http();
+                connection.connect().await?;
+                CallerWay::Http(Box::new(connection))
+            }
+            Protocol::Grpc => CallerWay::Grpc(self.pool.caller().await?),
+        };
+        Ok(Caller { way })
+    }
+
+    /// Opens a `ModelStreamInfer` call.
+    ///
+    /// # Errors
+    /// Besides those of connecting: the target's protocol is not gRPC.
+    pub async fn stream(&self) -> Result<(StreamSender, StreamReceiver)> {
+        match self.target.protocol {
+            Protocol::Http => Err(Error::unsupported("streams need the gRPC protocol")),
+            Protocol::Grpc => self.pool.caller().await?.stream().await,
+        }
+    }
+
+    /// Connects for everything but inference.
+    pub async fn admin(&self) -> Result<Admin> {
+        let way = match self.target.protocol {
+            Protocol::Http => {
+                let mut connection = self.http();
+                connection.connect().await?;
+                AdminWay::Http(Box::new(HttpAdmin::new(connection)))
+            }
+            Protocol::Grpc => AdminWay::Grpc(GrpcAdmin::new(self.pool.caller().await?)),
+        };
+        Ok(Admin { way })
+    }
+
+    fn http(&self) -> HttpConnection {
+        HttpConnection::new(Rc::clone(&self.target), self.tls.clone())
+    }
+}
+
+/// Sends one request at a time and waits for its answer.
+pub struct Caller {
+    way: CallerWay,
+}
+
+enum CallerWay {
+    Http(Box<HttpConnection>),
+    Grpc(GrpcCaller),
+}
+
+impl Caller {
+    /// Sends the request and reads its answer. A connection that the server closed while it was idle is made anew.
+    ///
+    /// # Errors
+    /// The server's, with its text; connection errors name the server and the cause.
+    pub async fn infer(
+        &mut self,
+        request: &PreparedInfer,
+        mark: InferMark,
+        keep: Keep,
+    ) -> Result<Reply> {
+        match (&mut self.way, &request.form) {
+            (CallerWay::Http(connection), WireForm::Http(form)) => {
+                connection.infer(form, mark, keep).await
+            }
+            (CallerWay::Grpc(caller), WireForm::Grpc(form)) => caller.infer(form, mark, keep).await,
+            _ => Err(Error::invalid_arg("the request was prepared for another protocol")),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The protocol over HTTP/1.1.
+
+mod admin;
+mod connection;
+mod get;
+mod json_data;
+mod outputs;
+mod parser;
+mod request;
+
+pub(crate) use admin::HttpAdmin;
+pub(crate) use connection::HttpConnection;
+pub use get::get;
+pub(crate) use request::HttpInfer;
+
+use bytes::BytesMut;
+use galatea_types::{Code, Error, Result};
+
+use crate::OutputTensor;
+use parser::{Malformed, Progress, Response, ResponseParser};
+
+/// Reads the whole HTTP response to an inference request from `bytes`, as it came from the socket.
+///
+/// # Errors
+/// If the bytes are no complete response, tell an error of the server's, or hold tensors that cannot be read.
+pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
+    let mut buffer = BytesMut::from(bytes);
+    let mut parser = ResponseParser::new(true);
+    let response = match parser.advance(&mut buffer) {
+        Ok(Progress::Done(response)) => Ok(response),
+        Ok(Progress::More(_)) => parser.end(&mut buffer),
+        Err(malformed) => Err(malformed),
+    };
+    let response = response.map_err(|malformed| not_http(&malformed, "the server"))?;
+    checked(&response, "the request")?;
+    outputs::decode(response.body, response.header_length)
+}
+
+/// What a response that breaks the protocol is called.
+fn not_http(malformed: &Malformed, url: &str) -> Error {
+    Error::unavailable(format!(
+        "the answer of {url} is not HTTP/1.1: {malformed}; is this the server's HTTP port?"
+    ))
+}
+
+/// The error a response tells, if its status is not 200. `what` names the request.
+fn checked(response: &Response, what: &str) -> Result<()> {
+    if response.status == 200 {
+        return Ok(());
+    }
+    let code = match response.status {
+        400 => Code::InvalidArg,
+        404 => Code::NotFound,
+        409 => Code::AlreadyExists,
+        499 => Code::Cancelled,
+        500 => Code::Internal,
+        501 => Code::Unsupported,
+        502..=504 => Code::Unavailable,
+        _ => Code::Unknown,
+    };
+    Err(Error::new(code, error_text(response, what)))
+}
+
+/// The server's own words where it has any.
+fn error_text(response: &Response, what: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct Told {
+        error: String,
+    }
+    let status = response.status;
+    if let Ok(told) = serde_json::from_slice::<Told>(&response.body) {
+        return told.error;
+    }
+    match std::str::from_utf8(&response.body).map(str::trim) {
+        Ok(text) if !text.is_empty() && text.len() <= 1000 => {
+            format!("HTTP status {status} for {what}: {text}")
+        }
+        _ => format!("HTTP status {status} for {what}"),
+    }
+}
+
+/// `text` as it may stand in a path.
+fn path_segment(text: &str) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut path = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                path.push(char::from(byte));
+            }
+            _ => {
+                path.push('%');
+                for digit in [byte >> 4, byte & 15] {
+                    path.extend(HEX.get(usize::from(digit)).map(|&hex| char::from(hex)));
+                }
+            }
+        }
+    }
+    path
+}
+
+/// `/v2/models/NAME` or `/v2/models/NAME/versions/VERSION`.
+fn model_path(model: &str, version: &str) -> String {
+    let model = path_segment(model);
+    match version {
+        "" => format!("/v2/models/{model}"),
+        version => format!("/v2/models/{model}/versions/{}", path_segment(version)),
+    }
+}

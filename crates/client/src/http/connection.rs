@@ -1,0 +1,204 @@
+//! One HTTP/1.1 connection, made anew when it has to be.
+
+use std::{
+    io::{self, IoSlice},
+    rc::Rc,
+    slice,
+    sync::Arc,
+    time::Instant,
+};
+
+use bytes::{Bytes, BytesMut};
+use galatea_types::{Error, Result};
+use rustls::ClientConfig;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{
+    HttpInfer, checked, not_http, outputs,
+    parser::{Progress, Response, ResponseParser},
+    request::request_line,
+};
+use crate::{CallTimes, InferMark, Keep, Reply, Target, transport::Transport};
+
+/// Room that a read always finds, and the most that is set aside for what a response announces.
+const MIN_READ: usize = 4 << 10;
+const INITIAL_READ: usize = 32 << 10;
+const MAX_READ: usize = 16 << 20;
+
+pub(crate) struct HttpConnection {
+    target: Rc<Target>,
+    tls: Option<Arc<ClientConfig>>,
+    /// Absent while a request is under way, so that one given up half-way takes its connection along.
+    io: Option<Transport>,
+    buffer: BytesMut,
+    scratch: Vec<u8>,
+}
+
+/// Why an attempt failed, and whether anything of a response had come.
+struct Failure {
+    began: bool,
+    error: Error,
+}
+
+impl HttpConnection {
+    pub(crate) fn new(target: Rc<Target>, tls: Option<Arc<ClientConfig>>) -> Self {
+        let buffer = BytesMut::with_capacity(INITIAL_READ);
+        Self { target, tls, io: None, buffer, scratch: Vec::new() }
+    }
+
+    pub(crate) async fn connect(&mut self) -> Result<()> {
+        self.io = Some(Transport::connect(&self.target, self.tls.as_ref()).await?);
+        Ok(())
+    }
+
+    pub(crate) async fn infer(
+        &mut self,
+        request: &HttpInfer,
+        mark: InferMark,
+        keep: Keep,
+    ) -> Result<Reply> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let front = request.front(mark, &mut scratch);
+        let result = self.call(front, request.tail(), keep == Keep::Outputs).await;
+        self.scratch = scratch;
+        let (response, times) = result?;
+        checked(&response, "the inference request")?;
+        let outputs = match keep {
+            Keep::Nothing => Vec::new(),
+            Keep::Outputs => outputs::decode(response.body, response.header_length)?,
+        };
+        Ok(Reply { times, outputs })
+    }
+
+    /// Any other request. `path` is what follows the target's base path.
+    pub(crate) async fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+    ) -> Result<Response> {
+        let mut request = request_line(&self.target, method, path)?;
+        if let Some(body) = body {
+            request.push_str("Content-Type: application/json\r\n");
+            request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        } else {
+            request.push_str("\r\n");
+        }
+        Ok(self.call(request.as_bytes(), [].iter(), true).await?.0)
+    }
+
+    /// Sends the request, once more if the server had closed an idle connection.
+    async fn call(
+        &mut self,
+        front: &[u8],
+        tail: slice::Iter<'_, Bytes>,
+        keep_body: bool,
+    ) -> Result<(Response, CallTimes)> {
+        let start = Instant::now();
+        let was_idle = self.io.is_some();
+        let mut result = self.attempt(start, front, tail.clone(), keep_body).await;
+        if was_idle && result.as_ref().is_err_and(|failure| !failure.began) {
+            result = self.attempt(start, front, tail, keep_body).await;
+        }
+        result.map_err(|failure| failure.error)
+    }
+
+    async fn attempt(
+        &mut self,
+        start: Instant,
+        front: &[u8],
+        tail: slice::Iter<'_, Bytes>,
+        keep_body: bool,
+    ) -> Result<(Response, CallTimes), Failure> {
+        let mut io = match self.io.take() {
+            Some(io) => io,
+            None => Transport::connect(&self.target, self.tls.as_ref())
+                .await
+                .map_err(|error| Failure { began: false, error })?,
+        };
+        let written = send(&mut io, front, tail).await;
+        let sent = Instant::now();
+        let received = self.receive(&mut io, keep_body).await;
+        let (response, first_byte) = match (received, written) {
+            (Ok(received), _) => received,
+            // A server may refuse a request before it has read it all: its answer tells more than the broken pipe.
+            (Err(failure), Err(cause)) if !failure.began => {
+                return Err(Failure { began: false, error: self.broken("sending to", cause) });
+            }
+            (Err(failure), _) => return Err(failure),
+        };
+        let end = Instant::now();
+        if response.keep_alive && self.buffer.is_empty() {
+            self.io = Some(io);
+        }
+        Ok((response, CallTimes { start, sent, first_byte, end }))
+    }
+
+    async fn receive(
+        &mut self,
+        io: &mut Transport,
+        keep_body: bool,
+    ) -> Result<(Response, Instant), Failure> {
+        self.buffer.clear();
+        let mut parser = ResponseParser::new(keep_body);
+        let mut first_byte = None;
+        let mut missing = MIN_READ;
+        loop {
+            self.buffer.reserve(missing.clamp(MIN_READ, MAX_READ));
+            let began = first_byte.is_some();
+            let count = io
+                .read_buf(&mut self.buffer)
+                .await
+                .map_err(|cause| Failure { began, error: self.broken("receiving from", cause) })?;
+            let at = *first_byte.get_or_insert_with(Instant::now);
+            if count == 0 && !began {
+                let cause = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(Failure {
+                    began,
+                    error: self.broken("waiting for an answer of", cause),
+                });
+            }
+            let progress = match count {
+                0 => parser.end(&mut self.buffer).map(Progress::Done),
+                _ => parser.advance(&mut self.buffer),
+            };
+            match progress {
+                Ok(Progress::Done(response)) => return Ok((response, at)),
+                Ok(Progress::More(bytes)) => missing = bytes,
+                Err(malformed) => {
+                    let error = not_http(&malformed, &self.target.url());
+                    return Err(Failure { began: true, error });
+                }
+            }
+        }
+    }
+
+    fn broken(&self, doing: &str, cause: io::Error) -> Error {
+        let what = match cause.kind() {
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            _ => cause.to_string(),
+        };
+        Error::unavailable(format!("failed while {doing} {}: {what}", self.target.url()))
+            .with_source(cause)
+    }
+}
+
+/// Sends without copying, small requests with one write.
+async fn send(io: &mut Transport, front: &[u8], tail: slice::Iter<'_, Bytes>) -> io::Result<()> {
+    if tail.len() == 0 {
+        io.write_all(front).await?;
+    } else {
+        let mut slices = vec![IoSlice::new(front)];
+        slices.extend(tail.map(|bytes| IoSlice::new(bytes)));
+        let mut left = slices.as_mut_slice();
+        // Empty slices at the front are dropped, so that a write of nothing means a closed connection.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match io.write_vectored(left).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => IoSlice::advance_slices(&mut left, count),
+            }
+        }
+    }
+    io.flush().await
+}

@@ -1,0 +1,64 @@
+//! A plain GET, for what is not part of the protocol.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use galatea_types::{Error, Result};
+
+use super::HttpConnection;
+use crate::{Compression, Protocol, Target};
+
+/// Fetches `url`, with or without `http://` in front, and gives status and body.
+///
+/// # Errors
+/// If the URL is of another kind, or nobody answers.
+pub async fn get(url: &str) -> Result<(u16, Bytes)> {
+    let (target, path) = parse(url).ok_or_else(|| {
+        Error::invalid_arg(format!("'{url}' is not a URL of the form http://host:port/path"))
+    })?;
+    let response = HttpConnection::new(Rc::new(target), None).exchange("GET", &path, None).await?;
+    Ok((response.status, response.body))
+}
+
+fn parse(url: &str) -> Option<(Target, String)> {
+    let uri: http::Uri = match url.contains("://") {
+        true => url.parse().ok()?,
+        false => format!("http://{url}").parse().ok()?,
+    };
+    if uri.scheme_str() != Some("http") {
+        return None;
+    }
+    let host = uri.host()?;
+    let target = Target {
+        protocol: Protocol::Http,
+        host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+        port: uri.port_u16().unwrap_or(80),
+        base_path: String::new(),
+        headers: Vec::new(),
+        tls: None,
+        compression: Compression::None,
+    };
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    Some((target, path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, host: &str, port: u16, path: &str) {
+        let (target, found) = parse(url).unwrap();
+        assert_eq!((target.host.as_str(), target.port, found.as_str()), (host, port, path));
+    }
+
+    #[test]
+    fn urls_have_many_forms() {
+        check("localhost:8002/metrics", "localhost", 8002, "/metrics");
+        check("http://localhost", "localhost", 80, "/");
+        check("http://[::1]:8002/a?b=c", "::1", 8002, "/a?b=c");
+        for wrong in ["", "https://localhost/", "http://", "ftp://a/b"] {
+            assert!(parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests and responses of a stream.
+
+use std::time::Instant;
+
+use galatea_types::Result;
+
+use crate::{
+    InferMark, Keep, OutputTensor, PreparedInfer,
+    grpc::{GrpcReceiver, GrpcSender},
+};
+
+/// The sending half of a `ModelStreamInfer` call. Dropped without [`finish`](Self::finish) while the receiver is
+/// gone too, it cancels the stream.
+pub struct StreamSender {
+    pub(crate) inner: GrpcSender,
+}
+
+impl StreamSender {
+    /// Hands the request to the connection; waits while the server takes no more.
+    ///
+    /// # Errors
+    /// The stream or its connection has ended; the receiver tells why.
+    pub async fn send(&mut self, request: &PreparedInfer, mark: InferMark) -> Result<()> {
+        self.inner.send(request, mark).await
+    }
+
+    /// Tells the server that no more requests come. Its answers still do.
+    pub fn finish(self) {
+        self.inner.finish();
+    }
+}
+
+/// The receiving half of a `ModelStreamInfer` call.
+pub struct StreamReceiver {
+    pub(crate) inner: GrpcReceiver,
+}
+
+impl StreamReceiver {
+    /// The next response; `None` once the stream has ended well, or after an error.
+    pub async fn next(&mut self, keep: Keep) -> Option<Result<StreamReply>> {
+        self.inner.next(keep).await
+    }
+}
+
+/// One response of a stream. Several may answer one request, and those of different requests may be mixed.
+#[derive(Clone, Debug)]
+pub struct StreamReply {
+    /// When its last byte had been received.
+    pub at: Instant,
+    /// Of the request it answers; `None` if that had none, or with errors of some servers.
+    pub id: Option<u64>,
+    /// The server's text, if the request failed. The stream goes on.
+    pub error: Option<String>,
+    /// The last for its request.
+    pub is_final: bool,
+    /// It has no outputs, as the response has that only tells the end.
+    pub is_empty: bool,
+    /// Empty with [`Keep::Nothing`].
+    pub outputs: Vec<OutputTensor>,
+}
