@@ -1,1 +1,191 @@
-//! (see the crate)
+//! Everything a run found, as data (`--json`): what the text report has, and beyond it unrounded times, higher
+//! percentiles, confidence intervals, latencies free of coordinated omission and what the tool itself cost.
+
+mod interval;
+
+use std::collections::BTreeMap;
+
+use galatea_client::Protocol;
+use galatea_perf_types::{
+    model::ModelInfo,
+    record::Nanos,
+    settings::Settings,
+    status::{ClientStats, LoadPoint, ModelCounters, PerfStatus, ServerStats, WindowFigures},
+    summary::{ClientTimes, FORMAT, Latency, Point, ServerTimes, Summary, WindowPoint},
+};
+
+/// What is known of a run but not measured.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    pub server_name: String,
+    pub server_version: String,
+    /// Words of the command line joined with blanks.
+    pub command: String,
+    /// Unix seconds.
+    pub started_at: f64,
+    pub warnings: Vec<String>,
+}
+
+pub fn summarize(
+    points: &[PerfStatus],
+    settings: &Settings,
+    model: &ModelInfo,
+    run: Run,
+) -> Summary {
+    Summary {
+        format: FORMAT.to_owned(),
+        label: label(settings, &run),
+        command: run.command,
+        started_at: run.started_at,
+        model: model.name.clone(),
+        model_version: model.version.clone(),
+        server_name: run.server_name,
+        server_version: run.server_version,
+        protocol: match settings.protocol {
+            Protocol::Http => "http".to_owned(),
+            Protocol::Grpc => "grpc".to_owned(),
+        },
+        batch_size: settings.batch_size,
+        percentile: settings.percentile,
+        points: points.iter().map(|status| point(status, settings, model)).collect(),
+        warnings: run.warnings,
+    }
+}
+
+fn label(settings: &Settings, run: &Run) -> String {
+    let server = format!("{} {}", run.server_name, run.server_version);
+    settings.label.clone().unwrap_or_else(|| server.trim().to_owned())
+}
+
+fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
+    let client = &status.client;
+    let (mode, value) = match status.load {
+        LoadPoint::Concurrency(concurrency) => ("concurrency", concurrency as f64),
+        LoadPoint::RequestRate(rate) => ("request_rate", rate),
+    };
+    let latencies = |sorted: &[Nanos]| latency(sorted, settings.percentile);
+    let over_windows = |figure: fn(&WindowFigures) -> f64| {
+        interval::confidence_95(&status.windows.iter().map(figure).collect::<Vec<_>>())
+    };
+    Point {
+        mode: mode.to_owned(),
+        value,
+        request_count: client.request_count,
+        duration_s: client.duration_ns as f64 / 1e9,
+        throughput: client.infer_per_sec,
+        throughput_ci95: over_windows(|window| window.infer_per_sec),
+        response_throughput: model.decoupled.then_some(client.responses_per_sec),
+        latency: latencies(&client.latencies),
+        latency_ci95: over_windows(|window| micros(window.latency_ns)),
+        scheduled_latency: (!status.scheduled_latencies.is_empty())
+            .then(|| latencies(&status.scheduled_latencies)),
+        delayed_request_count: client.delayed_request_count,
+        client: client_times(client),
+        server: status
+            .server
+            .as_ref()
+            .map(|stats| server_times(&model.name, &model.version, stats)),
+        windows: status.windows.iter().map(window).collect(),
+        overhead_percent: status.overhead_percent,
+        tool_cpu_us_per_request: per(status.tool_cpu_ns, client.request_count),
+    }
+}
+
+fn window(figures: &WindowFigures) -> WindowPoint {
+    WindowPoint { throughput: figures.infer_per_sec, latency_us: micros(figures.latency_ns) }
+}
+
+/// `sorted` by length, the shortest first.
+fn latency(sorted: &[Nanos], asked: Option<u8>) -> Latency {
+    let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Latency::default() };
+    let count = sorted.len() as f64;
+    let mean = sorted.iter().map(|ns| *ns as f64).sum::<f64>() / count;
+    let squares = sorted.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum::<f64>();
+    let variance = if sorted.len() > 1 { squares / (count - 1.0) } else { 0.0 };
+    Latency {
+        avg_us: mean / 1000.0,
+        std_us: variance.sqrt() / 1000.0,
+        min_us: micros(*min),
+        max_us: micros(*max),
+        percentiles_us: percentiles(sorted, asked),
+    }
+}
+
+fn percentiles(sorted: &[Nanos], asked: Option<u8>) -> BTreeMap<String, f64> {
+    let usual = [50.0, 90.0, 95.0, 99.0, 99.9];
+    let wanted = usual.into_iter().chain(asked.map(f64::from));
+    wanted
+        .filter_map(|percent| Some((percent.to_string(), micros(percentile(sorted, percent)?))))
+        .collect()
+}
+
+/// The value at the index nearest to the share, as the text report picks it.
+fn percentile(sorted: &[Nanos], percent: f64) -> Option<Nanos> {
+    let last = sorted.len().checked_sub(1)?;
+    let index = (percent / 100.0 * last as f64 + 0.5) as usize;
+    sorted.get(index.min(last)).copied()
+}
+
+fn client_times(client: &ClientStats) -> ClientTimes {
+    let wait = client
+        .avg_request_time_ns
+        .saturating_sub(client.avg_send_time_ns)
+        .saturating_sub(client.avg_receive_time_ns);
+    ClientTimes {
+        send_us: micros(client.avg_send_time_ns),
+        response_wait_us: micros(wait),
+        receive_us: micros(client.avg_receive_time_ns),
+    }
+}
+
+fn server_times(model: &str, version: &str, stats: &ServerStats) -> ServerTimes {
+    let steps = stats.composing.iter();
+    let composing: Vec<ServerTimes> =
+        steps.map(|((name, version), step)| server_times(name, version, step)).collect();
+    let own = own_times(model, version, &stats.counters);
+    if composing.is_empty() {
+        return own;
+    }
+    // An ensemble queues and computes in its steps.
+    let sum = |part: fn(&ServerTimes) -> f64| composing.iter().map(part).sum::<f64>();
+    ServerTimes {
+        queue_us: sum(|step| step.queue_us),
+        compute_input_us: sum(|step| step.compute_input_us),
+        compute_infer_us: sum(|step| step.compute_infer_us),
+        compute_output_us: sum(|step| step.compute_output_us),
+        cache_hit_us: own.cache_hit_us + sum(|step| step.cache_hit_us),
+        cache_miss_us: own.cache_miss_us + sum(|step| step.cache_miss_us),
+        composing,
+        ..own
+    }
+}
+
+fn own_times(model: &str, version: &str, counters: &ModelCounters) -> ServerTimes {
+    ServerTimes {
+        model: model.to_owned(),
+        version: version.to_owned(),
+        success_count: counters.success_count,
+        inference_count: counters.inference_count,
+        execution_count: counters.execution_count,
+        request_us: per(counters.cumulative_time_ns, counters.success_count),
+        queue_us: per(counters.queue_time_ns, counters.queue_count),
+        compute_input_us: per(counters.compute_input_time_ns, counters.compute_input_count),
+        compute_infer_us: per(counters.compute_infer_time_ns, counters.compute_infer_count),
+        compute_output_us: per(counters.compute_output_time_ns, counters.compute_output_count),
+        cache_hit_us: per(counters.cache_hit_time_ns, counters.cache_hit_count),
+        cache_miss_us: per(counters.cache_miss_time_ns, counters.cache_miss_count),
+        composing: Vec::new(),
+    }
+}
+
+fn micros(ns: Nanos) -> f64 {
+    ns as f64 / 1000.0
+}
+
+/// Microseconds for each; zero without any.
+fn per(total_ns: u64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { micros(total_ns) / count as f64 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,10 +16,14 @@ use galatea_perf_types::{
     status::{LoadPoint, PerfStatus},
 };
 
+pub(crate) use client::CallMicros;
 pub use number::general;
 
 /// Above this share of busy time the tool itself is taken for the limit, in percent.
 const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
+
+/// In the concurrency modes.
+const DEFAULT_THREADS: u64 = 16;
 
 /// The block before the first measurement. `settings.calls` must already suit the model.
 pub fn settings(settings: &Settings, model: &ModelInfo) -> String {
@@ -87,8 +91,8 @@ fn limits(text: &mut String, settings: &Settings) {
     match &settings.load {
         Load::Concurrency(Range { start, end, .. }) if *end != 1 => {
             let _ = writeln!(text, "  Latency limit: {latency} msec");
-            if *end != 0 {
-                let most = start.max(end);
+            if let Some(end) = last_concurrency(*end, settings) {
+                let most = end.max(*start);
                 let _ = writeln!(text, "  Concurrency limit: {most} concurrent requests");
             }
         }
@@ -100,6 +104,15 @@ fn limits(text: &mut String, settings: &Settings) {
             }
         }
         _ => {}
+    }
+}
+
+/// Without an end, synchronous calls end at the number of threads, asynchronous ones nowhere.
+fn last_concurrency(end: u64, settings: &Settings) -> Option<u64> {
+    match end {
+        0 if settings.calls.asynchronous => None,
+        0 => Some(settings.max_threads.map_or(DEFAULT_THREADS, |threads| threads as u64)),
+        end => Some(end),
     }
 }
 

@@ -71,6 +71,7 @@ pub enum Verbosity {
 }
 
 /// `start:end:step`; `end` is included. `end` zero means: until the latency limit is met.
+/// An `end` that was not given is 1, even below `start`: then `start` alone is measured and the report tells no limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range<T> {
     pub start: T,
