@@ -1,0 +1,136 @@
+//! What the page shows of a summary, free of values that cannot be drawn.
+
+use galatea_perf_types::summary::{Latency, Point, Summary};
+
+use super::format;
+
+/// The latency that decides: a percentile, or the average. The first run's is used for all, so that they compare.
+#[derive(Clone, Debug)]
+pub struct Deciding {
+    percentile: Option<u8>,
+    key: String,
+}
+
+impl Deciding {
+    pub fn of(runs: &[Summary]) -> Self {
+        let percentile = runs.first().and_then(|run| run.percentile);
+        Self { percentile, key: percentile.map(|p| p.to_string()).unwrap_or_default() }
+    }
+
+    /// `p95 latency`
+    pub fn name(&self) -> String {
+        match self.percentile {
+            Some(p) => format!("p{p} latency"),
+            None => "average latency".into(),
+        }
+    }
+
+    /// In a table's head: `p95`.
+    pub fn short_name(&self) -> String {
+        match self.percentile {
+            Some(p) => format!("p{p}"),
+            None => "average".into(),
+        }
+    }
+
+    pub fn is_p99(&self) -> bool {
+        self.percentile == Some(99)
+    }
+
+    pub fn us(&self, point: &Point) -> Option<f64> {
+        match self.percentile {
+            Some(_) => percentile(&point.latency, &self.key),
+            None => format::usable(point.latency.avg_us),
+        }
+    }
+
+    /// The run's interval is of the latency that decided there.
+    pub fn interval(&self, run: &Summary, point: &Point) -> Option<[f64; 2]> {
+        point.latency_ci95.filter(|_| run.percentile == self.percentile).and_then(usable_interval)
+    }
+}
+
+pub fn throughput_interval(point: &Point) -> Option<[f64; 2]> {
+    point.throughput_ci95.and_then(usable_interval)
+}
+
+/// A wide interval may reach below zero, which no throughput or latency does.
+fn usable_interval([low, high]: [f64; 2]) -> Option<[f64; 2]> {
+    let low = format::usable(if low < 0.0 { 0.0 } else { low })?;
+    format::usable(high).filter(|high| *high >= low).map(|high| [low, high])
+}
+
+pub fn percentile(latency: &Latency, key: &str) -> Option<f64> {
+    latency.percentiles_us.get(key).copied().and_then(format::usable)
+}
+
+/// All percentiles that a run has anywhere, ascending.
+pub fn percentile_keys(points: &[&Point]) -> Vec<String> {
+    let mut keys: Vec<&String> = points
+        .iter()
+        .flat_map(|point| [Some(&point.latency), point.scheduled_latency.as_ref()])
+        .flatten()
+        .flat_map(|latency| latency.percentiles_us.keys())
+        .collect();
+    keys.sort_by(|a, b| rank(a).total_cmp(&rank(b)).then(a.cmp(b)));
+    keys.dedup();
+    keys.into_iter().cloned().collect()
+}
+
+fn rank(key: &str) -> f64 {
+    key.parse().unwrap_or(f64::MAX)
+}
+
+/// Points by load, those without a usable load or throughput left out.
+pub fn points(run: &Summary) -> Vec<&Point> {
+    let usable = |point: &&Point| {
+        format::usable(point.value).is_some() && format::usable(point.throughput).is_some()
+    };
+    let mut points: Vec<&Point> = run.points.iter().filter(usable).collect();
+    points.sort_by(|a, b| a.mode.cmp(&b.mode).then(a.value.total_cmp(&b.value)));
+    points
+}
+
+pub fn best(run: &Summary) -> Option<&Point> {
+    points(run).into_iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput))
+}
+
+pub fn load(point: &Point) -> String {
+    format::load(&point.mode, point.value)
+}
+
+/// `Concurrency`, `Requests/s`: the head of the column that has the loads.
+pub fn load_name(points: &[&Point]) -> &'static str {
+    let is = |mode: &str| !points.is_empty() && points.iter().all(|point| point.mode == mode);
+    match () {
+        () if is("concurrency") => "Concurrency",
+        () if is("request_rate") => "Requests/s",
+        () => "Load",
+    }
+}
+
+/// A load in a column with that head.
+pub fn load_cell(points: &[&Point], point: &Point) -> String {
+    match load_name(points) {
+        "Load" => load(point),
+        _ => format::short(point.value),
+    }
+}
+
+/// One name for each run; equal labels are numbered.
+pub fn names(runs: &[Summary]) -> Vec<String> {
+    let label = |run: &Summary| match run.label.trim() {
+        "" => "unnamed run".to_string(),
+        label => label.to_string(),
+    };
+    let labels: Vec<String> = runs.iter().map(label).collect();
+    let number = |i: usize, label: &String| {
+        let same = |other: &&String| *other == label;
+        let before = labels.iter().take(i).filter(same).count();
+        match labels.iter().filter(same).count() {
+            1 => label.clone(),
+            _ => format!("{label} ({})", before + 1),
+        }
+    };
+    labels.iter().enumerate().map(|(i, label)| number(i, label)).collect()
+}

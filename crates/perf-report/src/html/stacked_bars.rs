@@ -1,0 +1,214 @@
+//! Bars of what a time is made of: to scale at the left, as shares at the right.
+
+use super::{
+    axis::{self, Axis, Caption, Frame, TICK_SIZE},
+    format,
+    markup::{Markup, Px},
+    scale::Scale,
+};
+
+const WIDTH: f64 = 960.0;
+const SHARE_WIDTH: f64 = 230.0;
+const TOTAL_WIDTH: f64 = 74.0;
+const INDENT: f64 = 14.0;
+
+pub struct Bar {
+    pub label: String,
+    /// Said of the whole bar in tips.
+    pub name: String,
+    /// Zero for a point, one and more for what is inside it.
+    pub depth: usize,
+    pub segments: Vec<Segment>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    pub part: Part,
+    pub us: f64,
+}
+
+/// What a part of the time is called, and the class that colours it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Send,
+    /// All that the client waited for the response, where the server gives no times.
+    Wait,
+    Network,
+    Queue,
+    ComputeInput,
+    ComputeInfer,
+    ComputeOutput,
+    CacheHit,
+    CacheMiss,
+    /// Steps of an ensemble that ran at the same time: their times do not add up.
+    Overlapping,
+    Receive,
+}
+
+impl Part {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "client send",
+            Self::Wait => "wait for the response",
+            Self::Network => "network + overhead",
+            Self::Queue => "queue",
+            Self::ComputeInput => "compute input",
+            Self::ComputeInfer => "compute infer",
+            Self::ComputeOutput => "compute output",
+            Self::CacheHit => "cache hit",
+            Self::CacheMiss => "cache miss",
+            Self::Overlapping => "steps, overlapping",
+            Self::Receive => "client receive",
+        }
+    }
+
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Send => "part-send",
+            Self::Wait => "part-wait",
+            Self::Network => "part-network",
+            Self::Queue => "part-queue",
+            Self::ComputeInput => "part-input",
+            Self::ComputeInfer => "part-infer",
+            Self::ComputeOutput => "part-output",
+            Self::CacheHit => "part-hit",
+            Self::CacheMiss => "part-miss",
+            Self::Overlapping => "part-overlapping",
+            Self::Receive => "part-receive",
+        }
+    }
+}
+
+impl Bar {
+    pub fn total(&self) -> f64 {
+        self.segments.iter().map(|segment| segment.us).sum()
+    }
+}
+
+pub fn draw(html: &mut Markup, caption: &Caption<'_>, bars: &[Bar]) {
+    let layout = Layout::of(bars);
+    axis::chart(html, caption, [WIDTH, layout.frame.bottom + 48.0], |svg| {
+        layout.draw_axes(svg);
+        for (i, bar) in bars.iter().enumerate() {
+            layout.draw_bar(svg, i, bar);
+        }
+    });
+}
+
+struct Layout {
+    frame: Frame,
+    share: Frame,
+    axis: Axis,
+    share_axis: Axis,
+    /// From one bar to the next.
+    pitch: f64,
+}
+
+impl Layout {
+    fn of(bars: &[Bar]) -> Self {
+        let pitch = if bars.len() > 24 { 18.0 } else { 25.0 };
+        let labels = bars
+            .iter()
+            .map(|bar| format::text_width(&bar.label, TICK_SIZE) + INDENT * bar.depth as f64);
+        let left = labels.fold(0.0, f64::max).clamp(40.0, 230.0) + 14.0;
+        let (top, bottom) = (24.0, 24.0 + pitch * bars.len() as f64);
+        let share_left = WIDTH - SHARE_WIDTH - 16.0;
+        let frame = Frame { left, top, right: share_left - TOTAL_WIDTH, bottom };
+        let share = Frame { left: share_left, right: share_left + SHARE_WIDTH, ..frame };
+        let totals: Vec<f64> = bars.iter().map(Bar::total).collect();
+        let axis = Axis::new("time of a request", Scale::from_zero(&totals), 6, format::tick_duration);
+        let percent = |share: f64| format!("{} %", format::short(share * 100.0));
+        let share_axis = Axis::new("share", Scale::share(), 4, percent);
+        Self {
+            axis: axis.over(frame.left, frame.right),
+            share_axis: share_axis.over(share.left, share.right),
+            frame,
+            share,
+            pitch,
+        }
+    }
+
+    fn draw_axes(&self, svg: &mut Markup) {
+        svg.element("g", &[("class", &"axes")], |svg| {
+            for (frame, axis) in [(&self.frame, &self.axis), (&self.share, &self.share_axis)] {
+                for (value, _) in &axis.ticks {
+                    let x = axis.scale.position(*value);
+                    axis::line(svg, "grid", [x, frame.top - 4.0, x, frame.bottom]);
+                }
+                frame.draw_x(svg, axis);
+            }
+        });
+    }
+
+    fn draw_bar(&self, svg: &mut Markup, index: usize, bar: &Bar) {
+        let top = self.frame.top + self.pitch * index as f64;
+        let height = if bar.depth == 0 { self.pitch - 7.0 } else { self.pitch - 11.0 };
+        let y = top + (self.pitch - height) / 2.0;
+        let middle = top + self.pitch / 2.0 + 4.0;
+        if bar.depth == 0 && index > 0 {
+            axis::line(svg, "separator", [4.0, top, self.share.right, top]);
+        }
+        self.draw_label(svg, bar, middle);
+        let total = bar.total();
+        let (mut from, mut share_from) = (0.0, 0.0);
+        for segment in bar.segments.iter().filter(|segment| segment.us > 0.0) {
+            let share = segment.us / total;
+            let tip = format!(
+                "{}\n{}: {}, {:.1} %",
+                bar.name,
+                segment.part.name(),
+                format::duration(segment.us),
+                share * 100.0
+            );
+            let x = self.axis.scale.position(from);
+            let width = self.axis.scale.position(from + segment.us) - x;
+            axis::rectangle(svg, segment.part.class(), [x, y, width, height], &tip);
+            let x = self.share_axis.scale.position(share_from);
+            let width = self.share_axis.scale.position(share_from + share) - x;
+            axis::rectangle(svg, segment.part.class(), [x, y, width, height], &tip);
+            if width > 34.0 && height > 10.0 {
+                let class = format!("inside middle on-{}", segment.part.class());
+                let percent = format!("{:.0} %", share * 100.0);
+                axis::text(svg, &class, [x + width / 2.0, middle], &percent);
+            }
+            from += segment.us;
+            share_from += share;
+        }
+        let end = self.axis.scale.position(total) + 6.0;
+        axis::text(svg, "total", [end, middle], &format::duration(total));
+    }
+
+    fn draw_label(&self, svg: &mut Markup, bar: &Bar, middle: f64) {
+        let x = 4.0 + INDENT * bar.depth as f64;
+        let room = self.frame.left - x - 8.0;
+        let class = if bar.depth == 0 { "bar-label" } else { "bar-label step" };
+        svg.element("text", &[("class", &class), ("x", &Px(x)), ("y", &Px(middle))], |svg| {
+            svg.leaf("title", &[], &bar.name);
+            svg.text(format::shortened(&bar.label, TICK_SIZE, room));
+        });
+    }
+}
+
+/// The parts that occur, in the order of the bars.
+pub fn legend(html: &mut Markup, bars: &[Bar]) {
+    let mut parts: Vec<Part> = bars
+        .iter()
+        .flat_map(|bar| &bar.segments)
+        .filter(|segment| segment.us > 0.0)
+        .map(|segment| segment.part)
+        .collect();
+    parts.sort();
+    parts.dedup();
+    html.element("ul", &[("class", &"legend")], |html| {
+        for part in parts {
+            html.element("li", &[], |html| {
+                html.element(
+                    "svg",
+                    &[("width", &"14"), ("height", &"14"), ("aria-hidden", &"true")],
+                    |svg| axis::rectangle(svg, part.class(), [0.0, 0.0, 14.0, 14.0], ""),
+                );
+                html.leaf("span", &[], part.name());
+            });
+        }
+    });
+}
