@@ -1,0 +1,177 @@
+//! Everything but inference.
+
+use bytes::Bytes;
+use galatea_proto::inference::{
+    ModelConfig, ModelConfigRequest, ModelConfigResponse, ModelMetadataRequest,
+    ModelMetadataResponse, ModelStatistics as StatisticsMessage, ModelStatisticsRequest,
+    ModelStatisticsResponse, ServerMetadataRequest, ServerMetadataResponse, StatisticDuration,
+    SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse,
+    SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse, TraceSettingRequest,
+    TraceSettingResponse, model_config::SchedulingChoice,
+    model_metadata_response::TensorMetadata as TensorMessage, trace_setting_request::SettingValue,
+};
+use galatea_types::{DataType, Result};
+use prost::Message;
+
+use super::{GrpcCaller, metadata, unary::framed, unreadable};
+use crate::{
+    CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
+    admin::unknown_data_type,
+};
+
+pub(crate) struct GrpcAdmin {
+    caller: GrpcCaller,
+}
+
+impl GrpcAdmin {
+    pub(crate) fn new(caller: GrpcCaller) -> Self {
+        Self { caller }
+    }
+
+    pub(crate) async fn server_metadata(&mut self) -> Result<ServerMetadata> {
+        let request = ServerMetadataRequest {};
+        let ServerMetadataResponse { name, version, extensions } =
+            self.call("ServerMetadata", &request).await?;
+        Ok(ServerMetadata { name, version, extensions })
+    }
+
+    pub(crate) async fn model_metadata(
+        &mut self,
+        model: &str,
+        version: &str,
+    ) -> Result<ModelMetadata> {
+        let request = ModelMetadataRequest { name: model.into(), version: version.into() };
+        let ModelMetadataResponse { name, versions, platform, inputs, outputs } =
+            self.call("ModelMetadata", &request).await?;
+        let tensors = |tensors: Vec<TensorMessage>| {
+            tensors.into_iter().map(|tensor| tensor_metadata(&name, tensor)).collect::<Result<_>>()
+        };
+        let (inputs, outputs) = (tensors(inputs)?, tensors(outputs)?);
+        Ok(ModelMetadata { name, versions, platform, inputs, outputs })
+    }
+
+    pub(crate) async fn model_config(
+        &mut self,
+        model: &str,
+        version: &str,
+    ) -> Result<ModelConfigFacts> {
+        let request = ModelConfigRequest { name: model.into(), version: version.into() };
+        let response: ModelConfigResponse = self.call("ModelConfig", &request).await?;
+        Ok(model_config(response.config.unwrap_or_default()))
+    }
+
+    pub(crate) async fn statistics(
+        &mut self,
+        model: &str,
+        version: &str,
+    ) -> Result<Vec<ModelStatistics>> {
+        let request = ModelStatisticsRequest { name: model.into(), version: version.into() };
+        let response: ModelStatisticsResponse = self.call("ModelStatistics", &request).await?;
+        Ok(response.model_stats.into_iter().map(model_statistics).collect())
+    }
+
+    pub(crate) async fn set_trace(
+        &mut self,
+        model: &str,
+        fields: &[(String, Vec<String>)],
+    ) -> Result<()> {
+        let setting = |value: &Vec<String>| SettingValue { value: value.clone() };
+        let request = TraceSettingRequest {
+            settings: fields.iter().map(|(name, value)| (name.clone(), setting(value))).collect(),
+            model_name: model.into(),
+        };
+        self.call("TraceSetting", &request).await.map(|_: TraceSettingResponse| ())
+    }
+
+    pub(crate) async fn register_system_region(
+        &mut self,
+        name: &str,
+        key: &str,
+        byte_size: usize,
+    ) -> Result<()> {
+        let request = SystemSharedMemoryRegisterRequest {
+            name: name.into(),
+            key: key.into(),
+            offset: 0,
+            byte_size: byte_size as u64,
+        };
+        let answer = self.call("SystemSharedMemoryRegister", &request).await;
+        answer.map(|_: SystemSharedMemoryRegisterResponse| ())
+    }
+
+    pub(crate) async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
+        let request = SystemSharedMemoryUnregisterRequest { name: name.into() };
+        let answer = self.call("SystemSharedMemoryUnregister", &request).await;
+        answer.map(|_: SystemSharedMemoryUnregisterResponse| ())
+    }
+
+    async fn call<T: Message + Default>(
+        &mut self,
+        method: &'static str,
+        request: &impl Message,
+    ) -> Result<T> {
+        let head = metadata::head(&self.caller.channel.target, method)?;
+        let message: Bytes = self.caller.exchange(head, framed(request)?).await?;
+        T::decode(message).map_err(|error| unreadable(&error))
+    }
+}
+
+fn tensor_metadata(model: &str, tensor: TensorMessage) -> Result<TensorMetadata> {
+    let TensorMessage { name, datatype, shape } = tensor;
+    let data_type = DataType::from_protocol_name(&datatype)
+        .ok_or_else(|| unknown_data_type(model, &name, &datatype))?;
+    Ok(TensorMetadata { name, data_type, shape })
+}
+
+fn model_config(config: ModelConfig) -> ModelConfigFacts {
+    let flagged = |flag: fn(&galatea_proto::inference::ModelInput) -> bool| {
+        let inputs = config.input.iter().filter(|input| flag(input));
+        inputs.map(|input| input.name.clone()).collect()
+    };
+    let steps = match &config.scheduling_choice {
+        Some(SchedulingChoice::EnsembleScheduling(ensemble)) => ensemble.step.as_slice(),
+        _ => &[],
+    };
+    ModelConfigFacts {
+        max_batch_size: config.max_batch_size.try_into().unwrap_or_default(),
+        dynamic_batching: matches!(
+            config.scheduling_choice,
+            Some(SchedulingChoice::DynamicBatching(_))
+        ),
+        sequence_batching: matches!(
+            config.scheduling_choice,
+            Some(SchedulingChoice::SequenceBatching(_))
+        ),
+        decoupled: config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled),
+        response_cache: config.response_cache.as_ref().is_some_and(|cache| cache.enable),
+        ensemble_steps: steps
+            .iter()
+            .map(|step| (step.model_name.clone(), step.model_version))
+            .collect(),
+        shape_tensors: flagged(|input| input.is_shape_tensor),
+        optional_inputs: flagged(|input| input.optional),
+        name: config.name,
+    }
+}
+
+fn model_statistics(message: StatisticsMessage) -> ModelStatistics {
+    let stats = message.inference_stats.unwrap_or_default();
+    let time = |duration: Option<StatisticDuration>| {
+        duration
+            .map(|StatisticDuration { count, ns }| CountAndTime { count, ns })
+            .unwrap_or_default()
+    };
+    ModelStatistics {
+        name: message.name,
+        version: message.version,
+        inference_count: message.inference_count,
+        execution_count: message.execution_count,
+        success: time(stats.success),
+        queue: time(stats.queue),
+        compute_input: time(stats.compute_input),
+        compute_infer: time(stats.compute_infer),
+        compute_output: time(stats.compute_output),
+        cache_hit: time(stats.cache_hit),
+        cache_miss: time(stats.cache_miss),
+    }
+}

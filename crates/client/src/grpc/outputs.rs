@@ -1,0 +1,71 @@
+//! The tensors of an inference response.
+
+use bytes::Bytes;
+use galatea_proto::inference::{
+    InferTensorContents, ModelInferResponse, model_infer_response::InferOutputTensor,
+};
+use galatea_types::{DataType, Result};
+use prost::Message;
+
+use super::unreadable;
+use crate::OutputTensor;
+
+/// The outputs of an encoded `ModelInferResponse`; raw data is not copied.
+pub(super) fn decode(message: Bytes) -> Result<Vec<OutputTensor>> {
+    let response = ModelInferResponse::decode(message).map_err(|error| unreadable(&error))?;
+    let ModelInferResponse { outputs, raw_output_contents: raw, .. } = response;
+    // Where servers leave out the entry of an output that lies in a region, the others move up.
+    let has_all = raw.len() == outputs.len();
+    let mut raw = raw.into_iter();
+    outputs
+        .into_iter()
+        .map(|output| {
+            let in_region = output.parameters.contains_key("shared_memory_region");
+            let data = if in_region && !has_all { None } else { raw.next() };
+            tensor(output, data)
+        })
+        .collect()
+}
+
+fn tensor(output: InferOutputTensor, raw: Option<Bytes>) -> Result<OutputTensor> {
+    let InferOutputTensor { name, datatype, shape, contents, .. } = output;
+    let data_type = DataType::from_protocol_name(&datatype).ok_or_else(|| {
+        unreadable(&format!("output '{name}' has unknown data type '{datatype}'"))
+    })?;
+    let data = match (raw, contents) {
+        (Some(raw), _) => raw,
+        (None, Some(contents)) => Bytes::from(typed(data_type, &contents)),
+        (None, None) => Bytes::new(),
+    };
+    Ok(OutputTensor { name, data_type, shape, data })
+}
+
+/// Typed contents as row-major little-endian bytes. Small integers travel as 32-bit ones; the low bytes are meant.
+fn typed(data_type: DataType, contents: &InferTensorContents) -> Vec<u8> {
+    fn bytes<T: Copy, const N: usize>(values: &[T], to: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+        values.iter().flat_map(|&value| to(value)).collect()
+    }
+    match data_type {
+        DataType::Bool => bytes(&contents.bool_contents, |value| [u8::from(value)]),
+        DataType::Uint8 => bytes(&contents.uint_contents, |value| (value as u8).to_le_bytes()),
+        DataType::Uint16 => bytes(&contents.uint_contents, |value| (value as u16).to_le_bytes()),
+        DataType::Uint32 => bytes(&contents.uint_contents, u32::to_le_bytes),
+        DataType::Uint64 => bytes(&contents.uint64_contents, u64::to_le_bytes),
+        DataType::Int8 => bytes(&contents.int_contents, |value| (value as i8).to_le_bytes()),
+        DataType::Int16 => bytes(&contents.int_contents, |value| (value as i16).to_le_bytes()),
+        DataType::Int32 => bytes(&contents.int_contents, i32::to_le_bytes),
+        DataType::Int64 => bytes(&contents.int64_contents, i64::to_le_bytes),
+        DataType::Fp32 => bytes(&contents.fp32_contents, f32::to_le_bytes),
+        DataType::Fp64 => bytes(&contents.fp64_contents, f64::to_le_bytes),
+        // The protocol has no typed form for these.
+        DataType::Fp16 | DataType::Bf16 => Vec::new(),
+        DataType::Bytes => {
+            let mut data = Vec::new();
+            for text in &contents.bytes_contents {
+                data.extend((text.len() as u32).to_le_bytes());
+                data.extend_from_slice(text);
+            }
+            data
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Connections, and who shares them.
+
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    rc::{Rc, Weak},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use galatea_types::{Error, Result};
+use h2::client::{Builder, SendRequest};
+use http::Request;
+use rustls::ClientConfig;
+use tokio::sync::Mutex;
+
+use super::metadata;
+use crate::{Target, transport::Transport};
+
+/// As many callers share a connection, as those of the common client do.
+const SHARED_BY: usize = 6;
+/// Flow-control windows: large enough that no answer to a small request waits for an update.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+const MAX_FRAME: u32 = 1 << 20;
+/// Statuses carry their text in headers; the library's own bound of 16 KiB is less than servers may send.
+const MAX_HEADERS: u32 = 1 << 20;
+
+/// All connections to one target.
+pub(crate) struct GrpcPool {
+    target: Rc<Target>,
+    tls: Option<Arc<ClientConfig>>,
+    infer: Rc<Request<()>>,
+    channels: RefCell<Vec<Weak<Channel>>>,
+}
+
+impl GrpcPool {
+    pub(crate) fn new(target: Rc<Target>, tls: Option<Arc<ClientConfig>>) -> Result<Self> {
+        let infer = Rc::new(metadata::head(&target, "ModelInfer")?);
+        Ok(Self { target, tls, infer, channels: RefCell::default() })
+    }
+
+    pub(crate) async fn caller(&self) -> Result<GrpcCaller> {
+        let channel = self.channel();
+        let link = channel.link(0).await?;
+        Ok(GrpcCaller { infer: Rc::clone(&self.infer), channel, link })
+    }
+
+    /// A channel that has room, which is taken at once, before anything is waited for.
+    fn channel(&self) -> Rc<Channel> {
+        let mut channels = self.channels.borrow_mut();
+        channels.retain(|channel| channel.strong_count() > 0);
+        let open = channels.iter().find(|channel| channel.strong_count() < SHARED_BY);
+        if let Some(channel) = open.and_then(Weak::upgrade) {
+            return channel;
+        }
+        let channel = Rc::new(Channel {
+            target: Rc::clone(&self.target),
+            tls: self.tls.clone(),
+            link: Mutex::default(),
+        });
+        channels.push(Rc::downgrade(&channel));
+        channel
+    }
+}
+
+/// One connection, made anew when it has ended.
+pub(super) struct Channel {
+    pub(super) target: Rc<Target>,
+    tls: Option<Arc<ClientConfig>>,
+    link: Mutex<Option<Link>>,
+}
+
+/// A caller's hold of a connection. Connections of one channel count up from 1.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) send: SendRequest<Bytes>,
+    generation: u64,
+}
+
+impl Channel {
+    /// The present connection if it came after `ended`, otherwise a new one. Whoever comes while another caller
+    /// connects waits for that.
+    async fn link(&self, ended: u64) -> Result<Link> {
+        let mut present = self.link.lock().await;
+        if let Some(link) = present.as_ref().filter(|link| link.generation > ended) {
+            return Ok(link.clone());
+        }
+        let io = Transport::connect(&self.target, self.tls.as_ref()).await?;
+        let handshake = Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_frame_size(MAX_FRAME)
+            .max_header_list_size(MAX_HEADERS)
+            .enable_push(false)
+            .handshake(io)
+            .await;
+        let (send, connection) = handshake.map_err(|error| self.broken(error))?;
+        // Its error reaches every call that is under way; it ends when the last caller is gone.
+        drop(tokio::spawn(connection));
+        let link = Link { send, generation: ended + 1 };
+        *present = Some(link.clone());
+        Ok(link)
+    }
+
+    pub(super) fn broken(&self, error: h2::Error) -> Error {
+        super::status::broken(&self.target, error)
+    }
+}
+
+/// One of those who share a connection.
+pub(crate) struct GrpcCaller {
+    pub(super) infer: Rc<Request<()>>,
+    pub(super) channel: Rc<Channel>,
+    pub(super) link: Link,
+}
+
+impl GrpcCaller {
+    /// Waits until a call can be made, over a new connection if the present one has ended.
+    pub(super) async fn ready(&mut self) -> Result<()> {
+        let send = &mut self.link.send;
+        if poll_fn(|context| send.poll_ready(context)).await.is_err() {
+            self.reconnect().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn reconnect(&mut self) -> Result<()> {
+        self.link = self.channel.link(self.link.generation).await?;
+        Ok(())
+    }
+}
