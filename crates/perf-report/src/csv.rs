@@ -194,3 +194,6 @@ fn line<S: AsRef<str>>(cells: Vec<S>) -> String {
     let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
     cells.join(",") + "\n"
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,5 +4,7 @@ mod breakdown;
 pub mod csv;
 pub mod html;
 pub mod profile_export;
+#[cfg(test)]
+mod samples;
 pub mod summary;
 pub mod text;

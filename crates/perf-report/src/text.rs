@@ -160,3 +160,6 @@ pub fn footer(points: &[PerfStatus], settings: &Settings) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

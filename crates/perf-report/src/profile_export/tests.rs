@@ -152,9 +152,6 @@ fn tensors_of_every_type_become_json() {
         (DataType::Uint16, vec![1, 1], "257"),
         (DataType::Int64, (-5i64).to_le_bytes().to_vec(), "-5"),
         (DataType::Uint64, u64::MAX.to_le_bytes().to_vec(), "18446744073709551615"),
-        // As the real program wrote these two.
-        (DataType::Fp32, 1.852_156_4e31_f32.to_le_bytes().to_vec(), "1.8521564417127638e31"),
-        (DataType::Fp64, 3.242_617_233_930_39e33_f64.to_le_bytes().to_vec(), "3.24261723393039e33"),
         (DataType::Fp32, f32::NAN.to_le_bytes().to_vec(), "null"),
         (DataType::Fp16, f16_bytes(1.5), "1.5"),
         (DataType::Bf16, half::bf16::from_f32(-2.0).to_le_bytes().to_vec(), "-2.0"),
@@ -166,6 +163,54 @@ fn tensors_of_every_type_become_json() {
     }
 }
 
+#[test]
+fn floats_are_the_numbers_the_real_program_wrote() {
+    let single = 1.852_156_4e31_f32;
+    let double: f64 = "3.2426172339303899e33".parse().unwrap();
+    for (data_type, data, real) in [
+        (DataType::Fp32, single.to_le_bytes().to_vec(), "1.8521564417127638e31"),
+        (DataType::Fp64, double.to_le_bytes().to_vec(), "3.2426172339303899e33"),
+    ] {
+        let ours: f64 = tensor::value(data_type, &data).parse().unwrap();
+        assert_eq!(ours, real.parse::<f64>().unwrap());
+    }
+}
+
 fn f16_bytes(value: f32) -> Vec<u8> {
     half::f16::from_f32(value).to_le_bytes().to_vec()
+}
+
+/// Names of all members, lists by their first element, in the order of the text.
+fn keys(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(name, value)| {
+                let under = keys(value).into_iter().map(move |key| format!("{name}.{key}"));
+                std::iter::once(name.clone()).chain(under)
+            })
+            .collect(),
+        Value::Array(values) => values.first().map(keys).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn has_the_keys_of_real_files() {
+    for (real, sequence_id) in [
+        (include_str!("../../testdata/decoupled.json"), 0),
+        (include_str!("../../testdata/sequence.json"), 1),
+    ] {
+        let text = written(|export| {
+            export.experiment(LoadPoint::Concurrency(1), &[request(1, sequence_id, 0)], &[1, 2])
+        });
+        let without_tensors = |text: &str| {
+            let mut document: Value = serde_json::from_str(text).unwrap();
+            let request = &mut document["experiments"][0]["requests"][0];
+            request["request_inputs"] = json!({});
+            request["response_outputs"] = json!([{}]);
+            keys(&document)
+        };
+        assert_eq!(without_tensors(&text), without_tensors(real));
+    }
 }

@@ -1,0 +1,169 @@
+//! Values for tests: a plain run that each test changes where it looks.
+
+mod points;
+
+use galatea_client::{Compression, Protocol, TensorFormat};
+use galatea_perf_types::{
+    model::{ModelInfo, SchedulingKind},
+    settings::{
+        Calls, DataSettings, DataSource, Load, Range, Search, SequenceSettings, Settings,
+        SharedMemory, TraceSettings, Verbosity, Window,
+    },
+    status::{ClientStats, LoadPoint, ModelCounters, PerfStatus, ServerStats},
+};
+
+pub(crate) use points::*;
+
+/// One point of concurrency 1 over HTTP.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        model_name: "simple".to_owned(),
+        model_version: String::new(),
+        url: "localhost:8000".to_owned(),
+        protocol: Protocol::Http,
+        verbosity: Verbosity::Quiet,
+        batch_size: 1,
+        load: Load::Concurrency(Range { start: 1, end: 1, step: 1 }),
+        search: Search::Linear,
+        latency_limit: None,
+        window: Window::Time(5000),
+        stability: 0.1,
+        max_trials: 10,
+        percentile: None,
+        request_count: None,
+        warmup_request_count: 0,
+        max_threads: None,
+        calls: Calls { asynchronous: false, forced_sync: false, streaming: false },
+        sequences: SequenceSettings {
+            count: 4,
+            length: 20,
+            length_specified: false,
+            length_variation: 20.0,
+            first_id: 1,
+            id_count: None,
+            serial: false,
+        },
+        data: DataSettings {
+            source: DataSource::Random,
+            shapes: Default::default(),
+            string_length: 128,
+            string_data: None,
+            input_format: TensorFormat::Binary,
+            output_format: TensorFormat::Binary,
+        },
+        shared_memory: SharedMemory::None,
+        output_region_size: 102_400,
+        request_parameters: Vec::new(),
+        headers: Vec::new(),
+        compression: Compression::None,
+        tls: None,
+        bls_composing_models: Vec::new(),
+        metrics: None,
+        trace: TraceSettings::default(),
+        csv_file: None,
+        verbose_csv: false,
+        profile_export_file: None,
+        json_file: None,
+        html_file: None,
+        compare: Vec::new(),
+        label: None,
+    }
+}
+
+pub(crate) fn model() -> ModelInfo {
+    ModelInfo {
+        name: "simple".to_owned(),
+        version: String::new(),
+        max_batch_size: 8,
+        scheduling: SchedulingKind::Dynamic,
+        decoupled: false,
+        response_cache: false,
+        top_level_response_cache: false,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        composing: Vec::new(),
+    }
+}
+
+/// A point with these figures of the client; `percentiles` are 50, 90, 95 and 99, times in microseconds.
+pub(crate) fn status(requests: u64, infer_per_sec: f64, percentiles: [u64; 4]) -> PerfStatus {
+    let percentiles = percentiles.map(|micros| micros * 1000);
+    let percentile_latency_ns = [50, 90, 95, 99].into_iter().zip(percentiles).collect();
+    PerfStatus {
+        load: LoadPoint::Concurrency(1),
+        batch_size: 1,
+        on_sequence_model: false,
+        client: ClientStats {
+            request_count: requests,
+            infer_per_sec,
+            percentile_latency_ns,
+            ..ClientStats::default()
+        },
+        server: None,
+        metrics: Vec::new(),
+        stabilizing_latency_ns: 0,
+        overhead_percent: 0.0,
+        send_request_rate: 0.0,
+        windows: Vec::new(),
+        scheduled_latencies: Vec::new(),
+        tool_cpu_ns: 0,
+    }
+}
+
+/// Averages in microseconds, standard deviation included.
+pub(crate) fn average(status: &mut PerfStatus, latency: f64, deviation: u64) {
+    status.client.avg_latency_ns = nanos(latency);
+    status.client.std_us = deviation;
+    status.stabilizing_latency_ns = nanos(latency);
+}
+
+/// Parts of an average call in microseconds: all of it, sending, receiving.
+pub(crate) fn calls(status: &mut PerfStatus, [total, send, receive]: [f64; 3]) {
+    status.client.avg_request_time_ns = nanos(total);
+    status.client.avg_send_time_ns = nanos(send);
+    status.client.avg_receive_time_ns = nanos(receive);
+}
+
+/// Counters of `count` requests of which each was executed alone, from average times in microseconds: whole
+/// request, queue, compute input, infer, output.
+pub(crate) fn counters(
+    count: u64,
+    [total, queue, input, infer, output]: [f64; 5],
+) -> ModelCounters {
+    let sum = |average| nanos(average) * count;
+    ModelCounters {
+        success_count: count,
+        inference_count: count,
+        execution_count: count,
+        queue_count: count,
+        compute_input_count: count,
+        compute_infer_count: count,
+        compute_output_count: count,
+        cumulative_time_ns: sum(total),
+        queue_time_ns: sum(queue),
+        compute_input_time_ns: sum(input),
+        compute_infer_time_ns: sum(infer),
+        compute_output_time_ns: sum(output),
+        ..ModelCounters::default()
+    }
+}
+
+pub(crate) fn server(counters: ModelCounters) -> ServerStats {
+    ServerStats { counters, ..ServerStats::default() }
+}
+
+/// An ensemble with the steps it called.
+pub(crate) fn ensemble<const N: usize>(
+    counters: ModelCounters,
+    steps: [(&str, &str, ServerStats); N],
+) -> ServerStats {
+    let composing = steps
+        .into_iter()
+        .map(|(name, version, stats)| ((name.to_owned(), version.to_owned()), stats))
+        .collect();
+    ServerStats { counters, composing }
+}
+
+pub(crate) fn nanos(micros: f64) -> u64 {
+    (micros * 1000.0).round() as u64
+}
