@@ -1,1 +1,24 @@
 //! Workers, schedules and sequences.
+//!
+//! A run has a few workers ([`worker`]), each a thread with its own runtime and connections. What they send comes
+//! from closed loops ([`closed_loop`]), a schedule ([`rate`]) or growing concurrency ([`periodic`]); how one
+//! request is sent, and its record made, is the same for all ([`call`]).
+
+mod call;
+mod closed_loop;
+#[cfg(test)]
+mod fake_server;
+mod idle;
+mod ledger;
+mod load;
+mod periodic;
+mod progress;
+mod rate;
+mod schedule;
+mod sequence;
+mod shared;
+mod stream;
+mod timer;
+mod worker;
+
+pub use load::Load;

@@ -1,0 +1,56 @@
+//! Periodic concurrency: long requests, more of which are added while the first ones run.
+
+use std::{cell::Cell, rc::Rc};
+
+use galatea_perf_types::settings::Range;
+
+use super::{call::Line, worker::Worker};
+
+/// Every request has a stream of its own. They all live on one worker, which makes their bookkeeping a matter of
+/// cells, and as they are few and slow one thread carries them.
+struct Periodic {
+    worker: Rc<Worker>,
+    range: Range<u64>,
+    /// Responses after which a request counts for its step.
+    period: u64,
+    sent: Cell<u64>,
+    /// Requests of the last step that have not had that many.
+    waiting: Cell<u64>,
+}
+
+pub fn begin(worker: &Rc<Worker>, range: Range<u64>, period: u64) {
+    let (sent, waiting) = (Cell::new(0), Cell::new(0));
+    let periodic = Rc::new(Periodic { worker: worker.clone(), range, period, sent, waiting });
+    periodic.add(range.start);
+}
+
+impl Periodic {
+    fn add(self: &Rc<Self>, count: u64) {
+        let count = count.min(self.range.end.saturating_sub(self.sent.get()));
+        self.waiting.set(count);
+        for _ in 0..count {
+            let index = self.sent.replace(self.sent.get() + 1);
+            self.worker.spawn(self.clone().send(index as usize));
+        }
+    }
+
+    async fn send(self: Rc<Self>, index: usize) {
+        if self.worker.stopping.get() || !self.worker.shared.progress.take() {
+            return;
+        }
+        let mut job = self.worker.plain_job(0);
+        job.line = index;
+        let mut line = Line::new(self.worker.clone());
+        let done = line.perform_periodic(&job, self.period, || self.period_reached()).await;
+        if let Err(trouble) = done {
+            self.worker.fail(index, trouble);
+        }
+    }
+
+    fn period_reached(self: &Rc<Self>) {
+        self.waiting.set(self.waiting.get() - 1);
+        if self.waiting.get() == 0 {
+            self.add(self.range.step);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How many requests are to be sent, how many are answered, and what went wrong.
+
+use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use galatea_perf_types::failure::Failure;
+
+/// Shared by all workers. Without a count of requests nothing here is touched more than once per run but for one
+/// read of an atomic per request.
+#[derive(Debug)]
+pub struct Progress {
+    /// Requests that may still be sent; [`UNLIMITED`]: any number.
+    left: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+const UNLIMITED: u64 = u64::MAX;
+
+#[derive(Debug, Default)]
+struct State {
+    expected: Option<u64>,
+    answered: u64,
+    troubles: Vec<(u64, Trouble)>,
+}
+
+/// Why a context cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub side: Side,
+    pub text: String,
+}
+
+/// Which half of a request failed, in the terms of the real tool: with asynchronous calls the answer arrives in a
+/// callback, and has a message of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Sending,
+    Answer,
+}
+
+/// More say nothing new.
+const MAX_TROUBLES: usize = 64;
+
+impl Progress {
+    pub fn new() -> Self {
+        Self { left: AtomicU64::new(0), state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Before the contexts are told to begin.
+    pub fn begin(&self, count: Option<u64>) {
+        let mut state = self.state();
+        state.expected = count;
+        state.answered = 0;
+        self.left.store(count.unwrap_or(UNLIMITED), Ordering::Release);
+    }
+
+    /// Leave to send one request more.
+    pub fn take(&self) -> bool {
+        if self.left.load(Ordering::Acquire) == UNLIMITED {
+            return true;
+        }
+        let take = |left: u64| left.checked_sub(1);
+        self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+    }
+
+    /// A request has had its last response.
+    pub fn answered(&self) {
+        if self.left.load(Ordering::Acquire) == UNLIMITED {
+            return;
+        }
+        let mut state = self.state();
+        state.answered += 1;
+        if state.is_finished() {
+            self.changed.notify_all();
+        }
+    }
+
+    pub fn fail(&self, thread: u64, trouble: Trouble) {
+        let mut state = self.state();
+        if state.troubles.len() < MAX_TROUBLES {
+            state.troubles.push((thread, trouble));
+        }
+        self.changed.notify_all();
+    }
+
+    /// All requests of a count are answered.
+    pub fn is_finished(&self) -> bool {
+        self.state().is_finished()
+    }
+
+    /// Waits until all requests of a count are answered, or one has failed.
+    pub fn wait(&self) {
+        let state = self.state();
+        let waiting = |state: &mut State| !state.is_finished() && state.troubles.is_empty();
+        drop(self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub fn failure(&self) -> Option<Failure> {
+        let state = self.state();
+        let (_, first) = state.troubles.first()?;
+        let mut message = match first.side {
+            Side::Sending => {
+                "Failed to maintain requested inference load. \
+                 Worker thread(s) failed to generate concurrent requests."
+            }
+            Side::Answer => "Failed to retrieve results from inference request.",
+        }
+        .to_owned();
+        for (thread, trouble) in &state.troubles {
+            message += &format!("\nThread [{thread}] had error: {}\n", trouble.text);
+        }
+        Some(Failure::generic(message))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_finished(&self) -> bool {
+        self.expected.is_some_and(|expected| self.answered >= expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_asked_number_of_requests_may_be_sent() {
+        let progress = Progress::new();
+        assert!(!progress.take());
+        progress.begin(Some(2));
+        assert_eq!([progress.take(), progress.take(), progress.take()], [true, true, false]);
+        progress.answered();
+        assert!(!progress.is_finished());
+        progress.answered();
+        assert!(progress.is_finished());
+        progress.wait();
+        progress.begin(None);
+        assert!(progress.take() && !progress.is_finished());
+    }
+
+    #[test]
+    fn failures_read_as_those_of_the_real_tool() {
+        let progress = Progress::new();
+        assert!(progress.failure().is_none());
+        let text = "model 'boom' was told to fail";
+        progress.fail(0, Trouble { side: Side::Sending, text: text.into() });
+        progress.fail(1, Trouble { side: Side::Sending, text: text.into() });
+        assert_eq!(
+            progress.failure().unwrap().message,
+            "Failed to maintain requested inference load. Worker thread(s) failed to generate concurrent \
+             requests.\nThread [0] had error: model 'boom' was told to fail\n\
+             \nThread [1] had error: model 'boom' was told to fail\n"
+        );
+        progress.wait();
+    }
+}
