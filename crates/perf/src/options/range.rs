@@ -1,0 +1,101 @@
+//! `start:end:step`, in its four dialects. What is left out counts 1.
+
+use galatea_perf_types::settings::Range;
+
+use super::occurrence::{Occurrence, finite, whole};
+
+pub fn concurrency(occurrence: &Occurrence) -> Result<Range<u64>, String> {
+    let numbers = parts(occurrence, |text| u64::try_from(whole(text)?).ok(), WHOLE)?;
+    let range = filled(&numbers, 1);
+    if range.step == 0 {
+        return Err(occurrence.failed(STEP));
+    }
+    Ok(range)
+}
+
+pub fn rate(occurrence: &Occurrence) -> Result<Range<f64>, String> {
+    let range =
+        filled(&parts(occurrence, finite, "numbers: start, start:end or start:end:step")?, 1.0);
+    if range.end < 0.0 {
+        return Err(occurrence.failed("The end of the search range must be >= 0."));
+    }
+    if range.step <= 0.0 {
+        return Err(occurrence.failed(STEP));
+    }
+    Ok(range)
+}
+
+pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, String> {
+    let numbers = parts(occurrence, |text| u64::try_from(whole(text)?).ok(), WHOLE)?;
+    if numbers.len() < 2 {
+        return Err(occurrence.failed("Both <start> and <end> values must be provided."));
+    }
+    let range = filled(&numbers, 1);
+    let wrong = |why| Err(occurrence.failed(why));
+    if range.step == 0 {
+        wrong(STEP)
+    } else if range.start == 0 {
+        wrong("The <start> value must be > 0.")
+    } else if range.start > range.end {
+        wrong("The <start> must be <= <end>.")
+    } else if !(range.end - range.start).is_multiple_of(range.step) {
+        wrong("The <step> value must be a factor of the range size (<end> - <start>).")
+    } else {
+        Ok(range)
+    }
+}
+
+/// The first id, and how many there are if an end was given.
+pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), String> {
+    let numbers: Vec<i128> = split(occurrence, whole, "whole numbers: start or start:end")?;
+    let id =
+        |number: i128| u64::try_from(number).map_err(|_| occurrence.invalid("smaller numbers"));
+    if numbers.len() > 2 {
+        return Err(occurrence.failed("The value does not match <start:end>."));
+    }
+    if numbers.iter().any(|&number| number < 0) {
+        return Err(occurrence.failed("The range values must be >= 0."));
+    }
+    match *numbers.as_slice() {
+        [start, end] if start >= end => {
+            Err(occurrence.failed("The 'end' value must be greater than 'start' value."))
+        }
+        [start, end] => Ok((id(start)?, Some(id(end - start)?))),
+        [start] => Ok((id(start)?, None)),
+        _ => Err(occurrence.invalid("start or start:end")),
+    }
+}
+
+const WHOLE: &str = "whole numbers: start, start:end or start:end:step";
+
+/// perf_analyzer says so of periodic ranges; the others it would walk for ever.
+const STEP: &str = "The <step> value must be > 0.";
+
+fn filled<T: Copy>(numbers: &[T], default: T) -> Range<T> {
+    let part = |index: usize| numbers.get(index).copied().unwrap_or(default);
+    Range { start: part(0), end: part(1), step: part(2) }
+}
+
+fn parts<T>(
+    occurrence: &Occurrence,
+    read: impl Fn(&str) -> Option<T>,
+    expected: &str,
+) -> Result<Vec<T>, String> {
+    if occurrence.text.split(':').count() > 3 {
+        return Err(occurrence.failed("The value does not match <start:end:step>."));
+    }
+    split(occurrence, read, expected)
+}
+
+fn split<T>(
+    occurrence: &Occurrence,
+    read: impl Fn(&str) -> Option<T>,
+    expected: &str,
+) -> Result<Vec<T>, String> {
+    occurrence
+        .text
+        .split(':')
+        .map(read)
+        .collect::<Option<_>>()
+        .ok_or_else(|| occurrence.invalid(expected))
+}

@@ -1,0 +1,91 @@
+//! Values with parts: shapes, headers, request parameters, lists of models.
+
+use galatea_types::ParameterValue;
+
+use super::occurrence::{Occurrence, whole};
+
+/// `name:2,3`; the name may have colons itself.
+pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), String> {
+    let (name, dimensions) = occurrence
+        .text
+        .rsplit_once(':')
+        .ok_or_else(|| occurrence.failed("There must be a colon after input name."))?;
+    let dimensions: Option<Vec<i64>> = dimensions
+        .split(',')
+        .map(|dimension| whole(dimension).and_then(|number| i64::try_from(number).ok()))
+        .collect();
+    match dimensions {
+        Some(dimensions) if dimensions.iter().any(|&dimension| dimension <= 0) => {
+            Err(occurrence.failed("The dimensions of input tensor must be > 0."))
+        }
+        Some(dimensions) if !name.is_empty() => Ok((name.to_owned(), dimensions)),
+        _ => Err(occurrence.invalid("name:d1,d2,... with whole numbers")),
+    }
+}
+
+/// `Name:Value`, blanks around the value dropped.
+pub fn header(occurrence: &Occurrence) -> Result<(String, String), String> {
+    // RFC 9110, 5.6.2
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    occurrence
+        .text
+        .split_once(':')
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .filter(|(name, _)| !name.is_empty() && name.chars().all(is_token))
+        .filter(|(_, value)| !value.chars().any(char::is_control))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| occurrence.invalid("Header:Value"))
+}
+
+/// `name:value:type`
+pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterValue), String> {
+    let parts: Vec<&str> = occurrence.text.split(':').collect();
+    let &[name, value, kind] = parts.as_slice() else {
+        return Err(occurrence.failed("The value does not match <name:value:type>."));
+    };
+    if name.is_empty() {
+        return Err(occurrence.invalid("a name before the first colon"));
+    }
+    let read = match kind.to_ascii_lowercase().as_str() {
+        "string" => ParameterValue::String(value.to_owned()),
+        "int" => match value.trim().parse() {
+            Ok(number) => ParameterValue::Int(number),
+            Err(_) => return Err(occurrence.invalid("a whole number before ':int'")),
+        },
+        "bool" => match value.to_ascii_lowercase().as_str() {
+            "true" | "1" => ParameterValue::Bool(true),
+            "false" | "0" => ParameterValue::Bool(false),
+            _ => return Err(occurrence.invalid("'true' or 'false' before ':bool'")),
+        },
+        _ => {
+            return Err(occurrence.failed(&format!(
+                "Unsupported type provided: '{kind}'. The available options are 'bool', 'int', or 'string'."
+            )));
+        }
+    };
+    Ok((name.to_owned(), read))
+}
+
+/// `a:1,b`: names and versions, blanks anywhere.
+pub fn composing_models(occurrence: &Occurrence) -> Result<Vec<(String, String)>, String> {
+    let text: String = occurrence.text.chars().filter(|c| !c.is_whitespace()).collect();
+    text.split(',')
+        .map(|model| {
+            let (name, version) = model.split_once(':').unwrap_or((model, ""));
+            (!name.is_empty()).then(|| (name.to_owned(), version.to_owned()))
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(|| {
+            occurrence.invalid("model names, each with :version or without, between commas")
+        })
+}
+
+/// `package.service/method`, the form perf_analyzer asks for.
+pub fn is_grpc_method(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(service, method)| {
+        let has_package = service
+            .rsplit_once('.')
+            .is_some_and(|(package, service)| !package.is_empty() && !service.is_empty());
+        has_package && !method.is_empty() && !method.contains('/')
+    })
+}

@@ -1,0 +1,173 @@
+use std::path::PathBuf;
+
+use galatea_client::TensorFormat;
+use galatea_perf_types::settings::SharedMemory;
+
+use super::super::{occurrence::Occurrence, range, setting, spec::Spec};
+
+pub const SPECS: &[Spec] = &[
+    Spec::value("", "n", "Batch size of every request. Default 1.", |given, text| {
+        given.batch_size = text.at_least(1, "be > 0.")?;
+        Ok(())
+    })
+    .short('b')
+    .meaning("batch size"),
+    Spec::value(
+        "input-data",
+        "random|zero|path",
+        "What requests carry: random values, zeros, a directory with one file per input (named like it), \
+         or JSON. Several JSON files follow each other. Default random.",
+        |given, text| {
+            let path = PathBuf::from(&text.text);
+            // A file of that name goes before the word.
+            match text.text.as_str() {
+                _ if path.exists() => given.user_data.push(path),
+                "zero" => given.zero_input = true,
+                "random" => {}
+                _ => {
+                    return Err(text.unsupported(
+                        "The available options are 'zero', 'random', path to a directory, or a json \
+                         file.",
+                    ));
+                }
+            }
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "shape",
+        "name:d1,d2,...",
+        "Dimensions of an input that leaves some open, without the batch. Once for each such input.",
+        |given, text| {
+            let (name, dimensions) = setting::shape(text)?;
+            given.shapes.insert(name, dimensions);
+            Ok(())
+        },
+    ),
+    Spec::value("string-length", "n", "Length of random strings. Default 128.", |given, text| {
+        given.string_length = text.at_least(1, "be > 0")?;
+        Ok(())
+    }),
+    Spec::value(
+        "string-data",
+        "text",
+        "The string to fill string inputs with instead of random ones.",
+        |given, text| {
+            given.string_data = Some(text.text.clone());
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "shared-memory",
+        "none|system",
+        "Hand tensors to a server on this machine through shared memory. Default none; cuda is refused.",
+        |given, text| {
+            if text.text == "cuda" {
+                return Err("--shared-memory cuda is not supported: regions are in system memory \
+                            ('system')"
+                    .to_owned());
+            }
+            let choices = [("none", SharedMemory::None), ("system", SharedMemory::System)];
+            let available = "The available options are 'system', 'cuda', or 'none'.";
+            given.shared_memory = text.choice(&choices, available)?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "output-shared-memory-size",
+        "bytes",
+        "Room for an output whose size cannot be known beforehand, per batch element. Default 102400.",
+        |given, text| {
+            given.output_region_size = text.at_least(0, "be >= 0.")?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "sequence-length",
+        "n",
+        "Requests of a sequence. Default 20, or as many as the input data has.",
+        |given, text| {
+            let length: i64 = text.at_least(i128::from(i64::MIN), "")?;
+            match u64::try_from(length) {
+                Ok(length) if length > 0 => given.sequences.length = length,
+                _ => given.warn(
+                    "The sequence length must be > 0. Perf Analyzer will use default value if it is \
+                     measuring on sequence model.",
+                ),
+            }
+            given.sequences.length_specified = true;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "sequence-length-variation",
+        "percent",
+        "How far sequences may be longer or shorter than that. Default 20.",
+        |given, text| {
+            given.sequences.length_variation = text.number()?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "sequence-id-range",
+        "start[:end]",
+        "Ids for sequences, end excluded; they are used again when all are used up. Default 1, without \
+         an end.",
+        |given, text| {
+            let (first, count) = range::sequence_ids(text)?;
+            given.sequences.first_id = first;
+            given.sequences.id_count = count;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "input-tensor-format",
+        "binary|json",
+        "How inputs travel over HTTP. Default binary.",
+        |given, text| {
+            given.input_format = tensor_format(text)?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "output-tensor-format",
+        "binary|json",
+        "How outputs travel over HTTP. Default binary.",
+        |given, text| {
+            given.output_format = tensor_format(text)?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "request-parameter",
+        "name:value:type",
+        "A parameter of every request; type bool, int or string. May be repeated. gRPC only.",
+        |given, text| {
+            let (name, value) = setting::request_parameter(text)?;
+            given.request_parameters.retain(|(other, _)| *other != name);
+            given.request_parameters.push((name, value));
+            Ok(())
+        },
+    ),
+    Spec::switch("", "Deprecated: --input-data zero.", |given, _| {
+        given.zero_input = true;
+        Ok(())
+    })
+    .short('z'),
+    Spec::value("data-directory", "path", "Deprecated: --input-data path.", |given, text| {
+        let path = PathBuf::from(&text.text);
+        if !path.exists() {
+            return Err(text.failed(&format!("There is no '{}'.", text.text)));
+        }
+        given.user_data.push(path);
+        Ok(())
+    }),
+];
+
+fn tensor_format(text: &Occurrence) -> Result<TensorFormat, String> {
+    match text.text.to_ascii_lowercase().as_str() {
+        "binary" => Ok(TensorFormat::Binary),
+        "json" => Ok(TensorFormat::Json),
+        _ => Err(text.unsupported("The available options are 'binary' or 'json'.")),
+    }
+}

@@ -1,0 +1,254 @@
+use galatea_perf_types::settings::{Distribution, Search};
+
+use super::super::{
+    range,
+    spec::{Action, Spec, Takes},
+};
+
+pub const SPECS: &[Spec] = &[
+    Spec::switch(
+        "async",
+        "Keep requests under way without a thread for each. By default calls block, except for sequence \
+         models.",
+        |given, _| {
+            given.asynchronous = true;
+            Ok(())
+        },
+    )
+    .short('a'),
+    Spec::switch("sync", "Blocking calls for sequence models, too.", |given, _| {
+        given.forced_sync = true;
+        Ok(())
+    }),
+    Spec::value(
+        "concurrency-range",
+        "start[:end[:step]]",
+        "How many requests are under way at any time: from start to end (included) in steps, one \
+         measurement each. An end of 0 goes on until the latency threshold. Default 1:1:1, one request.",
+        |given, text| {
+            given.concurrency = Some(range::concurrency(text)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "request-rate-range",
+        "start[:end[:step]]",
+        "Send on a schedule of so many requests per second, whatever the server does. Fractions are \
+         allowed; otherwise as --concurrency-range.",
+        |given, text| {
+            given.rate = Some(range::rate(text)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "request-distribution",
+        "constant|poisson",
+        "Pauses of the request rate: all the same, or spread like those of independent users. Default \
+         constant.",
+        |given, text| {
+            let choices =
+                [("constant", Distribution::Constant), ("poisson", Distribution::Poisson)];
+            given.distribution =
+                text.choice(&choices, "Choices are 'poisson' or 'constant'.")?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "request-intervals",
+        "file",
+        "Send with the pauses of a file, one a line in microseconds, over and over.",
+        |given, text| {
+            given.intervals_file =
+                Some(text.existing_file("The value must be a valid file path")?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "periodic-concurrency-range",
+        "start:end[:step]",
+        "Begin with start requests and add step more each time the last ones have had \
+         --request-period responses, up to end in all. Needs --streaming and --profile-export-file.",
+        |given, text| {
+            given.periodic = Some(range::periodic(text)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "request-period",
+        "n",
+        "Responses that requests must have had before --periodic-concurrency-range adds more. Default \
+         10.",
+        |given, text| {
+            given.period = text.at_least(1, "be > 0")?;
+            Ok(())
+        },
+    ),
+    Spec::new(
+        "session-concurrency",
+        Takes::Value("n"),
+        "Refused: it is for the service kind openai.",
+        Action::Refuse("Session concurrency mode is only supported with OpenAI service kind."),
+    ),
+    Spec::new(
+        "fixed-schedule",
+        Takes::Nothing,
+        "Refused: timestamps in the input data are read only with the service kind openai.",
+        Action::Refuse(
+            "timestamps in the input data are for the OpenAI service kind; --request-intervals sends on a \
+             schedule of your own",
+        ),
+    ),
+    Spec::switch(
+        "binary-search",
+        "Search the range for the highest load within the latency threshold by halving it; the step is \
+         then the precision. Needs an end and --latency-threshold.",
+        |given, _| {
+            given.search = Search::Binary;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "latency-threshold",
+        "msec",
+        "End the search when the latency exceeds this. Default 0: no limit.",
+        |given, text| {
+            given.latency_limit = text.at_least(0, "be >= 0 msecs.")?;
+            Ok(())
+        },
+    )
+    .short('l'),
+    Spec::value(
+        "measurement-mode",
+        "time_windows|count_windows",
+        "Windows last --measurement-interval, or until --measurement-request-count requests have ended. \
+         Default time_windows.",
+        |given, text| {
+            let choices = [("time_windows", false), ("count_windows", true)];
+            let available = "The available options are 'time_windows' or 'count_windows'.";
+            given.counts_windows = text.choice(&choices, available)?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "measurement-interval",
+        "msec",
+        "Length of a window. Default 5000.",
+        |given, text| {
+            given.window = text.at_least(1, "be > 0 msec.")?;
+            Ok(())
+        },
+    )
+    .short('p'),
+    Spec::value(
+        "measurement-request-count",
+        "n",
+        "Requests of a window in the mode count_windows, at least. Default 50.",
+        |given, text| {
+            given.window_count = text.at_least(1, "be > 0.")?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "stability-percentage",
+        "percent",
+        "How far throughput and latency of the last three windows may lie apart to count as stable. \
+         Default 10.",
+        |given, text| {
+            let percent = text.number()?;
+            if percent < 0.0 {
+                return Err(text.failed("The value must be >= 0.0."));
+            }
+            given.stability = percent / 100.0;
+            Ok(())
+        },
+    )
+    .short('s'),
+    Spec::value(
+        "max-trials",
+        "n",
+        "Windows after which a load that is not stable is given up. Default 10.",
+        |given, text| {
+            given.max_trials = text.at_least(1, "be > 0.")?;
+            Ok(())
+        },
+    )
+    .short('r'),
+    Spec::value(
+        "percentile",
+        "1..99",
+        "The latency percentile that decides about stability and the threshold, and is reported. \
+         Default -1: the average decides.",
+        |given, text| {
+            given.percentile = text.at_least(i128::from(i64::MIN), "be in range (0, 100).")?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "request-count",
+        "n",
+        "Measure exactly so many requests, in one window. Default 0: windows until they are stable.",
+        |given, text| {
+            given.request_count = text.at_least(0, "be > 0.")?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "warmup-request-count",
+        "n",
+        "Requests to send before the measurement begins. Default 0.",
+        |given, text| {
+            given.warmup_request_count = text.at_least(0, "be >= 0.")?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "max-threads",
+        "n",
+        "Upper bound on the load's workers. Default 4 on a schedule, else 16 or the concurrency. Blocking \
+         calls always have a worker for each request.",
+        |given, text| {
+            given.max_threads = Some(text.at_least(1, "be > 0.")?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "num-of-sequences",
+        "n",
+        "Sequences under way at a time when sending on a schedule. Default 4.",
+        |given, text| {
+            given.sequences.count = text.at_least(1, "be > 0.")?;
+            Ok(())
+        },
+    ),
+    Spec::switch(
+        "serial-sequences",
+        "On a schedule, no request of a sequence before the one ahead of it is answered.",
+        |given, _| {
+            given.sequences.serial = true;
+            Ok(())
+        },
+    ),
+    Spec::value("", "n", "Deprecated: concurrency to start with.", |given, text| {
+        given.old.concurrency = Some(text.at_least(i128::from(i64::MIN), "")?).map(old_start);
+        given.old.are_used = true;
+        Ok(())
+    })
+    .short('t'),
+    Spec::value("", "n", "Deprecated: concurrency to end with, when -d is given.", |given, text| {
+        given.old.max_concurrency = text.at_least(0, "be >= 0.")?;
+        given.old.are_used = true;
+        Ok(())
+    })
+    .short('c'),
+    Spec::switch("", "Deprecated: go from -t to -c by 1.", |given, _| {
+        given.old.is_dynamic = true;
+        given.old.are_used = true;
+        Ok(())
+    })
+    .short('d'),
+];
+
+/// What is under 1 becomes 0, which the check of all ranges refuses.
+fn old_start(start: i64) -> u64 {
+    u64::try_from(start).unwrap_or(0)
+}

@@ -1,0 +1,111 @@
+use std::path::Path;
+
+use super::super::{
+    given::Given,
+    occurrence::Occurrence,
+    spec::{Outcome, Spec},
+};
+
+pub const SPECS: &[Spec] = &[
+    Spec::value("", "file", "Write the results as CSV.", |given, text| {
+        given.csv_file = Some(text.file_name()?);
+        Ok(())
+    })
+    .short('f'),
+    Spec::switch(
+        "verbose-csv",
+        "More columns in the CSV: average latency, the client's times, GPU metrics.",
+        |given, _| {
+            given.verbose_csv = true;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "profile-export-file",
+        "file",
+        "Write every request's timestamps and data as JSON. The file must not exist yet.",
+        |given, text| {
+            if Path::new(&text.text).exists() {
+                return Err(text.failed("Path must not already exist."));
+            }
+            given.profile_export_file = Some(text.file_name()?);
+            Ok(())
+        },
+    ),
+    Spec::switch(
+        "collect-metrics",
+        "Read the server's GPU metrics during the measurement; they appear with --verbose-csv in the CSV.",
+        |given, _| {
+            given.collects_metrics = true;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "metrics-url",
+        "url",
+        "Where those are. Default: port 8002 of the server, path /metrics.",
+        |given, text| {
+            given.metrics_url = Some(text.text.clone());
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "metrics-interval",
+        "msec",
+        "How often they are read. Default 1000.",
+        |given, text| {
+            given.metrics_interval = Some(text.at_least(1, "be > 0 msecs.")?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "trace-level",
+        "OFF|TIMESTAMPS|TENSORS",
+        "Set the server's tracing: level. TIMESTAMPS and TENSORS may be given both.",
+        trace_level,
+    ),
+    Spec::value(
+        "trace-rate",
+        "n",
+        "Set the server's tracing: one request in so many. The server's default is 1000.",
+        |given, text| {
+            let rate: u64 = text.at_least(0, "be >= 0.")?;
+            set_trace(given, "trace_rate", rate)
+        },
+    ),
+    Spec::value(
+        "trace-count",
+        "n",
+        "Set the server's tracing: how many traces at most; -1 for no bound.",
+        |given, text| {
+            let count: i64 = text.at_least(-1, "be >= 0 or set to -1 (default).")?;
+            set_trace(given, "trace_count", count)
+        },
+    ),
+    Spec::value(
+        "log-frequency",
+        "n",
+        "Set the server's tracing: a new trace file after so many traces; 0 for one file at exit.",
+        |given, text| {
+            let frequency: u64 = text.at_least(0, "be >= 0.")?;
+            set_trace(given, "log_frequency", frequency)
+        },
+    ),
+];
+
+/// Levels add up as perf_analyzer's help has it (its program keeps only the last); OFF goes alone.
+fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
+    let choices = [("OFF", "OFF"), ("TIMESTAMPS", "TIMESTAMPS"), ("TENSORS", "TENSORS")];
+    let available = "The available options are 'OFF', 'TIMESTAMPS', or 'TENSORS'.";
+    let level = text.choice(&choices, available)?;
+    let levels = given.trace.entry("trace_level".to_owned()).or_default();
+    levels.retain(|other| level != "OFF" && other != "OFF" && other != level);
+    levels.push(level.to_owned());
+    Ok(())
+}
+
+/// Numbers travel as text in the trace extension.
+fn set_trace(given: &mut Given, field: &str, value: impl ToString) -> Outcome {
+    given.trace.insert(field.to_owned(), vec![value.to_string()]);
+    Ok(())
+}

@@ -1,0 +1,180 @@
+use galatea_client::{Compression, Protocol};
+
+use super::super::{
+    occurrence::Occurrence,
+    setting,
+    spec::{Action, Spec, Takes},
+};
+
+pub const SPECS: &[Spec] = &[
+    Spec::value(
+        "",
+        "url",
+        "Where the server is: host:port; for HTTP also with https:// before it and a path behind it. \
+         Default localhost:8000, for gRPC localhost:8001.",
+        |given, text| {
+            given.url = Some(text.text.clone());
+            Ok(())
+        },
+    )
+    .short('u'),
+    Spec::value("", "http|grpc", "Protocol, in any case. Default http.", |given, text| {
+        given.protocol = match text.text.to_ascii_lowercase().as_str() {
+            "http" => Protocol::Http,
+            "grpc" => Protocol::Grpc,
+            _ => return Err(text.failed("The value should be either HTTP or gRPC.")),
+        };
+        Ok(())
+    })
+    .short('i')
+    .meaning("protocol"),
+    Spec::switch(
+        "streaming",
+        "Send through one bidirectional gRPC stream per worker; decoupled models need it.",
+        |given, _| {
+            given.streaming = true;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "",
+        "header:value",
+        "A header of every request (metadata over gRPC). May be repeated.",
+        |given, text| {
+            let (name, value) = setting::header(text)?;
+            given.headers.retain(|(other, _)| *other != name);
+            given.headers.push((name, value));
+            Ok(())
+        },
+    )
+    .short('H'),
+    Spec::value(
+        "grpc-compression-algorithm",
+        "none|gzip|deflate",
+        "Compression of requests over gRPC. Default none.",
+        |given, text| {
+            let choices = [
+                ("none", Compression::None),
+                ("gzip", Compression::Gzip),
+                ("deflate", Compression::Deflate),
+            ];
+            let available = "The available options are 'gzip', 'deflate', or 'none'.";
+            given.compression = Some(text.choice(&choices, available)?);
+            Ok(())
+        },
+    ),
+    Spec::new(
+        "ssl-grpc-use-ssl",
+        Takes::Truth,
+        "gRPC over TLS.",
+        Action::Set(|given, text| {
+            given.tls.grpc =
+                super::truth(&text.text).ok_or_else(|| text.invalid("'true' or 'false'"))?;
+            Ok(())
+        }),
+    ),
+    Spec::value(
+        "ssl-grpc-root-certifications-file",
+        "file",
+        "PEM certificates of the authorities to trust. Default: the system's.",
+        |given, text| {
+            given.tls.grpc_roots = Some(text.existing_file(FILE_PATH)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-grpc-private-key-file",
+        "file",
+        "The client's own key, PEM.",
+        |given, text| {
+            given.tls.grpc_private_key = Some(text.existing_file(FILE_PATH)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-grpc-certificate-chain-file",
+        "file",
+        "The client's own certificates, PEM.",
+        |given, text| {
+            given.tls.grpc_certificate_chain = Some(text.existing_file(FILE_PATH)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-verify-peer",
+        "0|1",
+        "Whether the server's certificate must be signed by a trusted authority. Default 1.",
+        |given, text| {
+            given.tls.https_skips_peer = number_to(1, text, "The value must be either 0 or 1.")? == 0;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-verify-host",
+        "0|1|2",
+        "Whether the server's certificate must carry its name: 0 no, 1 and 2 yes. Default 2.",
+        |given, text| {
+            given.tls.https_skips_host =
+                number_to(2, text, "The value must be either 0, 1, or 2.")? == 0;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-ca-certificates-file",
+        "file",
+        "PEM certificates of the authorities to trust. Default: the system's.",
+        |given, text| {
+            given.tls.https_roots = Some(text.existing_file(FILE_PATH)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-client-certificate-file",
+        "file",
+        "The client's own certificate.",
+        |given, text| {
+            given.tls.https_certificate = Some(text.existing_file(FILE_PATH)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-client-certificate-type",
+        "PEM|DER",
+        "Form of that file. Default PEM.",
+        |given, text| {
+            given.tls.https_certificate_is_der = is_der(text)?;
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-private-key-file",
+        "file",
+        "The client's own key.",
+        |given, text| {
+            given.tls.https_private_key = Some(text.existing_file(FILE_PATH)?);
+            Ok(())
+        },
+    ),
+    Spec::value(
+        "ssl-https-private-key-type",
+        "PEM|DER",
+        "Form of that file. Default PEM.",
+        |given, text| {
+            given.tls.https_private_key_is_der = is_der(text)?;
+            Ok(())
+        },
+    ),
+];
+
+const FILE_PATH: &str = "The value must be a valid file path.";
+
+fn number_to(max: u8, text: &Occurrence, requirement: &str) -> Result<u8, String> {
+    match text.text.trim().parse() {
+        Ok(number) if number <= max => Ok(number),
+        _ => Err(text.failed(requirement)),
+    }
+}
+
+fn is_der(text: &Occurrence) -> Result<bool, String> {
+    text.choice(&[("PEM", false), ("DER", true)], "The available options are 'PEM' or 'DER'.")
+}

@@ -1,0 +1,83 @@
+mod conflicts;
+mod every_option;
+mod lines;
+mod refusals;
+mod values;
+mod words;
+
+use std::path::Path;
+
+use galatea_perf_types::{
+    console::Console,
+    failure::{Exit, Failure},
+    settings::Settings,
+};
+
+use super::{Parsed, parse};
+
+/// Remembers what it is told.
+#[derive(Default)]
+struct Ear {
+    err: String,
+}
+
+impl Console for Ear {
+    fn out(&mut self, text: &str) {
+        panic!("the command line has nothing to report, but said {text}");
+    }
+
+    fn err(&mut self, text: &str) {
+        self.err.push_str(text);
+    }
+}
+
+fn parse_words(words: &[&str]) -> (Result<Parsed, Failure>, String) {
+    let mut ear = Ear::default();
+    let parsed = parse("perf_analyzer", words.iter().map(|&word| word.to_owned()), &mut ear);
+    (parsed, ear.err)
+}
+
+/// The settings of a command line, `-m x` put before it, and what it warned of.
+#[track_caller]
+fn run(line: &str) -> (Settings, String) {
+    let words: Vec<&str> = ["-m", "x"].into_iter().chain(line.split_whitespace()).collect();
+    match parse_words(&words) {
+        (Ok(Parsed::Run(settings)), warnings) => (*settings, warnings),
+        (other, _) => panic!("{line}: {other:?}"),
+    }
+}
+
+/// The settings of a command line that has nothing to warn of.
+#[track_caller]
+fn settings(line: &str) -> Settings {
+    let (settings, warnings) = run(line);
+    assert_eq!(warnings, "", "{line}");
+    settings
+}
+
+/// The error of a command line, `-m x` put before it, without `Error: ` and the pointer to the help.
+#[track_caller]
+fn error(line: &str) -> String {
+    let words: Vec<&str> = ["-m", "x"].into_iter().chain(line.split_whitespace()).collect();
+    error_of(&words)
+}
+
+#[track_caller]
+fn error_of(words: &[&str]) -> String {
+    let (parsed, _) = parse_words(words);
+    let failure = parsed.expect_err(&words.join(" "));
+    assert_eq!(failure.exit, Exit::Option, "{words:?}");
+    let text = failure
+        .message
+        .strip_suffix("\nTry 'perf_analyzer --help' for what the options are.")
+        .expect("the help is pointed to");
+    text.strip_prefix("Error: ").unwrap_or(text).to_owned()
+}
+
+/// A line with `{file}` in it, for a file of that content.
+fn with_file<T>(content: &str, line: &str, check: impl FnOnce(&str, &Path) -> T) -> T {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("file");
+    std::fs::write(&path, content).expect("a file");
+    check(&line.replace("{file}", path.to_str().expect("a plain path")), &path)
+}

@@ -1,0 +1,206 @@
+//! What options say together. The order of the checks is perf_analyzer's, so that of several faults the same one
+//! is told.
+
+use galatea_client::Protocol;
+use galatea_perf_types::settings::Search;
+
+use super::{given::Given, spec::Outcome};
+
+pub fn verify(given: &mut Given) -> Outcome {
+    single(given)?;
+    sequences(given)?;
+    calls(given)?;
+    old_options(given)?;
+    load_mode(given)?;
+    periodic(given)?;
+    let no_parameters = given.request_parameters.is_empty();
+    refuse_if(
+        !no_parameters && given.protocol != Protocol::Grpc,
+        "The --request-parameter option is currently only supported by gRPC protocol.",
+    )?;
+    refuse_if(
+        given.old.are_used && given.intervals_file.is_some(),
+        "Cannot use deprecated options with --request-intervals.",
+    )?;
+    search(given)?;
+    warm_up(given)?;
+    request_count(given)?;
+    metrics(given)?;
+    refuse_if(
+        !given.compare.is_empty() && given.html_file.is_none(),
+        "Must specify --html when using the --compare option.",
+    )
+}
+
+fn refuse_if(wrong: bool, text: &str) -> Outcome {
+    if wrong { Err(text.to_owned()) } else { Ok(()) }
+}
+
+fn single(given: &Given) -> Outcome {
+    refuse_if(
+        given.model_name.is_empty(),
+        "Failed to parse -m (model name). The value must be specified.",
+    )?;
+    refuse_if(given.concurrency_range().start == 0, "The start of the search range must be > 0")?;
+    refuse_if(
+        given.rate_range().start <= 0.0,
+        "Failed to parse --request-rate-range. The start of the search range must be > 0.",
+    )?;
+    let is_grpc = given.protocol == Protocol::Grpc;
+    refuse_if(
+        given.streaming && !is_grpc,
+        "Streaming is only allowed with gRPC protocol and Triton C API.",
+    )?;
+    refuse_if(
+        given.compression.is_some() && !is_grpc,
+        "Using compression algorithm is only allowed with gRPC protocol.",
+    )
+}
+
+fn sequences(given: &mut Given) -> Outcome {
+    refuse_if(
+        given.sequences.length_variation < 0.0,
+        "Failed to parse --sequence-length-variation. The value must be >= 0.0.",
+    )?;
+    if given.sequences.first_id == 0 {
+        given.sequences.first_id = 1;
+        given.warn(
+            "using an invalid start sequence id. Perf Analyzer will use default value if it is measuring \
+             on sequence model.",
+        );
+    }
+    Ok(())
+}
+
+fn calls(given: &Given) -> Outcome {
+    refuse_if(
+        given.percentile != -1 && !(1..=99).contains(&given.percentile),
+        "Failed to parse --percentile. The value must be -1 for not reporting or in range (0, 100).",
+    )?;
+    refuse_if(
+        given.zero_input && !given.user_data.is_empty(),
+        "The -z flag cannot be set when --data-directory is provided.",
+    )?;
+    refuse_if(
+        given.asynchronous && given.forced_sync,
+        "Cannot specify --async and --sync simultaneously.",
+    )?;
+    // perf_analyzer says so only when it has reached the server.
+    refuse_if(given.streaming && given.forced_sync, "can not use streaming with synchronous API")
+}
+
+fn old_options(given: &Given) -> Outcome {
+    refuse_if(
+        given.old.are_used && given.concurrency.is_some(),
+        "Cannot use deprecated options with --concurrency-range.",
+    )?;
+    refuse_if(
+        given.old.are_used && given.rate.is_some(),
+        "Cannot use concurrency options with --request-rate-range.",
+    )
+}
+
+fn load_mode(given: &Given) -> Outcome {
+    let modes = [
+        given.periodic.is_some(),
+        given.concurrency.is_some(),
+        given.rate.is_some(),
+        given.intervals_file.is_some(),
+    ];
+    refuse_if(
+        modes.into_iter().filter(|&is_used| is_used).count() > 1,
+        "Cannot specify more then one inference load mode. Please choose only one of the following \
+         modes: --concurrency-range, --periodic-concurrency-range, --request-rate-range, or \
+         --request-intervals.",
+    )
+}
+
+fn periodic(given: &mut Given) -> Outcome {
+    if given.periodic.is_none() {
+        return Ok(());
+    }
+    refuse_if(
+        !given.streaming,
+        "The --periodic-concurrency-range option requires bi-directional gRPC streaming.",
+    )?;
+    refuse_if(
+        given.profile_export_file.is_none(),
+        "Must provide --profile-export-file when using the --periodic-concurrency-range option.",
+    )?;
+    if given.max_threads.is_some() {
+        given.warn("Overriding max_threads specification to ensure requested concurrency range.");
+    }
+    Ok(())
+}
+
+fn search(given: &Given) -> Outcome {
+    let (concurrency, rate) = (given.concurrency_range(), given.rate_range());
+    let is_open = concurrency.end == 0 || rate.end == 0.0;
+    let is_unlimited = given.latency_limit == 0;
+    refuse_if(
+        is_open && is_unlimited,
+        "The end of the search range and the latency limit can not be both 0 (or 0.0) simultaneously",
+    )?;
+    if given.search == Search::Linear || given.intervals_file.is_some() {
+        return Ok(());
+    }
+    refuse_if(is_open, "The end of the range can not be 0 (or 0.0) for binary search mode.")?;
+    refuse_if(is_unlimited, "The --latency-threshold cannot be 0 for binary search mode.")?;
+    refuse_if(
+        concurrency.end < concurrency.start || rate.end < rate.start,
+        "The end of the range can not be less than start of the range for binary search mode.",
+    )
+}
+
+fn warm_up(given: &Given) -> Outcome {
+    if given.warmup_request_count == 0 {
+        return Ok(());
+    }
+    refuse_if(
+        has_several(given.concurrency),
+        "--warmup-request-count not supported with multiple concurrency values in one run",
+    )?;
+    refuse_if(
+        has_several(given.rate),
+        "--warmup-request-count not supported with multiple request rate values in one run",
+    )
+}
+
+fn request_count(given: &Given) -> Outcome {
+    let count = given.request_count;
+    if count == 0 {
+        return Ok(());
+    }
+    refuse_if(
+        given.concurrency.is_some_and(|range| count < range.start),
+        "request-count can not be less than concurrency",
+    )?;
+    refuse_if(
+        has_several(given.concurrency),
+        "request-count not supported with multiple concurrency values in one run",
+    )?;
+    // Whole requests of the rate, as perf_analyzer compares them.
+    refuse_if(
+        given.rate.is_some_and(|range| count < range.start as u64),
+        "request-count can not be less than request-rate",
+    )?;
+    refuse_if(
+        has_several(given.rate),
+        "request-count not supported with multiple request-rate values in one run",
+    )
+}
+
+fn has_several<T: PartialOrd>(range: Option<galatea_perf_types::settings::Range<T>>) -> bool {
+    range.is_some_and(|range| range.start < range.end)
+}
+
+fn metrics(given: &Given) -> Outcome {
+    refuse_if(
+        given.metrics_url.is_some() && !given.collects_metrics,
+        "Must specify --collect-metrics when using the --metrics-url option.",
+    )?;
+    refuse_if(
+        given.metrics_interval.is_some() && !given.collects_metrics,
+        "Must specify --collect-metrics when using the --metrics-interval option.",
+    )
+}
