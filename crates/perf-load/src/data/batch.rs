@@ -1,0 +1,85 @@
+//! Joining the data of consecutive steps into one request.
+
+use bytes::Bytes;
+use galatea_perf_types::model::{InputInfo, ModelInfo};
+
+use super::{
+    dataset::{Dataset, Step, TensorData},
+    size::shape_text,
+};
+
+/// Steps that share a request must have the same inputs in the same shapes; said before the first request.
+pub(super) fn check_batches(
+    data: &Dataset,
+    model: &ModelInfo,
+    batch_size: usize,
+) -> Result<(), String> {
+    for (stream, steps) in data.streams.iter().enumerate() {
+        // A stream of one step repeats it.
+        if steps.len() == 1 || batch_size < 2 {
+            continue;
+        }
+        for start in 0..steps.len() {
+            for (index, input) in model.inputs.iter().enumerate() {
+                let tensors = data.batch(stream, start, batch_size);
+                check_input(tensors.map(|step| tensor(step, index)), input)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn tensor(step: &Step, input: usize) -> Option<&TensorData> {
+    step.inputs.get(input)?.as_ref()
+}
+
+fn check_input<'a>(
+    mut tensors: impl Iterator<Item = Option<&'a TensorData>>,
+    input: &InputInfo,
+) -> Result<(), String> {
+    let Some(first) = tensors.next() else { return Ok(()) };
+    tensors.try_for_each(|tensor| match (first, tensor) {
+        (Some(first), Some(tensor)) if input.is_shape_tensor => check_same(first, tensor),
+        (Some(first), Some(tensor)) => check_shapes(first, tensor, &input.name),
+        (None, None) => Ok(()),
+        _ => Err("For batch sizes larger than 1, the same set of inputs must be specified for \
+                  each batch. You cannot use different set of optional inputs for each \
+                  individual batch."
+            .to_owned()),
+    })
+}
+
+fn check_shapes(first: &TensorData, tensor: &TensorData, name: &str) -> Result<(), String> {
+    if first.shape == tensor.shape {
+        return Ok(());
+    }
+    let (expected, received) = (shape_text(&first.shape), shape_text(&tensor.shape));
+    // The original leaves the parenthesis open, and programs look for its text.
+    Err(format!(
+        "can not batch tensors with different shapes together (input '{name}' expected shape \
+         {expected} and received {received}"
+    ))
+}
+
+/// One shape tensor serves the whole batch.
+fn check_same(first: &TensorData, tensor: &TensorData) -> Result<(), String> {
+    let mismatch = match (first.data.len() == tensor.data.len(), first.data == tensor.data) {
+        (true, true) => return Ok(()),
+        (true, false) => "content",
+        (false, _) => "size",
+    };
+    Err(format!("The shape tensors should be identical in a batch (mismatch in {mismatch})"))
+}
+
+/// One after the other. A single piece is shared, not copied.
+pub(super) fn join<'a>(pieces: impl Iterator<Item = &'a Bytes> + Clone) -> Bytes {
+    let mut rest = pieces.clone();
+    match (rest.next(), rest.next()) {
+        (Some(only), None) => only.clone(),
+        _ => {
+            let mut joined = Vec::with_capacity(pieces.clone().map(Bytes::len).sum());
+            pieces.for_each(|piece| joined.extend_from_slice(piece));
+            Bytes::from(joined)
+        }
+    }
+}

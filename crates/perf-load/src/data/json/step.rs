@@ -1,0 +1,96 @@
+//! One step: an object with a tensor under the name of each input or output.
+
+use bytes::Bytes;
+use galatea_perf_types::model::{InputInfo, OutputInfo};
+use galatea_types::DataType;
+use serde_json::value::RawValue;
+
+use super::{super::dataset::TensorData, Members, members, tensor::read_tensor};
+
+/// A tensor of the model that the step may hold.
+pub(super) struct Wanted<'a> {
+    pub name: &'a str,
+    pub data_type: DataType,
+    /// Without the batch dimension; -1 where it may vary.
+    pub shape: &'a [i64],
+    pub optional: bool,
+    /// What is sent must have a shape; what is expected is compared by its bytes.
+    pub needs_shape: bool,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn input(info: &'a InputInfo) -> Self {
+        Self {
+            name: &info.name,
+            data_type: info.data_type,
+            shape: &info.shape,
+            optional: info.optional,
+            needs_shape: true,
+        }
+    }
+
+    pub fn output(info: &'a OutputInfo) -> Self {
+        Self {
+            name: &info.name,
+            data_type: info.data_type,
+            shape: &info.shape,
+            optional: false,
+            needs_shape: false,
+        }
+    }
+}
+
+/// Where in the data a step is.
+pub(super) struct StepReader {
+    pub stream: usize,
+    pub step: usize,
+}
+
+/// A name that data files have beside tensors: the model a step is meant for.
+const MODEL: &str = "model";
+
+impl StepReader {
+    /// In the order of `wanted`; `None` for an optional tensor that is not there.
+    pub fn read(
+        &self,
+        step: &RawValue,
+        wanted: &[Wanted<'_>],
+    ) -> Result<Vec<Option<TensorData>>, String> {
+        let members = members(step)
+            .ok_or_else(|| self.at("Input data file is malformed.".to_owned(), None))?;
+        let tensors: Result<Vec<_>, _> =
+            wanted.iter().map(|wanted| self.tensor(&members, wanted)).collect();
+        let tensors = tensors?;
+        let is_known =
+            |name: &String| name == MODEL || wanted.iter().any(|wanted| wanted.name == name);
+        match members.keys().find(|name| !is_known(name)) {
+            Some(name) => {
+                let text = "is not found in the model configuration";
+                Err(self.at(format!("The input or output '{name}' {text}"), None))
+            }
+            None => Ok(tensors),
+        }
+    }
+
+    fn tensor(
+        &self,
+        members: &Members<'_>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Option<TensorData>, String> {
+        match members.get(wanted.name) {
+            Some(tensor) => {
+                let (shape, data) =
+                    read_tensor(tensor, wanted).map_err(|text| self.at(text, Some(wanted.name)))?;
+                Ok(Some(TensorData { shape, data: Bytes::from(data) }))
+            }
+            None if wanted.optional => Ok(None),
+            None => Err(self.at(format!("missing tensor {}", wanted.name), None)),
+        }
+    }
+
+    fn at(&self, text: String, tensor: Option<&str>) -> String {
+        let tensor = tensor.map(|name| format!(" for '{name}'")).unwrap_or_default();
+        let (stream, step) = (self.stream, self.step);
+        format!("{text} ( Location stream id: {stream}, step id: {step}){tensor}")
+    }
+}
