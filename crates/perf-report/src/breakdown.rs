@@ -24,9 +24,7 @@ pub(crate) struct Breakdown {
 
 impl Breakdown {
     pub(crate) fn of_model(counters: &ModelCounters) -> Self {
-        let compute_ns = counters.compute_input_time_ns
-            + counters.compute_infer_time_ns
-            + counters.compute_output_time_ns;
+        let compute_ns = compute_ns(counters);
         let compute_count = counters.compute_input_count;
         Self {
             total: average_us(counters.cumulative_time_ns, counters.success_count),
@@ -41,8 +39,10 @@ impl Breakdown {
             cache_hit: average_us(counters.cache_hit_time_ns, counters.cache_hit_count),
             cache_miss: average_us(counters.cache_miss_time_ns, counters.cache_miss_count),
             cache_and_compute: average_us(
-                counters.cache_hit_time_ns + counters.cache_miss_time_ns + compute_ns,
-                compute_count + counters.cache_hit_count,
+                compute_ns
+                    .saturating_add(counters.cache_hit_time_ns)
+                    .saturating_add(counters.cache_miss_time_ns),
+                compute_count.saturating_add(counters.cache_hit_count),
             ),
         }
     }
@@ -67,23 +67,31 @@ impl Breakdown {
 
     fn plus(self, step: &Self) -> Self {
         Self {
-            queue: self.queue + step.queue,
-            compute: self.compute + step.compute,
-            cache_hit: self.cache_hit + step.cache_hit,
-            cache_miss: self.cache_miss + step.cache_miss,
-            cache_and_compute: self.cache_and_compute + step.cache_and_compute,
+            queue: self.queue.saturating_add(step.queue),
+            compute: self.compute.saturating_add(step.compute),
+            cache_hit: self.cache_hit.saturating_add(step.cache_hit),
+            cache_miss: self.cache_miss.saturating_add(step.cache_miss),
+            cache_and_compute: self.cache_and_compute.saturating_add(step.cache_and_compute),
             ..self
         }
     }
 
     /// What is neither queue nor compute; never below zero although the parts are rounded.
     pub(crate) fn overhead(&self) -> u64 {
-        self.total.saturating_sub(self.queue + self.compute)
+        self.total.saturating_sub(self.queue).saturating_sub(self.compute)
     }
 
     pub(crate) fn overhead_with_cache(&self) -> u64 {
-        self.total.saturating_sub(self.queue + self.cache_and_compute)
+        self.total.saturating_sub(self.queue).saturating_sub(self.cache_and_compute)
     }
+}
+
+/// All of compute, of all requests. Counters are the server's word, so sums of them must not overflow.
+pub(crate) fn compute_ns(counters: &ModelCounters) -> u64 {
+    counters
+        .compute_input_time_ns
+        .saturating_add(counters.compute_infer_time_ns)
+        .saturating_add(counters.compute_output_time_ns)
 }
 
 /// Zero without a count.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Display};
 
 use galatea_perf_types::status::{GpuMetrics, ModelCounters};
 
-use crate::text::general;
+use crate::{breakdown::compute_ns, text::general};
 
 /// The server's part of a row; averages in nanoseconds.
 pub(super) struct ServerCells {
@@ -32,16 +32,13 @@ impl ServerCells {
 
     /// `whole_ns` is the time to divide, of an average request.
     pub fn new(counters: &ModelCounters, whole_ns: u64) -> Self {
-        let compute_time = counters.compute_input_time_ns
-            + counters.compute_infer_time_ns
-            + counters.compute_output_time_ns;
         let queue_ns = average(counters.queue_time_ns, counters.queue_count);
         let cache_hit_ns = average(counters.cache_hit_time_ns, counters.cache_hit_count);
         let cache_miss_ns = average(counters.cache_miss_time_ns, counters.cache_miss_count);
-        let compute = average(compute_time, counters.compute_input_count);
-        let accounted = queue_ns + compute + cache_hit_ns + cache_miss_ns;
+        let compute = average(compute_ns(counters), counters.compute_input_count);
+        let parts = [queue_ns, compute, cache_hit_ns, cache_miss_ns];
         Self {
-            rest_ns: whole_ns.saturating_sub(accounted),
+            rest_ns: parts.into_iter().fold(whole_ns, u64::saturating_sub),
             queue_ns,
             compute_ns: [
                 average(counters.compute_input_time_ns, counters.compute_input_count),

@@ -46,7 +46,7 @@ fn single(text: &mut String, times: &Breakdown, model: &ModelInfo, indent: &str)
     let _ = writeln!(
         text,
         "{indent}{indent}  Average Cache Miss Latency: {} usec (cache lookup/insertion {} usec + {compute}\n",
-        times.cache_miss + times.compute,
+        times.cache_miss.saturating_add(times.compute),
         times.cache_miss
     );
 }
@@ -78,7 +78,7 @@ fn ensemble(text: &mut String, stats: &ServerStats, model: &ModelInfo, indent: &
         cache_share(text, &times);
     }
     let _ = writeln!(text, "{indent}{indent}  Average Cache Hit Latency: {} usec", times.cache_hit);
-    let miss = times.cache_miss + times.compute;
+    let miss = times.cache_miss.saturating_add(times.compute);
     let _ = writeln!(text, "{indent}{indent}  Average Cache Miss Latency: {miss} usec \n");
 }
 

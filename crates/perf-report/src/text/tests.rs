@@ -314,6 +314,29 @@ fn a_server_that_did_nothing_has_one_line() {
     assert!(text.ends_with("  Server: \n    Request count: 0\n"), "{text}");
 }
 
+/// Counters are the server's word.
+#[test]
+fn absurd_counters_do_no_harm() {
+    let most = u64::MAX;
+    let absurd = ModelCounters {
+        success_count: 1,
+        compute_input_count: most,
+        cache_hit_count: most,
+        compute_input_time_ns: most,
+        compute_infer_time_ns: most,
+        cache_hit_time_ns: most,
+        queue_time_ns: most,
+        queue_count: 1,
+        ..ModelCounters::default()
+    };
+    let step = samples::server(absurd);
+    let model = ModelInfo { response_cache: true, ..samples::model() };
+    let mut status = samples::status(1, 1.0, [1; 4]);
+    status.server = Some(samples::ensemble(absurd, [("a", "1", step.clone()), ("b", "1", step)]));
+    let text = point(&status, &samples::settings(), &model);
+    assert!(text.contains("(overhead 0 usec + queue 36893488147419102 usec"), "{text}");
+}
+
 #[test]
 fn settings_tell_limits_and_searches() {
     let model = samples::model();
