@@ -88,8 +88,10 @@ impl<I: Iterator<Item = String>> Words<I> {
         };
         let rest = letters.as_str().to_owned();
         self.cluster.clear();
+        // perf_analyzer's guide has `-?` for the help, too.
+        let name = if letter == '?' { 'h' } else { letter };
         let spec = table::all()
-            .find(|spec| spec.short == Some(letter))
+            .find(|spec| spec.short == Some(name))
             .ok_or_else(|| format!("invalid option -- '{letter}'"))?;
         let text = match spec.takes {
             Takes::Nothing | Takes::Truth => {

@@ -8,8 +8,7 @@ pub const SPECS: &[Spec] = &[
         given.model_name.clone_from(&name.text);
         Ok(())
     })
-    .short('m')
-    .meaning("model name"),
+    .short('m'),
     Spec::value("", "version", "Version of the model. Without it the server chooses.", |given, name| {
         given.model_version.clone_from(&name.text);
         Ok(())

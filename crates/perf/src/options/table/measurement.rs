@@ -229,7 +229,8 @@ pub const SPECS: &[Spec] = &[
         },
     ),
     Spec::value("", "n", "Deprecated: concurrency to start with.", |given, text| {
-        given.old.concurrency = Some(text.at_least(i128::from(i64::MIN), "")?).map(old_start);
+        let start: i64 = text.at_least(i128::from(i64::MIN), "")?;
+        given.old.concurrency = Some(old_start(start));
         given.old.are_used = true;
         Ok(())
     })

@@ -119,7 +119,7 @@ fn truth_after_use_ssl() {
 
 #[test]
 fn help_and_version_come_before_what_is_missing() {
-    for words in [&["--help"][..], &["-h"], &["-m", "x", "-h", "--nonsense"]] {
+    for words in [&["--help"][..], &["-h"], &["-?"], &["-m", "x", "-h", "--nonsense"]] {
         let (parsed, _) = parse_words(words);
         assert!(matches!(parsed, Ok(Parsed::Help(_))), "{words:?}");
     }
