@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use galatea_client::{ModelConfigFacts, ModelMetadata, TensorMetadata};
+use galatea_client::{Admin, ModelConfigFacts, ModelMetadata, TensorMetadata};
 use galatea_perf_types::{
     failure::{Failure, Result},
     model::{ComposingModel, InputInfo, ModelInfo, OutputInfo, SchedulingKind},
@@ -10,6 +10,20 @@ use galatea_perf_types::{
 };
 
 use super::size::is_open;
+
+/// Asks the server for the facts of the model under load.
+pub async fn read_model(admin: &mut Admin, settings: &Settings) -> Result<ModelInfo> {
+    let (name, version) = (&settings.model_name, &settings.model_version);
+    let metadata = admin.model_metadata(name, version).await.map_err(|error| {
+        Failure::generic(format!("error: failed to get model metadata: {error}"))
+    })?;
+    let config = admin
+        .model_config(name, version)
+        .await
+        .map_err(|error| Failure::generic(format!("error: failed to get model config: {error}")))?;
+    let read_config = async |name: &str, version: &str| admin.model_config(name, version).await;
+    model_info(settings, &metadata, &config, read_config).await
+}
 
 /// Builds the facts of the model under load. `read_config` asks the server for the configuration of another
 /// model by name and version (empty: latest): the steps of ensembles, and `--bls-composing-models`.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fs::File, os::unix::fs::FileExt, process};
 
-use galatea_client::RegionSlice;
+use galatea_client::{Admin, RegionSlice};
 use galatea_perf_types::{failure::Result, model::OutputInfo};
 use rustix::{
     fs::{Mode, ftruncate},
@@ -73,8 +73,20 @@ impl Regions {
         Ok(regions)
     }
 
-    /// Has the server take the regions: `register` sends one registration, of a name, a key and a size in bytes.
-    pub async fn register<F>(&mut self, mut register: F) -> Result<()>
+    /// Has the server take the regions.
+    pub async fn register(&mut self, admin: &mut Admin) -> Result<()> {
+        let register = async |name: &str, key: &str, byte_size| {
+            admin.register_system_region(name, key, byte_size).await
+        };
+        self.register_each(register).await
+    }
+
+    /// Takes back every registration, and goes on after errors: the first one is returned.
+    pub async fn unregister(&mut self, admin: &mut Admin) -> galatea_types::Result<()> {
+        self.unregister_each(async |name: &str| admin.unregister_system_region(name).await).await
+    }
+
+    async fn register_each<F>(&mut self, mut register: F) -> Result<()>
     where
         F: AsyncFnMut(&str, &str, usize) -> galatea_types::Result<()>,
     {
@@ -87,9 +99,7 @@ impl Regions {
         Ok(())
     }
 
-    /// Takes back every registration, and goes on after errors: the first one is returned. `unregister` sends one
-    /// name.
-    pub async fn unregister<F>(&mut self, mut unregister: F) -> galatea_types::Result<()>
+    async fn unregister_each<F>(&mut self, mut unregister: F) -> galatea_types::Result<()>
     where
         F: AsyncFnMut(&str) -> galatea_types::Result<()>,
     {

@@ -26,7 +26,7 @@ fn tensors_lie_in_regions_and_requests_point_there() {
     let mut requests = requests();
     let whole = requests.input_bytes(0, 0, 0);
     let regions = Regions::create(&requests, 100).unwrap();
-    requests.use_regions(&regions);
+    requests.use_regions(&regions, &mut Recorder::default());
     let template = requests.template(0, 0);
     let InputData::Region(slice) = &template.inputs[0].data else { panic!("inline") };
     assert!(slice.region.starts_with("ab_0_0_"), "{slice:?}");
@@ -39,6 +39,22 @@ fn tensors_lie_in_regions_and_requests_point_there() {
         template.outputs.iter().map(|output| output.region.clone().unwrap().byte_size).collect();
     // Three numbers twice; what a string takes is not known.
     assert_eq!(sizes, [12, 200]);
+}
+
+#[test]
+fn outputs_in_regions_are_not_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.json");
+    let json = r#"{"data":[{"INPUT0":[1]}],"validation_data":[{"OUTPUT0":[1]}]}"#;
+    std::fs::write(&path, json).unwrap();
+    let settings = settings(DataSource::Files(vec![path]));
+    let model = model(&[(DataType::Int16, &[1])]);
+    let mut console = Recorder::default();
+    let mut requests = Requests::new(&settings, &model, &mut console).unwrap();
+    assert!(requests.expected(0, 0).is_some());
+    requests.use_regions(&Regions::create(&requests, 1).unwrap(), &mut console);
+    assert!(requests.expected(0, 0).is_none());
+    assert!(console.err.starts_with("WARNING: 'validation_data' is not checked"));
 }
 
 #[test]
@@ -55,7 +71,7 @@ fn the_memory_goes_with_them() {
 fn what_was_registered_is_unregistered() {
     let mut regions = Regions::create(&requests(), 100).unwrap();
     let mut registered = Vec::new();
-    let failed = block_on(regions.register(async |name, key, byte_size| {
+    let failed = block_on(regions.register_each(async |name, key, byte_size| {
         assert_eq!(key, format!("/{name}"));
         assert!(byte_size > 0);
         registered.push(name.to_owned());
@@ -64,13 +80,13 @@ fn what_was_registered_is_unregistered() {
     let message = failed.expect_err("the third fails").message;
     assert_eq!(message, "error: Unable to init infer data manager: no more");
     let mut unregistered = Vec::new();
-    let failed = block_on(regions.unregister(async |name| {
+    let failed = block_on(regions.unregister_each(async |name| {
         unregistered.push(name.to_owned());
         Err(Error::unavailable("gone"))
     }));
     assert_eq!(failed.expect_err("each fails").message(), "gone");
     assert_eq!(unregistered, registered);
-    block_on(regions.unregister(async |name| panic!("{name} again"))).unwrap();
+    block_on(regions.unregister_each(async |name| panic!("{name} again"))).unwrap();
 }
 
 #[test]

@@ -66,9 +66,14 @@ impl Requests {
         })
     }
 
-    /// From now on tensors lie in `regions`. Expected outputs are then not checked: the answers of concurrent
-    /// requests overwrite each other there.
-    pub fn use_regions(&mut self, regions: &Regions) {
+    /// From now on tensors lie in `regions`. Expected outputs are then not checked, which `console` is told: the
+    /// answers of concurrent requests overwrite each other there.
+    pub fn use_regions(&mut self, regions: &Regions, console: &mut dyn Console) {
+        if self.data.streams.iter().flatten().any(|step| !step.expected.is_empty()) {
+            console.err(
+                "WARNING: 'validation_data' is not checked, as the outputs lie in shared memory.\n",
+            );
+        }
         self.slices = Some(regions.slices().clone());
         self.made.iter_mut().flatten().for_each(|made| *made = Made::default());
     }

@@ -108,6 +108,7 @@ pub(super) fn data_settings(source: DataSource) -> DataSettings {
 #[derive(Default)]
 pub(super) struct Recorder {
     pub out: String,
+    pub err: String,
 }
 
 impl Console for Recorder {
@@ -116,7 +117,7 @@ impl Console for Recorder {
     }
 
     fn err(&mut self, text: &str) {
-        panic!("unexpected warning: {text}");
+        self.err.push_str(text);
     }
 }
 

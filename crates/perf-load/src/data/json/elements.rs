@@ -18,7 +18,12 @@ pub(super) fn read_elements(list: &RawValue, data_type: DataType) -> Result<Vec<
         Err(error) if error.is_data() => {
             Err(format!("unable to find {} data in json", type_name(data_type)))
         }
-        Err(error) => Err(format!("{PARSE_FAILURE}: {error}")),
+        Err(error) => {
+            // Its line and column would be those within the list.
+            let text = error.to_string();
+            let reason = text.split(" at line ").next().unwrap_or_default();
+            Err(format!("{PARSE_FAILURE}: {reason}"))
+        }
     }
 }
 
