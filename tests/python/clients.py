@@ -50,6 +50,21 @@ def ask(address, method, path, body=None, headers=None):
         connection.close()
 
 
+def is_ready(server):
+    try:
+        return ask(server.http, "GET", "/v2/health/ready")[0] == 200
+    except OSError:
+        return False
+
+
+def statistics(server, model):
+    """The model's statistics, its versions summed: {"success": n, "fail": n, "inferences": n, "executions": n}."""
+    found = json.loads(ask(server.http, "GET", f"/v2/models/{model}/stats")[2])["model_stats"]
+    counts = {name: sum(v["inference_stats"][name]["count"] for v in found) for name in ("success", "fail")}
+    return {**counts, "inferences": sum(v["inference_count"] for v in found),
+            "executions": sum(v["execution_count"] for v in found)}
+
+
 def tensor_json(name, array):
     datatype = np_to_triton_dtype(array.dtype)
     return {"name": name, "shape": list(array.shape), "datatype": datatype, "data": array.ravel().tolist()}

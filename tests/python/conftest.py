@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import clients
+import perf_models
 import repositories
 import servers
 
@@ -17,6 +19,30 @@ def examples_server():
     """The example repository, every model as it is committed."""
     with servers.galatea(repositories.EXAMPLES) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def perf_servers(tmp_path_factory):
+    """Servers with the models of the load tool's tests, started when first asked for: `get("galatea")`."""
+    flags = {"galatea": [], "triton": ["--cache-config", "local,size=16777216"]}
+    running = {}
+
+    class Servers:
+        @staticmethod
+        def get(target):
+            if target == "triton" and not servers.has_triton():
+                pytest.skip("the real Triton is not installed")
+            if target in running and not clients.is_ready(running[target]):
+                # Under load this Triton has been seen to break its heap and hang: that is not the tool's fault.
+                running.pop(target).stop()
+            if target not in running:
+                path = perf_models.write_perf_models(tmp_path_factory.mktemp(target), target)
+                running[target] = servers.TARGETS[target](path, *flags[target])
+            return running[target]
+
+    yield Servers
+    for server in running.values():
+        server.stop()
 
 
 @pytest.fixture

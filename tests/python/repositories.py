@@ -126,10 +126,10 @@ def identity_config(data_type="TYPE_FP32", dims="-1", max_batch_size=0, more="")
     return f"max_batch_size: {max_batch_size}\n{tensors}{more}"
 
 
-def copy_example(repository, name, config=None):
-    """One of the example models, with another configuration if one is given."""
-    folder = Path(repository) / name
-    shutil.copytree(EXAMPLES / name, folder)
+def copy_example(repository, example, config=None, name=None):
+    """One of the example models, with another configuration and under another name if they are given."""
+    folder = Path(repository) / (name or example)
+    shutil.copytree(EXAMPLES / example, folder)
     if config is not None:
         (folder / "config.pbtxt").write_text(config)
     return folder

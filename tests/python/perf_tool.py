@@ -1,0 +1,228 @@
+"""Runs our load tool and the real perf_analyzer with the same arguments, and takes their reports apart so that
+two of them can be compared field by field: text, CSV, profile JSON, messages and exit status."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import servers
+
+REAL, OURS = "real", "ours"
+# What PERF_TOOL_OURS names is run in our place: with `real` the comparison itself is tested.
+STAND_IN = os.environ.get("PERF_TOOL_OURS") == "real"
+
+NUMBER = re.compile(r"(?<![\w.#-])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*[A-Za-z_])")
+USAGE = re.compile(r"^Usage: ", re.MULTILINE)
+# Lines whose numbers are settings or names of things, not measurements: they must be equal as they stand.
+KEPT = re.compile(r"^(Request concurrency: |Request Rate: .* inference|  [^ ].*, version: )")
+FOOTER = re.compile(r"^((?:Concurrency|Request Rate): [^,]+)(, throughput: .*)$")
+# Lines that come and go with the load of the machine; no run of either tool can promise them.
+OVERLOAD = re.compile(r"\s*\[WARNING\] Perf Analyzer is not able to keep up")
+DELAY = re.compile(r"\s*(\[WARNING\] Perf Analyzer was not able to keep up|Avg send request rate: )")
+SMALL_SAMPLE = re.compile(r"Server average accounted time was larger than client average wait time")
+# With `-v -v` every request and response is part of the report.
+BODY = re.compile(r"^(\{|inference (request|response): )")
+
+
+@dataclass
+class Run:
+    """What a load tool said and wrote. `folder` holds its files."""
+
+    args: list
+    code: int
+    out: str
+    err: str
+    folder: Path
+    cpu_seconds: float
+    fields: dict = field(default=None)
+
+    def report(self):
+        if self.fields is None:
+            self.fields = parse_report(self.out)
+        return self.fields
+
+    def path(self, name):
+        return self.folder / name
+
+    def csv(self, name="report.csv"):
+        return parse_csv(self.path(name))
+
+    def profile(self, name="profile.json"):
+        return json.loads(self.path(name).read_text())
+
+
+def command_of(tool):
+    """(start of the command line, environment) of a tool."""
+    if tool == REAL or STAND_IN:
+        home = servers.PEERS / "perf_analyzer"
+        return [home / "bin/perf_analyzer"], {"LD_LIBRARY_PATH": str(home / "lib")}
+    return [servers.galatea_binary(), "perf"], {}
+
+
+def start(tool, args, folder, command=None):
+    """The tool as a running process, its files in `folder`."""
+    begin, env = command_of(tool)
+    folder.mkdir(parents=True, exist_ok=True)
+    return subprocess.Popen(
+        [str(part) for part in [*(command or begin), *args]], env={**os.environ, **env}, cwd=folder,
+        stdin=subprocess.DEVNULL, stdout=(folder / "stdout").open("w"), stderr=(folder / "stderr").open("w"),
+    )
+
+
+def finish(process, args, folder, timeout=60):
+    """Waits for a started tool; its processor time comes from the kernel's account of the ended process."""
+    overdue = threading.Timer(timeout, process.kill)
+    overdue.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    overdue.cancel()
+    code = process.returncode = os.waitstatus_to_exitcode(status)
+    out, err = ((folder / name).read_text(errors="replace") for name in ("stdout", "stderr"))
+    assert code != -9, f"{args} did not end within {timeout} s:\n{out}{err}"
+    return Run(list(args), code, out, err, folder, usage.ru_utime + usage.ru_stime)
+
+
+def run(tool, args, folder, timeout=60, command=None):
+    """Runs a tool to its end in `folder`."""
+    return finish(start(tool, args, folder, command), args, folder, timeout)
+
+
+# --- texts -------------------------------------------------------------------------------------------------
+
+
+def layout(text, delayed=False):
+    """The report with every measured number replaced, as a list of lines. Of lines that are there by chance only
+    those are kept that the caller waits for."""
+    lines = []
+    for block, line in numbered_blocks(text):
+        by_chance = OVERLOAD.match(line) or BODY.match(line) or (not delayed and DELAY.match(line))
+        if not by_chance:
+            lines.append(line if block == 0 or KEPT.match(line) else hide_numbers(line))
+    # After a warning about delays the real tool prints two decimals everywhere.
+    return [re.sub(r"^(Request Rate: \d+)\.00\b", r"\1", line) for line in lines]
+
+
+def numbered_blocks(text):
+    """(number of the block of lines, line): block 0 is the settings, up to the first empty line."""
+    block = 0
+    for line in text.splitlines():
+        block += not line
+        yield block, line
+
+
+def hide_numbers(line):
+    footer = FOOTER.match(line)
+    if footer:
+        return footer[1] + NUMBER.sub("#", footer[2])
+    return NUMBER.sub("#", line)
+
+
+def messages(text):
+    """Lines for the user on standard error, without the usage text that follows a wrong option."""
+    usage = USAGE.search(text)
+    lines = (text[:usage.start()] if usage else text).splitlines()
+    told = []
+    for line in map(hide_paths, lines):
+        # How many workers meet an error before the end is chance.
+        line = re.sub(r"^Thread \[\d+\]", "Thread [#]", line)
+        if line and line not in told and not OVERLOAD.match(line) and not SMALL_SAMPLE.match(line):
+            told.append(line)
+    return told
+
+
+def hide_paths(line):
+    """The program's own name stands before the parser's messages."""
+    return re.sub(r"^\S*(perf_analyzer|galatea)( perf)?: ", "PROGRAM: ", line)
+
+
+# --- the report as a dictionary -----------------------------------------------------------------------------
+
+
+def parse_report(text):
+    """{"settings": [lines], "points": [point], "footer": {load: (throughput, latency)}}; a point is {"load": text,
+    "passes": [lines], "client": fields, "server": fields, "models": {name: fields}}."""
+    settings, points, footer = [], [], {}
+    section = None
+    for block, line in numbered_blocks(text):
+        found = FOOTER.match(line)
+        if block == 0:
+            settings.append(line)
+        elif found:
+            numbers = re.search(r"throughput: (\S+) infer/sec, latency (\d+) usec", found[2])
+            footer[found[1]] = float(numbers[1]), int(numbers[2])
+        elif line.startswith(("Request concurrency: ", "Request Rate: ")) or (line and not points and line.startswith("  ")):
+            points.append({"load": line, "passes": [], "client": {}, "server": {}, "models": {}})
+            section = None
+        if not points or found:
+            continue
+        section = parse_line(points[-1], section, line)
+    return {"settings": settings, "points": points, "footer": footer}
+
+
+def parse_line(point, section, line):
+    """Puts one line into its place in the point; the section the next line belongs to."""
+    if line.startswith("  Pass ["):
+        point["passes"].append(line)
+        return section
+    if line.strip() in ("Client:", "Server:"):
+        return point[line.strip(" :").lower()]
+    model = re.match(r"\s+(\S+), version: (\S*)$", line)
+    if model:
+        return point["models"].setdefault(model[1], {})
+    if section is not None and ": " in line:
+        name, value = line.strip().split(": ", 1)
+        section[name] = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", value)]
+    return section
+
+
+def throughput(run):
+    """infer/s of every point of the report, in its order."""
+    return [point["client"]["Throughput"][0] for point in run.report()["points"]]
+
+
+# --- files ---------------------------------------------------------------------------------------------------
+
+
+def parse_csv(path):
+    """(columns, rows as dictionaries)."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    columns, rows = rows[0], [row for row in rows[1:] if row]
+    assert all(len(row) == len(columns) for row in rows), rows
+    return columns, [dict(zip(columns, row)) for row in rows]
+
+
+def kind_of_cell(column, text):
+    """What is in a CSV cell: a whole number, a number, pairs of a device and a value, nothing, or text. Rates may
+    happen to be whole."""
+    if "Second" in column or "Throughput" in column:
+        return "number" if re.fullmatch(r"[\d.]+(e[+-]?\d+)?", text) else "text"
+    for kind, pattern in (("nothing", r""), ("whole", r"\d+"), ("devices", r"([^:;]+:[^:;]+;)+")):
+        if re.fullmatch(pattern, text):
+            return kind
+    return "text"
+
+
+def profile_shape(profile):
+    """Keys and types of a profile export. Whether a request still waits for its response at the end is chance; how
+    many responses a stream has is not shape either."""
+    for experiment in profile["experiments"]:
+        experiment["requests"] = [r for r in experiment["requests"] if r["response_timestamps"]]
+    return schema(profile)
+
+
+def schema(value):
+    """The shape of a JSON value: keys and types; a list is the union of its elements."""
+    if isinstance(value, dict):
+        return {key: schema(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        kinds = []
+        for inner in map(schema, value):
+            if inner not in kinds:
+                kinds.append(inner)
+        return kinds
+    return {bool: "bool", int: "int", float: "float", str: "text"}.get(type(value), "null")

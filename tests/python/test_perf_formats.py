@@ -1,0 +1,67 @@
+"""Our load tool and the real perf_analyzer, same arguments, same server: reports and files are the same field by
+field once the measured numbers are hidden, and so are messages and exit status."""
+
+import shlex
+
+import pytest
+
+import perf_cases
+import perf_tool
+import servers
+
+pytestmark = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return perf_cases.write_data(tmp_path_factory.mktemp("data"))
+
+
+def arguments(case, server, data):
+    """The command line of a case against a server."""
+    line = case.line.format(metrics=server.metrics, **data)
+    args = shlex.split(line) + case.more
+    if "-u" not in args:
+        args += ["-u", server.grpc if "grpc" in args else server.http]
+    if case.csv:
+        args += ["-f", "report.csv"]
+    if case.profile:
+        args += ["--profile-export-file", "profile.json"]
+    return args
+
+
+def run_both(case, server, data, folder):
+    args = arguments(case, server, data)
+    return [perf_tool.run(tool, args, folder / tool) for tool in (perf_tool.REAL, perf_tool.OURS)]
+
+
+@pytest.mark.parametrize("case", perf_cases.MODES, ids=str)
+def test_report(case, perf_servers, data, tmp_path):
+    real, ours = run_both(case, perf_servers.get(case.target), data, tmp_path)
+    if not case.trace:
+        assert perf_tool.messages(ours.err) == perf_tool.messages(real.err)
+    assert perf_tool.layout(ours.out, case.delayed) == perf_tool.layout(real.out, case.delayed)
+    assert ours.code == real.code
+    if case.csv:
+        same_csv(ours.csv(), real.csv())
+    if case.profile:
+        assert perf_tool.profile_shape(ours.profile()) == perf_tool.profile_shape(real.profile())
+
+
+def same_csv(ours, real):
+    """Same columns, as many rows, and in every cell the same kind of value."""
+    assert ours[0] == real[0]
+    assert len(ours[1]) == len(real[1])
+    for row, other in zip(ours[1], real[1]):
+        assert {name: perf_tool.kind_of_cell(name, cell) for name, cell in row.items()} \
+            == {name: perf_tool.kind_of_cell(name, cell) for name, cell in other.items()}
+
+
+@pytest.mark.parametrize("case", perf_cases.FAILURES, ids=str)
+def test_failure(case, perf_servers, data, tmp_path):
+    """What cannot be measured is refused with the same words and the same exit status."""
+    real, ours = run_both(case, perf_servers.get(case.target), data, tmp_path)
+    assert real.code != 0
+    assert perf_tool.messages(ours.err) == perf_tool.messages(real.err)
+    assert perf_tool.layout(ours.out) == perf_tool.layout(real.out)
+    assert ours.code == real.code
