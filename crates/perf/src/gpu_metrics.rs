@@ -52,9 +52,15 @@ impl MetricsCollector for GpuMetricsCollector {
         }
         let (stop, stopped) = mpsc::channel();
         let (settings, samples) = (self.settings.clone(), self.samples.clone());
-        match thread::Builder::new().name("metrics".into()).spawn(move || collect(&settings, &samples, &stopped)) {
+        match thread::Builder::new()
+            .name("metrics".into())
+            .spawn(move || collect(&settings, &samples, &stopped))
+        {
             Ok(thread) => self.thread = Some((stop, thread)),
-            Err(error) => self.samples().failure = Some(Failure::generic(format!("cannot start a thread: {error}"))),
+            Err(error) => {
+                self.samples().failure =
+                    Some(Failure::generic(format!("cannot start a thread: {error}")))
+            }
         }
     }
 
@@ -85,7 +91,11 @@ impl Drop for GpuMetricsCollector {
 }
 
 fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc::Receiver<()>) {
-    let url = if settings.url.contains("://") { settings.url.clone() } else { format!("http://{}", settings.url) };
+    let url = if settings.url.contains("://") {
+        settings.url.clone()
+    } else {
+        format!("http://{}", settings.url)
+    };
     loop {
         let asked = Instant::now();
         let page = ask(&url);
@@ -101,11 +111,17 @@ fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc:
 
 fn ask(url: &str) -> Result<GpuMetrics> {
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::generic(format!("cannot read the server's metrics from {url} (--metrics-url): {error}"))
+        Failure::generic(format!(
+            "cannot read the server's metrics from {url} (--metrics-url): {error}"
+        ))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed(&error))?;
     let local = tokio::task::LocalSet::new();
-    let (status, body) = local.block_on(&runtime, galatea_client::get(url)).map_err(|error| failed(&error))?;
+    let (status, body) =
+        local.block_on(&runtime, galatea_client::get(url)).map_err(|error| failed(&error))?;
     if status != 200 {
         return Err(failed(&format_args!("the answer has status {status}")));
     }
@@ -139,7 +155,9 @@ impl Samples {
         ];
         if gaps.iter().any(|(_, missing)| *missing) && !mem::replace(&mut self.told_of_gaps, true) {
             let missing = gaps.iter().filter(|(_, missing)| *missing);
-            self.warnings.extend(missing.map(|(name, _)| format!("WARNING: Unable to parse '{name}' metric.")));
+            self.warnings.extend(
+                missing.map(|(name, _)| format!("WARNING: Unable to parse '{name}' metric.")),
+            );
         }
     }
 }
@@ -196,7 +214,10 @@ mod tests {
         for _ in 0..2 {
             samples.add(Ok(read_gauges(PAGE)), Duration::ZERO, Duration::from_secs(1));
         }
-        assert_eq!(samples.warnings, ["WARNING: Unable to parse 'nv_gpu_memory_total_bytes' metric."]);
+        assert_eq!(
+            samples.warnings,
+            ["WARNING: Unable to parse 'nv_gpu_memory_total_bytes' metric."]
+        );
         assert_eq!(samples.taken.len(), 2);
     }
 

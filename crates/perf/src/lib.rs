@@ -1,4 +1,19 @@
 //! The load tool: perf_analyzer's command lines and method, wired together.
+//!
+//! [`run`] is the whole program: [`options`] reads the command line, [`profiler`] measures, and the rest of the
+//! crate connects both to a real server, a real clock and a terminal.
+//!
+//! **Invariants.** The measurement itself (`profiler`) sees only the seams of `galatea-perf-types`; what touches
+//! sockets, signals and files is named in `run.rs` alone.
 
+mod gpu_metrics;
 pub mod options;
 pub mod profiler;
+mod run;
+mod server_link;
+mod system_clock;
+mod target;
+mod terminal;
+
+pub use galatea_perf_types::failure::Exit;
+pub use run::run;

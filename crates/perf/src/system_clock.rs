@@ -32,7 +32,8 @@ impl SystemClock {
     /// Listens for SIGINT from here on: the first one ends sleeps, the second one the process.
     pub fn start() -> Result<Self> {
         let interrupt = Arc::new(Interrupt::default());
-        listen(interrupt.clone()).map_err(|error| Failure::generic(format!("cannot listen for signals: {error}")))?;
+        listen(interrupt.clone())
+            .map_err(|error| Failure::generic(format!("cannot listen for signals: {error}")))?;
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self { epoch, start: Instant::now(), interrupt })
     }

@@ -58,7 +58,9 @@ impl<'a> Address<'a> {
         if host.is_empty() {
             return None;
         }
-        let port = port.map(|port| port.parse().ok()).map_or(Some(None), |port: Option<u16>| port.map(Some))?;
+        let port = port
+            .map(|port| port.parse().ok())
+            .map_or(Some(None), |port: Option<u16>| port.map(Some))?;
         Some(Self { host, port, path: path.trim_end_matches('/') })
     }
 }

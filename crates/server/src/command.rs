@@ -12,24 +12,29 @@ const USAGE: &str = "\
 Usage: galatea <command>
 
   serve [options]          Serve the models of a repository
+  perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   runtime list             Tell which native runtimes are installed, and where
   runtime install <name>   Fetch a native runtime library (onnxruntime); --wheel <file> takes it from a
                            wheel on this machine, --reinstall replaces an installed one
   runtime path <name>      Print where its library is
-  --help                   Print this text; `galatea serve --help` tells the options
+  --help                   Print this text; `galatea serve --help` and
+                           `galatea perf --help` tell the options
   --version                Print the version
 
-Started under the name `tritonserver` it is `galatea serve`.
+Started under the name `tritonserver` it is `galatea serve`, under `perf_analyzer` it is `galatea perf`.
 ";
 
 /// Runs the program with its arguments, its own name first.
 pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let program = arguments.next().unwrap_or_default();
-    if Path::new(&program).file_name().is_some_and(|name| name == "tritonserver") {
-        return serve_command("tritonserver", arguments);
+    match Path::new(&program).file_name().and_then(|name| name.to_str()) {
+        Some("tritonserver") => return serve_command("tritonserver", arguments),
+        Some("perf_analyzer") => return perf_command("perf_analyzer", arguments),
+        _ => {}
     }
     match arguments.next().as_deref() {
         Some("serve") => serve_command("galatea serve", arguments),
+        Some("perf") => perf_command("galatea perf", arguments),
         Some("runtime") => runtime::run(&arguments.collect::<Vec<_>>()),
         Some("--help" | "-h" | "help") => print(USAGE),
         Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
@@ -54,6 +59,10 @@ fn serve_command(program: &str, arguments: impl Iterator<Item = String>) -> Exit
         Ok(options) => serve::run(options),
         Err(error) => refuse(program, &error),
     }
+}
+
+fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
+    ExitCode::from(galatea_perf::run(program, arguments.collect()) as u8)
 }
 
 fn checked(flags: &Parsed) -> Result<ServeOptions, FlagError> {

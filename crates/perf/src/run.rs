@@ -1,0 +1,279 @@
+//! A run from its command line to its exit status: the parts, put together.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use galatea_client::{ServerMetadata, Target};
+use galatea_perf_load::{
+    data::{Regions, Requests, check_settings, read_model},
+    generator,
+};
+use galatea_perf_report::{csv, html, profile_export::ProfileExport, summary};
+use galatea_perf_types::{
+    console::Console,
+    failure::{Exit, Failure, Result},
+    load::{MetricsCollector, ServerStatistics},
+    model::ModelInfo,
+    requests::RequestSource,
+    settings::{Load, Settings, SharedMemory},
+    summary::{FORMAT, Summary},
+};
+
+use crate::{
+    gpu_metrics::GpuMetricsCollector,
+    options::{self, Parsed},
+    profiler::{Outcome, ProfiledLoad, Profiler},
+    server_link::{ServerLink, StatisticsReader},
+    system_clock::SystemClock,
+    target::target,
+    terminal::Terminal,
+};
+
+/// Runs the tool. `program` is what users typed to start it, `arguments` what stood behind.
+pub fn run(program: &str, arguments: Vec<String>) -> Exit {
+    let mut terminal = Terminal::new();
+    let command = format!("{program} {}", arguments.join(" "));
+    let parsed = options::parse(program, arguments.into_iter(), &mut terminal);
+    let ended = match parsed {
+        Ok(Parsed::Help(text) | Parsed::Version(text)) => {
+            terminal.out(&text);
+            return Exit::Success;
+        }
+        Ok(Parsed::Run(settings)) => {
+            Session::open(*settings, command, &mut terminal).and_then(|session| session.run())
+        }
+        Err(failure) => Err(failure),
+    };
+    ended.unwrap_or_else(|failure| {
+        terminal.err(&format!("{}\n", failure.message));
+        failure.exit
+    })
+}
+
+/// Everything that is made before the first request.
+struct Session<'a> {
+    settings: Settings,
+    command: String,
+    console: &'a mut Terminal,
+    clock: SystemClock,
+    compared: Vec<Summary>,
+    target: Target,
+    link: ServerLink,
+    server: ServerMetadata,
+    model: ModelInfo,
+}
+
+impl<'a> Session<'a> {
+    fn open(settings: Settings, command: String, console: &'a mut Terminal) -> Result<Self> {
+        if settings.json_file.as_deref() == Some(Path::new("-")) {
+            console.give_stdout_away();
+        }
+        let compared =
+            settings.compare.iter().map(|path| read_summary(path)).collect::<Result<_>>()?;
+        let clock = SystemClock::start()?;
+        let target = target(&settings)?;
+        let mut link = ServerLink::open(target.clone())?;
+        set_trace(&mut link, &settings)?;
+        let model = link.ask(async |admin| read_model(admin, &settings).await)?;
+        let server = link
+            .need("failed to get server metadata", async |admin| admin.server_metadata().await)?;
+        let mut session =
+            Self { settings, command, console, clock, compared, target, link, server, model };
+        session.adapt_to_model()?;
+        Ok(session)
+    }
+
+    /// What the model decides about how it is called.
+    fn adapt_to_model(&mut self) -> Result<()> {
+        check_settings(&self.settings, &self.model)?;
+        let calls = &mut self.settings.calls;
+        calls.asynchronous |= calls.streaming || (self.model.is_sequence() && !calls.forced_sync);
+        if !calls.asynchronous {
+            self.limit_threads();
+        }
+        Ok(())
+    }
+
+    /// In the real tool a synchronous request needs a thread; what it says about that is kept, as is where an
+    /// open-ended search stops.
+    fn limit_threads(&mut self) {
+        const DEFAULT_THREADS: u64 = 16;
+        let asked = self.settings.max_threads;
+        let Load::Concurrency(range) = &mut self.settings.load else { return };
+        if range.end == 0 {
+            range.end = asked.map_or(DEFAULT_THREADS, |threads| threads as u64);
+            self.console.err(
+                "WARNING: The maximum attainable concurrency will be limited by max_threads specification.\n",
+            );
+        } else if asked.is_some() {
+            self.console
+                .err("WARNING: Overriding max_threads specification to ensure requested concurrency range.\n");
+        }
+    }
+
+    fn run(mut self) -> Result<Exit> {
+        let started_at =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let mut requests = Requests::new(&self.settings, &self.model, self.console)?;
+        let mut regions = self.shared_memory(&mut requests)?;
+        let requests: Arc<dyn RequestSource> = Arc::new(requests);
+        let measured = self.measure(requests.clone());
+        // Also after a failure: the server would keep what is registered.
+        if let Some(regions) = &mut regions {
+            let given_back = self.link.ask(async |admin| regions.unregister(admin).await);
+            if let Err(error) = given_back {
+                self.console.err(&format!(
+                    "WARNING: unable to unregister shared memory: {}\n",
+                    error.message()
+                ));
+            }
+        }
+        let outcome = measured?;
+        self.write_reports(&outcome, requests.as_ref(), started_at)?;
+        Ok(outcome.exit)
+    }
+
+    fn shared_memory(&mut self, requests: &mut Requests) -> Result<Option<Regions>> {
+        if self.settings.shared_memory == SharedMemory::None {
+            return Ok(None);
+        }
+        let mut regions = Regions::create(requests, self.settings.output_region_size)?;
+        let registered = self.link.ask(async |admin| {
+            let registered = regions.register(admin).await;
+            if registered.is_err() {
+                // The reason for the failure is told; that the rest cannot be taken back adds nothing.
+                let _ = regions.unregister(admin).await;
+            }
+            registered
+        });
+        registered?;
+        requests.use_regions(&regions, self.console);
+        Ok(Some(regions))
+    }
+
+    fn measure(&mut self, requests: Arc<dyn RequestSource>) -> Result<Outcome> {
+        let mut load =
+            generator::Load::new(&self.settings, &self.model, self.target.clone(), requests)?;
+        let has_statistics =
+            self.server.extensions.iter().any(|extension| extension == "statistics");
+        let mut statistics = has_statistics.then(|| StatisticsReader {
+            link: &mut self.link,
+            model: &self.model.name,
+            version: &self.model.version,
+        });
+        let mut metrics = self.settings.metrics.clone().map(GpuMetricsCollector::new);
+        let profiler = Profiler {
+            settings: &self.settings,
+            model: &self.model,
+            load: &mut load,
+            clock: &self.clock,
+            statistics: statistics.as_mut().map(|reader| reader as &mut dyn ServerStatistics),
+            metrics: metrics.as_mut().map(|collector| collector as &mut dyn MetricsCollector),
+            console: self.console,
+        };
+        Ok(profiler.run())
+    }
+
+    fn write_reports(
+        &mut self,
+        outcome: &Outcome,
+        requests: &dyn RequestSource,
+        started_at: f64,
+    ) -> Result<()> {
+        let tables = csv::write(&outcome.points, &self.settings, &self.model);
+        tables.warnings.iter().for_each(|warning| self.console.err(&format!("{warning}\n")));
+        for (path, table) in &tables.files {
+            fs::write(path, table).map_err(|error| cannot_write(path, &error))?;
+        }
+        if let Some(path) = &self.settings.profile_export_file {
+            write_profile(path, &outcome.profile, requests)
+                .map_err(|error| cannot_write(path, &error))?;
+        }
+        if self.settings.json_file.is_none() && self.settings.html_file.is_none() {
+            return Ok(());
+        }
+        let run = summary::Run {
+            server_name: self.server.name.clone(),
+            server_version: self.server.version.clone(),
+            command: std::mem::take(&mut self.command),
+            started_at,
+            warnings: outcome.warnings.clone(),
+        };
+        self.write_summary(summary::summarize(&outcome.points, &self.settings, &self.model, run))
+    }
+
+    fn write_summary(&mut self, summary: Summary) -> Result<()> {
+        if let Some(path) = &self.settings.json_file {
+            let text = serde_json::to_string_pretty(&summary)
+                .map_err(|error| cannot_write(path, &io::Error::other(error)))?;
+            write_text(path, &(text + "\n"))?;
+        }
+        if let Some(path) = &self.settings.html_file {
+            let mut runs = vec![summary];
+            runs.append(&mut self.compared);
+            write_text(path, &html::page(&runs))?;
+        }
+        Ok(())
+    }
+}
+
+/// Settings the user did not give are left as the server has them.
+fn set_trace(link: &mut ServerLink, settings: &Settings) -> Result<()> {
+    if settings.trace.fields.is_empty() {
+        return Ok(());
+    }
+    let fields: Vec<(String, Vec<String>)> = settings.trace.fields.clone().into_iter().collect();
+    let model = &settings.model_name;
+    link.need("failed to create triton client backend", async |admin| {
+        admin.set_trace(model, &fields).await
+    })
+}
+
+fn read_summary(path: &Path) -> Result<Summary> {
+    let refuse = |reason: &dyn std::fmt::Display| {
+        Failure::option(format!("cannot compare with '{}' (--compare): {reason}", path.display()))
+    };
+    let text = fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    let mut summary: Summary = serde_json::from_str(&text).map_err(|error| {
+        refuse(&format_args!("it is no summary that --json has written: {error}"))
+    })?;
+    if summary.format != FORMAT {
+        return Err(refuse(&format_args!(
+            "its format is '{}', this program reads '{FORMAT}'",
+            summary.format
+        )));
+    }
+    if summary.label.is_empty() {
+        summary.label = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    Ok(summary)
+}
+
+fn write_profile(
+    path: &Path,
+    profile: &[ProfiledLoad],
+    requests: &dyn RequestSource,
+) -> io::Result<()> {
+    let mut export = ProfileExport::new(BufWriter::new(File::create(path)?), requests)?;
+    for point in profile {
+        export.experiment(point.load, &point.requests, &point.window_boundaries)?;
+    }
+    export.finish().map(drop)
+}
+
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    let written = match path.to_str() {
+        Some("-") => io::stdout().write_all(text.as_bytes()),
+        _ => fs::write(path, text),
+    };
+    written.map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::generic(format!("error: cannot write '{}': {error}", path.display()))
+}

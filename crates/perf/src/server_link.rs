@@ -1,0 +1,90 @@
+//! Questions to the server from code that is not asynchronous: its facts, its counters, its shared memory.
+
+use galatea_client::{Admin, Connector, ModelStatistics, Target};
+use galatea_perf_types::{
+    failure::{Failure, Result},
+    load::ServerStatistics,
+    status::ModelCounters,
+};
+use tokio::{runtime::Runtime, task::LocalSet};
+
+/// A connection of its own, driven by the calling thread while it asks.
+pub struct ServerLink {
+    runtime: Runtime,
+    local: LocalSet,
+    admin: Admin,
+}
+
+impl ServerLink {
+    pub fn open(target: Target) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::generic(format!("error: cannot start: {error}")))?;
+        let local = LocalSet::new();
+        let admin = local
+            .block_on(&runtime, async { Connector::new(target)?.admin().await })
+            .map_err(|error| {
+                Failure::generic(format!(
+                    "error: failed to get model metadata: {}",
+                    error.message()
+                ))
+            })?;
+        Ok(Self { runtime, local, admin })
+    }
+
+    /// Runs a question to its end.
+    pub fn ask<T>(&mut self, question: impl AsyncFnOnce(&mut Admin) -> T) -> T {
+        self.local.block_on(&self.runtime, question(&mut self.admin))
+    }
+
+    /// Like [`Self::ask`] for a question the run cannot go on without: what it was for stands before the reason.
+    pub fn need<T>(
+        &mut self,
+        what: &str,
+        question: impl AsyncFnOnce(&mut Admin) -> galatea_types::Result<T>,
+    ) -> Result<T> {
+        self.ask(question)
+            .map_err(|error| Failure::generic(format!("error: {what}: {}", error.message())))
+    }
+}
+
+/// The counters of one model, or of all.
+pub struct StatisticsReader<'a> {
+    pub link: &'a mut ServerLink,
+    pub model: &'a str,
+    /// Empty: all versions.
+    pub version: &'a str,
+}
+
+impl ServerStatistics for StatisticsReader<'_> {
+    fn read(&mut self, all_models: bool) -> Result<Vec<((String, String), ModelCounters)>> {
+        let (model, version) = if all_models { ("", "") } else { (self.model, self.version) };
+        let statistics = self.link.ask(async |admin| admin.statistics(model, version).await);
+        let statistics = statistics.map_err(|error| Failure::generic(error.message()))?;
+        Ok(statistics.into_iter().map(counters).collect())
+    }
+}
+
+fn counters(statistics: ModelStatistics) -> ((String, String), ModelCounters) {
+    let of = statistics;
+    let counters = ModelCounters {
+        success_count: of.success.count,
+        inference_count: of.inference_count,
+        execution_count: of.execution_count,
+        queue_count: of.queue.count,
+        compute_input_count: of.compute_input.count,
+        compute_infer_count: of.compute_infer.count,
+        compute_output_count: of.compute_output.count,
+        cache_hit_count: of.cache_hit.count,
+        cache_miss_count: of.cache_miss.count,
+        cumulative_time_ns: of.success.ns,
+        queue_time_ns: of.queue.ns,
+        compute_input_time_ns: of.compute_input.ns,
+        compute_infer_time_ns: of.compute_infer.ns,
+        compute_output_time_ns: of.compute_output.ns,
+        cache_hit_time_ns: of.cache_hit.ns,
+        cache_miss_time_ns: of.cache_miss.ns,
+    };
+    ((of.name, of.version), counters)
+}
