@@ -33,7 +33,10 @@ pub fn all() -> Vec<(&'static str, Vec<Summary>)> {
         ("empty", vec![Summary { points: Vec::new(), ..one.clone() }]),
         ("nothing", Vec::new()),
         ("single", vec![run("galatea 0.1.0", QUICK, &[8.0])]),
-        ("many_points", vec![run("galatea 0.1.0", QUICK, &(1..=50).map(f64::from).collect::<Vec<_>>())]),
+        (
+            "many_points",
+            vec![run("galatea 0.1.0", QUICK, &(1..=50).map(f64::from).collect::<Vec<_>>())],
+        ),
         ("many_runs", many_runs()),
         ("hostile", vec![hostile(one.clone()), hostile(two)]),
         ("not_numbers", vec![not_numbers(one)]),
@@ -45,9 +48,10 @@ pub fn run(label: &str, machine: Machine, concurrencies: &[f64]) -> Summary {
     let (name, version) = label.split_once(' ').unwrap_or((label, ""));
     Summary {
         format: FORMAT.into(),
-        command: "galatea perf -m minilm_int8 -u localhost:8001 -i grpc --concurrency-range 1:32:2 \
+        command:
+            "galatea perf -m minilm_int8 -u localhost:8001 -i grpc --concurrency-range 1:32:2 \
                   --percentile=95 --shape input_ids:1,64 --html report.html --compare triton.json"
-            .into(),
+                .into(),
         label: label.into(),
         started_at: 1_785_160_980.0,
         model: "minilm_int8".into(),
@@ -89,11 +93,7 @@ fn point(mode: &str, value: f64, throughput: f64, average: f64, machine: Machine
         latency_ci95: Some([average * 1.3 * 0.97, average * 1.3 * 1.05]),
         scheduled_latency: None,
         delayed_request_count: 0,
-        client: ClientTimes {
-            send_us: 11.0,
-            response_wait_us: average - 18.0,
-            receive_us: 7.0,
-        },
+        client: ClientTimes { send_us: 11.0, response_wait_us: average - 18.0, receive_us: 7.0 },
         server: Some(ServerTimes {
             model: "minilm_int8".into(),
             version: "1".into(),
@@ -108,7 +108,7 @@ fn point(mode: &str, value: f64, throughput: f64, average: f64, machine: Machine
             ..ServerTimes::default()
         }),
         windows: windows.into(),
-        overhead_percent: 1.4 + value * 0.2,
+        overhead_percent: 1.4 + throughput * 0.0007,
         tool_cpu_us_per_request: 17.3,
     }
 }
@@ -140,7 +140,8 @@ fn rates(label: &str, machine: Machine) -> Summary {
     run.command = "galatea perf -m minilm_int8 --request-rate-range 1000:8000:1000 --request-distribution poisson".into();
     run.points = points.into();
     run.warnings = vec![
-        "at 8,000 requests/s 10,500 requests could not be sent when the schedule wanted them".into(),
+        "at 8,000 requests/s 10,500 requests could not be sent when the schedule wanted them"
+            .into(),
     ];
     run
 }
@@ -151,17 +152,18 @@ fn ensemble(label: &str, machine: Machine) -> Summary {
     for point in &mut run.points {
         if let Some(server) = &mut point.server {
             let queue = server.queue_us;
-            let step = |model: &str, infer: f64, queue: f64, composing: Vec<ServerTimes>| ServerTimes {
-                model: model.into(),
-                version: "1".into(),
-                request_us: queue + infer + 20.0 + 12.0,
-                queue_us: queue,
-                compute_input_us: 12.0,
-                compute_infer_us: infer,
-                compute_output_us: 8.0,
-                composing,
-                ..server.clone()
-            };
+            let step =
+                |model: &str, infer: f64, queue: f64, composing: Vec<ServerTimes>| ServerTimes {
+                    model: model.into(),
+                    version: "1".into(),
+                    request_us: queue + infer + 20.0 + 12.0,
+                    queue_us: queue,
+                    compute_input_us: 12.0,
+                    compute_infer_us: infer,
+                    compute_output_us: 8.0,
+                    composing,
+                    ..server.clone()
+                };
             let embed = vec![
                 step("tokenizer", 35.0, 4.0, Vec::new()),
                 step("minilm_int8", server.compute_infer_us * 0.7, queue * 0.8, Vec::new()),
@@ -207,7 +209,8 @@ fn many_runs() -> Vec<Summary> {
 }
 
 /// Names that would break out of the page if anything forgot to escape them.
-pub const HOSTILE: &str = "</script><img src=x onerror=\"alert('1')\">&amp;<![CDATA[\u{0}\u{202e}]]>";
+pub const HOSTILE: &str =
+    "</script><img src=x onerror=\"alert('1')\">&amp;<![CDATA[\u{0}\u{202e}]]>";
 
 fn hostile(mut run: Summary) -> Summary {
     let long = format!("{HOSTILE}_{}", "a_very_long_model_name".repeat(6));
@@ -220,7 +223,13 @@ fn hostile(mut run: Summary) -> Summary {
     run.model_version = HOSTILE.into();
     run.warnings = vec![HOSTILE.into(), long.clone()];
     for point in &mut run.points {
-        let step = ServerTimes { model: long.clone(), version: HOSTILE.into(), request_us: 80.0, compute_infer_us: 60.0, ..ServerTimes::default() };
+        let step = ServerTimes {
+            model: long.clone(),
+            version: HOSTILE.into(),
+            request_us: 80.0,
+            compute_infer_us: 60.0,
+            ..ServerTimes::default()
+        };
         if let Some(server) = &mut point.server {
             server.model = HOSTILE.into();
             server.composing = vec![step];
@@ -242,7 +251,11 @@ fn not_numbers(mut run: Summary) -> Summary {
             std_us: bad,
             min_us: bad,
             max_us: bad,
-            percentiles_us: BTreeMap::from([("50".into(), bad), ("95".into(), bad), ("99".into(), bad)]),
+            percentiles_us: BTreeMap::from([
+                ("50".into(), bad),
+                ("95".into(), bad),
+                ("99".into(), bad),
+            ]),
         };
         point.throughput_ci95 = Some([bad, bad]);
         point.latency_ci95 = Some([bad, bad]);

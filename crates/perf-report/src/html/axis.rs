@@ -50,7 +50,8 @@ impl Axis {
     fn thinned(&self) -> Vec<(f64, &str)> {
         let mut kept: Vec<(f64, &str, f64)> = Vec::new();
         for (i, (value, label)) in self.ticks.iter().enumerate() {
-            let (at, half) = (self.scale.position(*value), format::text_width(label, TICK_SIZE) / 2.0);
+            let (at, half) =
+                (self.scale.position(*value), format::text_width(label, TICK_SIZE) / 2.0);
             let touches = |kept: &[(f64, &str, f64)]| {
                 kept.last().is_some_and(|(x, _, other)| at - half < x + other + 8.0)
             };
@@ -99,13 +100,7 @@ impl Frame {
 pub fn line(svg: &mut Markup, class: &str, [x1, y1, x2, y2]: [f64; 4]) {
     svg.empty(
         "line",
-        &[
-            ("class", &class),
-            ("x1", &Px(x1)),
-            ("y1", &Px(y1)),
-            ("x2", &Px(x2)),
-            ("y2", &Px(y2)),
-        ],
+        &[("class", &class), ("x1", &Px(x1)), ("y1", &Px(y1)), ("x2", &Px(x2)), ("y2", &Px(y2))],
     );
 }
 
@@ -147,7 +142,12 @@ pub fn chart(
     let view = format!("0 0 {} {}", Px(width), Px(height));
     html.element(
         "div",
-        &[("class", &"scroll"), ("tabindex", &"0"), ("role", &"group"), ("aria-label", &caption.title)],
+        &[
+            ("class", &"scroll"),
+            ("tabindex", &"0"),
+            ("role", &"group"),
+            ("aria-label", &caption.title),
+        ],
         |html| {
             html.element(
                 "svg",

@@ -24,34 +24,44 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
             &[("class", &"about")],
             "An average request from the client\u{2019}s call to its return: to scale at the left, in shares at the right.",
         );
-        let mut tables = Vec::new();
-        for (i, (run, name)) in runs.iter().zip(names).enumerate() {
-            draw_run(html, i, run, name, runs.len() > 1);
-            tables.push(table_of(run, name));
+        let groups: Vec<Vec<Vec<Bar>>> = runs.iter().map(groups_of).collect();
+        let bars: Vec<&Bar> = groups.iter().flatten().flatten().collect();
+        stacked_bars::legend(html, &bars);
+        let longest = bars.iter().map(|bar| bar.total()).fold(0.0, f64::max);
+        for (i, (groups, name)) in groups.into_iter().zip(names).enumerate() {
+            if runs.len() > 1 {
+                html.leaf("h3", &[("class", &format!("run{}", i % 6))], name);
+            }
+            draw_run(html, i, groups, name, longest);
         }
+        let tables: Vec<Table> = runs.iter().zip(names).map(|(r, n)| table_of(r, n)).collect();
         table::numbers(html, &tables);
     });
 }
 
-fn draw_run(html: &mut Markup, index: usize, run: &Summary, name: &str, is_one_of_many: bool) {
-    let points = figures::points(run);
-    let groups: Vec<Vec<Bar>> = points.iter().map(|point| bars_of(run, point)).collect();
+/// The bars of each point.
+fn groups_of(run: &Summary) -> Vec<Vec<Bar>> {
+    figures::points(run).iter().map(|point| bars_of(run, point)).collect()
+}
+
+fn draw_run(html: &mut Markup, index: usize, groups: Vec<Vec<Bar>>, name: &str, longest: f64) {
     let drawn = thinned(&groups);
     let all = groups.len();
-    let bars: Vec<Bar> =
-        groups.into_iter().enumerate().filter(|(i, _)| drawn.contains(i)).flat_map(|(_, g)| g).collect();
-    if is_one_of_many {
-        html.leaf("h3", &[("class", &format!("run{}", index % 6))], name);
-    }
+    let bars: Vec<Bar> = groups
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| drawn.contains(i))
+        .flat_map(|(_, g)| g)
+        .collect();
     if bars.is_empty() {
         html.leaf("p", &[("class", &"nothing")], "Nothing was measured.");
         return;
     }
-    stacked_bars::legend(html, &bars);
     let title = format!("Where the time goes, {name}");
     let description = bars.iter().filter(|bar| bar.depth == 0).map(sentence).collect::<String>();
     let id = format!("time-{index}");
-    stacked_bars::draw(html, &Caption { id: &id, title: &title, description: &description }, &bars);
+    let caption = Caption { id: &id, title: &title, description: &description };
+    stacked_bars::draw(html, &caption, &bars, longest);
     if drawn.len() < all {
         let text = format!("{} of {all} points are drawn; the table has all.", drawn.len());
         html.leaf("p", &[("class", &"about")], text);
@@ -82,8 +92,12 @@ fn bars_of(run: &Summary, point: &Point) -> Vec<Bar> {
     if segments.iter().all(|segment| segment.us <= 0.0) {
         return Vec::new();
     }
-    let mut bars =
-        vec![Bar { label: load.clone(), name: format!("{}, {load}", run.model), depth: 0, segments }];
+    let mut bars = vec![Bar {
+        label: load.clone(),
+        name: format!("{}, {load}", run.model),
+        depth: 0,
+        segments,
+    }];
     if let Some(server) = &point.server {
         add_steps(&mut bars, server, 1, &load);
     }
@@ -202,13 +216,27 @@ fn table_of(run: &Summary, name: &str) -> Table {
         "Batch",
     ];
     let head = head.iter().map(ToString::to_string).collect();
-    Table { caption: format!("{name}: average times in {}", unit.name), head, rows }
+    let any = |of: fn(&ServerTimes) -> f64| {
+        points.iter().any(|point| point.server.as_ref().is_some_and(|s| is_anywhere(s, of, 0)))
+    };
+    let (hits, misses) = (any(|server| server.cache_hit_us), any(|server| server.cache_miss_us));
+    let caption = format!("{name}: average times in {}", unit.name);
+    Table { caption, head, rows }.without("Cache hit", !hits).without("Cache miss", !misses)
+}
+
+/// Whether a model has this time, or one inside it.
+fn is_anywhere(server: &ServerTimes, of: fn(&ServerTimes) -> f64, depth: usize) -> bool {
+    let mut inside = server.composing.iter().take_while(|_| depth < DEEPEST);
+    amount(of(server)) > 0.0 || inside.any(|step| is_anywhere(step, of, depth + 1))
 }
 
 fn point_row(point: &Point, load: String, unit: Unit) -> Row {
     let client = &point.client;
     let times = [client.send_us, client.response_wait_us, client.receive_us];
-    let model = point.server.as_ref().map_or("–", |server| &server.model);
+    let model = point
+        .server
+        .as_ref()
+        .map_or("–".into(), |server| format::shortened(&server.model, 1.0, 30.0));
     let mut cells = vec![load.into(), model.into()];
     cells.extend(times.map(|us| unit.write(us).into()));
     match &point.server {
@@ -223,7 +251,8 @@ fn step_rows(rows: &mut Vec<Row>, parent: &ServerTimes, depth: usize, unit: Unit
         return;
     }
     for step in &parent.composing {
-        let name = format!("{}{}", "\u{2003}".repeat(depth), step.model);
+        let name =
+            format!("{}{}", "\u{2003}".repeat(depth), format::shortened(&step.model, 1.0, 30.0));
         let mut cells = vec!["".into(), name.into(), "".into(), "".into(), "".into()];
         cells.extend(server_cells(step, unit).map(Into::into));
         rows.push(Row { class: "step", cells });

@@ -6,7 +6,7 @@ use super::{
     figures::{self, Deciding},
     format::{self, Unit},
     markup::Markup,
-    table::{Cell, Row, Table},
+    table::{self, Cell, Row, Table},
 };
 
 pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
@@ -23,7 +23,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
         html.leaf("h2", &[], "Comparison");
         for (theirs, name) in others.iter().zip(other_names) {
             let pair = Pair { ours, theirs, deciding: &deciding };
-            pair.draw(html, our_name, name);
+            pair.draw(html, our_name, name, others.len() > 1);
         }
         let note = "Changes are grey where the confidence intervals of the two runs overlap: they may be chance.";
         html.leaf("p", &[("class", &"about")], note);
@@ -44,7 +44,7 @@ enum Better {
 }
 
 impl Pair<'_> {
-    fn draw(&self, html: &mut Markup, our_name: &str, their_name: &str) {
+    fn draw(&self, html: &mut Markup, our_name: &str, their_name: &str, is_one_of_many: bool) {
         let points = self.common_points();
         html.element("p", &[("class", &"verdict")], |html| {
             html.leaf("b", &[], our_name);
@@ -61,7 +61,9 @@ impl Pair<'_> {
             html.leaf("p", &[("class", &"caution")], note);
         }
         let table = self.table(&points, our_name, their_name);
-        if !table.rows.is_empty() {
+        if is_one_of_many {
+            table::folded(html, "Load by load", &[table]);
+        } else if !table.rows.is_empty() {
             table.draw(html);
         }
     }
@@ -118,7 +120,8 @@ impl Pair<'_> {
     }
 
     fn head(&self, load: &str, unit: Unit) -> Vec<String> {
-        let mut head = vec![load.to_string(), "Inferences/s".into(), "against".into(), "ratio".into()];
+        let mut head =
+            vec![load.to_string(), "Inferences/s".into(), "against".into(), "ratio".into()];
         let mut names = vec![self.deciding.short_name()];
         if !self.deciding.is_p99() {
             names.push("p99".into());

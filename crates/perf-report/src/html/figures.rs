@@ -1,5 +1,7 @@
 //! What the page shows of a summary, free of values that cannot be drawn.
 
+use std::cmp::Ordering;
+
 use galatea_perf_types::summary::{Latency, Point, Summary};
 
 use super::format;
@@ -71,14 +73,15 @@ pub fn percentile_keys(points: &[&Point]) -> Vec<String> {
         .flat_map(|point| [Some(&point.latency), point.scheduled_latency.as_ref()])
         .flatten()
         .flat_map(|latency| latency.percentiles_us.keys())
+        .filter(|key| rank(key).is_some())
         .collect();
-    keys.sort_by(|a, b| rank(a).total_cmp(&rank(b)).then(a.cmp(b)));
+    keys.sort_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal).then(a.cmp(b)));
     keys.dedup();
     keys.into_iter().cloned().collect()
 }
 
-fn rank(key: &str) -> f64 {
-    key.parse().unwrap_or(f64::MAX)
+fn rank(key: &str) -> Option<f64> {
+    key.parse().ok().filter(|rank| (0.0..=100.0).contains(rank))
 }
 
 /// Points by load, those without a usable load or throughput left out.

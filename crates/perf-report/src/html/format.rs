@@ -36,10 +36,18 @@ pub fn short(value: f64) -> String {
 /// Tick labels of counts and rates: `500`, `2,500`, `1.5 M`.
 pub fn tick(value: f64) -> String {
     match value {
-        v if v >= 1e12 => format!("{v:.0e}"),
+        v if v >= 1e12 => format!("{} T", short(v / 1e12)),
         v if v >= 1e9 => format!("{} G", short(v / 1e9)),
         v if v >= 1e6 => format!("{} M", short(v / 1e6)),
         v => short(v),
+    }
+}
+
+/// A share that is given in percent.
+pub fn percent(value: f64) -> String {
+    match usable(value) {
+        Some(value) => format!("{} %", short((value * 10.0).round() / 10.0)),
+        None => "–".into(),
     }
 }
 
@@ -122,7 +130,7 @@ pub fn load(mode: &str, value: f64) -> String {
     match mode {
         "concurrency" => format!("concurrency {}", short(value)),
         "request_rate" => format!("{} requests/s", short(value)),
-        other => format!("{other} {}", short(value)),
+        other => format!("{} {}", shortened(other, 1.0, 12.0), short(value)),
     }
 }
 

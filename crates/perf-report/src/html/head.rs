@@ -18,9 +18,21 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
         html.leaf("p", &[("class", &"kicker")], "Load test");
         html.leaf("h1", &[], &run.model);
         draw_facts(html, run);
-        html.element("pre", &[("class", &"command")], |html| html.leaf("code", &[], &run.command));
+        draw_command(html, &run.command);
         draw_warnings(html, runs, names);
         draw_figures(html, runs, names);
+    });
+}
+
+/// Word by word, so that lines break between options and not inside them.
+fn draw_command(html: &mut Markup, command: &str) {
+    html.element("pre", &[("class", &"command")], |html| {
+        html.element("code", &[], |html| {
+            for (i, word) in command.split(' ').enumerate() {
+                html.text(if i == 0 { "" } else { " " });
+                html.leaf("span", &[], word);
+            }
+        });
     });
 }
 
@@ -127,9 +139,10 @@ fn throughput(best: &Point, runs: &[Summary], names: &[String]) -> Figure {
     let mut notes = vec![format!("at {}", figures::load(best))];
     if let Some([low, high]) = figures::throughput_interval(best) {
         let (low, high) = (format::number(low), format::number(high));
-        notes.push(format!("95 % confidence: {low} to {high}"));
+        notes.push(format!("95 % CI {low} – {high}"));
     }
-    for (other, name) in runs.iter().zip(names).skip(1).take(2) {
+    // Of more than one the comparison tells.
+    if let ([_, other], [_, name]) = (runs, names) {
         let theirs = figures::best(other).map_or(0.0, |point| point.throughput);
         if theirs > 0.0 {
             let times = format::times(best.throughput / theirs);
@@ -149,7 +162,7 @@ fn latency(run: &Summary, point: &Point, deciding: &Deciding, name: &str) -> Opt
     let unit = format::Unit::of(us);
     let mut notes = vec![format!("{} at {}", deciding.name(), figures::load(point))];
     if let Some([low, high]) = deciding.interval(run, point) {
-        notes.push(format!("95 % confidence: {} to {} {}", unit.write(low), unit.write(high), unit.name));
+        notes.push(format!("95 % CI {} – {} {}", unit.write(low), unit.write(high), unit.name));
     }
     if let Some(p99) = figures::percentile(&point.latency, "99").filter(|_| !deciding.is_p99()) {
         notes.push(format!("p99 {}", format::duration(p99)));
@@ -162,8 +175,8 @@ fn tool(best: &Point) -> Figure {
     let cpu = format::duration(best.tool_cpu_us_per_request);
     Figure {
         name: "Load tool busy".into(),
-        value: format::short((best.overhead_percent * 10.0).round() / 10.0),
-        unit: "%",
+        value: format::percent(best.overhead_percent),
+        unit: "",
         notes: vec![
             "of its threads\u{2019} time at that load".into(),
             format!("{cpu} of CPU for each request"),
@@ -176,7 +189,17 @@ pub fn draw_runs(html: &mut Markup, runs: &[Summary], names: &[String]) {
     if runs.len() < 2 {
         return;
     }
-    let head = ["Run", "Model", "Version", "Server", "Protocol", "Batch size", "Points", "Measured", "Command"];
+    let head = [
+        "Run",
+        "Model",
+        "Version",
+        "Server",
+        "Protocol",
+        "Batch size",
+        "Points",
+        "Measured",
+        "Command",
+    ];
     let rows = runs.iter().zip(names).map(|(run, name)| Row {
         class: "texts",
         cells: vec![

@@ -41,7 +41,7 @@ impl LineChart {
         let frame = Frame {
             left: self.y.label_width().max(34.0),
             top: 34.0,
-            right: width - names.fold(0.0, f64::max) - 20.0,
+            right: width - names.fold(0.0, f64::max) - 28.0,
             bottom: height - 46.0,
         };
         let x = self.x.over(frame.left, frame.right);
@@ -134,34 +134,76 @@ impl Plot {
         let mut taken: Vec<Rectangle> = series
             .iter()
             .flat_map(|series| &series.marks)
-            .map(|mark| Rectangle::around(self.place(mark.at), 4.5, 4.5))
+            .flat_map(|mark| self.outlines(mark))
             .collect();
+        let lines = self.along_lines(series);
         for (series, mark) in ends_first(series) {
-            if let Some((at, rectangle)) = self.room_for(mark, &taken) {
-                taken.push(rectangle);
+            if let Some((at, rectangle)) = self.room_for(mark, &taken, &lines) {
+                taken.push(rectangle.wider(3.0));
                 axis::text(svg, &format!("label middle {}", series.look.class), at, &mark.label);
             }
         }
     }
 
-    /// Above, right, below, left: the first place where the label covers nothing.
-    fn room_for(&self, mark: &Mark, taken: &[Rectangle]) -> Option<([f64; 2], Rectangle)> {
+    /// The marker and its error bars.
+    fn outlines(&self, mark: &Mark) -> [Rectangle; 3] {
         let [x, y] = self.place(mark.at);
+        let marker = Rectangle::around([x, y], 4.5, 4.5);
+        let [left, right] =
+            mark.x_interval.map_or([x, x], |ends| ends.map(|v| self.x.scale.position(v)));
+        let [bottom, top] =
+            mark.y_interval.map_or([y, y], |ends| ends.map(|v| self.y.scale.position(v)));
+        let across = Rectangle { left, right, top: y - 3.0, bottom: y + 3.0 };
+        let along = Rectangle { left: x - 3.0, right: x + 3.0, top, bottom };
+        [marker, across, along]
+    }
+
+    fn outline(&self, mark: &Mark) -> Rectangle {
+        let [marker, across, along] = self.outlines(mark);
+        Rectangle {
+            left: marker.left.min(across.left),
+            right: marker.right.max(across.right),
+            top: marker.top.min(along.top),
+            bottom: marker.bottom.max(along.bottom),
+        }
+    }
+
+    /// Places every few pixels along the lines.
+    fn along_lines(&self, series: &[Series]) -> Vec<[f64; 2]> {
+        let mut places = Vec::new();
+        for series in series {
+            let corners: Vec<[f64; 2]> = series.marks.iter().map(|m| self.place(m.at)).collect();
+            for (a, b) in corners.iter().zip(corners.iter().skip(1)) {
+                let (dx, dy) = (b[0] - a[0], b[1] - a[1]);
+                let steps = (dx.hypot(dy) / 4.0).ceil().max(1.0);
+                let at = |i: u32| f64::from(i) / steps;
+                places.extend((0..steps as u32).map(at).map(|t| [a[0] + dx * t, a[1] + dy * t]));
+            }
+        }
+        places
+    }
+
+    /// The first place where the label covers nothing; one where it only covers a line if there is no better.
+    fn room_for(
+        &self,
+        mark: &Mark,
+        taken: &[Rectangle],
+        lines: &[[f64; 2]],
+    ) -> Option<([f64; 2], Rectangle)> {
+        let [x, y] = self.place(mark.at);
+        let own = self.outline(mark);
         let half = format::text_width(&mark.label, LABEL_SIZE) / 2.0;
-        let side = half + 8.0;
-        let centres = [
-            [x, y - 13.0],
-            [x - side, y - 7.0],
-            [x + side, y],
-            [x, y + 13.0],
-            [x - side, y],
-            [x + side, y + 10.0],
-        ];
-        centres
+        let (left, right) = (own.left - half - 4.0, own.right + half + 4.0);
+        let (above, below) = (own.top - 8.0, own.bottom + 8.0);
+        let centres =
+            [[x, above], [left, y - 7.0], [right, y], [x, below], [left, y], [right, y + 10.0]];
+        let free: Vec<_> = centres
             .into_iter()
             .map(|centre| (centre, Rectangle::around(centre, half, 5.5)))
-            .find(|(_, place)| place.is_in(&self.frame) && !taken.iter().any(|t| t.meets(place)))
-            .map(|([x, y], place)| ([x, y + 4.0], place))
+            .filter(|(_, place)| place.is_in(&self.frame) && !taken.iter().any(|t| t.meets(place)))
+            .collect();
+        let clear = free.iter().find(|(_, place)| !lines.iter().any(|at| place.holds(*at)));
+        clear.or(free.first()).map(|([x, y], place)| ([*x, y + 4.0], *place))
     }
 }
 
@@ -195,11 +237,19 @@ impl Rectangle {
         }
     }
 
+    fn wider(self, by: f64) -> Self {
+        Self { left: self.left - by, right: self.right + by, ..self }
+    }
+
     fn meets(&self, other: &Self) -> bool {
         self.left < other.right
             && other.left < self.right
             && self.top < other.bottom
             && other.top < self.bottom
+    }
+
+    fn holds(&self, [x, y]: [f64; 2]) -> bool {
+        self.left < x && x < self.right && self.top < y && y < self.bottom
     }
 
     fn is_in(&self, frame: &Frame) -> bool {

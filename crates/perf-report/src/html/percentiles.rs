@@ -15,8 +15,6 @@ use super::{
 };
 
 const LOG_FROM: f64 = 15.0;
-/// Loads that double from point to point are spread evenly.
-const LOAD_LOG_FROM: f64 = 7.0;
 
 /// Those drawn a second time as the schedule saw them; all of them would be a tangle.
 const SCHEDULED: [&str; 2] = ["50", "99"];
@@ -64,12 +62,14 @@ fn draw_legend(html: &mut Markup, keys: &[String], points: &[&Point]) {
         .map(|(rank, key)| (style::percentile(rank, keys.len()), format!("p{key}")))
         .collect();
     if has_schedule(points) {
-        let scheduled = keys.iter().enumerate().filter(|(_, key)| SCHEDULED.contains(&key.as_str()));
+        let scheduled =
+            keys.iter().enumerate().filter(|(_, key)| SCHEDULED.contains(&key.as_str()));
         entries.extend(scheduled.map(|(rank, key)| {
             (style::percentile(rank, keys.len()).dashed(), format!("p{key} from the schedule"))
         }));
     }
-    let entries: Vec<_> = entries.iter().map(|(look, name)| (look.clone(), name.as_str())).collect();
+    let entries: Vec<_> =
+        entries.iter().map(|(look, name)| (look.clone(), name.as_str())).collect();
     style::legend(html, &entries);
 }
 
@@ -81,7 +81,7 @@ fn draw_charts(html: &mut Markup, points: &[Vec<&Point>], names: &[String], keys
         .flat_map(|point| lines_of(point, keys).into_iter().filter_map(|line| line.us))
         .collect();
     let scale = Scale::fitting(&values, LOG_FROM);
-    html.element("div", &[("class", if is_alone { &"single" } else { &"grid" })], |html| {
+    html.element("div", &[("class", if is_alone { &"single" } else { &"small-charts" })], |html| {
         for (i, (points, name)) in points.iter().zip(names).enumerate() {
             html.element("figure", &[], |html| {
                 if !is_alone {
@@ -116,7 +116,7 @@ fn description(points: &[&Point], keys: &[String]) -> String {
 
 fn chart(points: &[&Point], keys: &[String], y: Scale, size: [f64; 2]) -> LineChart {
     let loads: Vec<f64> = points.iter().map(|point| point.value).collect();
-    let x = Scale::fitting(&loads, LOAD_LOG_FROM);
+    let x = Scale::of_loads(&loads);
     let lines: Vec<Line> = points.first().map(|point| lines_of(point, keys)).unwrap_or_default();
     let series = lines.into_iter().enumerate().map(|(i, line)| Series {
         marks: points.iter().filter_map(|point| mark(point, keys, i)).collect(),

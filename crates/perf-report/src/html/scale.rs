@@ -37,6 +37,31 @@ impl Scale {
         Self::linear(low - space, high + space)
     }
 
+    /// Of loads, which are points and not round: just around them, logarithmic where each is a multiple of the one
+    /// before rather than a step from it. Ascending.
+    pub fn of_loads(loads: &[f64]) -> Self {
+        let (low, high) = (smallest_positive(loads), largest(loads));
+        let gap = |pair: Option<&[f64]>| pair.and_then(|p| Some(p.last()? - p.first()?));
+        let grows =
+            gap(loads.windows(2).next_back()) > gap(loads.windows(2).next()).map(|g| g * 2.5);
+        if low == high {
+            return Self::from_zero(loads);
+        }
+        if grows && loads.iter().all(|load| *load > 0.0) {
+            let space = (high / low).powf(0.06);
+            return Self {
+                kind: Kind::Log,
+                low: low / space,
+                high: high * space,
+                from: 0.0,
+                to: 1.0,
+            };
+        }
+        let low = loads.iter().copied().fold(high, f64::min);
+        let space = (high - low) * 0.06;
+        Self { kind: Kind::Linear, low: low - space, high: high + space, from: 0.0, to: 1.0 }
+    }
+
     /// Both ends included, for a share.
     pub fn share() -> Self {
         Self { kind: Kind::Linear, low: 0.0, high: 1.0, from: 0.0, to: 1.0 }
@@ -93,7 +118,11 @@ impl Scale {
             return all;
         }
         let every = (decades / about.max(1) + 1) as i32;
-        (0..=decades as i32).filter(|d| d % every == 0).map(|d| power(first + d)).filter(inside).collect()
+        (0..=decades as i32)
+            .filter(|d| d % every == 0)
+            .map(|d| power(first + d))
+            .filter(inside)
+            .collect()
     }
 }
 
@@ -131,8 +160,14 @@ mod tests {
     fn ticks_are_round_and_inside() {
         assert_eq!(Scale::from_zero(&[930.0]).ticks(5), [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
         assert_eq!(Scale::from_zero(&[0.29]).ticks(4), [0.0, 0.1, 0.2, 0.30000000000000004]);
-        assert_eq!(Scale::fitting(&[1.5, 480.0], 20.0).ticks(7), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]);
-        assert_eq!(Scale::fitting(&[1.5, 480_000.0], 20.0).ticks(7), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5]);
+        assert_eq!(
+            Scale::fitting(&[1.5, 480.0], 20.0).ticks(7),
+            [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
+        );
+        assert_eq!(
+            Scale::fitting(&[1.5, 400_000.0], 20.0).ticks(7),
+            [1.0, 10.0, 100.0, 1e3, 1e4, 1e5]
+        );
         assert_eq!(Scale::fitting(&[1e-9, 1e18], 20.0).ticks(6).len(), 6);
     }
 
@@ -155,6 +190,17 @@ mod tests {
                 assert!(values.iter().all(|v| (10.0..=90.0).contains(&scale.position(*v))));
                 assert!(!scale.ticks(6).is_empty() && scale.ticks(6).len() < 20, "{scale:?}");
             }
+        }
+    }
+
+    #[test]
+    fn loads_are_laid_out_as_they_were_chosen() {
+        assert_eq!(Scale::of_loads(&[1.0, 2.0, 4.0, 8.0]).kind, Kind::Log);
+        assert_eq!(Scale::of_loads(&[1.0, 10.0, 20.0, 30.0]).kind, Kind::Linear);
+        assert_eq!(Scale::of_loads(&[0.0, 1.0, 10.0]).kind, Kind::Linear);
+        for loads in [&[][..], &[0.0], &[7.0], &[0.0, 0.0], &[3.0, 5.0]] {
+            let scale = Scale::of_loads(loads).over(0.0, 100.0);
+            assert!(loads.iter().all(|load| (0.0..=100.0).contains(&scale.position(*load))));
         }
     }
 

@@ -11,6 +11,7 @@ const WIDTH: f64 = 960.0;
 const SHARE_WIDTH: f64 = 230.0;
 const TOTAL_WIDTH: f64 = 74.0;
 const INDENT: f64 = 14.0;
+const TOP: f64 = 10.0;
 
 pub struct Bar {
     pub label: String,
@@ -85,12 +86,13 @@ impl Bar {
     }
 }
 
-pub fn draw(html: &mut Markup, caption: &Caption<'_>, bars: &[Bar]) {
-    let layout = Layout::of(bars);
+/// The scale reaches to `longest`, so that several charts can be compared.
+pub fn draw(html: &mut Markup, caption: &Caption<'_>, bars: &[Bar], longest: f64) {
+    let layout = Layout::of(bars, longest);
     axis::chart(html, caption, [WIDTH, layout.frame.bottom + 48.0], |svg| {
         layout.draw_axes(svg);
-        for (i, bar) in bars.iter().enumerate() {
-            layout.draw_bar(svg, i, bar);
+        for (bar, top) in bars.iter().zip(&layout.tops) {
+            layout.draw_bar(svg, bar, *top);
         }
     });
 }
@@ -102,21 +104,40 @@ struct Layout {
     share_axis: Axis,
     /// From one bar to the next.
     pitch: f64,
+    /// Where each bar begins.
+    tops: Vec<f64>,
+    /// Before the bar of each point.
+    space: f64,
 }
 
 impl Layout {
-    fn of(bars: &[Bar]) -> Self {
-        let pitch = if bars.len() > 24 { 18.0 } else { 25.0 };
+    fn of(bars: &[Bar], longest: f64) -> Self {
+        let has_steps = bars.iter().any(|bar| bar.depth > 0);
+        let pitch = if has_steps {
+            21.0
+        } else if bars.len() > 24 {
+            19.0
+        } else {
+            26.0
+        };
+        let space = if has_steps { 10.0 } else { 0.0 };
+        let mut end = TOP - space;
+        let mut tops = Vec::new();
+        for bar in bars {
+            end += if bar.depth == 0 { space } else { 0.0 };
+            tops.push(end);
+            end += pitch;
+        }
         let labels = bars
             .iter()
             .map(|bar| format::text_width(&bar.label, TICK_SIZE) + INDENT * bar.depth as f64);
         let left = labels.fold(0.0, f64::max).clamp(40.0, 230.0) + 14.0;
-        let (top, bottom) = (24.0, 24.0 + pitch * bars.len() as f64);
-        let share_left = WIDTH - SHARE_WIDTH - 16.0;
+        let (top, bottom) = (TOP, end + 3.0);
+        let share_left = WIDTH - SHARE_WIDTH - 24.0;
         let frame = Frame { left, top, right: share_left - TOTAL_WIDTH, bottom };
         let share = Frame { left: share_left, right: share_left + SHARE_WIDTH, ..frame };
-        let totals: Vec<f64> = bars.iter().map(Bar::total).collect();
-        let axis = Axis::new("time of a request", Scale::from_zero(&totals), 6, format::tick_duration);
+        let axis =
+            Axis::new("time of a request", Scale::from_zero(&[longest]), 6, format::tick_duration);
         let percent = |share: f64| format!("{} %", format::short(share * 100.0));
         let share_axis = Axis::new("share", Scale::share(), 4, percent);
         Self {
@@ -125,6 +146,8 @@ impl Layout {
             frame,
             share,
             pitch,
+            tops,
+            space,
         }
     }
 
@@ -140,13 +163,13 @@ impl Layout {
         });
     }
 
-    fn draw_bar(&self, svg: &mut Markup, index: usize, bar: &Bar) {
-        let top = self.frame.top + self.pitch * index as f64;
-        let height = if bar.depth == 0 { self.pitch - 7.0 } else { self.pitch - 11.0 };
+    fn draw_bar(&self, svg: &mut Markup, bar: &Bar, top: f64) {
+        let height = if bar.depth == 0 { self.pitch - 5.0 } else { self.pitch - 9.0 };
         let y = top + (self.pitch - height) / 2.0;
         let middle = top + self.pitch / 2.0 + 4.0;
-        if bar.depth == 0 && index > 0 {
-            axis::line(svg, "separator", [4.0, top, self.share.right, top]);
+        if bar.depth == 0 && top > self.frame.top && self.tops.len() > 1 {
+            let y = top - self.space / 2.0;
+            axis::line(svg, "separator", [4.0, y, self.share.right, y]);
         }
         self.draw_label(svg, bar, middle);
         let total = bar.total();
@@ -162,11 +185,11 @@ impl Layout {
             );
             let x = self.axis.scale.position(from);
             let width = self.axis.scale.position(from + segment.us) - x;
-            axis::rectangle(svg, segment.part.class(), [x, y, width, height], &tip);
+            draw_segment(svg, segment.part, [x, y, width, height], &tip);
             let x = self.share_axis.scale.position(share_from);
             let width = self.share_axis.scale.position(share_from + share) - x;
-            axis::rectangle(svg, segment.part.class(), [x, y, width, height], &tip);
-            if width > 34.0 && height > 10.0 {
+            draw_segment(svg, segment.part, [x, y, width, height], &tip);
+            if width > 31.0 && height > 10.0 {
                 let class = format!("inside middle on-{}", segment.part.class());
                 let percent = format!("{:.0} %", share * 100.0);
                 axis::text(svg, &class, [x + width / 2.0, middle], &percent);
@@ -189,8 +212,14 @@ impl Layout {
     }
 }
 
+/// A gap before the next one, unless nothing would be left of it.
+fn draw_segment(svg: &mut Markup, part: Part, [x, y, width, height]: [f64; 4], tip: &str) {
+    let gap = if width > 3.0 { 1.0 } else { 0.0 };
+    axis::rectangle(svg, part.class(), [x, y, width - gap, height], tip);
+}
+
 /// The parts that occur, in the order of the bars.
-pub fn legend(html: &mut Markup, bars: &[Bar]) {
+pub fn legend(html: &mut Markup, bars: &[&Bar]) {
     let mut parts: Vec<Part> = bars
         .iter()
         .flat_map(|bar| &bar.segments)

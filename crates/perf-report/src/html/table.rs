@@ -1,6 +1,6 @@
 //! Tables: names at the left, numbers at the right of their column.
 
-use super::markup::Markup;
+use super::markup::{Attribute, Markup};
 
 pub struct Table {
     pub caption: String,
@@ -36,6 +36,17 @@ impl From<&str> for Cell {
 }
 
 impl Table {
+    /// Leaves out a column that has nothing to say.
+    pub fn without(mut self, head: &str, is_empty: bool) -> Self {
+        if let Some(i) = self.head.iter().position(|name| is_empty && name == head) {
+            self.head.remove(i);
+            for row in self.rows.iter_mut().filter(|row| i < row.cells.len()) {
+                row.cells.remove(i);
+            }
+        }
+        self
+    }
+
     /// In a box that scrolls by itself.
     pub fn draw(&self, html: &mut Markup) {
         html.element(
@@ -93,17 +104,23 @@ impl Row {
 pub fn numbers(html: &mut Markup, tables: &[Table]) {
     const SMALL: usize = 8;
     let rows: usize = tables.iter().map(|table| table.rows.len()).sum();
-    if rows == 0 {
+    fold(html, "Numbers", tables, rows <= SMALL);
+}
+
+/// Tables that are shown when asked for.
+pub fn folded(html: &mut Markup, name: &str, tables: &[Table]) {
+    fold(html, name, tables, false);
+}
+
+fn fold(html: &mut Markup, name: &str, tables: &[Table], is_open: bool) {
+    let tables: Vec<&Table> = tables.iter().filter(|table| !table.rows.is_empty()).collect();
+    if tables.is_empty() {
         return;
     }
-    let draw = |html: &mut Markup| {
-        html.leaf("summary", &[], "Numbers");
-        tables.iter().filter(|table| !table.rows.is_empty()).for_each(|table| table.draw(html));
-    };
-    if rows <= SMALL {
-        html.element("details", &[("open", &"open")], draw);
-    } else {
-        html.element("details", &[], draw);
-    }
+    let open: &[Attribute<'_>] = if is_open { &[("open", &"open")] } else { &[] };
+    html.element("details", open, |html| {
+        html.leaf("summary", &[], name);
+        tables.iter().for_each(|table| table.draw(html));
+    });
     html.line();
 }

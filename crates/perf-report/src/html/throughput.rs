@@ -26,7 +26,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
         .collect();
     html.element("section", &[("id", &"throughput")], |html| {
         html.leaf("h2", &[], "Throughput against latency");
-        let about = "Up and to the left is better. Numbers beside the points are the load; bars are 95 % confidence intervals over the windows.";
+        let about = "Up and to the left is better. Numbers beside the points are the load; bars are 95 % confidence intervals (CI) over the windows.";
         html.leaf("p", &[("class", &"about")], about);
         if runs.len() > 1 {
             let looks: Vec<_> =
@@ -106,9 +106,9 @@ fn table_of(run: &Summary, name: &str, deciding: &Deciding) -> Table {
     let head = [
         figures::load_name(&points),
         "Inferences/s",
-        "95 % confidence",
+        "95 % CI",
         &latency,
-        "95 % confidence",
+        "95 % CI",
         "Responses/s",
         "Requests",
         "Delayed",
@@ -116,6 +116,8 @@ fn table_of(run: &Summary, name: &str, deciding: &Deciding) -> Table {
         "Tool busy",
         "Tool CPU/request",
     ];
+    let has_responses = points.iter().any(|point| point.response_throughput.is_some());
+    let has_delayed = points.iter().any(|point| point.delayed_request_count > 0);
     let rows = points.iter().map(|point| {
         let range = |interval: Option<[f64; 2]>, write: &dyn Fn(f64) -> String| {
             interval.map_or("–".into(), |[low, high]| format!("{} – {}", write(low), write(high)))
@@ -130,14 +132,15 @@ fn table_of(run: &Summary, name: &str, deciding: &Deciding) -> Table {
             format::count(point.request_count),
             format::count(point.delayed_request_count),
             format::number(point.duration_s),
-            format!("{} %", format::short((point.overhead_percent * 10.0).round() / 10.0)),
+            format::percent(point.overhead_percent),
             format::duration(point.tool_cpu_us_per_request),
         ];
         Row { class: "point", cells: cells.into_iter().map(Into::into).collect() }
     });
-    Table {
+    let table = Table {
         caption: format!("{name}: throughput and {}", deciding.name()),
         head: head.iter().map(ToString::to_string).collect(),
         rows: rows.collect(),
-    }
+    };
+    table.without("Responses/s", !has_responses).without("Delayed", !has_delayed)
 }

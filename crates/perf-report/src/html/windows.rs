@@ -27,7 +27,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
         html.leaf(
             "p",
             &[("class", &"about")],
-            "Throughput of each measurement window against the average of its point. A flat line is a steady server.",
+            "Throughput of each measurement window against the average of its point; the titles are the load. A flat line is a steady server.",
         );
         let mut tables = Vec::new();
         for (i, (run, name)) in runs.iter().zip(names).enumerate() {
@@ -60,21 +60,30 @@ fn draw_run(html: &mut Markup, index: usize, points: &[&Point], name: &str, is_o
     axis::chart(html, &caption, [WIDTH, rows as f64 * CELL[1] + 4.0], |svg| {
         svg.element("g", &[("class", &style::run(index).class)], |svg| {
             for (i, cell) in cells.iter().enumerate() {
-                cell.draw(svg, [(i % COLUMNS) as f64 * (CELL[0] + 2.0), (i / COLUMNS) as f64 * CELL[1]], spread);
+                cell.draw(
+                    svg,
+                    [(i % COLUMNS) as f64 * (CELL[0] + 2.0), (i / COLUMNS) as f64 * CELL[1]],
+                    spread,
+                );
             }
         });
     });
-    let text = format!("The lines above and below are ±{} of the average.", percent(spread));
+    let text = format!(
+        "The lines above and below are ±{} of the average.",
+        format::percent(spread * 100.0)
+    );
     html.leaf("p", &[("class", &"about")], text);
 }
 
 fn percent(ratio: f64) -> String {
-    format!("{} %", format::short((ratio * 1000.0).round() / 10.0))
+    format!("{:.1} %", ratio * 100.0)
 }
 
 /// One point.
 struct Cell {
     load: String,
+    /// Short enough for its place.
+    title: String,
     throughputs: Vec<f64>,
     average: f64,
 }
@@ -85,7 +94,16 @@ impl Cell {
             point.windows.iter().filter_map(|window| usable(window.throughput)).collect();
         let average = throughputs.iter().sum::<f64>() / throughputs.len().max(1) as f64;
         let load = figures::load(point);
-        (throughputs.len() > 1 && average > 0.0).then_some(Self { load, throughputs, average })
+        let title = match point.mode.as_str() {
+            "request_rate" => format!("{}/s", format::short(point.value)),
+            _ => format::short(point.value),
+        };
+        (throughputs.len() > 1 && average > 0.0).then_some(Self {
+            load,
+            title,
+            throughputs,
+            average,
+        })
     }
 
     /// The largest distance from the average, as a ratio.
@@ -98,8 +116,7 @@ impl Cell {
         let (from, to) = (left + 8.0, left + CELL[0] - 12.0);
         let (middle, half) = (top + 46.0, 18.0);
         svg.element("g", &[("class", &"cell")], |svg| {
-            let load = format::shortened(&self.load, 11.0, CELL[0] - 70.0);
-            axis::text(svg, "cell-title", [left + 4.0, top + 16.0], &load);
+            axis::text(svg, "cell-title", [left + 4.0, top + 16.0], &self.title);
             let spread_text = format!("±{}", percent(self.spread()));
             axis::text(svg, "cell-note end", [to + 4.0, top + 16.0], &spread_text);
             axis::line(svg, "grid", [from, middle - half, to, middle - half]);
@@ -117,7 +134,11 @@ impl Cell {
                 let [class, cx, cy] = place;
                 svg.element("circle", &[class, cx, cy, ("r", &"3")], |svg| {
                     let v = format::number(*v);
-                    svg.leaf("title", &[], format_args!("{}\nwindow {}: {v} inferences/s", self.load, i + 1));
+                    svg.leaf(
+                        "title",
+                        &[],
+                        format_args!("{}\nwindow {}: {v} inferences/s", self.load, i + 1),
+                    );
                 });
             }
         });
