@@ -17,7 +17,7 @@ use galatea_perf_types::{
 };
 
 pub(crate) use client::CallMicros;
-pub use number::general;
+pub use number::{Notation, general};
 
 /// Above this share of busy time the tool itself is taken for the limit, in percent.
 const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
@@ -116,10 +116,20 @@ fn last_concurrency(end: u64, settings: &Settings) -> Option<u64> {
     }
 }
 
-/// What was measured at one point of the search.
+/// What was measured at one point of the search, if it is the first one.
 pub fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> String {
+    point_in(Notation::General, status, settings, model)
+}
+
+/// What was measured at one point of the search; `notation` is that after the points before.
+pub fn point_in(
+    mut notation: Notation,
+    status: &PerfStatus,
+    settings: &Settings,
+    model: &ModelInfo,
+) -> String {
     let mut text = String::from("  Client: \n");
-    client::write(&mut text, status, settings, model);
+    client::write(&mut text, &mut notation, status, settings, model);
     if let Some(stats) = &status.server {
         text.push_str("  Server: \n");
         server::write(&mut text, stats, model, 1);
@@ -127,7 +137,7 @@ pub fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Str
     if settings.metrics.is_some() {
         text.push_str("  Server Prometheus Metrics: \n");
         if let Some(metrics) = status.metrics.first() {
-            gpu::write(&mut text, metrics);
+            gpu::write(&mut text, notation, metrics);
         }
     }
     if status.overhead_percent > OVERHEAD_LIMIT_PERCENT {
@@ -146,15 +156,16 @@ pub fn footer(points: &[PerfStatus], settings: &Settings) -> String {
     }
     let latency = settings.percentile.map_or("Average".to_owned(), |p| format!("p{p}"));
     let mut text = format!("Inferences/Second vs. Client {latency} Batch Latency\n");
+    let notation = Notation::after(points);
     for status in points {
         let load = match status.load {
             LoadPoint::Concurrency(concurrency) => format!("Concurrency: {concurrency}"),
-            LoadPoint::RequestRate(rate) => format!("Request Rate: {}", general(rate)),
+            LoadPoint::RequestRate(rate) => format!("Request Rate: {}", notation.number(rate)),
         };
         let _ = writeln!(
             text,
             "{load}, throughput: {} infer/sec, latency {} usec",
-            general(status.client.infer_per_sec),
+            notation.number(status.client.infer_per_sec),
             status.stabilizing_latency_ns / 1000
         );
     }

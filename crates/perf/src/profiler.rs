@@ -1,1 +1,209 @@
-//! Windows, stability, search.
+//! The measurement: windows, stability, search.
+//!
+//! A point of the search (a concurrency or a rate) is measured in windows that follow each other without a gap.
+//! Three in a row that agree are merged and reported; the search goes on from there. The rules and the texts are
+//! those of perf_analyzer 2.50, so that its users find the figures they know.
+//!
+//! **Invariants.** Time comes from a [`Clock`], text goes to a [`Console`], load and counters come through traits:
+//! a run is a function of those. A request counts in exactly one window, the one it ends in.
+
+mod latency;
+mod merge;
+mod point;
+mod records;
+mod search;
+mod server;
+mod stability;
+mod window;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod properties;
+
+use std::time::Duration;
+
+use galatea_perf_report::text;
+use galatea_perf_types::{
+    console::Console,
+    failure::{Exit, Failure, Result},
+    load::{Clock, LoadGenerator, LoadStart, MetricsCollector, ServerStatistics},
+    model::ModelInfo,
+    record::{Nanos, RequestRecord},
+    settings::{Load, Settings},
+    status::{LoadPoint, PerfStatus},
+};
+
+/// How often progress is shown, and how often the end of a run of fixed length is looked for.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Everything a run is made of. `statistics` is absent when the server has no such extension, `metrics` when none
+/// were asked for. `settings.calls` must already suit the model.
+pub struct Profiler<'a> {
+    pub settings: &'a Settings,
+    pub model: &'a ModelInfo,
+    pub load: &'a mut dyn LoadGenerator,
+    pub clock: &'a dyn Clock,
+    pub statistics: Option<&'a mut dyn ServerStatistics>,
+    pub metrics: Option<&'a mut dyn MetricsCollector>,
+    pub console: &'a mut dyn Console,
+}
+
+/// What a run found; its report is printed already.
+#[derive(Debug)]
+pub struct Outcome {
+    /// In the order of the search; only those that were stable and within the latency limit.
+    pub points: Vec<PerfStatus>,
+    /// Every point that was tried. Empty unless `--profile-export-file` was asked for.
+    pub profile: Vec<ProfiledLoad>,
+    pub exit: Exit,
+    /// One line each, some of them printed already.
+    pub warnings: Vec<String>,
+}
+
+/// The requests of a point for `--profile-export-file`.
+#[derive(Clone, Debug)]
+pub struct ProfiledLoad {
+    pub load: LoadPoint,
+    pub requests: Vec<RequestRecord>,
+    /// One more than there were windows.
+    pub window_boundaries: Vec<Nanos>,
+}
+
+impl Profiler<'_> {
+    /// Measures all that was asked for, and prints the report as it goes.
+    pub fn run(self) -> Outcome {
+        let mut run = Run {
+            parts: self,
+            points: Vec::new(),
+            profile: Vec::new(),
+            warnings: Vec::new(),
+            interrupted: false,
+        };
+        let exit = run.all();
+        let Run { points, profile, warnings, .. } = run;
+        Outcome { points, profile, exit, warnings }
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    parts: Profiler<'a>,
+    points: Vec<PerfStatus>,
+    profile: Vec<ProfiledLoad>,
+    warnings: Vec<String>,
+    interrupted: bool,
+}
+
+impl Run<'_> {
+    fn all(&mut self) -> Exit {
+        self.out(&text::settings(self.parts.settings, self.parts.model));
+        let result = self.search();
+        let failure = result.err();
+        if let Some(failure) = &failure {
+            self.err(&format!("{}\n", failure.message));
+        }
+        self.end_load(failure.is_some());
+        match failure {
+            // The real program ends with the text of an exception that has none.
+            Some(failure) if !self.interrupted => {
+                self.err("\n");
+                failure.exit
+            }
+            _ => {
+                self.out(&text::footer(&self.points, self.parts.settings));
+                Exit::Success
+            }
+        }
+    }
+
+    /// A failure to end is told only if nothing failed before: it is then the same one.
+    fn end_load(&mut self, has_failed: bool) {
+        if let Err(failure) = self.parts.load.stop()
+            && !has_failed
+        {
+            self.warn(failure.message);
+        }
+    }
+
+    fn search(&mut self) -> Result<()> {
+        match &self.parts.settings.load {
+            Load::Concurrency(range) => search::run(self, *range),
+            Load::RequestRate { range, .. } => search::run(self, *range),
+            Load::CustomIntervals(_) => self.custom_intervals(),
+            Load::PeriodicConcurrency { .. } => self.periodic(),
+        }
+    }
+
+    /// One point whose load the intervals decide.
+    fn custom_intervals(&mut self) -> Result<()> {
+        self.warm_up(LoadStart::CustomIntervals)?;
+        self.parts.load.start(LoadStart::CustomIntervals, self.parts.settings.request_count)?;
+        let rate = self.parts.load.custom_request_rate().unwrap_or_default();
+        self.measure_point(LoadPoint::RequestRate(rate))?;
+        Ok(())
+    }
+
+    /// Measures nothing: the requests themselves are the result.
+    fn periodic(&mut self) -> Result<()> {
+        self.parts.load.start(LoadStart::Periodic, None)?;
+        let begin = self.parts.clock.now();
+        while !self.parts.load.is_finished() && !self.interrupted {
+            self.parts.load.check_health()?;
+            self.interrupted = !self.parts.clock.sleep(PROGRESS_INTERVAL);
+            let elapsed = seconds(self.parts.clock.now().saturating_sub(begin));
+            let collected = self.parts.load.collected();
+            self.parts.console.progress(&format!("{collected} requests answered, {elapsed:.0} s"));
+        }
+        self.profile.push(ProfiledLoad {
+            load: LoadPoint::Concurrency(1),
+            requests: self.parts.load.take_records(),
+            window_boundaries: vec![0, Nanos::MAX],
+        });
+        if self.interrupted { Err(exit_signal()) } else { Ok(()) }
+    }
+
+    fn warm_up(&mut self, start: LoadStart) -> Result<()> {
+        match self.parts.settings.warmup_request_count {
+            0 => Ok(()),
+            count => self.parts.load.warm_up(start, count),
+        }
+    }
+
+    /// A float as the report writes it.
+    fn number(&self, value: f64) -> String {
+        text::Notation::after(&self.points).number(value)
+    }
+
+    fn out(&mut self, text: &str) {
+        self.parts.console.out(text);
+    }
+
+    fn err(&mut self, text: &str) {
+        self.parts.console.err(text);
+    }
+
+    /// Printed, and kept for the summary.
+    fn warn(&mut self, warning: impl Into<String>) {
+        let warning = warning.into();
+        self.parts.console.err(&format!("{warning}\n"));
+        self.note(warning);
+    }
+
+    /// Kept for the summary, once.
+    fn note(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+fn exit_signal() -> Failure {
+    Failure::generic("Received exit signal.")
+}
+
+fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}

@@ -9,13 +9,11 @@ use galatea_perf_types::{
     status::{ClientStats, PerfStatus},
 };
 
-use super::general;
-
-/// Above this share of late requests the report warns, in percent.
-const DELAYED_LIMIT_PERCENT: f64 = 1.0;
+use super::Notation;
 
 pub(super) fn write(
     text: &mut String,
+    notation: &mut Notation,
     status: &PerfStatus,
     settings: &Settings,
     model: &ModelInfo,
@@ -23,14 +21,14 @@ pub(super) fn write(
     let client = &status.client;
     let verbose = settings.verbosity >= Verbosity::Verbose;
     let _ = writeln!(text, "    Request count: {}", client.request_count);
-    delayed(text, status);
+    delayed(text, notation, status);
     if status.on_sequence_model {
-        let rate = general(client.sequence_per_sec);
+        let rate = notation.number(client.sequence_per_sec);
         let _ = writeln!(text, "    Sequence count: {} ({rate} seq/sec)", client.sequence_count);
     }
-    let _ = writeln!(text, "    Throughput: {} infer/sec", general(client.infer_per_sec));
+    let _ = writeln!(text, "    Throughput: {} infer/sec", notation.number(client.infer_per_sec));
     if model.decoupled {
-        let rate = general(client.responses_per_sec);
+        let rate = notation.number(client.responses_per_sec);
         let _ = writeln!(text, "    Response Throughput: {rate} infer/sec");
     }
     if verbose {
@@ -47,10 +45,8 @@ pub(super) fn write(
     let _ = writeln!(text, "    {calls}");
 }
 
-fn delayed(text: &mut String, status: &PerfStatus) {
-    let client = &status.client;
-    let percent = client.delayed_request_count as f64 / client.request_count as f64 * 100.0;
-    if percent > DELAYED_LIMIT_PERCENT {
+fn delayed(text: &mut String, notation: &mut Notation, status: &PerfStatus) {
+    if let Some(percent) = notation.warn_of_late(status) {
         let rate = status.send_request_rate;
         let _ = writeln!(text, "    Avg send request rate: {rate:.2} infer/sec");
         let _ = writeln!(

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use galatea_perf_types::status::GpuMetrics;
 
-use super::general;
+use super::Notation;
 
 const MAX_GPUS: usize = 16;
 
-pub(super) fn write(text: &mut String, metrics: &GpuMetrics) {
+pub(super) fn write(text: &mut String, notation: Notation, metrics: &GpuMetrics) {
     let counts = [
         metrics.utilization.len(),
         metrics.power_watts.len(),
@@ -21,9 +21,9 @@ pub(super) fn write(text: &mut String, metrics: &GpuMetrics) {
         );
         return;
     }
-    let percent = |ratio: &f64| format!("{}%", general(ratio * 100.0));
+    let percent = |ratio: &f64| format!("{}%", notation.number(ratio * 100.0));
     gauge(text, "Avg GPU Utilization", &metrics.utilization, percent);
-    let watts = |watts: &f64| format!("{} watts", general(*watts));
+    let watts = |watts: &f64| format!("{} watts", notation.number(*watts));
     gauge(text, "Avg GPU Power Usage", &metrics.power_watts, watts);
     let bytes = |bytes: &u64| format!("{bytes} bytes");
     gauge(text, "Max GPU Memory Usage", &metrics.memory_used_bytes, bytes);

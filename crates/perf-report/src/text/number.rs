@@ -1,5 +1,49 @@
 //! Numbers as a C++ output stream writes them.
 
+use galatea_perf_types::status::PerfStatus;
+
+/// Above this share of late requests the report warns, in percent.
+const DELAYED_LIMIT_PERCENT: f64 = 1.0;
+
+/// How floats are written at a place of the report. The real program sets two decimals for the warning about late
+/// requests and never goes back, so that all floats after the first such warning have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notation {
+    /// See [`general`].
+    General,
+    TwoDecimals,
+}
+
+impl Notation {
+    /// What applies after these points were reported.
+    pub fn after(points: &[PerfStatus]) -> Self {
+        let is_late = |point: &PerfStatus| late_percent(point) > DELAYED_LIMIT_PERCENT;
+        if points.iter().any(is_late) { Self::TwoDecimals } else { Self::General }
+    }
+
+    pub fn number(self, value: f64) -> String {
+        match self {
+            Self::General => general(value),
+            Self::TwoDecimals => format!("{value:.2}"),
+        }
+    }
+
+    /// The share of late requests in percent, if the report must warn of it; it changes the notation.
+    pub(super) fn warn_of_late(&mut self, status: &PerfStatus) -> Option<f64> {
+        let percent = late_percent(status);
+        let is_late = percent > DELAYED_LIMIT_PERCENT;
+        if is_late {
+            *self = Self::TwoDecimals;
+        }
+        is_late.then_some(percent)
+    }
+}
+
+fn late_percent(status: &PerfStatus) -> f64 {
+    let client = &status.client;
+    client.delayed_request_count as f64 / client.request_count as f64 * 100.0
+}
+
 /// A float as a C++ stream prints it by default (`%g`): 6 significant digits, no zeros at the end, and an
 /// exponent below 1e-4 and from 1e6 on.
 pub fn general(value: f64) -> String {

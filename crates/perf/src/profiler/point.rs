@@ -1,0 +1,196 @@
+//! One point of the search: windows until three agree, then its report.
+
+use std::collections::VecDeque;
+
+use galatea_perf_report::text;
+use galatea_perf_types::{
+    failure::{Failure, Result},
+    settings::{Load, Verbosity, Window},
+    status::{LoadPoint, PerfStatus},
+};
+
+use super::{
+    Run, exit_signal,
+    stability::{History, STABLE_WINDOWS},
+    window::{Pass, PointState},
+};
+
+/// Above this share of busy time the tool itself is taken for the limit, in percent.
+const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
+
+/// What the search needs to know of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Stable, and within the latency limit.
+    pub meets_limit: bool,
+    pub is_stable: bool,
+}
+
+impl Run<'_> {
+    /// Measures the load that has been started, and reports it.
+    pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<Verdict> {
+        let mut point = PointState::new(load);
+        // What ended before belongs to the last point.
+        drop(self.parts.load.take_records());
+        let measured = self.windows(&mut point);
+        if let Some(metrics) = &mut self.parts.metrics {
+            metrics.stop();
+        }
+        if self.parts.settings.profile_export_file.is_some() {
+            self.profile.push(point.profile);
+        }
+        let Some(status) = measured? else {
+            self.tell_unstable(load);
+            return Ok(Verdict { meets_limit: false, is_stable: false });
+        };
+        let meets_limit = self.is_within_limit(&status);
+        if meets_limit {
+            self.report(status);
+        }
+        Ok(Verdict { meets_limit, is_stable: true })
+    }
+
+    /// `None` if they never agreed.
+    fn windows(&mut self, point: &mut PointState) -> Result<Option<PerfStatus>> {
+        let mut history = History::default();
+        let mut last = VecDeque::with_capacity(STABLE_WINDOWS + 1);
+        let mut is_stable = false;
+        while point.window <= self.parts.settings.max_trials.max(1) && !is_stable {
+            self.parts.load.check_health()?;
+            let measured = match self.measure_window(point)? {
+                Pass::Interrupted => break,
+                Pass::Measured(status) => Ok(*status),
+                Pass::Failed(failure) => Err(failure),
+            };
+            self.tell_pass(point.window, &measured);
+            history.add(&measured);
+            last.push_back(measured);
+            if last.len() > STABLE_WINDOWS {
+                last.pop_front();
+            }
+            if self.parts.settings.request_count.is_some() {
+                is_stable = true;
+                break;
+            }
+            is_stable = history.is_stable(self.parts.settings.stability);
+            if self.is_over_limit(&history) {
+                break;
+            }
+            point.window += 1;
+        }
+        if !is_stable && !self.interrupted {
+            is_stable = self.accept_throughput_alone(&history);
+        }
+        let windows = last.into_iter().collect::<Result<Vec<PerfStatus>>>()?;
+        if self.interrupted {
+            return Err(exit_signal());
+        }
+        if is_stable { self.merge(&windows).map(Some) } else { Ok(None) }
+    }
+
+    fn is_over_limit(&self, history: &History) -> bool {
+        self.parts.settings.latency_limit.is_some_and(|limit| history.is_over(limit))
+    }
+
+    /// With asynchronous calls the latency may grow for as long as the load is more than the server can take.
+    fn accept_throughput_alone(&mut self, history: &History) -> bool {
+        let settings = self.parts.settings;
+        if !settings.calls.asynchronous || !history.has_stable_throughput(settings.stability) {
+            return false;
+        }
+        self.warn(
+            "Warning: Request latency is not stabilizing. Please try lowering the request rate.",
+        );
+        true
+    }
+
+    fn tell_pass(&mut self, window: u32, measured: &Result<PerfStatus>) {
+        if self.parts.settings.verbosity < Verbosity::Verbose {
+            return;
+        }
+        let text = match measured {
+            Err(Failure { message, .. }) => format!("  Pass [{window}] cb::Error: {message}\n"),
+            Ok(status) => {
+                let throughput = self.number(status.client.infer_per_sec);
+                format!(
+                    "  Pass [{window}] throughput: {throughput} infer/sec. {}\n",
+                    self.pass_latency(status)
+                )
+            }
+        };
+        self.out(&text);
+    }
+
+    fn pass_latency(&self, status: &PerfStatus) -> String {
+        let micros = status.stabilizing_latency_ns / 1000;
+        match self.parts.settings.percentile {
+            Some(percentile) => format!("p{percentile} latency: {micros} usec"),
+            None => format!("Avg latency: {micros} usec (std {} usec). ", status.client.std_us),
+        }
+    }
+
+    fn tell_unstable(&mut self, load: LoadPoint) {
+        let settings = self.parts.settings;
+        let LoadPoint::Concurrency(concurrency) = load else {
+            return self.warn("Failed to obtain stable measurement.");
+        };
+        let option = match settings.window {
+            Window::Time(_) => "--measurement-interval",
+            Window::Count(_) => "--measurement-request-count",
+        };
+        self.warn(format!(
+            "Failed to obtain stable measurement within {} measurement windows for concurrency {concurrency}. Please try to increase the {option}.",
+            settings.max_trials
+        ));
+    }
+
+    /// In whole milliseconds, as the limit is.
+    fn is_within_limit(&mut self, status: &PerfStatus) -> bool {
+        match self.parts.settings.latency_limit {
+            Some(limit) if status.stabilizing_latency_ns / 1_000_000 >= limit => {
+                self.warn(format!("Measured latency went over the set limit of {limit} msec. "));
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn report(&mut self, status: PerfStatus) {
+        let notation = text::Notation::after(&self.points);
+        self.out(&text::point_in(notation, &status, self.parts.settings, self.parts.model));
+        if status.overhead_percent > OVERHEAD_LIMIT_PERCENT {
+            self.tell_overhead(status.overhead_percent);
+        }
+        self.note_idle_end(&status);
+        self.points.push(status);
+    }
+
+    /// The report says only that it is so.
+    fn tell_overhead(&mut self, percent: f64) {
+        let settings = self.parts.settings;
+        let is_bound_to_threads =
+            matches!(settings.load, Load::Concurrency(_)) && !settings.calls.asynchronous;
+        let advice = if is_bound_to_threads {
+            "use --async, or run the tool on more or faster cores"
+        } else {
+            "raise --max-threads, or run the tool on more or faster cores"
+        };
+        self.warn(format!(
+            "The tool's own threads were busy for {percent:.0}% of the time, so they may be the limit and not the server: {advice}."
+        ));
+    }
+
+    /// The window of a fixed number of requests ends at a full second, so that its throughput may say little.
+    fn note_idle_end(&mut self, status: &PerfStatus) {
+        let busy: u64 = status.client.latencies.iter().sum();
+        let LoadPoint::Concurrency(concurrency) = status.load else { return };
+        let busy = busy.checked_div(concurrency.min(status.client.request_count)).unwrap_or(0);
+        if self.parts.settings.request_count.is_some() && busy < status.client.duration_ns / 2 {
+            self.note(format!(
+                "The requests of --request-count took about {:.3} s of a window of {:.3} s: its throughput counts the rest as idle.",
+                super::seconds(busy),
+                super::seconds(status.client.duration_ns)
+            ));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Which points to measure.
+
+use galatea_perf_types::{
+    failure::{Exit, Failure, Result},
+    load::LoadStart,
+    settings::{Range, Search},
+    status::LoadPoint,
+};
+
+use super::{Run, point::Verdict};
+
+/// Values of a load that can be searched over.
+pub(super) trait Level: Copy + PartialOrd {
+    const ZERO: Self;
+    fn plus(self, step: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    /// Half way, as the type divides.
+    fn middle(self, other: Self) -> Self;
+    /// Warms the server up, and starts the load.
+    fn start(self, run: &mut Run<'_>) -> Result<()>;
+    fn point(self) -> LoadPoint;
+}
+
+impl Level for u64 {
+    const ZERO: Self = 0;
+
+    fn plus(self, step: Self) -> Self {
+        self.saturating_add(step)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+
+    fn middle(self, other: Self) -> Self {
+        self.midpoint(other)
+    }
+
+    fn start(self, run: &mut Run<'_>) -> Result<()> {
+        let warmup = run.parts.settings.warmup_request_count;
+        if warmup > 0 {
+            if self > warmup {
+                run.warn(
+                    "WARNING: The number of concurrent requests exceeds the warmup request count. Adjusting warmup concurrency to match the warmup request count.",
+                );
+            }
+            let concurrency = self.min(warmup);
+            run.out(&format!("Request concurrency: {concurrency}\n"));
+            run.warm_up(LoadStart::Concurrency(concurrency))?;
+        }
+        run.parts.load.start(LoadStart::Concurrency(self), run.parts.settings.request_count)?;
+        run.out(&format!("Request concurrency: {self}\n"));
+        Ok(())
+    }
+
+    fn point(self) -> LoadPoint {
+        LoadPoint::Concurrency(self)
+    }
+}
+
+impl Level for f64 {
+    const ZERO: Self = 0.0;
+
+    fn plus(self, step: Self) -> Self {
+        self + step
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self - other
+    }
+
+    fn middle(self, other: Self) -> Self {
+        (self + other) / 2.0
+    }
+
+    fn start(self, run: &mut Run<'_>) -> Result<()> {
+        run.warm_up(LoadStart::RequestRate(self))?;
+        let rate = run.number(self);
+        run.out(&format!("Request Rate: {rate} inference requests per seconds\n"));
+        run.parts.load.start(LoadStart::RequestRate(self), run.parts.settings.request_count)
+    }
+
+    fn point(self) -> LoadPoint {
+        LoadPoint::RequestRate(self)
+    }
+}
+
+pub(super) fn run<L: Level>(run: &mut Run<'_>, range: Range<L>) -> Result<()> {
+    match run.parts.settings.search {
+        Search::Linear => linear(range, |level| profile(run, level)),
+        Search::Binary => binary(range, |level| profile(run, level)),
+    }
+}
+
+fn profile<L: Level>(run: &mut Run<'_>, level: L) -> Result<Verdict> {
+    level.start(run)?;
+    run.measure_point(level.point())
+}
+
+/// Goes on for as long as points are stable and within the limit.
+fn linear<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdict>) -> Result<()> {
+    let mut level = range.start;
+    let first = measure(level)?;
+    let mut verdict = first;
+    level = level.plus(range.step);
+    while verdict.meets_limit && (level <= range.end || range.end == L::ZERO) {
+        verdict = measure(level)?;
+        level = level.plus(range.step);
+    }
+    // A run that got no further than one unstable point has found nothing.
+    if first.is_stable || first.meets_limit {
+        return Ok(());
+    }
+    let message = "Failed to obtain stable measurement.".into();
+    Err(Failure { exit: Exit::Unstable, message })
+}
+
+/// Narrows the range down to `step` around the point where the limit is met.
+fn binary<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdict>) -> Result<()> {
+    let Range { start: mut low, end: mut high, step } = range;
+    if !measure(low)?.meets_limit || measure(high)?.meets_limit {
+        return Ok(());
+    }
+    while high.minus(low) > step {
+        let level = low.middle(high);
+        if measure(level)?.meets_limit {
+            low = level;
+        } else {
+            high = level;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(meets_limit: bool) -> Result<Verdict> {
+        Ok(Verdict { meets_limit, is_stable: true })
+    }
+
+    #[test]
+    fn linear_includes_the_end_and_counts_floats() {
+        let mut seen = Vec::new();
+        linear(Range { start: 1.0, end: 2.0, step: 0.25 }, |rate| {
+            seen.push(rate);
+            verdict(true)
+        })
+        .unwrap();
+        assert_eq!(seen, [1.0, 1.25, 1.5, 1.75, 2.0]);
+    }
+
+    #[test]
+    fn linear_without_an_end_goes_on_until_the_limit() {
+        let mut seen = Vec::new();
+        linear(Range { start: 1, end: 0, step: 3 }, |level| {
+            seen.push(level);
+            verdict(level < 9)
+        })
+        .unwrap();
+        assert_eq!(seen, [1, 4, 7, 10]);
+    }
+
+    #[test]
+    fn only_a_first_point_that_is_unstable_is_a_failure() {
+        let range = Range { start: 1, end: 9, step: 1 };
+        let unstable = Verdict { meets_limit: false, is_stable: false };
+        assert_eq!(linear(range, |_| Ok(unstable)).unwrap_err().exit, Exit::Unstable);
+        linear(range, |level| if level == 1 { verdict(true) } else { Ok(unstable) }).unwrap();
+        linear(range, |_| verdict(false)).unwrap();
+    }
+
+    #[test]
+    fn binary_narrows_down() {
+        let mut seen = Vec::new();
+        binary(Range { start: 1, end: 8, step: 2 }, |level| {
+            seen.push(level);
+            verdict(level < 3)
+        })
+        .unwrap();
+        assert_eq!(seen, [1, 8, 4, 2]);
+    }
+
+    #[test]
+    fn binary_ends_at_once_if_an_end_decides() {
+        for (is_fine, points) in [(true, 2), (false, 1)] {
+            let mut seen = 0;
+            binary(Range { start: 1, end: 8, step: 1 }, |_| {
+                seen += 1;
+                verdict(is_fine)
+            })
+            .unwrap();
+            assert_eq!(seen, points);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! When to stop measuring a point.
+
+use galatea_perf_types::{failure::Result, record::Nanos, status::PerfStatus};
+
+/// So many windows in a row must agree.
+pub(super) const STABLE_WINDOWS: usize = 3;
+
+/// Throughput and latency of the windows of a point, oldest first. A window that failed has no throughput and an
+/// endless latency.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    windows: Vec<(f64, Nanos)>,
+}
+
+impl History {
+    pub(super) fn add(&mut self, window: &Result<PerfStatus>) {
+        self.windows.push(match window {
+            Ok(status) => (status.client.infer_per_sec, status.stabilizing_latency_ns),
+            Err(_) => (0.0, Nanos::MAX),
+        });
+    }
+
+    fn last(&self) -> Option<&[(f64, Nanos)]> {
+        self.windows.len().checked_sub(STABLE_WINDOWS).and_then(|first| self.windows.get(first..))
+    }
+
+    /// Whether the last windows differ by no more than `spread`, in throughput and in latency.
+    pub(super) fn is_stable(&self, spread: f64) -> bool {
+        let latencies =
+            |windows: &[(f64, Nanos)]| within(spread, windows.iter().map(|(_, ns)| *ns as f64));
+        self.has_stable_throughput(spread) && self.last().is_some_and(latencies)
+    }
+
+    pub(super) fn has_stable_throughput(&self, spread: f64) -> bool {
+        self.last().is_some_and(|windows| {
+            windows.iter().all(|(rate, _)| *rate != 0.0)
+                && within(spread, windows.iter().map(|(rate, _)| *rate))
+        })
+    }
+
+    /// Whether one of the last windows was over the limit, so that more of them would not help.
+    pub(super) fn is_over(&self, limit_ms: u64) -> bool {
+        let limit = limit_ms.saturating_mul(1_000_000);
+        self.last().is_some_and(|windows| windows.iter().any(|(_, ns)| *ns >= limit))
+    }
+}
+
+fn within(spread: f64, values: impl Iterator<Item = f64> + Clone) -> bool {
+    let max = values.clone().fold(f64::MIN, f64::max);
+    let min = values.fold(f64::MAX, f64::min);
+    max / min <= 1.0 + spread
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_perf_types::failure::Failure;
+
+    use super::*;
+
+    fn history(windows: &[(f64, Nanos)]) -> History {
+        History { windows: windows.to_vec() }
+    }
+
+    #[test]
+    fn three_windows_are_needed_and_only_the_last_three_count() {
+        assert!(!history(&[(10.0, 5), (10.0, 5)]).is_stable(0.1));
+        assert!(history(&[(1.0, 90), (10.0, 50), (10.5, 52), (11.0, 55)]).is_stable(0.1));
+        assert!(!history(&[(10.0, 50), (10.5, 52), (11.5, 55)]).is_stable(0.1));
+    }
+
+    #[test]
+    fn latency_counts_beside_throughput() {
+        let history = history(&[(10.0, 50), (10.0, 50), (10.0, 56)]);
+        assert!(!history.is_stable(0.1));
+        assert!(history.has_stable_throughput(0.1));
+    }
+
+    #[test]
+    fn a_window_without_requests_is_never_stable() {
+        let mut history = history(&[(10.0, 50), (10.0, 50)]);
+        history.add(&Err(Failure::generic("none")));
+        assert!(!history.is_stable(1e9) && !history.has_stable_throughput(1e9));
+        assert!(!super::History { windows: vec![(0.0, 1); 3] }.has_stable_throughput(0.1));
+    }
+
+    #[test]
+    fn the_limit_is_looked_at_in_three_windows() {
+        let ms = 1_000_000;
+        assert!(!history(&[(1.0, 9 * ms), (1.0, 9 * ms)]).is_over(5));
+        assert!(history(&[(1.0, 4 * ms), (1.0, 5 * ms), (1.0, 4 * ms)]).is_over(5));
+        assert!(!history(&[(1.0, 9 * ms), (1.0, 4 * ms), (1.0, 4 * ms), (1.0, 4 * ms)]).is_over(5));
+    }
+}

@@ -1,0 +1,322 @@
+//! One window of a point.
+
+use std::time::Duration;
+
+use galatea_perf_types::{
+    failure::{Exit, Failure, Result},
+    record::{CallTotals, Nanos},
+    settings::Window,
+    status::{ClientStats, LoadPoint, PerfStatus},
+};
+
+use super::{
+    PROGRESS_INTERVAL, ProfiledLoad, Run,
+    latency::{LatencyFigures, ONE_REQUEST_WARNING},
+    records::{PendingRecords, WindowRecords},
+    seconds,
+    server::{Change, Snapshot},
+};
+
+/// A window of a count is looked at this often; it ends at such a step.
+const COUNT_STEP: Duration = Duration::from_secs(1);
+
+/// What became of a window.
+pub(super) enum Pass {
+    Measured(Box<PerfStatus>),
+    /// It tells nothing, but the next one may.
+    Failed(Failure),
+    Interrupted,
+}
+
+/// A point whose windows are being measured.
+pub(super) struct PointState {
+    pub load: LoadPoint,
+    /// From 1.
+    pub window: u32,
+    /// Where the next window begins; `None` before the first.
+    begin: Option<Moment>,
+    pending: PendingRecords,
+    pub profile: ProfiledLoad,
+}
+
+/// Everything that is counted, at one moment.
+#[derive(Clone, Default)]
+struct Moment {
+    at: Nanos,
+    server: Option<Snapshot>,
+    calls: CallTotals,
+    cpu: Duration,
+}
+
+impl PointState {
+    pub(super) fn new(load: LoadPoint) -> Self {
+        let profile = ProfiledLoad { load, requests: Vec::new(), window_boundaries: Vec::new() };
+        Self { load, window: 1, begin: None, pending: PendingRecords::default(), profile }
+    }
+}
+
+impl Run<'_> {
+    /// Fails only where going on would not help.
+    pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<Pass> {
+        let mut window = self.window(point);
+        // A GPU that cannot be asked is not there in the next window either.
+        let metrics = self.take_metrics()?;
+        if let Pass::Measured(status) = &mut window {
+            status.metrics = metrics;
+        }
+        Ok(window)
+    }
+
+    fn window(&mut self, point: &mut PointState) -> Pass {
+        self.parts.load.reset_idle_time();
+        // Unless this window comes to its end, the next one begins anew.
+        let begin = match point.begin.take() {
+            Some(begin) => begin,
+            None => match self.first_moment(point) {
+                Ok(begin) => begin,
+                Err(failure) => return Pass::Failed(failure),
+            },
+        };
+        let is_complete = match self.wait_for_window(point, begin.at) {
+            Ok(is_complete) => is_complete,
+            Err(failure) => return Pass::Failed(failure),
+        };
+        let at = self.parts.clock.now();
+        if !is_complete {
+            self.take_window(point, begin.at, at);
+            return Pass::Interrupted;
+        }
+        match self.complete_window(point, begin, at) {
+            Ok(status) => Pass::Measured(Box::new(status)),
+            Err(failure) => Pass::Failed(failure),
+        }
+    }
+
+    fn complete_window(
+        &mut self,
+        point: &mut PointState,
+        begin: Moment,
+        at: Nanos,
+    ) -> Result<PerfStatus> {
+        let end = self.moment(at)?;
+        point.begin = Some(end.clone());
+        let records = self.take_window(point, begin.at, end.at);
+        let mut status = self.client_status(point.load, &begin, &end, records)?;
+        status.server = self.server_stats(&begin, &end)?;
+        Ok(status)
+    }
+
+    fn take_window(&mut self, point: &mut PointState, begin: Nanos, end: Nanos) -> WindowRecords {
+        point.pending.add(self.parts.load.take_records());
+        let mut records = point.pending.take_window(begin, end);
+        if self.parts.settings.profile_export_file.is_some() {
+            point.profile.window_boundaries.push(end);
+            point.profile.requests.append(&mut records.requests);
+        }
+        records
+    }
+
+    fn first_moment(&mut self, point: &mut PointState) -> Result<Moment> {
+        let at = self.parts.clock.now();
+        if let (1, Some(metrics)) = (point.window, &mut self.parts.metrics) {
+            metrics.start();
+        }
+        point.profile.window_boundaries.push(at);
+        self.moment(at)
+    }
+
+    fn moment(&mut self, at: Nanos) -> Result<Moment> {
+        let all_models = !self.parts.model.composing.is_empty();
+        let server = match &mut self.parts.statistics {
+            None => None,
+            Some(statistics) => Some(statistics.read(all_models)?.into_iter().collect()),
+        };
+        let calls = self.parts.load.call_totals();
+        Ok(Moment { at, server, calls, cpu: self.parts.clock.cpu_time() })
+    }
+
+    fn wait_for_window(&mut self, point: &PointState, begin: Nanos) -> Result<bool> {
+        match self.window_length() {
+            Window::Time(ms) => {
+                // A fifth longer than asked for, as perf_analyzer does.
+                let length = Duration::from_millis((ms as f64 * 1.2) as u64);
+                let total = length.as_secs_f64();
+                Ok(self.sleep(
+                    length,
+                    |elapsed, collected| {
+                        progress(
+                            point,
+                            &format!("{elapsed:.1} of {total:.1} s"),
+                            elapsed,
+                            collected,
+                        )
+                    },
+                    begin,
+                ))
+            }
+            Window::Count(count) => self.wait_for_requests(point, begin, count),
+        }
+    }
+
+    /// A run of a fixed number of requests is one window of that count.
+    fn window_length(&self) -> Window {
+        let settings = self.parts.settings;
+        settings.request_count.map_or(settings.window, Window::Count)
+    }
+
+    fn wait_for_requests(&mut self, point: &PointState, begin: Nanos, count: u64) -> Result<bool> {
+        loop {
+            self.parts.load.check_health()?;
+            let show = |elapsed: f64, collected: u64| {
+                progress(point, &format!("{collected} of {count} requests"), elapsed, collected)
+            };
+            if !self.sleep(COUNT_STEP, show, begin) {
+                return Ok(false);
+            }
+            let is_last =
+                self.parts.settings.request_count.is_some() && self.parts.load.is_finished();
+            if self.parts.load.collected() >= count || is_last {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sleeps and shows progress: `show` makes it of the seconds since `begin` and the requests since then.
+    fn sleep(&mut self, length: Duration, show: impl Fn(f64, u64) -> String, begin: Nanos) -> bool {
+        let clock = self.parts.clock;
+        let until = clock.now() + length.as_nanos() as Nanos;
+        loop {
+            let now = clock.now();
+            let left = Duration::from_nanos(until.saturating_sub(now));
+            if left.is_zero() {
+                return true;
+            }
+            let elapsed = seconds(now.saturating_sub(begin));
+            self.parts.console.progress(&show(elapsed, self.parts.load.collected()));
+            if !clock.sleep(left.min(PROGRESS_INTERVAL)) {
+                self.interrupted = true;
+                return false;
+            }
+        }
+    }
+
+    fn take_metrics(&mut self) -> Result<Vec<galatea_perf_types::status::GpuMetrics>> {
+        let Some(metrics) = &mut self.parts.metrics else { return Ok(Vec::new()) };
+        let samples = metrics.take();
+        for warning in metrics.take_warnings() {
+            self.warn(warning);
+        }
+        samples
+    }
+
+    fn client_status(
+        &mut self,
+        load: LoadPoint,
+        begin: &Moment,
+        end: &Moment,
+        records: WindowRecords,
+    ) -> Result<PerfStatus> {
+        let duration_ns = end.at.saturating_sub(begin.at);
+        let overhead_percent = overhead_percent(duration_ns, self.parts.load.idle_time());
+        let sent = self.parts.load.take_sent_count();
+        let mut status = PerfStatus {
+            load,
+            batch_size: self.parts.settings.batch_size.max(1),
+            on_sequence_model: self.parts.model.is_sequence(),
+            client: ClientStats {
+                request_count: records.latencies.len() as u64,
+                sequence_count: records.sequence_count,
+                delayed_request_count: records.delayed_count,
+                response_count: records.response_count,
+                duration_ns,
+                latencies: records.latencies,
+                ..ClientStats::default()
+            },
+            server: None,
+            metrics: Vec::new(),
+            stabilizing_latency_ns: 0,
+            overhead_percent,
+            send_request_rate: sent as f64 / seconds(duration_ns),
+            windows: Vec::new(),
+            scheduled_latencies: records.scheduled_latencies,
+            tool_cpu_ns: end.cpu.saturating_sub(begin.cpu).as_nanos() as u64,
+        };
+        self.summarize(&mut status)?;
+        // The calls of a decoupled model's stream cannot be told apart.
+        if !self.parts.model.decoupled {
+            average_calls(&mut status.client, &begin.calls, &end.calls);
+        }
+        Ok(status)
+    }
+
+    /// Fills in what follows from counts, latencies and the duration.
+    pub(super) fn summarize(&mut self, status: &mut PerfStatus) -> Result<()> {
+        let percentile = self.parts.settings.percentile;
+        let client = &mut status.client;
+        let Some(figures) = LatencyFigures::of(&client.latencies, percentile) else {
+            return Err(Failure {
+                exit: Exit::Option,
+                message: "No valid requests recorded within time interval. Please use a larger time window.".into(),
+            });
+        };
+        // Single precision, as the real program divides.
+        let seconds = client.duration_ns as f32 / 1e9;
+        let rate = |count: u64| f64::from(count as f32 / seconds);
+        client.infer_per_sec = rate(client.request_count * status.batch_size);
+        client.responses_per_sec = rate(client.response_count);
+        client.sequence_per_sec = rate(client.sequence_count);
+        client.avg_latency_ns = figures.avg_ns;
+        client.std_us = figures.std_us;
+        client.percentile_latency_ns = figures.percentiles_ns;
+        status.stabilizing_latency_ns = percentile
+            .and_then(|percentile| client.percentile_latency_ns.get(&percentile))
+            .copied()
+            .unwrap_or(figures.avg_ns);
+        if client.latencies.len() == 1 {
+            self.warn(ONE_REQUEST_WARNING);
+        }
+        Ok(())
+    }
+
+    fn server_stats(
+        &mut self,
+        begin: &Moment,
+        end: &Moment,
+    ) -> Result<Option<galatea_perf_types::status::ServerStats>> {
+        let (Some(begin), Some(end)) = (&begin.server, &end.server) else { return Ok(None) };
+        let mut change = Change { begin, end, model: self.parts.model, warnings: Vec::new() };
+        let stats = change.stats();
+        for warning in change.warnings {
+            self.warn(warning);
+        }
+        stats.map(Some)
+    }
+}
+
+fn progress(point: &PointState, how_far: &str, elapsed: f64, collected: u64) -> String {
+    let load = match point.load {
+        LoadPoint::Concurrency(concurrency) => format!("Concurrency {concurrency}"),
+        LoadPoint::RequestRate(rate) => {
+            format!("Request rate {}", galatea_perf_report::text::general(rate))
+        }
+    };
+    let window = point.window;
+    let rate = if elapsed > 0.0 { collected as f64 / elapsed } else { 0.0 };
+    format!("{load}, window {window}: {how_far}, {rate:.0} requests/s")
+}
+
+/// Starting and ending a window takes time too, so that workers may have been idle for longer than it lasted.
+fn overhead_percent(duration_ns: Nanos, idle: Duration) -> f64 {
+    let idle_ns = idle.as_nanos() as f64;
+    let duration = duration_ns as f64;
+    if duration <= 0.0 { 0.0 } else { ((duration - idle_ns) / duration * 100.0).max(0.0) }
+}
+
+fn average_calls(client: &mut ClientStats, begin: &CallTotals, end: &CallTotals) {
+    let calls = end.calls.saturating_sub(begin.calls);
+    let average = |end: u64, begin: u64| end.saturating_sub(begin).checked_div(calls).unwrap_or(0);
+    client.completed_count = calls;
+    client.avg_request_time_ns = average(end.request_ns, begin.request_ns);
+    client.avg_send_time_ns = average(end.send_ns, begin.send_ns);
+    client.avg_receive_time_ns = average(end.receive_ns, begin.receive_ns);
+}
