@@ -13,7 +13,7 @@ use crate::{process, setup};
 
 const WHEELS: &str = "peer-wheels.txt";
 
-/// Tools of the checks (cargo-deny), and the load tool `ab`.
+/// Tools of the checks (cargo-deny), the load tool `ab`, and a browser to look at pages with.
 pub fn tools() -> Result<()> {
     setup::step("tools", &setup::listing("tools.txt")?, || {
         setup::pip(
@@ -22,7 +22,7 @@ pub fn tools() -> Result<()> {
             &setup::list_path("tools.txt"),
         )
     })?;
-    for (program, package) in [("ab", "apache2-utils"), ("curl", "curl")] {
+    for (program, package) in [("ab", "apache2-utils"), ("curl", "curl"), ("chromium", "chromium")] {
         if process::which(&[program]).is_none()
             && let Err(error) = setup::debian(&[package])
         {
