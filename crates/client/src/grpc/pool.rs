@@ -97,7 +97,7 @@ impl Channel {
             .await;
         let (send, connection) = handshake.map_err(|error| self.broken(error))?;
         // Its error reaches every call that is under way; it ends when the last caller is gone.
-        drop(tokio::spawn(connection));
+        drop(tokio::task::spawn_local(connection));
         let link = Link { send, generation: ended + 1 };
         *present = Some(link.clone());
         Ok(link)

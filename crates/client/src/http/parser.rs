@@ -282,3 +282,7 @@ fn is_chunked(value: &[u8]) -> Result<bool, Malformed> {
 fn shown(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
+
+#[cfg(test)]
+#[path = "parser_tests.rs"]
+mod tests;

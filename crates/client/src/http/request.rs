@@ -195,7 +195,12 @@ fn write_input(
     format: TensorFormat,
 ) -> Result<()> {
     let name = string(&input.name)?;
-    let _ = write!(json, "{{\"name\":{name},\"shape\":{:?}", input.shape);
+    let _ = write!(json, "{{\"name\":{name},\"shape\":[");
+    separated(json, &input.shape, |json, size| {
+        let _ = write!(json, "{size}");
+        Ok(())
+    })?;
+    json.push(']');
     let _ = write!(json, ",\"datatype\":\"{}\"", input.data_type);
     match (&input.data, format) {
         (InputData::Region(region), _) => {
@@ -253,3 +258,7 @@ fn separated<T>(
 fn string(text: &str) -> Result<String> {
     quoted(text).map_err(|error| Error::internal(format!("failed to write JSON: {error}")))
 }
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;
