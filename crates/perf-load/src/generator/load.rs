@@ -44,10 +44,21 @@ impl Load {
         target: Target,
         requests: Arc<dyn RequestSource>,
     ) -> Result<Self> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self::with_cores(cores, settings, model, target, requests)
+    }
+
+    fn with_cores(
+        cores: usize,
+        settings: &Settings,
+        model: &ModelInfo,
+        target: Target,
+        requests: Arc<dyn RequestSource>,
+    ) -> Result<Self> {
         let shared = Shared::new(settings, model, target, requests)
             .map_err(|error| Failure::generic(error.message()))?;
         Ok(Self {
-            places: places(settings, &shared),
+            places: places(cores, settings, &shared),
             shared: Arc::new(shared),
             load: settings.load.clone(),
             workers: Vec::new(),
@@ -258,7 +269,7 @@ const SPARE_FILES: u64 = 64;
 
 /// As few workers as carry the load. A thread more costs CPU time for nothing as long as one keeps up, and the
 /// server under test may live on the same machine: half of the cores are its.
-fn places(settings: &Settings, shared: &Shared) -> Vec<Place> {
+fn places(cores: usize, settings: &Settings, shared: &Shared) -> Vec<Place> {
     let by_rate = is_by_rate(&settings.load);
     let default_threads = if by_rate { MAX_RATE_THREADS } else { MAX_THREADS };
     let threads = settings.max_threads.unwrap_or(default_threads).max(1);
@@ -270,7 +281,6 @@ fn places(settings: &Settings, shared: &Shared) -> Vec<Place> {
         _ if in_sequences => sequences,
         _ => usize::MAX,
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
     let of = at_once.min(threads).min((cores / 2).max(1)).max(1);
     let contexts = if shared.calls.asynchronous { open_files() } else { threads };
     (0..of)
@@ -279,7 +289,7 @@ fn places(settings: &Settings, shared: &Shared) -> Vec<Place> {
             streams: part(threads, index, of).max(1),
             contexts: part(contexts, index, of).max(1),
             slots: if in_sequences { part(sequences, index, of) } else { 0 },
-            overlap: shared.calls.asynchronous && !settings.sequences.serial,
+            overlap: shared.calls.streaming && !settings.sequences.serial,
             serial: settings.sequences.serial,
         })
         .collect()
@@ -301,4 +311,4 @@ fn open_files() -> usize {
 
 #[cfg(test)]
 #[path = "load_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -146,6 +146,14 @@ fn sequences(server: &FakeServer, settings: &Settings) -> Load {
     Load::new(settings, &model(SchedulingKind::Sequence), server.target(), Arc::new(PLAIN)).unwrap()
 }
 
+/// For tests of streams, which need no server.
+pub fn streaming() -> Shared {
+    let calls = Calls { asynchronous: true, forced_sync: false, streaming: true };
+    let settings = Settings { calls, profile_export_file: Some("x".into()), ..concurrency(1) };
+    let target = FakeServer::start().target();
+    Shared::new(&settings, &model(SchedulingKind::None), target, Arc::new(PLAIN)).unwrap()
+}
+
 #[test]
 fn a_closed_loop_keeps_its_concurrency_and_sends_exactly_the_count() {
     let server = FakeServer::start();
@@ -395,18 +403,71 @@ fn serial_sequences_at_a_rate_take_turns() {
     check_sequences(&marks(&server), 3);
 }
 
+/// Three workers.
+fn wide(server: &FakeServer, settings: &Settings, scheduling: SchedulingKind) -> Load {
+    let load = Load::with_cores(6, settings, &model(scheduling), server.target(), Arc::new(PLAIN));
+    let load = load.unwrap();
+    assert_eq!(load.places.len(), 3);
+    load
+}
+
+#[test]
+fn workers_keep_a_concurrency_together() {
+    let server = FakeServer::start();
+    server.with(|seen| seen.together = 7);
+    let mut load = wide(&server, &concurrency(7), SchedulingKind::None);
+    load.warm_up(LoadStart::Concurrency(7), 10).unwrap();
+    load.start(LoadStart::Concurrency(7), Some(50)).unwrap();
+    wait_until(|| load.is_finished());
+    assert_eq!((load.collected(), load.take_sent_count(), load.call_totals().calls), (50, 50, 50));
+    assert_eq!(load.take_records().len(), 50);
+    load.stop().unwrap();
+    server.with(|seen| assert_eq!((seen.bodies.len(), seen.peak, seen.connections), (60, 7, 7)));
+}
+
+#[test]
+fn workers_keep_a_rate_together() {
+    let server = FakeServer::start();
+    let mut load = wide(&server, &rate(), SchedulingKind::None);
+    load.start(LoadStart::RequestRate(2000.0), Some(30)).unwrap();
+    wait_until(|| load.is_finished());
+    let records = load.take_records();
+    let mut intended: Vec<_> =
+        records.iter().map(|record| record.intended_start.unwrap()).collect();
+    intended.sort();
+    intended.dedup();
+    assert_eq!(intended.len(), 30);
+    assert!(intended.iter().all(|at| (at - intended[0]) % 500_000 == 0), "{intended:?}");
+}
+
+#[test]
+fn sequences_of_several_workers_share_no_id() {
+    let server = FakeServer::start();
+    let mut load = wide(&server, &concurrency(6), SchedulingKind::Sequence);
+    load.start(LoadStart::Concurrency(6), None).unwrap();
+    server.wait_for(|seen| seen.bodies.len() >= 200);
+    load.stop().unwrap();
+    check_sequences(&marks(&server), 6);
+}
+
 #[test]
 fn workers_share_out_everything_that_is_to_be_had() {
     let server = FakeServer::start();
-    let check = |settings: &Settings, load: &Load| {
-        let sum = |part: fn(&Place) -> usize| load.places.iter().map(part).sum::<usize>();
-        assert!(load.places.len() <= settings.max_threads.unwrap_or(16));
-        (sum(|place| place.streams), sum(|place| place.slots))
+    let sums = |cores, settings: &Settings, scheduling| {
+        let model = model(scheduling);
+        let load = Load::with_cores(cores, settings, &model, server.target(), Arc::new(PLAIN));
+        let places = load.unwrap().places.clone();
+        let sum = |part: fn(&Place) -> usize| places.iter().map(part).sum::<usize>();
+        (places.len(), sum(|place| place.streams), sum(|place| place.slots))
     };
     let one = Settings { max_threads: Some(1), ..concurrency(64) };
-    assert_eq!(check(&one, &load(&server, &one, PLAIN)), (1, 0));
+    assert_eq!(sums(64, &one, SchedulingKind::None), (1, 1, 0));
+    assert_eq!(sums(64, &concurrency(64), SchedulingKind::None), (16, 16, 0));
+    assert_eq!(sums(64, &concurrency(2), SchedulingKind::None).0, 2);
     let many = Settings { max_threads: Some(5), ..rate() };
-    assert_eq!(check(&many, &sequences(&server, &many)), (5, 3));
+    assert_eq!(sums(4, &many, SchedulingKind::None), (2, 5, 0));
+    assert_eq!(sums(64, &many, SchedulingKind::Sequence), (3, 5, 3));
+    assert_eq!(sums(1, &rate(), SchedulingKind::None).0, 1);
 }
 
 #[test]

@@ -214,3 +214,7 @@ impl Exchange {
         self.changed.notify_one();
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -55,7 +55,8 @@ pub struct Place {
     pub contexts: usize,
     /// Sequence slots in the rate modes.
     pub slots: usize,
-    /// Whether several requests of a sequence may be under way.
+    /// Whether several requests of a sequence may be under way. Only a stream keeps them in order: over separate
+    /// calls the second may arrive first, and fails a run that asked for nothing wrong.
     pub overlap: bool,
     pub serial: bool,
 }
