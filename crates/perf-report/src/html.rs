@@ -19,6 +19,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod throughput;
+mod times_table;
 mod windows;
 
 use galatea_perf_types::summary::Summary;
@@ -58,10 +59,16 @@ pub fn page(runs: &[Summary]) -> String {
 
 fn sections(html: &mut Markup, runs: &[Summary], names: &[String]) {
     head::draw(html, runs, names);
+    if runs.iter().any(|run| !figures::points(run).is_empty()) {
+        pictures(html, runs, names);
+    }
+    head::draw_runs(html, runs, names);
+}
+
+fn pictures(html: &mut Markup, runs: &[Summary], names: &[String]) {
     throughput::draw(html, runs, names);
     compare::draw(html, runs, names);
     percentiles::draw(html, runs, names);
     breakdown::draw(html, runs, names);
     windows::draw(html, runs, names);
-    head::draw_runs(html, runs, names);
 }

@@ -44,8 +44,14 @@ impl Scale {
         let gap = |pair: Option<&[f64]>| pair.and_then(|p| Some(p.last()? - p.first()?));
         let grows =
             gap(loads.windows(2).next_back()) > gap(loads.windows(2).next()).map(|g| g * 2.5);
-        if low == high {
-            return Self::from_zero(loads);
+        if loads.iter().all(|load| *load == high) {
+            return Self {
+                kind: Kind::Linear,
+                low: 0.0,
+                high: (high * 2.0).max(1.0),
+                from: 0.0,
+                to: 1.0,
+            };
         }
         if grows && loads.iter().all(|load| *load > 0.0) {
             let space = (high / low).powf(0.06);

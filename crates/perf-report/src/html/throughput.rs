@@ -51,14 +51,17 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
 }
 
 fn chart(series: Vec<Series>, deciding: &Deciding) -> LineChart {
+    // One point has no spread to zoom into.
+    let is_single = series.iter().map(|series| series.marks.len()).sum::<usize>() == 1;
     let marks = || series.iter().flat_map(|series| &series.marks);
     let mut x: Vec<f64> = marks().map(|mark| mark.at[0]).collect();
     x.extend(marks().filter_map(|mark| mark.x_interval).flatten());
     let mut y: Vec<f64> = marks().map(|mark| mark.at[1]).collect();
     y.extend(marks().filter_map(|mark| mark.y_interval).flatten());
+    let x = if is_single { Scale::from_zero(&x) } else { Scale::fitting(&x, LOG_FROM) };
     LineChart {
         size: [960.0, 440.0],
-        x: Axis::new(&deciding.name(), Scale::fitting(&x, LOG_FROM), 9, format::tick_duration),
+        x: Axis::new(&deciding.name(), x, 9, format::tick_duration),
         y: Axis::new("inferences/s", Scale::from_zero(&y), 6, format::tick),
         series,
     }
