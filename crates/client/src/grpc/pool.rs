@@ -1,7 +1,7 @@
 //! Connections, and who shares them.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     future::poll_fn,
     rc::{Rc, Weak},
     sync::Arc,
@@ -58,6 +58,7 @@ impl GrpcPool {
             target: Rc::clone(&self.target),
             tls: self.tls.clone(),
             link: Mutex::default(),
+            answered: Cell::new(false),
         });
         channels.push(Rc::downgrade(&channel));
         channel
@@ -69,6 +70,8 @@ pub(super) struct Channel {
     pub(super) target: Rc<Target>,
     tls: Option<Arc<ClientConfig>>,
     link: Mutex<Option<Link>>,
+    /// Whether a response has come over any of its connections.
+    pub(super) answered: Cell<bool>,
 }
 
 /// A caller's hold of a connection. Connections of one channel count up from 1.
@@ -104,7 +107,7 @@ impl Channel {
     }
 
     pub(super) fn broken(&self, error: h2::Error) -> Error {
-        super::status::broken(&self.target, error)
+        super::status::broken(&self.target, error, self.answered.get())
     }
 }
 

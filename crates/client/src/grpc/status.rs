@@ -26,11 +26,10 @@ pub(super) fn not_grpc(target: &Target, status: StatusCode) -> Error {
     ))
 }
 
-/// The error of a call that its connection broke.
-pub(super) fn broken(target: &Target, cause: h2::Error) -> Error {
-    let is_foreign = cause.is_library();
+/// The error of a call that its connection broke. `answered`: this address has spoken gRPC before.
+pub(super) fn broken(target: &Target, cause: h2::Error, answered: bool) -> Error {
     let mut text = format!("failed while calling {}: {cause}", target.url());
-    if is_foreign {
+    if !answered {
         text.push_str("; is this the server's gRPC port?");
     }
     Error::unavailable(text).with_source(cause)

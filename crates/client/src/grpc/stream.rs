@@ -93,7 +93,7 @@ impl GrpcSender {
             let piece = bytes.split_to(capacity.min(bytes.len()));
             self.body
                 .send_data(piece, false)
-                .map_err(|error| status::broken(&self.target, error))?;
+                .map_err(|error| status::broken(&self.target, error, true))?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl GrpcSender {
             match poll_fn(|context| self.body.poll_capacity(context)).await {
                 Some(Ok(0)) => {}
                 Some(Ok(capacity)) => return Ok(capacity),
-                Some(Err(error)) => return Err(status::broken(&self.target, error)),
+                Some(Err(error)) => return Err(status::broken(&self.target, error, true)),
                 None => {
                     let url = self.target.url();
                     return Err(Error::unavailable(format!("the stream to {url} has ended")));
@@ -133,6 +133,7 @@ impl GrpcReceiver {
                 State::Ended => return Ok(None),
                 State::Waiting(response) => {
                     let response = response.await.map_err(|error| self.channel.broken(error))?;
+                    self.channel.answered.set(true);
                     if let Some(ended) = status::find(response.headers()) {
                         return ended.map(|()| None);
                     }

@@ -71,7 +71,7 @@ impl GrpcCaller {
             Err(failure) => failure,
         };
         let failure = match failure {
-            Failure::NotBegun(error) if may_repeat(&error) => {
+            Failure::NotBegun(error) if self.channel.answered.get() && may_repeat(&error) => {
                 self.reconnect().await?;
                 self.ready().await?;
                 match self.attempt(head, front, tail, keep).await {
@@ -108,6 +108,7 @@ impl GrpcCaller {
 
     async fn head(&self, response: ResponseFuture) -> Result<Response<RecvStream>, Failure> {
         let response = response.await.map_err(Failure::NotBegun)?;
+        self.channel.answered.set(true);
         if let Some(Err(error)) = status::find(response.headers()) {
             return Err(Failure::Final(error));
         }
