@@ -57,7 +57,7 @@ def is_ready(server):
         return False
 
 
-def statistics(server, model):
+def counts(server, model):
     """The model's statistics, its versions summed: {"success": n, "fail": n, "inferences": n, "executions": n}."""
     found = json.loads(ask(server.http, "GET", f"/v2/models/{model}/stats")[2])["model_stats"]
     counts = {name: sum(v["inference_stats"][name]["count"] for v in found) for name in ("success", "fail")}

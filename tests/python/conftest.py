@@ -38,6 +38,7 @@ def perf_servers(tmp_path_factory):
             if target not in running:
                 path = perf_models.write_perf_models(tmp_path_factory.mktemp(target), target)
                 running[target] = servers.TARGETS[target](path, *flags[target])
+                running[target].repository = path
             return running[target]
 
     yield Servers

@@ -5,6 +5,8 @@ from repositories import REPEAT_CONFIG, add_sub_config, copy_example, identity_c
 # Checks what a load tool must keep to when it drives sequences, and fails the request that breaks it: ids are
 # not 0, a sequence begins with start, nothing follows end, nothing starts twice.
 SEQUENCE_MODEL = """\
+import json
+
 import numpy as np
 import triton_python_backend_utils as pb
 
@@ -12,6 +14,8 @@ import triton_python_backend_utils as pb
 class TritonPythonModel:
     def initialize(self, args):
         self.open = {}
+        told = json.loads(args["model_config"])["parameters"]["log"]["string_value"]
+        self.log = open(told, "a", buffering=1)
 
     def execute(self, requests):
         return [self.step(request) for request in requests]
@@ -20,9 +24,10 @@ class TritonPythonModel:
         def read(name):
             return int(pb.get_input_tensor_by_name(request, name).as_numpy().reshape(-1)[0])
 
-        start, end, ready, which = (read(name) for name in ("START", "END", "READY", "CORRID"))
+        start, end, ready, which, value = (read(name) for name in ("START", "END", "READY", "CORRID", "INPUT"))
         if not ready:
             return pb.InferenceResponse([pb.Tensor("OUTPUT", np.zeros((1, 1), np.int32))])
+        self.log.write(f"{which} {start} {end} {value}\\n")
         problem = None
         if which == 0:
             problem = "id 0"
@@ -151,9 +156,15 @@ SEQUENCE_CONTROL = """\
 """
 
 
-def sequence_config(strategy, settings):
+def sequence_config(strategy, settings, log):
     batching = f"sequence_batching {{\n  max_sequence_idle_microseconds: 5000000\n  {strategy} {{ {settings} }}\n{SEQUENCE_CONTROL}}}\n"
-    return f"max_batch_size: 8\n{SEQUENCE_TENSORS}{batching}"
+    log = f'parameters {{ key: "log" value {{ string_value: "{log}" }} }}\n'
+    return f"max_batch_size: 8\n{SEQUENCE_TENSORS}{batching}{log}"
+
+
+def sequence_log(repository, name):
+    """Where a sequence model of this repository writes `id start end value` for every step."""
+    return repository / name / "steps.log"
 
 
 def python_model(repository, name, config, source):
@@ -231,12 +242,15 @@ def write_perf_models(repository, target):
     add_flair(repository)
     add_blip(repository, "base_model_cpu", "base_model_gpu", "base_model_multi_gpu", "trt_model")
     if target == "triton":
-        python_model(repository, "sequence_direct", sequence_config("direct", ""), SEQUENCE_MODEL)
-        python_model(repository, "sequence_oldest", sequence_config("oldest", "max_candidate_sequences: 32"), SEQUENCE_MODEL)
+        for strategy, settings in (("direct", ""), ("oldest", "max_candidate_sequences: 32")):
+            name = f"sequence_{strategy}"
+            config = sequence_config(strategy, settings, sequence_log(repository, name))
+            python_model(repository, name, config, SEQUENCE_MODEL)
     return repository
 
 
 if __name__ == "__main__":
     import sys
+    from pathlib import Path
 
-    write_perf_models(*sys.argv[1:])
+    write_perf_models(Path(sys.argv[1]), sys.argv[2])

@@ -64,6 +64,11 @@ def command_of(tool):
     return [servers.galatea_binary(), "perf"], {}
 
 
+def program(tool):
+    """The file that is run; ours measures when it is started under the name perf_analyzer."""
+    return command_of(tool)[0][0].resolve()
+
+
 def start(tool, args, folder, command=None):
     """The tool as a running process, its files in `folder`."""
     begin, env = command_of(tool)
@@ -173,7 +178,7 @@ def parse_line(point, section, line):
     model = re.match(r"\s+(\S+), version: (\S*)$", line)
     if model:
         return point["models"].setdefault(model[1], {})
-    if section is not None and ": " in line:
+    if section is not None and ": " in line.strip():
         name, value = line.strip().split(": ", 1)
         section[name] = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", value)]
     return section

@@ -65,3 +65,12 @@ def test_failure(case, perf_servers, data, tmp_path):
     assert perf_tool.messages(ours.err) == perf_tool.messages(real.err)
     assert perf_tool.layout(ours.out) == perf_tool.layout(real.out)
     assert ours.code == real.code
+
+
+@pytest.mark.parametrize("case", [c for c in perf_cases.OPTIONS if c.name not in perf_cases.OTHERWISE], ids=str)
+def test_option(case, data, tmp_path):
+    """A wrong option is told in the same words; the usage text after it is our own."""
+    args = shlex.split(case.line.format(**data)) + ["-u", "localhost:1"]
+    real, ours = [perf_tool.run(tool, args, tmp_path / tool) for tool in (perf_tool.REAL, perf_tool.OURS)]
+    assert perf_tool.messages(ours.err) == perf_tool.messages(real.err)
+    assert ours.code == real.code != 0

@@ -1,0 +1,373 @@
+"""The load tool against real servers: the command lines of the seed documents, exact counts, sequences, what goes
+over the wire, interruption, and the same figures as the real tool."""
+
+import http.server
+import re
+import shlex
+import signal
+import subprocess
+import threading
+
+import pytest
+
+import clients
+import perf_cases
+import perf_models
+import perf_tool
+import perf_wire
+import servers
+
+needs_real = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
+BOTH = [pytest.param(perf_tool.REAL, marks=needs_real), perf_tool.OURS]
+QUICK = ["-p", "150", "-s", "1000000", "-r", "3"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return perf_cases.write_data(tmp_path_factory.mktemp("data"))
+
+
+# --- the seed documents ------------------------------------------------------------------------------------------
+
+BLIP = "--shape pixel_values:3,384,384 --shape input_ids:16 --shape attention_mask:16"
+FLAIR = "flair-ner-english-fast-ensemble"
+# (command line as documented, requests in flight it visits); only host and length of the windows are added.
+SEEDS = [
+    ("perf_analyzer -m simple", [1]),
+    (f"perf_analyzer -m base_model_cpu --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4]),
+    (f"perf_analyzer -m base_model_gpu --concurrency-range 1:8:1 {BLIP}", list(range(1, 9))),
+    (f"perf_analyzer -m base_model_multi_gpu --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4]),
+    (f"perf_analyzer -m trt_model --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4]),
+    (f"perf_analyzer -m {FLAIR} --async --percentile=95 --concurrency-range 4 --input-data {{sentence}} "
+     "--shape sentence_bytes:70 -i grpc --measurement-interval 30000 -v", [4]),
+    ('perf_analyzer -m ner-english-fast -a --string-data "George Washington went to Washington" --shape INPUT_0:1 '
+     "--percentile 95 --request-distribution constant --max-threads 32 --concurrency-range 32:64:16 -b 32 "
+     "--percentile=99", [32, 48, 64]),
+    ("perf_analyzer -m simple -b 2 --concurrency_range 1:2 -i grpc -p 5000", [1, 2]),
+]
+
+
+@pytest.mark.parametrize("line, visited", SEEDS, ids=lambda value: str(value)[:60])
+def test_command_lines_of_the_seeds(line, visited, perf_servers, data, tmp_path):
+    if perf_tool.STAND_IN and "_range" in line:
+        pytest.skip("the real tool does not know this spelling")
+    server = perf_servers.get("galatea")
+    name, *args = shlex.split(line.format(**data))
+    link = tmp_path / name
+    link.symlink_to(perf_tool.program(perf_tool.OURS))
+    args += ["-u", server.grpc if "grpc" in args else server.http, *QUICK]
+    run = perf_tool.run(perf_tool.OURS, args, tmp_path / "run", command=[link])
+    assert run.code == 0, run.out + run.err
+    points = run.report()["points"]
+    assert [point["load"] for point in points] == [f"Request concurrency: {n}" for n in visited]
+    for point in points:
+        plausible(point, batch=int((args[args.index("-b") + 1]) if "-b" in args else 1))
+    assert len(run.report()["footer"]) == len(visited)
+    if FLAIR in line:
+        assert set(points[0]["models"]) == {f"flair-ner-english-fast{part}" for part in ("", "-tokenization", "-viterbi-decoder")}
+        assert len(points[0]["passes"]) == 3
+
+
+def plausible(point, batch):
+    """The figures of a point agree with each other and with what the server counted."""
+    client, server = point["client"], point["server"]
+    ordered = [client[f"p{n} latency"][0] for n in (50, 90, 95, 99)]
+    assert 0 < ordered[0] and ordered == sorted(ordered)
+    assert client["Throughput"][0] > 0
+    # The server is asked after the window has ended, and on a busy machine that takes a while.
+    assert client["Request count"][0] / 2 <= server["Successful request count"][0] <= client["Request count"][0] * 3
+    assert server["Inference count"][0] == server["Successful request count"][0] * batch
+
+
+# --- exact counts ------------------------------------------------------------------------------------------------
+
+COUNTS = [
+    "-m simple --request-count 37",
+    "-m simple -i grpc --request-count 37",
+    "-m simple -a --concurrency-range 4 --request-count 101",
+    "-m simple -i grpc -a --streaming --concurrency-range 3 --request-count 50",
+    "-m simple --concurrency-range 4 --request-count 40 --warmup-request-count 12",
+    "-m simple -b 2 --request-count 20",
+    "-m simple --request-rate-range 50 --request-count 60",
+    "-m repeat -i grpc -a --streaming --input-data {repeat} --request-count 9",
+]
+
+
+@pytest.mark.parametrize("target", ["galatea", "triton"])
+@pytest.mark.parametrize("line", COUNTS)
+def test_request_count_is_exact(target, line, perf_servers, data, tmp_path):
+    server = perf_servers.get(target)
+    args = shlex.split(line.format(**data))
+    model = args[1]
+    before = clients.counts(server, model)
+    run = perf_tool.run(perf_tool.OURS, [*args, "-u", server.grpc if "grpc" in args else server.http], tmp_path)
+    after = clients.counts(server, model)
+    assert run.code == 0, run.err
+    asked = int(args[args.index("--request-count") + 1])
+    warm_up = int(args[args.index("--warmup-request-count") + 1]) if "--warmup-request-count" in args else 0
+    # A decoupled request that sent its replies counts once, however many they are.
+    assert after["success"] - before["success"] == asked + warm_up
+    assert after["fail"] == before["fail"]
+    assert run.report()["points"][-1]["client"]["Request count"] == [asked]
+
+
+# --- sequences ---------------------------------------------------------------------------------------------------
+
+SEQUENCES = [
+    ("oldest", "--sequence-length 5 --concurrency-range 3", range(4, 7), 3),
+    ("direct", "--sequence-length 5 -a --concurrency-range 3", range(4, 7), 3),
+    ("direct", "--sequence-length 5 --sync --concurrency-range 2", range(4, 7), 2),
+    ("oldest", "--sequence-length 10 -i grpc -a --streaming --concurrency-range 2", range(8, 13), 2),
+    ("direct", "--sequence-length 6 --sequence-length-variation 0 -i grpc", [6], 1),
+    ("oldest", "--sequence-length 5 --request-rate-range 100 --num-of-sequences 3", range(4, 7), 3),
+    ("direct", "--sequence-length 5 --request-rate-range 100 --num-of-sequences 2 --serial-sequences -i grpc", range(4, 7), 2),
+    ("direct", "--sequence-length 5 --sequence-id-range 100:110 --concurrency-range 2", range(4, 7), 2),
+    ("oldest", "", range(16, 25), 1),
+]
+
+
+def steps_of(server, model, run):
+    """What the model saw while `run` ran: (id, start, end, value) for every step."""
+    log = perf_models.sequence_log(server.repository, model)
+    skip = log.stat().st_size
+    done = run()
+    with log.open() as file:
+        file.seek(skip)
+        return done, [tuple(map(int, line.split())) for line in file]
+
+
+def sequences(steps):
+    """The values of each sequence in order of their starts, and how many were open at once at most."""
+    done, running, most = [], {}, 0
+    for which, start, end, value in steps:
+        assert start == (which not in running), f"sequence {which} begins wrongly"
+        running.setdefault(which, []).append(value)
+        most = max(most, len(running))
+        if end:
+            done.append((which, running.pop(which)))
+    assert not running, f"left open: {running}"
+    return done, most
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("strategy, line, lengths, at_once", SEQUENCES, ids=lambda value: str(value)[:70])
+def test_sequences(tool, strategy, line, lengths, at_once, perf_servers, tmp_path):
+    """Every sequence starts and ends, is as long as asked for, and has a number of its own."""
+    server, model, more = perf_servers.get("triton"), f"sequence_{strategy}", shlex.split(line)
+    failed = clients.counts(server, model)["fail"]
+    args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, *QUICK]
+    run, steps = steps_of(server, model, lambda: perf_tool.run(tool, args, tmp_path))
+    assert run.code == 0, run.err
+    assert clients.counts(server, model)["fail"] == failed
+    done, most = sequences(steps)
+    ids = [which for which, _ in done]
+    assert most <= at_once
+    # The last ones were cut short: ended early when the tool stopped.
+    assert {len(values) for _, values in done[:-at_once]} <= set(lengths)
+    if "--sequence-id-range" in more:
+        assert set(ids) == set(range(100, 110))
+    else:
+        assert sorted(ids) == list(range(1, len(ids) + 1))
+
+
+@pytest.mark.parametrize("tool", BOTH)
+def test_sequences_from_data(tool, perf_servers, data, tmp_path):
+    """Each sequence is one stream of the data, in order; which one is drawn."""
+    server, model = perf_servers.get("triton"), "sequence_direct"
+    args = ["-m", model, "--input-data", data["steps"], "-u", server.http, *QUICK]
+    run, steps = steps_of(server, model, lambda: perf_tool.run(tool, args, tmp_path))
+    assert run.code == 0, run.err
+    streams = [values for _, values in sequences(steps)[0]][:-1]
+    assert set(map(tuple, streams)) == {(1, 2, 3), (10, 20)}
+
+
+# --- the wire ----------------------------------------------------------------------------------------------------
+
+ON_THE_WIRE = [
+    ("http", "-m simple --request-count 3 --input-data {many}"),
+    ("http", "-m simple --request-count 3"),
+    ("http", "-m simple --request-count 3 --input-data zero -b 2"),
+    ("http", "-m simple --request-count 3 --input-data {many} --input-tensor-format json --output-tensor-format json"),
+    ("http", "-m bytes --request-count 2 --input-tensor-format json --string-data words"),
+    ("http", "-m bytes --request-count 2 --string-data words"),
+    ("http", "-m dynamic --request-count 4 --input-data {shapes}"),
+    ("http", "-m simple --request-count 2 -H X-Test:1 -H Other:two"),
+    ("http", "-m simple -x 1 --request-count 2"),
+    ("http", "-m sequence_direct --request-count 10 --sequence-length 5 --sequence-length-variation 0"),
+    ("http", "-m simple --request-count 2 --shared-memory system"),
+    ("grpc", "-m simple --request-count 3 --input-data {many}"),
+    ("grpc", "-m bytes --request-count 2 --string-data words"),
+    ("grpc", "-m simple --request-count 3 -a --streaming"),
+    ("grpc", "-m sequence_oldest --request-count 10 --sequence-length 5 --sequence-length-variation 0"),
+    ("grpc", "-m sequence_oldest --request-count 10 -a --streaming --sequence-length 5 --sequence-length-variation 0"),
+    ("grpc", "-m repeat --request-count 3 -a --streaming --input-data {repeat}"),
+    ("grpc", "-m simple --request-count 2 --request-parameter a:5:int --request-parameter b:true:bool --request-parameter c:x:string"),
+    ("grpc", "-m simple --request-count 2 --shared-memory system"),
+]
+
+
+@needs_real
+@pytest.mark.parametrize("protocol, line", ON_THE_WIRE)
+def test_requests_on_the_wire(protocol, line, perf_servers, data, tmp_path):
+    """Both tools send the same inference requests."""
+    server, sent = perf_servers.get("triton"), {}
+    for tool in (perf_tool.REAL, perf_tool.OURS):
+        proxy = perf_wire.start(protocol, server)
+        args = [*shlex.split(line.format(**data)), "-i", protocol, "-u", proxy.address]
+        run = perf_tool.run(tool, args, tmp_path / tool)
+        proxy.close()
+        assert run.code == 0, run.out + run.err
+        sent[tool] = (http_requests if protocol == "http" else grpc_requests)(proxy, args[1])
+    assert sent[perf_tool.OURS] == sent[perf_tool.REAL]
+
+
+def http_requests(proxy, model):
+    """JSON part, binary part and the headers that matter of every inference, and the regions registered."""
+    found = []
+    for line, headers, body in (request for connection in proxy.connections for request in connection):
+        path = line.split(" ")[1]
+        kept = {name: headers[name] for name in ("content-type", "x-test", "other") if name in headers}
+        if path.endswith("/infer"):
+            found.append((path, kept, *perf_wire.parts_of((line, headers, body))))
+        elif "sharedmemory/region" in path:
+            found.append((path, body.decode()))
+    assert any(model in request[0] for request in found)
+    return found
+
+
+def grpc_requests(proxy, model):
+    messages = [m for name in ("ModelInfer", "ModelStreamInfer", "SystemSharedMemoryRegister") for m in proxy.messages(name)]
+    assert any(getattr(message, "model_name", None) == model for message in messages)
+    return messages
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("protocol, limit", [("http", 6), ("grpc", 2)])
+def test_connections(tool, protocol, limit, perf_servers, tmp_path):
+    """HTTP has a connection for every request in flight; over gRPC up to six share one."""
+    proxy = perf_wire.start(protocol, perf_servers.get("triton"))
+    args = ["-m", "slow", "-i", protocol, "-u", proxy.address, "--concurrency-range", "6", "--request-count", "24"]
+    run = perf_tool.run(tool, args, tmp_path)
+    proxy.close()
+    assert run.code == 0, run.err
+    if protocol == "http":
+        used = [c for c in proxy.connections if any("/infer" in request[0] for request in c)]
+        assert sum(map(len, used)) == 24
+        assert len(used) <= limit
+    else:
+        assert len({call[2][0] for call in proxy.calls if call[0] == "ModelInfer"}) <= limit
+
+
+# --- interruption ------------------------------------------------------------------------------------------------
+
+
+def interrupted(tool, server, folder, times):
+    """Runs a long measurement and interrupts it, the first time when the load has begun; (exit status, lines)."""
+    args = ["-m", "slow", "-u", server.http, "-p", "1000", "-s", "1000000", "-r", "3"]
+    command, env = perf_tool.command_of(tool)
+    process = subprocess.Popen([str(part) for part in [*command, *args]], env={**servers.os.environ, **env}, cwd=folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines, sent = [], 0
+    for line in process.stdout:
+        lines.append(line.rstrip("\n"))
+        if sent < times and line.startswith(("Request concurrency", "Waiting for in-flight")):
+            answered = clients.counts(server, "slow")["success"]
+            while not sent and clients.counts(server, "slow")["success"] == answered:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            sent += 1
+    return process.wait(30), [line for line in lines if line]
+
+
+@needs_real
+@pytest.mark.parametrize("times", [1, 2])
+def test_interruption(times, perf_servers, tmp_path):
+    """The first Ctrl-C ends the measurement in order, the second at once; same words, same exit status."""
+    server = perf_servers.get("triton")
+    ours, real = (interrupted(tool, server, tmp_path, times) for tool in (perf_tool.OURS, perf_tool.REAL))
+    assert ours == real
+    assert any("Interrupt signal (2) received." in line for line in ours[1])
+
+
+# --- figures -----------------------------------------------------------------------------------------------------
+
+SAME = [
+    ("slow", "--concurrency-range 1"),
+    ("slow", "--concurrency-range 3 -i grpc -a"),
+    ("slow", "--request-rate-range 30"),
+]
+FIGURES = ("client", "Throughput"), ("client", "p50 latency"), ("server", "Avg request latency")
+
+
+@needs_real
+@pytest.mark.parametrize("model, line", SAME)
+def test_same_figures(model, line, perf_servers, tmp_path):
+    """On a model whose time is known both tools measure the same."""
+    server, more = perf_servers.get("galatea"), shlex.split(line)
+    args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, "-p", "500", "-s", "1000000", "-r", "3"]
+    real, ours = (perf_tool.run(tool, args, tmp_path / tool).report()["points"][0] for tool in (perf_tool.REAL, perf_tool.OURS))
+    for block, name in FIGURES:
+        # On a machine that does other things as well; the benchmark compares closely.
+        assert ours[block][name][0] == pytest.approx(real[block][name][0], rel=0.2), name
+
+
+# --- GPU gauges --------------------------------------------------------------------------------------------------
+
+GAUGES = """\
+# HELP nv_gpu_utilization GPU utilization rate [0.0 - 1.0)
+# TYPE nv_gpu_utilization gauge
+nv_gpu_utilization{gpu_uuid="GPU-one"} 0.25
+nv_gpu_utilization{gpu_uuid="GPU-two"} 0.5
+nv_gpu_power_usage{gpu_uuid="GPU-one"} 101.5
+nv_gpu_power_usage{gpu_uuid="GPU-two"} 99
+nv_gpu_memory_used_bytes{gpu_uuid="GPU-one"} 1000000
+nv_gpu_memory_used_bytes{gpu_uuid="GPU-two"} 2000000
+nv_gpu_memory_total_bytes{gpu_uuid="GPU-one"} 8000000
+nv_gpu_memory_total_bytes{gpu_uuid="GPU-two"} 8000000
+"""
+
+
+@pytest.fixture
+def gauges():
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(GAUGES.encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}/metrics"
+    server.shutdown()
+    server.server_close()
+
+
+@needs_real
+def test_gpu_gauges(gauges, perf_servers, tmp_path):
+    """Two GPUs, as an exporter would show them: the same text and the same cells."""
+    server = perf_servers.get("galatea")
+    args = ["-m", "simple", "-u", server.http, "--collect-metrics", "--metrics-url", gauges, "--metrics-interval", "50",
+            "--verbose-csv", "-f", "report.csv", *QUICK]
+    real, ours = (perf_tool.run(tool, args, tmp_path / tool) for tool in (perf_tool.REAL, perf_tool.OURS))
+    assert real.code == 0 and ours.code == 0, ours.err
+    text = [re.sub(r"\n", "|", run.out[run.out.index("Server Prometheus Metrics"):run.out.index("Inferences/Second")]) for run in (ours, real)]
+    assert text[0] == text[1] and "GPU-two" in text[0]
+    cells = [{name: cell for name, cell in run.csv()[1][0].items() if "GPU" in name} for run in (ours, real)]
+    assert cells[0] == cells[1] and len(cells[0]) == 4
+
+
+# --- on purpose different ----------------------------------------------------------------------------------------
+
+OTHER_KINDS = [["tfserving", "-i", "grpc"], ["torchserve"], ["openai"], ["triton_c_api"], ["dynamic_grpc"]]
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS, ids=lambda kind: kind[0])
+def test_other_service_kinds_are_refused_by_name(kind, tmp_path):
+    if perf_tool.STAND_IN:
+        pytest.skip("the real tool knows them")
+    run = perf_tool.run(perf_tool.OURS, ["-m", "simple", "--service-kind", *kind], tmp_path)
+    assert run.code != 0
+    assert kind[0] in run.err
