@@ -109,7 +109,9 @@ impl Progress {
             Side::Answer => "Failed to retrieve results from inference request.",
         }
         .to_owned();
-        for (thread, trouble) in &state.troubles {
+        let mut troubles: Vec<_> = state.troubles.iter().collect();
+        troubles.sort_by_key(|(thread, _)| *thread);
+        for (thread, trouble) in troubles {
             message += &format!("\nThread [{thread}] had error: {}\n", trouble.text);
         }
         Some(Failure::generic(message))
@@ -150,8 +152,9 @@ mod tests {
         let progress = Progress::new();
         assert!(progress.failure().is_none());
         let text = "model 'boom' was told to fail";
-        progress.fail(0, Trouble { side: Side::Sending, text: text.into() });
-        progress.fail(1, Trouble { side: Side::Sending, text: text.into() });
+        for thread in [1, 0] {
+            progress.fail(thread, Trouble { side: Side::Sending, text: text.into() });
+        }
         assert_eq!(
             progress.failure().unwrap().message,
             "Failed to maintain requested inference load. Worker thread(s) failed to generate concurrent \
