@@ -109,7 +109,7 @@ impl Pair<'_> {
             .iter()
             .map(|(a, b)| self.row(figures::load_cell(&ours, a), (a, b), unit, "point"))
             .collect();
-        if let (Some(a), Some(b)) = (figures::best(self.ours), figures::best(self.theirs)) {
+        if let Some((a, b)) = figures::best_of_both(self.ours, self.theirs) {
             rows.push(self.row("best of each".into(), (a, b), unit, "best"));
         }
         Table {

@@ -142,10 +142,11 @@ fn throughput(best: &Point, runs: &[Summary], names: &[String]) -> Figure {
         notes.push(format!("95 % CI {low} – {high}"));
     }
     // Of more than one the comparison tells.
-    if let ([_, other], [_, name]) = (runs, names) {
-        let theirs = figures::best(other).map_or(0.0, |point| point.throughput);
-        if theirs > 0.0 {
-            let times = format::times(best.throughput / theirs);
+    if let ([run, other], [_, name]) = (runs, names)
+        && let Some((ours, theirs)) = figures::best_of_both(run, other)
+    {
+        if theirs.throughput > 0.0 {
+            let times = format::times(ours.throughput / theirs.throughput);
             notes.push(format!("{times} the best of {name}"));
         }
     }

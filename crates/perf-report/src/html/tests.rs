@@ -216,6 +216,15 @@ fn runs_without_a_common_load_are_not_compared_load_by_load() {
 }
 
 #[test]
+fn a_rate_is_not_compared_with_a_concurrency() {
+    let mut rate = samples::run("rate", samples::QUICK, &[4.0]);
+    rate.points[0].mode = "request_rate".into();
+    let html = page(&[rate, samples::run("closed loop", samples::SLOW, &[4.0])]);
+    assert!(html.contains("no load in common") && !html.contains("best of each"));
+    assert!(!html.contains("the best of"));
+}
+
+#[test]
 fn steps_of_steps_have_bars_and_rows() {
     let (_, _, html) = pages().into_iter().find(|(name, ..)| *name == "ensemble").unwrap();
     for step in ["embed_text", "tokenizer", "rank_candidates"] {

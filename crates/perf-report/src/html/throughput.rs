@@ -55,7 +55,12 @@ fn chart(series: Vec<Series>, deciding: &Deciding) -> LineChart {
     let is_single = series.iter().map(|series| series.marks.len()).sum::<usize>() == 1;
     let marks = || series.iter().flat_map(|series| &series.marks);
     let mut x: Vec<f64> = marks().map(|mark| mark.at[0]).collect();
-    x.extend(marks().filter_map(|mark| mark.x_interval).flatten());
+    // Wide intervals may run out of the picture, but not squeeze the points together.
+    let inside = |mark: &Mark| {
+        let [low, high] = mark.x_interval?;
+        Some([low.max(mark.at[0] / 2.0), high.min(mark.at[0] * 2.0)])
+    };
+    x.extend(marks().filter_map(inside).flatten());
     let mut y: Vec<f64> = marks().map(|mark| mark.at[1]).collect();
     y.extend(marks().filter_map(|mark| mark.y_interval).flatten());
     let x = if is_single { Scale::from_zero(&x) } else { Scale::fitting(&x, LOG_FROM) };
