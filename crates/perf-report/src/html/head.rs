@@ -144,11 +144,10 @@ fn throughput(best: &Point, runs: &[Summary], names: &[String]) -> Figure {
     // Of more than one the comparison tells.
     if let ([run, other], [_, name]) = (runs, names)
         && let Some((ours, theirs)) = figures::best_of_both(run, other)
+        && theirs.throughput > 0.0
     {
-        if theirs.throughput > 0.0 {
-            let times = format::times(ours.throughput / theirs.throughput);
-            notes.push(format!("{times} the best of {name}"));
-        }
+        let times = format::times(ours.throughput / theirs.throughput);
+        notes.push(format!("{times} the best of {name}"));
     }
     Figure {
         name: "Best throughput".into(),
