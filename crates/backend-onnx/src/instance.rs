@@ -1,13 +1,13 @@
 use std::{ffi::CStr, sync::Arc};
 
-use galatea_backend::{Batch, ModelInstance};
-use galatea_types::{Error, Result, Tensor};
+use galatea_backend::{Batch, ModelInstance, batching};
+use galatea_types::Result;
 
 use crate::{
     gather,
     model::{OnnxModel, Port},
     ort::Value,
-    scatter::Share,
+    scatter,
 };
 
 /// Runs one batch after another on the shared session.
@@ -20,21 +20,11 @@ impl OnnxInstance {
         Self { model }
     }
 
-    /// Requests that run together: all sound ones, or each by itself where there is no batch dimension
-    /// to join them along.
     fn parts(&self, batch: &mut Batch) -> Vec<Vec<usize>> {
-        let mut sound = Vec::with_capacity(batch.len());
-        for index in 0..batch.len() {
-            let Some(request) = batch.request(index) else { continue };
-            match gather::check(&self.model, request) {
-                Ok(()) => sound.push(index),
-                Err(error) => batch.respond(index, Err(error)),
-            }
-        }
-        if self.model.config.has_batching() && !sound.is_empty() {
-            return vec![sound];
-        }
-        sound.into_iter().map(|index| vec![index]).collect()
+        let specs = || self.model.inputs.iter().map(|port| &port.spec);
+        batching::parts(batch, self.model.config.has_batching(), |request| {
+            batching::check(specs(), request)
+        })
     }
 
     fn execute_part(&self, batch: &mut Batch, part: &[usize]) -> Result<()> {
@@ -48,10 +38,7 @@ impl OnnxInstance {
 
     /// Outputs that some request of the batch asks for; the library keeps the others to itself.
     fn wanted_outputs(&self, batch: &Batch, part: &[usize]) -> Vec<&Port> {
-        let is_wanted = |port: &&Port| {
-            let name = &port.spec.name;
-            part.iter().filter_map(|&i| batch.request(i)).any(|r| r.wants_output(name))
-        };
+        let is_wanted = |port: &&Port| batching::is_wanted(batch, part, &port.spec.name);
         self.model.outputs.iter().filter(is_wanted).collect()
     }
 
@@ -63,7 +50,6 @@ impl OnnxInstance {
         model.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
-    /// Hands each request its part of each output it asked for.
     fn respond(
         &self,
         batch: &mut Batch,
@@ -71,19 +57,12 @@ impl OnnxInstance {
         wanted: &[&Port],
         values: Vec<Value>,
     ) -> Result<()> {
-        let mut shares: Vec<Share> = Vec::with_capacity(values.len());
-        for (port, value) in wanted.iter().zip(values) {
-            shares.push(Share::new(&self.model.config, port, value, batch, part)?);
-        }
-        for (position, &index) in part.iter().enumerate() {
-            let Some(request) = batch.request(index) else { continue };
-            let outputs: Result<Vec<Tensor>> = shares
-                .iter()
-                .filter(|share| request.wants_output(share.name()))
-                .map(|share| share.part(position))
-                .collect();
-            batch.respond(index, outputs);
-        }
+        let sizes = batching::sizes(batch, part);
+        let share = |(port, value): (&&Port, Value)| {
+            scatter::share(&self.model.config, port, value, &sizes)
+        };
+        let shares = wanted.iter().zip(values).map(share).collect::<Result<Vec<_>>>()?;
+        batching::respond(batch, part, &shares);
         Ok(())
     }
 }
@@ -92,12 +71,8 @@ impl ModelInstance for OnnxInstance {
     fn execute(&mut self, batch: &mut Batch) {
         for part in self.parts(batch) {
             if let Err(error) = self.execute_part(batch, &part) {
-                fail(batch, &part, &error);
+                batching::fail(batch, &part, &error);
             }
         }
     }
-}
-
-fn fail(batch: &mut Batch, part: &[usize], error: &Error) {
-    part.iter().for_each(|&index| batch.respond(index, Err(error.clone())));
 }

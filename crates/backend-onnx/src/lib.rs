@@ -6,7 +6,6 @@
 //! - Tensor bytes are not copied for a request alone, and once where several join.
 //! - No status of the library and no model can end the process: each becomes an error of that load or run.
 
-mod byte_strings;
 mod check;
 mod complete;
 mod gather;
@@ -14,7 +13,6 @@ mod instance;
 mod layout;
 mod model;
 mod ort;
-mod reshape;
 mod scatter;
 mod sessions;
 mod settings;

@@ -8,6 +8,7 @@
 
 mod alarm;
 mod batch;
+pub mod batching;
 mod response_sender;
 mod server_access;
 #[cfg(feature = "testing")]

@@ -1,24 +1,24 @@
 //! `reshape` of a configuration: clients and model see different dimensions over the same elements.
 
+use galatea_config::TensorSpec;
 use galatea_types::Shape;
 
-use crate::model::Port;
-
-/// Dimensions (without the batch) as the model wants them, from those a client sent.
-pub(crate) fn to_model(port: &Port, dims: &[i64]) -> Shape {
-    match &port.spec.reshape {
-        Some(target) => carry(&port.spec.dims, dims, target),
+/// Dimensions (without the batch) as the model wants them, from those a client sent. `is_scalar`: the model
+/// declares a tensor without dimensions.
+pub(super) fn to_model(spec: &TensorSpec, is_scalar: bool, dims: &[i64]) -> Shape {
+    match &spec.reshape {
+        Some(target) => carry(&spec.dims, dims, target),
         // A model's scalar is configured, and sent, as [1].
-        None if port.info.dims.is_empty() => Shape::scalar(),
+        None if is_scalar => Shape::scalar(),
         None => Shape::from(dims),
     }
 }
 
 /// Dimensions (without the batch) as clients expect them, from those the model gave.
-pub(crate) fn to_client(port: &Port, dims: &[i64]) -> Shape {
-    match &port.spec.reshape {
-        Some(source) if source.admits(dims) => carry(source, dims, &port.spec.dims),
-        None if dims.is_empty() && !port.spec.dims.is_variable() => port.spec.dims.clone(),
+pub(super) fn to_client(spec: &TensorSpec, dims: &[i64]) -> Shape {
+    match &spec.reshape {
+        Some(source) if source.admits(dims) => carry(source, dims, &spec.dims),
+        None if dims.is_empty() && !spec.dims.is_variable() => spec.dims.clone(),
         _ => Shape::from(dims),
     }
 }

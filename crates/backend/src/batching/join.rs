@@ -1,0 +1,194 @@
+//! From requests to the model's inputs: without a copy for a request alone, with one where several join.
+
+use galatea_config::TensorSpec;
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
+
+use super::{byte_strings, reshape::to_model};
+use crate::Batch;
+
+/// Whether the tensors of one request hold what their shapes say. Done before requests are joined, so that a
+/// bad one fails alone.
+pub fn check<'s>(
+    inputs: impl IntoIterator<Item = &'s TensorSpec>,
+    request: &InferRequest,
+) -> Result<()> {
+    for spec in inputs {
+        match request.input(&spec.name) {
+            Some(tensor) => check_tensor(spec, tensor)?,
+            None if spec.is_optional => {}
+            None => return Err(missing(spec)),
+        }
+    }
+    Ok(())
+}
+
+fn check_tensor(spec: &TensorSpec, tensor: &Tensor) -> Result<()> {
+    let fits = match spec.data_type {
+        DataType::Bytes => {
+            let count = byte_strings::count(&tensor.data);
+            count.is_some() && count == tensor.shape.element_count()
+        }
+        fixed => tensor.shape.byte_size(fixed) == Some(tensor.data.len()),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Error::invalid_arg(format!(
+        "input '{}' holds {} bytes, which do not fill shape {} of {}",
+        spec.name,
+        tensor.data.len(),
+        tensor.shape,
+        spec.data_type
+    )))
+}
+
+/// A request that lacks an input it must have.
+pub fn missing(spec: &TensorSpec) -> Error {
+    Error::internal(format!("a request of the batch lacks input '{}'", spec.name))
+}
+
+/// The input's tensor in each request of `part`; empty for an optional one that none of them brought. An error
+/// where only some did.
+pub fn tensors_of<'b>(
+    batch: &'b Batch,
+    part: &[usize],
+    spec: &TensorSpec,
+) -> Result<Vec<&'b Tensor>> {
+    let tensors: Vec<&Tensor> =
+        part.iter().filter_map(|&index| batch.request(index)?.input(&spec.name)).collect();
+    match tensors.len() {
+        0 if spec.is_optional => Ok(tensors),
+        n if n == part.len() => Ok(tensors),
+        _ => Err(missing(spec)),
+    }
+}
+
+/// An input as the model gets it.
+#[derive(Debug, PartialEq)]
+pub struct Joined<'t> {
+    /// As the model sees it, batch dimension included.
+    pub shape: Shape,
+    pub content: Content<'t>,
+}
+
+/// The elements of an input.
+#[derive(Debug, PartialEq)]
+pub enum Content<'t> {
+    /// Of a fixed size, the first on a multiple of it: libraries read them through typed pointers.
+    Elements(Buffer),
+    Texts(Vec<&'t [u8]>),
+}
+
+/// Joins one tensor per request; dimensions after the first must be the same in all. `is_scalar`: the model
+/// declares a tensor without dimensions.
+pub fn join<'t>(
+    spec: &TensorSpec,
+    is_scalar: bool,
+    has_batching: bool,
+    tensors: &[&'t Tensor],
+) -> Result<Joined<'t>> {
+    let shape = joined_shape(spec, is_scalar, has_batching, tensors)?;
+    let content = match (spec.data_type, tensors) {
+        (DataType::Bytes, _) => Content::Texts(texts(tensors)),
+        (fixed, [one]) => Content::Elements(one.data.aligned(fixed.byte_size().unwrap_or(1))),
+        (_, several) => Content::Elements(concatenate(several)),
+    };
+    Ok(Joined { shape, content })
+}
+
+fn texts<'t>(tensors: &[&'t Tensor]) -> Vec<&'t [u8]> {
+    let mut texts = Vec::new();
+    tensors.iter().for_each(|tensor| byte_strings::split(&tensor.data, &mut texts));
+    texts
+}
+
+fn concatenate(tensors: &[&Tensor]) -> Buffer {
+    let mut block = AlignedBlock::with_capacity(tensors.iter().map(|t| t.data.len()).sum());
+    tensors.iter().for_each(|t| block.extend_from_slice(&t.data));
+    block.freeze()
+}
+
+fn joined_shape(
+    spec: &TensorSpec,
+    is_scalar: bool,
+    has_batching: bool,
+    tensors: &[&Tensor],
+) -> Result<Shape> {
+    let Some((first, others)) = tensors.split_first() else { return Err(missing(spec)) };
+    if !has_batching {
+        return Ok(to_model(spec, is_scalar, &first.shape));
+    }
+    let Some((&batch, dims)) = first.shape.split_first() else { return Err(missing(spec)) };
+    let mut total = batch;
+    for other in others {
+        match other.shape.split_first() {
+            Some((&batch, theirs)) if theirs == dims => total += batch,
+            _ => {
+                return Err(Error::internal(format!(
+                    "input '{}' has different shapes in one batch: {} and {}",
+                    spec.name, first.shape, other.shape
+                )));
+            }
+        }
+    }
+    Ok(to_model(spec, is_scalar, dims).with_leading(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_config::Format;
+
+    use super::*;
+
+    fn spec(data_type: DataType, dims: &[i64]) -> TensorSpec {
+        TensorSpec {
+            name: "x".into(),
+            data_type,
+            dims: dims.into(),
+            reshape: None,
+            format: Format::None,
+            is_optional: false,
+            allows_ragged_batch: false,
+            label_filename: None,
+        }
+    }
+
+    #[test]
+    fn a_tensor_alone_is_not_copied() {
+        let mut block = AlignedBlock::with_capacity(8);
+        block.extend_from_slice(&[1; 8]);
+        let tensor = Tensor::new("x", DataType::Int32, [2, 1], block.freeze());
+        let joined = join(&spec(DataType::Int32, &[1]), false, true, &[&tensor]).expect("joins");
+        let Content::Elements(data) = joined.content else { panic!("elements") };
+        assert_eq!(data.as_ptr(), tensor.data.as_ptr());
+        assert_eq!(joined.shape, Shape::from([2, 1]));
+    }
+
+    #[test]
+    fn several_are_joined_along_the_first_dimension() {
+        let tensor = |n: i64, byte| Tensor::new("x", DataType::Uint8, [n, 2], vec![byte; 2 * n as usize]);
+        let (a, b) = (tensor(1, 1), tensor(2, 2));
+        let mut spec = spec(DataType::Uint8, &[2]);
+        spec.reshape = Some(Shape::from([1, 2]));
+        let joined = join(&spec, false, true, &[&a, &b]).expect("joins");
+        assert_eq!(joined.shape, Shape::from([3, 1, 2]));
+        assert_eq!(joined.content, Content::Elements(vec![1, 1, 2, 2, 2, 2].into()));
+        let odd = Tensor::new("x", DataType::Uint8, [1, 3], vec![0; 3]);
+        let error = join(&spec, false, true, &[&a, &odd]).expect_err("differs");
+        assert!(error.message().contains("different shapes in one batch: [1,2] and [1,3]"));
+    }
+
+    #[test]
+    fn a_request_that_does_not_fill_its_shape_is_refused() {
+        let spec = spec(DataType::Bytes, &[-1]);
+        let request = |data: &[u8]| {
+            let tensor = Tensor::new("x", DataType::Bytes, [1], data.to_vec());
+            InferRequest { inputs: vec![tensor], ..InferRequest::new("m") }
+        };
+        assert!(check([&spec], &request(b"\x01\0\0\0a")).is_ok());
+        for bad in [&b"\x02\0\0\0a"[..], b"", b"\0\0\0\0\0\0\0\0"] {
+            assert!(check([&spec], &request(bad)).is_err());
+        }
+        assert!(check([&spec], &InferRequest::new("m")).is_err());
+    }
+}
