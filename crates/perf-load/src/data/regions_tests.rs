@@ -1,10 +1,7 @@
 use std::{io::Read, path::PathBuf};
 
 use galatea_client::InputData;
-use galatea_perf_types::{
-    requests::RequestSource,
-    settings::{DataSource, SharedMemory},
-};
+use galatea_perf_types::{requests::RequestSource, settings::DataSource};
 use galatea_types::{DataType, Error};
 
 use super::{
@@ -29,7 +26,7 @@ fn tensors_lie_in_regions_and_requests_point_there() {
     let mut requests = requests();
     let whole = requests.input_bytes(0, 0, 0);
     let regions = Regions::create(&requests, 100).unwrap();
-    requests.use_regions(&regions);
+    requests.use_regions(&regions, &mut Recorder::default());
     let template = requests.template(0, 0);
     let InputData::Region(slice) = &template.inputs[0].data else { panic!("inline") };
     assert!(slice.region.starts_with("ab_0_0_"), "{slice:?}");
@@ -50,13 +47,12 @@ fn outputs_in_regions_are_not_checked() {
     let path = directory.path().join("data.json");
     let json = r#"{"data":[{"INPUT0":[1]}],"validation_data":[{"OUTPUT0":[1]}]}"#;
     std::fs::write(&path, json).unwrap();
-    let mut settings = settings(DataSource::Files(vec![path]));
-    settings.shared_memory = SharedMemory::System;
+    let settings = settings(DataSource::Files(vec![path]));
     let model = model(&[(DataType::Int16, &[1])]);
     let mut console = Recorder::default();
     let mut requests = Requests::new(&settings, &model, &mut console).unwrap();
     assert!(requests.expected(0, 0).is_some());
-    requests.use_regions(&Regions::create(&requests, 1).unwrap());
+    requests.use_regions(&Regions::create(&requests, 1).unwrap(), &mut console);
     assert!(requests.expected(0, 0).is_none());
     assert!(console.err.starts_with("WARNING: 'validation_data' is not checked"));
 }

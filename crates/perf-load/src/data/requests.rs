@@ -10,7 +10,7 @@ use galatea_perf_types::{
     failure::Result,
     model::{InputInfo, ModelInfo},
     requests::{ExpectedOutput, RequestSource},
-    settings::{DataSettings, DataSource, Settings, SharedMemory},
+    settings::{DataSettings, DataSource, Settings},
 };
 use galatea_types::ParameterValue;
 
@@ -47,14 +47,11 @@ struct Made {
 }
 
 impl Requests {
-    /// Reads or makes up the data. Tells on `console` how much was read, and what will not be checked.
+    /// Reads or makes up the data. Tells on `console` how much was read.
     pub fn new(settings: &Settings, model: &ModelInfo, console: &mut dyn Console) -> Result<Self> {
         let data = read_data(&settings.data, model, console)?;
         let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).max(1);
         check_batches(&data, model, batch_size).map_err(bad_requests)?;
-        if settings.shared_memory == SharedMemory::System && has_expected(&data) {
-            console.err(UNCHECKED);
-        }
         let steps = |stream: &Vec<Step>| stream.iter().map(|_| Made::default()).collect();
         Ok(Self {
             made: data.streams.iter().map(steps).collect(),
@@ -69,9 +66,14 @@ impl Requests {
         })
     }
 
-    /// From now on tensors lie in `regions`. Expected outputs are then not checked: the answers of concurrent
-    /// requests overwrite each other there.
-    pub fn use_regions(&mut self, regions: &Regions) {
+    /// From now on tensors lie in `regions`. Expected outputs are then not checked, which `console` is told: the
+    /// answers of concurrent requests overwrite each other there.
+    pub fn use_regions(&mut self, regions: &Regions, console: &mut dyn Console) {
+        if self.data.streams.iter().flatten().any(|step| !step.expected.is_empty()) {
+            console.err(
+                "WARNING: 'validation_data' is not checked, as the outputs lie in shared memory.\n",
+            );
+        }
         self.slices = Some(regions.slices().clone());
         self.made.iter_mut().flatten().for_each(|made| *made = Made::default());
     }
@@ -197,13 +199,6 @@ fn data_line(data: &Dataset) -> String {
         _ => String::new(),
     };
     format!(" Successfully read data for {streams} stream/streams{steps}.\n")
-}
-
-const UNCHECKED: &str =
-    "WARNING: 'validation_data' is not checked, as the outputs lie in shared memory.\n";
-
-fn has_expected(data: &Dataset) -> bool {
-    data.streams.iter().flatten().any(|step| !step.expected.is_empty())
 }
 
 /// Every gRPC request carries the mark of a client that wants to know the last response of a decoupled model.
