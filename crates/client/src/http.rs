@@ -79,15 +79,13 @@ fn error_text(response: &Response, what: &str) -> String {
     }
 }
 
-/// `text` as it may stand in a path.
+/// `text` as it may stand in a path. As little as can be is encoded, because Triton does not decode.
 fn path_segment(text: &str) -> String {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut path = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(char::from(byte));
-            }
+            b'!'..=b'~' if !b"%/?#".contains(&byte) => path.push(char::from(byte)),
             _ => {
                 path.push('%');
                 for digit in [byte >> 4, byte & 15] {

@@ -1,5 +1,7 @@
 //! The client over gRPC, against servers on the same HTTP/2 library.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic
+
 mod support;
 
 use std::{cell::Cell, io::Read, rc::Rc};

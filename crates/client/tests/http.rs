@@ -1,5 +1,7 @@
 //! The client over HTTP, against servers of a few lines.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic
+
 mod support;
 
 use bytes::Bytes;

@@ -1,5 +1,7 @@
 //! TLS over both protocols. The certificates are made by `certificates/make.sh`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic
+
 mod support;
 
 use std::{fs, path::PathBuf, sync::Arc};
