@@ -21,6 +21,8 @@ mod fake;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod play;
+#[cfg(test)]
 mod properties;
 
 use std::time::Duration;

@@ -4,8 +4,8 @@ use galatea_perf_types::settings::Window;
 
 use super::{
     fake::{MILLI, SECOND, Sent, after},
-    golden::Play,
     latency::LatencyFigures,
+    play::Play,
 };
 
 /// Numbers that look random and are the same every time.
