@@ -11,7 +11,6 @@ mod batch;
 mod dataset;
 mod directory;
 mod expected;
-mod export;
 mod generate;
 mod json;
 mod model;

@@ -1,5 +1,4 @@
 use galatea_types::DataType::{self, *};
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::{
@@ -194,21 +193,6 @@ fn open_shapes_need_data_or_a_shape() {
         "error: Failed to init manager inputs: input INPUT0 contains dynamic shape, provide \
          shapes to send along with the request"
     );
-}
-
-#[test]
-fn exported_inputs_are_those_of_the_first_element() {
-    let tensors: &[(DataType, &[i64])] =
-        &[(Int32, &[2]), (Bytes, &[2]), (Fp32, &[1]), (Bool, &[2]), (Fp16, &[2])];
-    let json = r#"{"data":[{"INPUT0":[1,-2],"INPUT1":["ab","c"],"INPUT2":[0.5],
-                            "INPUT3":[true,false],"INPUT4":[1.5,NaN]}]}"#;
-    let requests = Given::new(tensors, json).batch(2).requests();
-    let expected = json!({
-        "INPUT0": [1, -2], "INPUT1": "ab\u{1}\0\0\0c", "INPUT2": 0.5, "INPUT3": [true, false],
-        "INPUT4": [1.5, null],
-    });
-    assert_eq!(serde_json::Value::Object(requests.exported_inputs(0, 0)), expected);
-    assert!(requests.exported_inputs(1, 0).is_empty());
 }
 
 #[test]
