@@ -214,8 +214,14 @@ impl<'a> Session<'a> {
             write_text(path, &(text + "\n"))?;
         }
         if let Some(path) = &self.settings.html_file {
+            let paths = self.settings.compare.iter();
             let mut runs = vec![summary];
-            runs.append(&mut self.compared);
+            for (path, mut other) in paths.zip(self.compared.drain(..)) {
+                if runs.iter().any(|run| run.label == other.label) {
+                    other.label = format!("{} ({})", other.label, file_name(path));
+                }
+                runs.push(other);
+            }
             write_text(path, &html::page(&runs))?;
         }
         Ok(())
@@ -249,9 +255,13 @@ fn read_summary(path: &Path) -> Result<Summary> {
         )));
     }
     if summary.label.is_empty() {
-        summary.label = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        summary.label = file_name(path);
     }
     Ok(summary)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn write_profile(
