@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 import frontends  # noqa: E402
+import load_tool  # noqa: E402
 import models  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
@@ -31,6 +32,7 @@ SECTIONS = {
     "ensemble": python_models.ensembles,
     "bls": python_models.bls,
     "steps": python_models.steps,
+    "perf": load_tool.tools,
 }
 
 
@@ -58,6 +60,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=2, help="how often each measurement is repeated, interleaved")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement window")
     parser.add_argument("--no-triton", action="store_true", help="leave the real Triton out")
+    parser.add_argument("--pin", choices=["both", "yes", "no"], default="both", help="section perf: server and load tool on cores of their own")
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 4, 16], help="section perf: requests in flight")
     parser.add_argument("sections", nargs="*", metavar="section", help=f"of: {', '.join(SECTIONS)}")
     args = parser.parse_args()
     if args.server:

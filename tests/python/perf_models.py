@@ -28,15 +28,8 @@ class TritonPythonModel:
         if not ready:
             return pb.InferenceResponse([pb.Tensor("OUTPUT", np.zeros((1, 1), np.int32))])
         self.log.write(f"{which} {start} {end} {value}\\n")
-        problem = None
-        if which == 0:
-            problem = "id 0"
-        elif start and which in self.open:
-            problem = "starts twice"
-        elif not start and which not in self.open:
-            problem = "was not started"
-        if problem:
-            return pb.InferenceResponse(error=pb.TritonError(f"sequence {which} {problem}"))
+        if which == 0 or (not start and which not in self.open):
+            return pb.InferenceResponse(error=pb.TritonError(f"sequence {which} was not started"))
         self.open[which] = 0 if start else self.open[which]
         self.open[which] += 1
         steps = self.open[which]
@@ -214,6 +207,13 @@ def add_blip(repository, *names):
         python_model(repository, name, "max_batch_size: 4\n" + tensors, BLIP_MODEL)
 
 
+def add_sequences(repository):
+    for strategy, settings in (("direct", ""), ("oldest", "max_candidate_sequences: 32")):
+        name = f"sequence_{strategy}"
+        config = sequence_config(strategy, settings, sequence_log(repository, name))
+        python_model(repository, name, config, SEQUENCE_MODEL)
+
+
 def add_pair(repository, name, target, more):
     """A model that adds and subtracts: ONNX here, Python on the real server, which has no ONNX backend."""
     if target == "triton":
@@ -242,10 +242,7 @@ def write_perf_models(repository, target):
     add_flair(repository)
     add_blip(repository, "base_model_cpu", "base_model_gpu", "base_model_multi_gpu", "trt_model")
     if target == "triton":
-        for strategy, settings in (("direct", ""), ("oldest", "max_candidate_sequences: 32")):
-            name = f"sequence_{strategy}"
-            config = sequence_config(strategy, settings, sequence_log(repository, name))
-            python_model(repository, name, config, SEQUENCE_MODEL)
+        add_sequences(repository)
     return repository
 
 

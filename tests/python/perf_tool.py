@@ -69,13 +69,14 @@ def program(tool):
     return command_of(tool)[0][0].resolve()
 
 
-def start(tool, args, folder, command=None):
-    """The tool as a running process, its files in `folder`."""
+def start(tool, args, folder, command=None, cpus=None):
+    """The tool as a running process, its files in `folder`; `cpus` are the only ones it may use."""
     begin, env = command_of(tool)
     folder.mkdir(parents=True, exist_ok=True)
     return subprocess.Popen(
         [str(part) for part in [*(command or begin), *args]], env={**os.environ, **env}, cwd=folder,
         stdin=subprocess.DEVNULL, stdout=(folder / "stdout").open("w"), stderr=(folder / "stderr").open("w"),
+        preexec_fn=(lambda: os.sched_setaffinity(0, cpus)) if cpus else None,
     )
 
 
@@ -91,9 +92,9 @@ def finish(process, args, folder, timeout=60):
     return Run(list(args), code, out, err, folder, usage.ru_utime + usage.ru_stime)
 
 
-def run(tool, args, folder, timeout=60, command=None):
+def run(tool, args, folder, timeout=60, command=None, cpus=None):
     """Runs a tool to its end in `folder`."""
-    return finish(start(tool, args, folder, command), args, folder, timeout)
+    return finish(start(tool, args, folder, command, cpus), args, folder, timeout)
 
 
 # --- texts -------------------------------------------------------------------------------------------------
