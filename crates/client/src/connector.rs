@@ -15,6 +15,10 @@ use crate::{
 };
 
 /// Makes callers, streams and admins for one target, all on this thread.
+///
+/// Its methods run on a tokio `current_thread` runtime with I/O and time enabled, inside a `LocalSet`: a gRPC
+/// connection is a local task of that set, so that answer, next request and its sending need no turn of the
+/// runtime between them.
 pub struct Connector {
     target: Rc<Target>,
     tls: Option<Arc<ClientConfig>>,
