@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
-use galatea_backend::LoadContext;
+use galatea_backend::{LoadContext, Settings as Source};
 use galatea_types::{Error, Result};
 
 use crate::ort::{ExecutionMode, GlobalThreads, GraphLevel};
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub fn read(context: &LoadContext) -> Result<Self> {
         let config = &context.config;
-        let parameters = Source { first: &config.parameters, second: &context.backend_config };
+        let parameters = Source::of(&config.parameters).or(&context.backend_config);
         refuse_accelerators(context)?;
         let session_entries = config
             .parameters
@@ -64,8 +64,7 @@ impl Settings {
 
 /// The thread pool shared by all models, if the command line asks for one.
 pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option<GlobalThreads>> {
-    let none = BTreeMap::new();
-    let source = Source { first: config, second: &none };
+    let source = Source::of(config);
     if source.boolean(GLOBAL_THREADS)? != Some(true) {
         return Ok(None);
     }
@@ -77,39 +76,8 @@ pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option
 
 /// `default-max-batch-size` of the command line; 4 where it is not given.
 pub(crate) fn default_max_batch_size(config: &BTreeMap<String, String>) -> Result<i32> {
-    let none = BTreeMap::new();
-    let source = Source { first: config, second: &none };
-    Ok(source.number("default-max-batch-size")?.unwrap_or(4).max(0))
-}
-
-/// Settings by name; the first map wins.
-struct Source<'a> {
-    first: &'a BTreeMap<String, String>,
-    second: &'a BTreeMap<String, String>,
-}
-
-impl Source<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.first.get(key).or_else(|| self.second.get(key)).map(|v| v.trim())
-    }
-
-    fn number(&self, key: &str) -> Result<Option<i32>> {
-        let parse = |v: &str| {
-            v.parse().map_err(|_| {
-                Error::invalid_arg(format!("failed to convert {key} '{v}' to integral number"))
-            })
-        };
-        self.get(key).map(parse).transpose()
-    }
-
-    fn boolean(&self, key: &str) -> Result<Option<bool>> {
-        let parse = |v: &str| match v.to_ascii_lowercase().as_str() {
-            "true" | "1" => Ok(true),
-            "false" | "0" => Ok(false),
-            _ => Err(Error::invalid_arg(format!("failed to convert {key} '{v}' to boolean value"))),
-        };
-        self.get(key).map(parse).transpose()
-    }
+    let source = Source::of(config);
+    Ok(source.number("default-max-batch-size")?.unwrap_or(4i32).max(0))
 }
 
 /// C-57: -1 basic, 1 extended, 2 none, anything else all.

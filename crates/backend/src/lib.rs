@@ -11,6 +11,7 @@ mod batch;
 pub mod batching;
 mod response_sender;
 mod server_access;
+mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod traits;
@@ -19,4 +20,5 @@ pub use alarm::InstanceAlarm;
 pub use batch::{Batch, Job, Outcome};
 pub use response_sender::{ResponseSender, StreamEnd, StreamObserver};
 pub use server_access::{InferTarget, ModelControl, ServerAccess};
+pub use settings::Settings;
 pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};

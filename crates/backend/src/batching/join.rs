@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn several_are_joined_along_the_first_dimension() {
-        let tensor = |n: i64, byte| Tensor::new("x", DataType::Uint8, [n, 2], vec![byte; 2 * n as usize]);
+        let tensor =
+            |n: i64, byte| Tensor::new("x", DataType::Uint8, [n, 2], vec![byte; 2 * n as usize]);
         let (a, b) = (tensor(1, 1), tensor(2, 2));
         let mut spec = spec(DataType::Uint8, &[2]);
         spec.reshape = Some(Shape::from([1, 2]));

@@ -145,7 +145,9 @@ mod tests {
     #[test]
     fn another_number_of_rows_is_refused() {
         let data = Buffer::from(vec![0; 4]);
-        assert!(divide(&spec(DataType::Uint8), &Shape::from([2, 2]), data.clone(), &[2, 1]).is_none());
+        assert!(
+            divide(&spec(DataType::Uint8), &Shape::from([2, 2]), data.clone(), &[2, 1]).is_none()
+        );
         assert!(divide(&spec(DataType::Uint8), &Shape::scalar(), data, &[1]).is_none());
     }
 }

@@ -1,0 +1,79 @@
+//! TorchScript models, run by libtorch; it is opened at run time, behind a small C++ shim with a plain C face.
+//!
+//! The shim's source travels in the program ([`SHIM`]) and is compiled against the libtorch that is to be used,
+//! because that has no stable interface of its own.
+//!
+//! # Invariants
+//! - Everything unsafe is in `torch`, a thin layer over the shim.
+//! - A model's weights are in memory once per device, however many instances it has, unless it writes to them.
+//! - Tensor bytes are not copied for a request alone, and once where several join; results are libtorch's own
+//!   memory.
+//! - No exception and no model can end the process: each becomes an error of that load or run.
+
+mod instance;
+mod model;
+mod naming;
+mod outputs;
+mod settings;
+mod torch;
+
+use std::{path::Path, sync::Arc};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
+use galatea_config::RawModelConfig;
+use galatea_types::Result;
+
+use crate::{
+    model::{SharedModel, TorchModel},
+    torch::Library,
+};
+
+/// The shim's files by name; the first is to be compiled.
+pub const SHIM: [(&str, &str); 2] = [
+    ("galatea_torch.cpp", include_str!("../shim/galatea_torch.cpp")),
+    ("galatea_torch.h", include_str!("../shim/galatea_torch.h")),
+];
+
+/// The backend `pytorch`.
+pub struct TorchBackend {
+    library: Arc<Library>,
+}
+
+impl TorchBackend {
+    /// Opens the compiled shim at `path`, and libtorch with it. `cuda` is libtorch's part for GPUs
+    /// (`libtorch_cuda.so`) where it has one. Errors name the path and what is wrong with it.
+    pub fn open(path: &Path, cuda: Option<&Path>) -> Result<Arc<dyn Backend>> {
+        let library = Library::open(path, cuda)?;
+        log::info!(
+            "opened PyTorch {} from '{}', GPUs: {}",
+            library.version(),
+            path.display(),
+            library.cuda_devices()
+        );
+        Ok(Arc::new(Self { library }))
+    }
+}
+
+impl Backend for TorchBackend {
+    fn name(&self) -> &str {
+        "pytorch"
+    }
+
+    /// TorchScript says neither types nor shapes.
+    fn complete_config(
+        &self,
+        config: RawModelConfig,
+        _context: &CompletionContext<'_>,
+    ) -> Result<RawModelConfig> {
+        log::warn!(
+            "skipping model configuration auto-complete for '{}': not supported for pytorch backend",
+            config.name
+        );
+        Ok(config)
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let model = TorchModel::load(&self.library, &context)?;
+        Ok(Box::new(SharedModel(Arc::new(model))))
+    }
+}

@@ -1,0 +1,236 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
+use galatea_types::{DataType, Error, Result};
+
+use crate::{
+    instance::TorchInstance,
+    naming::{self, Inputs},
+    settings::Settings,
+    torch::{Library, Module, Place, scalar_type_of},
+};
+
+/// A loaded version.
+pub(crate) struct TorchModel {
+    pub library: Arc<Library>,
+    pub config: Arc<ModelConfig>,
+    pub settings: Settings,
+    pub inputs: Inputs,
+    /// Position of each output of the configuration among what `forward` returns.
+    pub outputs: Vec<usize>,
+    path: PathBuf,
+    modules: BTreeMap<Place, Loaded>,
+}
+
+/// The module of one place.
+struct Loaded {
+    module: Arc<Module>,
+    /// Of a module that writes to what it holds: whether an instance has it already.
+    is_taken: Mutex<bool>,
+}
+
+impl TorchModel {
+    pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
+        let config = context.config.clone();
+        refuse_other_forms(&config)?;
+        check_types(&config)?;
+        let path = find_model(&context.version_dir, &config)?;
+        let places = places(&config, library)?;
+        let settings = Settings::apply(context, library)?;
+        let mut modules = BTreeMap::new();
+        for place in places {
+            let module = Arc::new(load_module(library, &config, &path, place, &settings)?);
+            modules.insert(place, Loaded { module, is_taken: Mutex::new(false) });
+        }
+        let arguments = modules.values().next().map_or(&[][..], |l| l.module.arguments());
+        Ok(Self {
+            inputs: Inputs::assign(&config, arguments)?,
+            outputs: naming::output_positions(&config)?,
+            library: library.clone(),
+            config,
+            settings,
+            path,
+            modules,
+        })
+    }
+
+    /// The module for an instance: everybody's, or one of its own where instances would see each other's state.
+    fn module(&self, place: Place) -> Result<Arc<Module>> {
+        let loaded = self.modules.get(&place).ok_or_else(|| {
+            Error::internal(format!(
+                "model '{}' has no instance group for {place:?}",
+                self.config.name
+            ))
+        })?;
+        if !loaded.module.writes() || self.settings.shares_state {
+            return Ok(loaded.module.clone());
+        }
+        let mut is_taken = loaded.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut is_taken, true) {
+            return Ok(loaded.module.clone());
+        }
+        let module = load_module(&self.library, &self.config, &self.path, place, &self.settings)?;
+        Ok(Arc::new(module))
+    }
+
+    /// An error of libtorch, with what it comes from where that is known.
+    pub fn explain(&self, text: &str) -> String {
+        explain(&self.library, &self.config.name, text)
+    }
+}
+
+fn load_module(
+    library: &Arc<Library>,
+    config: &ModelConfig,
+    path: &Path,
+    place: Place,
+    settings: &Settings,
+) -> Result<Module> {
+    Module::load(library, path, place, settings.switches).map_err(|text| {
+        Error::internal(format!(
+            "failed to load model '{}': {} ('{}')",
+            config.name,
+            explain(library, &config.name, &text),
+            path.display()
+        ))
+    })
+}
+
+fn explain(library: &Library, model: &str, text: &str) -> String {
+    let is_about_gpus = text.contains("CUDA") || text.contains("cuda");
+    if library.cuda_devices() > 0 || !is_about_gpus {
+        return text.to_owned();
+    }
+    format!(
+        "model '{model}' names a GPU in its code or weights, but PyTorch {} finds none that it can use here: \
+         trace and save it on the CPU, or serve it where there is a GPU; PyTorch says: {text}",
+        library.version()
+    )
+}
+
+fn find_model(version_dir: &Path, config: &ModelConfig) -> Result<PathBuf> {
+    let filename = match config.default_model_filename.as_str() {
+        "" => "model.pt",
+        name => name,
+    };
+    let path = version_dir.join(filename);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Error::unavailable(format!(
+        "unable to find '{}' for model instance '{}'",
+        path.display(),
+        config.name
+    )))
+}
+
+fn refuse_other_forms(config: &ModelConfig) -> Result<()> {
+    let name = &config.name;
+    if config.platform == "torch_aoti" || config.default_model_filename.ends_with(".pt2") {
+        return Err(Error::unsupported(format!(
+            "model '{name}' is an AOTInductor package (platform torch_aoti, .pt2), which this server does not \
+             support yet: save it as TorchScript (torch.jit.script or torch.jit.trace) in model.pt"
+        )));
+    }
+    if !config.raw.runtime.is_empty() {
+        return Err(Error::unsupported(format!(
+            "model '{name}' asks for runtime '{}' of the pytorch backend, which this server does not support \
+             yet: use backend \"python\" for a model.py",
+            config.raw.runtime
+        )));
+    }
+    Ok(())
+}
+
+fn check_types(config: &ModelConfig) -> Result<()> {
+    let inputs = config.inputs.iter().map(|spec| ("input", spec));
+    let outputs = config.outputs.iter().map(|spec| ("output", spec));
+    inputs.chain(outputs).try_for_each(|(what, spec)| check_type(config, what, spec))
+}
+
+fn check_type(config: &ModelConfig, what: &str, spec: &TensorSpec) -> Result<()> {
+    let (model, name) = (&config.name, &spec.name);
+    if spec.data_type != DataType::Bytes {
+        return scalar_type_of(spec.data_type).map(drop).ok_or_else(|| {
+            let data_type = spec.data_type.config_name();
+            Error::internal(format!(
+                "unsupported datatype {data_type} for {what} '{name}' for model '{model}'"
+            ))
+        });
+    }
+    let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
+    if dims.len() + usize::from(config.has_batching()) > 1 {
+        return Err(Error::internal(format!(
+            "Triton only supports 1 dimensional List of String as {what} for '{name}' for model '{model}'"
+        )));
+    }
+    Ok(())
+}
+
+/// Where the model's instances run, each place once.
+fn places(config: &ModelConfig, library: &Library) -> Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for group in &config.instance_groups {
+        match group.kind {
+            InstanceKind::Cpu => places.push(Place::Cpu),
+            InstanceKind::Model => places.push(Place::AsSaved),
+            InstanceKind::Gpu => {
+                group.gpus.iter().try_for_each(|&gpu| check_gpu(config, group, gpu, library))?;
+                places.extend(group.gpus.iter().map(|&gpu| Place::Gpu(gpu)));
+            }
+        }
+    }
+    if places.is_empty() {
+        places.push(Place::Cpu);
+    }
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
+}
+
+fn check_gpu(
+    config: &ModelConfig,
+    group: &InstanceGroup,
+    gpu: u32,
+    library: &Library,
+) -> Result<()> {
+    let devices = library.cuda_devices();
+    if gpu < devices {
+        return Ok(());
+    }
+    let found = match devices {
+        0 => "finds no GPU that it can use here".to_owned(),
+        1 => "finds GPU 0 alone".to_owned(),
+        n => format!("finds GPUs 0 to {}", n - 1),
+    };
+    Err(Error::invalid_arg(format!(
+        "unable to load model '{}': instance group '{}' is for GPU {gpu} (KIND_GPU), but PyTorch {} {found}; \
+         use KIND_CPU, or a PyTorch built for the GPUs of this machine (--libtorch names it)",
+        config.name,
+        group.name,
+        library.version()
+    )))
+}
+
+fn place_of(spec: &InstanceSpec) -> Place {
+    match spec.kind {
+        InstanceKind::Cpu => Place::Cpu,
+        InstanceKind::Gpu => Place::Gpu(spec.device_id),
+        InstanceKind::Model => Place::AsSaved,
+    }
+}
+
+/// What the server holds: instances share the model behind it.
+pub(crate) struct SharedModel(pub Arc<TorchModel>);
+
+impl Model for SharedModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let module = self.0.module(place_of(spec))?;
+        Ok(Box::new(TorchInstance::new(self.0.clone(), module)))
+    }
+}

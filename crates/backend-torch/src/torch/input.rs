@@ -1,0 +1,123 @@
+use std::{
+    ffi::{CString, c_char, c_void},
+    ptr,
+};
+
+use galatea_backend::batching::{Content, Joined};
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape};
+
+use super::{
+    element::scalar_type_of,
+    face::{RawInput, STRINGS},
+};
+
+/// An argument of `forward`, or an entry of its dictionary.
+pub(crate) struct Input {
+    /// Key of the entry.
+    name: CString,
+    shape: Shape,
+    content: Owned,
+}
+
+enum Owned {
+    Elements { scalar_type: i32, data: Buffer },
+    Texts(Texts),
+}
+
+/// Texts copied one after another, and where each lies.
+struct Texts {
+    _bytes: Vec<u8>,
+    pointers: Vec<*const c_char>,
+    lengths: Vec<usize>,
+}
+
+impl Input {
+    /// Elements are not copied unless the model may write to them. `joined` must have been checked.
+    pub fn new(
+        name: &str,
+        data_type: DataType,
+        joined: Joined<'_>,
+        may_be_written: bool,
+    ) -> Result<Self> {
+        let content = match joined.content {
+            Content::Texts(texts) => Owned::Texts(Texts::new(&texts)),
+            Content::Elements(data) => {
+                let scalar_type = fixed(data_type, &joined.shape, &data)?;
+                let data = if may_be_written { copy(&data) } else { data };
+                Owned::Elements { scalar_type, data }
+            }
+        };
+        let name = CString::new(name).map_err(|_| Error::internal("a name holds a zero byte"))?;
+        Ok(Self { name, shape: joined.shape, content })
+    }
+
+    /// What the shim reads. Gives the data away: `release` is called once for it, by the shim.
+    pub(super) fn lend(&mut self) -> RawInput {
+        let mut raw = RawInput {
+            name: self.name.as_ptr(),
+            scalar_type: STRINGS,
+            rank: self.shape.len(),
+            shape: self.shape.as_ptr(),
+            data: ptr::null_mut(),
+            string_count: 0,
+            strings: ptr::null(),
+            lengths: ptr::null(),
+            release: None,
+            owner: ptr::null_mut(),
+        };
+        match &mut self.content {
+            Owned::Elements { scalar_type, data } => {
+                let data = std::mem::take(data);
+                raw.scalar_type = *scalar_type;
+                raw.data = data.as_ptr().cast_mut().cast();
+                raw.release = Some(release);
+                raw.owner = Box::into_raw(Box::new(data)).cast();
+            }
+            Owned::Texts(texts) => {
+                raw.string_count = texts.pointers.len();
+                raw.strings = texts.pointers.as_ptr();
+                raw.lengths = texts.lengths.as_ptr();
+            }
+        }
+        raw
+    }
+}
+
+/// # Safety
+/// `owner` must come from [`Input::lend`] and not have been released.
+unsafe extern "C" fn release(owner: *mut c_void) {
+    // SAFETY: made by `Box::into_raw` of a `Buffer`, given back once. Dropping it may run on any thread.
+    drop(unsafe { Box::from_raw(owner.cast::<Buffer>()) });
+}
+
+/// The type's number, if `data` is as large and aligned as its elements want.
+fn fixed(data_type: DataType, shape: &Shape, data: &Buffer) -> Result<i32> {
+    let size = data_type.byte_size().unwrap_or(1);
+    let is_sound = shape.byte_size(data_type) == Some(data.len())
+        && (data.is_empty() || data.is_aligned_to(size));
+    scalar_type_of(data_type).filter(|_| is_sound).ok_or_else(|| {
+        Error::internal(format!(
+            "a tensor of shape {shape} and type {data_type} cannot lie over {} bytes",
+            data.len()
+        ))
+    })
+}
+
+fn copy(data: &Buffer) -> Buffer {
+    let mut block = AlignedBlock::with_capacity(data.len());
+    block.extend_from_slice(data);
+    block.freeze()
+}
+
+impl Texts {
+    fn new(texts: &[&[u8]]) -> Self {
+        let bytes = texts.concat();
+        let mut pointers = Vec::with_capacity(texts.len());
+        let mut rest = bytes.as_slice();
+        for text in texts {
+            pointers.push(rest.as_ptr().cast());
+            rest = rest.get(text.len()..).unwrap_or_default();
+        }
+        Self { pointers, lengths: texts.iter().map(|t| t.len()).collect(), _bytes: bytes }
+    }
+}

@@ -1,0 +1,173 @@
+use std::{
+    ffi::{CStr, c_char},
+    path::{Path, PathBuf},
+    ptr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use galatea_types::{Error, Result};
+use libloading::os::unix::{Library as Handle, RTLD_LAZY, RTLD_LOCAL};
+
+use super::{
+    face::{FACE, Face},
+    message::readable,
+};
+
+/// Why a library could not be used. Every text names the path.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error("unable to open the PyTorch shim '{}': {reason}", path.display())]
+    Open { path: PathBuf, reason: String },
+    #[error("'{}' is no PyTorch shim: symbol '{symbol}' is missing", path.display())]
+    MissingSymbol { path: PathBuf, symbol: &'static str },
+    #[error(
+        "the PyTorch shim '{}' was made for another version of this program (face {found}, {FACE} is \
+         needed): run `galatea runtime install pytorch`",
+        path.display()
+    )]
+    WrongFace { path: PathBuf, found: i32 },
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        Error::internal(error.to_string()).with_source(error)
+    }
+}
+
+/// Process-wide switches of libtorch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    JitExecutor = 0,
+    JitProfiling = 1,
+    TensorFuser = 2,
+    Cudnn = 3,
+}
+
+/// An opened shim with its libtorch. Never closed: their threads and statics would outlive their code.
+pub(crate) struct Library {
+    pub(super) face: Face,
+    version: String,
+    cuda_devices: u32,
+    /// Whether each thread count was set: the first model that says one has its way.
+    chosen_threads: Mutex<(bool, bool)>,
+}
+
+impl Library {
+    /// Opens the shim at `path`. `cuda` is libtorch's part for GPUs where it has one: it is opened too if the
+    /// machine has a driver, because nothing else would, and libtorch asks for it only once.
+    pub fn open(path: &Path, cuda: Option<&Path>) -> Result<Arc<Self>> {
+        let handle = open(path)?;
+        check_face(&handle, path)?;
+        // SAFETY: the number of the face says that the functions have these types; the handle is kept below.
+        let face = unsafe { Face::find(&handle) }
+            .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
+        std::mem::forget(handle);
+        if let Some(cuda) = cuda.filter(|_| has_cuda_driver()) {
+            match open(cuda) {
+                Ok(handle) => std::mem::forget(handle),
+                Err(error) => log::warn!("PyTorch runs without GPUs: {error}"),
+            }
+        }
+        // SAFETY: a terminated text of static life.
+        let version = unsafe { CStr::from_ptr((face.version)()) }.to_string_lossy().into_owned();
+        // SAFETY: takes nothing, catches its exceptions.
+        let cuda_devices = unsafe { (face.cuda_device_count)() };
+        Ok(Arc::new(Self {
+            face,
+            version,
+            cuda_devices: cuda_devices.try_into().unwrap_or(0),
+            chosen_threads: Mutex::default(),
+        }))
+    }
+
+    /// E.g. `2.15.0`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// GPUs this libtorch can use.
+    pub fn cuda_devices(&self) -> u32 {
+        self.cuda_devices
+    }
+
+    /// Sets thread counts that nobody set before. The counts of the process, after that: within and between
+    /// operations.
+    pub fn choose_threads(
+        &self,
+        intra_op: Option<i32>,
+        inter_op: Option<i32>,
+    ) -> Result<(i32, i32)> {
+        let mut chosen = self.chosen_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let intra_op = intra_op.filter(|_| !chosen.0);
+        let inter_op = inter_op.filter(|_| !chosen.1);
+        *chosen = (chosen.0 || intra_op.is_some(), chosen.1 || inter_op.is_some());
+        let mut error = ptr::null_mut();
+        // SAFETY: plain numbers, and a valid place for an error, which `check` takes over.
+        let status = unsafe {
+            (self.face.set_threads)(intra_op.unwrap_or(0), inter_op.unwrap_or(0), &mut error)
+        };
+        self.check(status, error).map_err(Error::internal)?;
+        // SAFETY: takes nothing.
+        Ok(unsafe { ((self.face.intra_op_threads)(), (self.face.inter_op_threads)()) })
+    }
+
+    /// Concerns every model: the last one that says something has its way.
+    pub fn set(&self, setting: Setting, is_on: bool) {
+        // SAFETY: plain numbers; libtorch's switches are atomic or read once a run.
+        unsafe { (self.face.set)(setting as i32, i32::from(is_on)) };
+    }
+
+    /// Gives unused memory of the GPUs back.
+    pub fn empty_cache(&self) {
+        if self.cuda_devices > 0 {
+            // SAFETY: takes nothing, catches its exceptions.
+            unsafe { (self.face.empty_cache)() };
+        }
+    }
+
+    /// Turns a status into a result; the text is freed.
+    pub(super) fn check(&self, status: i32, error: *mut c_char) -> Result<(), String> {
+        if status == 0 {
+            return Ok(());
+        }
+        if error.is_null() {
+            return Err("libtorch failed without saying why".to_owned());
+        }
+        // SAFETY: on failure the shim leaves a terminated text, which is ours to free, once.
+        let text = unsafe {
+            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
+            (self.face.free_text)(error);
+            text
+        };
+        log::debug!("libtorch: {text}");
+        Err(readable(&text))
+    }
+}
+
+fn open(path: &Path) -> Result<Handle> {
+    // Lazily: a libtorch built for CUDA has functions that are looked for only when a GPU is used. Locally: it
+    // brings versions of libraries that others in this process have too.
+    // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
+    unsafe { Handle::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }
+        .map_err(|e| OpenError::Open { path: path.into(), reason: e.to_string() }.into())
+}
+
+fn check_face(handle: &Handle, path: &Path) -> Result<()> {
+    let symbol = "galatea_torch_face";
+    // SAFETY: the one function whose type is the same in every face.
+    let face = unsafe { handle.get::<unsafe extern "C" fn() -> i32>(symbol) }
+        .map_err(|_| OpenError::MissingSymbol { path: path.into(), symbol })?;
+    // SAFETY: as above.
+    let found = unsafe { face() };
+    if found == FACE {
+        return Ok(());
+    }
+    Err(OpenError::WrongFace { path: path.into(), found }.into())
+}
+
+fn has_cuda_driver() -> bool {
+    // SAFETY: the driver's initialisers are run; it is meant to be opened by name.
+    let driver = unsafe { Handle::open(Some("libcuda.so.1"), RTLD_LAZY | RTLD_LOCAL) };
+    // Left open: libtorch opens it in a moment.
+    driver.map(std::mem::forget).is_ok()
+}

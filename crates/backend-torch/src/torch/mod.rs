@@ -1,0 +1,15 @@
+//! A thin safe layer over the shim. Everything unsafe is here.
+
+mod answer;
+mod element;
+mod face;
+mod input;
+mod library;
+mod message;
+mod module;
+
+pub(crate) use answer::Output;
+pub(crate) use element::scalar_type_of;
+pub(crate) use input::Input;
+pub(crate) use library::{Library, Setting};
+pub(crate) use module::{Argument, Form, Module, Place, Switches, Takes};

@@ -1,0 +1,183 @@
+use std::{
+    ffi::{CStr, CString},
+    path::Path,
+    ptr::{self, NonNull},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    answer::{Answer, Output},
+    face::{self, RawModule},
+    input::Input,
+    library::Library,
+};
+
+/// Where a module's weights are, and its inputs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Cpu,
+    Gpu(u32),
+    /// Where they were when the model was saved.
+    AsSaved,
+}
+
+/// How a module is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switches {
+    /// Rather than merely without gradients.
+    pub inference_mode: bool,
+    pub optimization: bool,
+}
+
+/// How `forward` takes its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Positional,
+    Dictionary,
+}
+
+/// What an argument of `forward` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Tensor,
+    Strings,
+    Dictionary,
+    Other,
+}
+
+/// An argument of `forward`, self left out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Argument {
+    pub name: String,
+    /// As TorchScript writes its type.
+    pub type_name: String,
+    pub takes: Takes,
+    pub has_default: bool,
+}
+
+/// A loaded TorchScript module.
+pub(crate) struct Module {
+    library: Arc<Library>,
+    module: NonNull<RawModule>,
+    arguments: Vec<Argument>,
+    switches: i32,
+    /// Held by a run of a module that writes to what it holds.
+    alone: Option<Mutex<()>>,
+}
+
+// SAFETY: runs of a module that writes nothing are independent of each other, those of one that does take turns;
+// loading, running and freeing may happen on any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: made by `load` and freed here alone; answers do not need it.
+        unsafe { (self.library.face.free_module)(self.module.as_ptr()) };
+    }
+}
+
+impl Module {
+    /// # Errors
+    /// What libtorch says, made readable.
+    pub fn load(
+        library: &Arc<Library>,
+        path: &Path,
+        place: Place,
+        switches: Switches,
+    ) -> Result<Self, String> {
+        let text = path.as_os_str().as_encoded_bytes();
+        let text = CString::new(text).map_err(|_| "the path holds a zero byte".to_owned())?;
+        let device = match place {
+            Place::Cpu => face::ON_CPU,
+            Place::AsSaved => face::AS_SAVED,
+            Place::Gpu(index) => {
+                index.try_into().map_err(|_| format!("there is no device {index}"))?
+            }
+        };
+        let switches = numbered(switches);
+        let (mut module, mut error) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the path is terminated, the places for results are valid.
+        let status = unsafe {
+            (library.face.load)(text.as_ptr(), device, switches, &mut module, &mut error)
+        };
+        library.check(status, error)?;
+        let module = NonNull::new(module).ok_or("libtorch returned no module")?;
+        // SAFETY: the module is alive.
+        let writes = unsafe { (library.face.module_writes)(module.as_ptr()) } != 0;
+        Ok(Self {
+            library: library.clone(),
+            module,
+            arguments: arguments(library, module),
+            switches,
+            alone: writes.then(Mutex::default),
+        })
+    }
+
+    pub fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    /// Whether it may write to its inputs or to what it holds: each instance then has one of its own.
+    pub fn writes(&self) -> bool {
+        self.alone.is_some()
+    }
+
+    /// Calls `forward`. What it returns is taken apart into one output per tensor or list of texts.
+    pub fn run(&self, mut inputs: Vec<Input>, form: Form) -> Result<Vec<Output>, String> {
+        let _turn =
+            self.alone.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        let form = match form {
+            Form::Positional => face::POSITIONAL,
+            Form::Dictionary => face::DICTIONARY,
+        };
+        let lent: Vec<_> = inputs.iter_mut().map(Input::lend).collect();
+        let (mut answer, mut error) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: names, shapes and texts live in `inputs` for the call; the data was given away with what frees
+        // it. A module that writes has the data to itself (see `Input::new`) and runs once at a time.
+        let status = unsafe {
+            (self.library.face.run)(
+                self.module.as_ptr(),
+                lent.as_ptr(),
+                lent.len(),
+                form,
+                self.switches,
+                &mut answer,
+                &mut error,
+            )
+        };
+        self.library.check(status, error)?;
+        // SAFETY: a successful run gives its answer to the caller alone.
+        let answer = unsafe { Answer::adopt(self.library.clone(), answer) };
+        Ok(answer.ok_or("libtorch returned no answer")?.outputs())
+    }
+}
+
+fn numbered(switches: Switches) -> i32 {
+    let inference = if switches.inference_mode { face::INFERENCE_MODE } else { 0 };
+    let optimization = if switches.optimization { 0 } else { face::NO_OPTIMIZATION };
+    inference | optimization
+}
+
+fn arguments(library: &Library, module: NonNull<RawModule>) -> Vec<Argument> {
+    let face = &library.face;
+    let module = module.as_ptr();
+    // SAFETY: the module is alive, the indices are in range, and the texts live as long as it.
+    unsafe {
+        let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
+        (0..(face.argument_count)(module))
+            .map(|index| Argument {
+                name: text((face.argument_name)(module, index)),
+                type_name: text((face.argument_type)(module, index)),
+                takes: match (face.argument_takes)(module, index) {
+                    face::TAKES_TENSOR => Takes::Tensor,
+                    face::TAKES_STRINGS => Takes::Strings,
+                    face::TAKES_DICTIONARY => Takes::Dictionary,
+                    _ => Takes::Other,
+                },
+                has_default: (face.argument_has_default)(module, index) != 0,
+            })
+            .collect()
+    }
+}

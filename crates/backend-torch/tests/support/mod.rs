@@ -1,0 +1,128 @@
+//! What the tests share: libtorch with its shim, model folders on disk, and loading as the server does it.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+pub mod archive;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use galatea_backend::{
+    Backend, LoadContext, Model, ModelInstance, ServerAccess,
+    testing::{instance_spec, request, run_batch},
+};
+use galatea_backend_torch::{SHIM, TorchBackend};
+use galatea_config::{
+    CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
+};
+use galatea_runtimes::{
+    Environment, FindOptions, Libtorch, ShimOptions, TerminalProgress, prepare_shim,
+};
+use galatea_types::{InferRequest, InferResponse, RequestedOutput, Result, Tensor};
+use tempfile::TempDir;
+
+use self::archive::Script;
+
+/// The one that `GALATEA_LIBTORCH` names, else Debian's (small and quick to load), else an installed one.
+pub fn libtorch() -> Libtorch {
+    let is_named = Environment::of_process().get("GALATEA_LIBTORCH").is_some();
+    let system = Libtorch::of_system().filter(|_| !is_named);
+    system.or_else(|| Libtorch::find(&FindOptions::default()).expect("a libtorch")).expect(
+        "libtorch is not installed; on Debian: apt-get install libtorch-dev g++ (cargo xtask setup does), or \
+         name the folder of another one with GALATEA_LIBTORCH",
+    )
+}
+
+pub fn shim() -> PathBuf {
+    prepare_shim(&libtorch(), &SHIM, &ShimOptions::default(), &mut TerminalProgress::new())
+        .expect("the shim compiles")
+}
+
+pub fn backend() -> Arc<dyn Backend> {
+    static BACKEND: OnceLock<Arc<dyn Backend>> = OnceLock::new();
+    let open = || {
+        let cuda = libtorch().cuda_library();
+        TorchBackend::open(&shim(), cuda.as_deref()).expect("the shim opens")
+    };
+    BACKEND.get_or_init(open).clone()
+}
+
+/// The folder of a model called `m`, with version 1.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new(script: &Script) -> Self {
+        Self::with_file("model.pt", &script.bytes())
+    }
+
+    pub fn with_file(name: &str, content: &[u8]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(folder.version_dir()).unwrap();
+        fs::write(folder.version_dir().join(name), content).unwrap();
+        folder
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn version_dir(&self) -> PathBuf {
+        self.path().join("1")
+    }
+}
+
+/// From `config.pbtxt` (without name and platform) to the checked configuration, as on a machine with one GPU.
+pub fn configure(text: &str) -> Result<ModelConfig> {
+    let files = vec!["model.pt".to_owned()];
+    let names =
+        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
+    let text = format!("platform: \"pytorch_libtorch\"\n{text}");
+    let raw = resolve_backend(parse_text(&text).expect("valid text"), &names)?;
+    let normalized = normalize(raw, &names)?;
+    let checks = CheckContext { directory_name: "m", supports_gpus: true, available_gpus: &[0] };
+    ModelConfig::check(normalized, &checks)
+}
+
+pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {
+    LoadContext {
+        config: Arc::new(config),
+        version: 1,
+        model_dir: folder.path().to_path_buf(),
+        version_dir: folder.version_dir(),
+        backend_config: BTreeMap::new(),
+        server: ServerAccess::default(),
+    }
+}
+
+pub fn load(folder: &Folder, text: &str) -> Result<Box<dyn Model>> {
+    backend().load(context(folder, configure(text)?))
+}
+
+pub fn instance(script: &Script, text: &str) -> Box<dyn ModelInstance> {
+    let model = load(&Folder::new(script), text).expect("loads");
+    model.new_instance(&instance_spec("m", 0)).expect("instance")
+}
+
+/// The message of the error that loading gives.
+#[track_caller]
+pub fn load_error(script: &Script, text: &str) -> String {
+    load(&Folder::new(script), text).err().expect("an error").message().to_owned()
+}
+
+/// A request of `batch_size` items for the named outputs; none named: all.
+pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> InferRequest {
+    let outputs = outputs.iter().map(|name| RequestedOutput::plain(*name)).collect();
+    InferRequest { outputs, ..request("m", batch_size, inputs) }
+}
+
+/// The answer to one request.
+pub fn infer(instance: &mut dyn ModelInstance, request: InferRequest) -> Result<InferResponse> {
+    run_batch(instance, vec![request]).pop().expect("one answer")
+}
+
+pub fn floats(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}

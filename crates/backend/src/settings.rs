@@ -1,0 +1,70 @@
+use std::{collections::BTreeMap, str::FromStr};
+
+use galatea_types::{Error, Result};
+
+/// A backend's settings for a model by name: the model's parameters, then what the command line says.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    first: &'a BTreeMap<String, String>,
+    second: Option<&'a BTreeMap<String, String>>,
+}
+
+impl<'a> Settings<'a> {
+    pub fn of(settings: &'a BTreeMap<String, String>) -> Self {
+        Self { first: settings, second: None }
+    }
+
+    /// These, and `others` where these say nothing.
+    pub fn or(self, others: &'a BTreeMap<String, String>) -> Self {
+        Self { second: Some(others), ..self }
+    }
+
+    /// Without the space around it.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        let second = || self.second.and_then(|settings| settings.get(key));
+        self.first.get(key).or_else(second).map(|v| v.trim())
+    }
+
+    /// Text of the error as in Triton.
+    pub fn number<N: FromStr>(&self, key: &str) -> Result<Option<N>> {
+        let parse = |v: &str| {
+            v.parse().map_err(|_| {
+                Error::invalid_arg(format!("failed to convert {key} '{v}' to integral number"))
+            })
+        };
+        self.get(key).map(parse).transpose()
+    }
+
+    /// `true`, `false`, `1` or `0` in any case. Text of the error as in Triton.
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
+        let parse = |v: &str| match v.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(Error::invalid_arg(format!("failed to convert {key} '{v}' to boolean value"))),
+        };
+        self.get(key).map(parse).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_says_it_and_both_are_read_leniently() {
+        let of = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        };
+        let (model, line) =
+            (of(&[("n", " 3 "), ("b", "TRUE"), ("x", "yes")]), of(&[("n", "4"), ("m", "5")]));
+        let settings = Settings::of(&model).or(&line);
+        assert_eq!(settings.number::<i32>("n").expect("number"), Some(3));
+        assert_eq!(settings.number::<i32>("m").expect("number"), Some(5));
+        assert_eq!(settings.boolean("b").expect("boolean"), Some(true));
+        assert_eq!(settings.boolean("c").expect("none"), None);
+        let error = settings.boolean("x").expect_err("neither");
+        assert_eq!(error.message(), "failed to convert x 'yes' to boolean value");
+        let error = settings.number::<i32>("b").expect_err("no number");
+        assert_eq!(error.message(), "failed to convert b 'TRUE' to integral number");
+    }
+}

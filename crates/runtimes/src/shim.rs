@@ -1,0 +1,282 @@
+//! Compiling the part of a backend that is C++ against the library it will be opened with.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::UNIX_EPOCH,
+};
+
+use galatea_types::{Error, Result};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Environment, Libtorch,
+    find::data_folder,
+    install::{cannot_write, lock},
+    progress::Progress,
+};
+
+/// Source files by name; the first is compiled, the others lie beside it.
+pub type ShimSource<'a> = &'a [(&'a str, &'a str)];
+
+/// Where and how a shim is made.
+#[derive(Clone, Debug, Default)]
+pub struct ShimOptions {
+    /// Folder of the user's data in place of the usual one.
+    pub data_folder: Option<PathBuf>,
+    /// Whether one that is there is made again.
+    pub rebuilds: bool,
+    pub environment: Environment,
+}
+
+const LIBRARY: &str = "libgalatea_shim.so";
+
+/// Newest first that needs C++20; older ones are written in C++17.
+const NEEDS_CPP20: [u32; 3] = [2, 10, 0];
+
+/// The shim compiled against `libtorch`; made when it is not there, which takes half a minute and a C++ compiler.
+///
+/// Kept in the data folder per libtorch (place, version, time) and source, so that a change of either makes
+/// another.
+pub fn prepare_shim(
+    libtorch: &Libtorch,
+    source: ShimSource<'_>,
+    options: &ShimOptions,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let data_folder = match &options.data_folder {
+        Some(folder) => folder.clone(),
+        None => data_folder(&options.environment)?,
+    };
+    let shims = data_folder.join("shims");
+    let folder =
+        shims.join(format!("pytorch-{}-{}", libtorch.version_text(), key(libtorch, source)?));
+    let library = folder.join(LIBRARY);
+    let is_done = || library.is_file() && !options.rebuilds;
+    if is_done() {
+        return Ok(library);
+    }
+    fs::create_dir_all(&shims).map_err(|e| cannot_write(&shims, &e))?;
+    let _lock = lock(&shims, progress)?;
+    if is_done() {
+        return Ok(library);
+    }
+    let compiler = compiler(&options.environment)?;
+    progress.note(&format!(
+        "compiling the shim for PyTorch {} in '{}' with {} (once, about half a minute)",
+        libtorch.version_text(),
+        libtorch.lib_dir.display(),
+        compiler.display()
+    ));
+    let staging = shims.join(".new");
+    clear(&staging)?;
+    fs::create_dir_all(&staging).map_err(|e| cannot_write(&staging, &e))?;
+    build(&Build { compiler, libtorch, folder: &staging }, source)?;
+    clear(&folder)?;
+    fs::rename(&staging, &folder).map_err(|e| cannot_write(&folder, &e))?;
+    Ok(library)
+}
+
+fn clear(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
+    }
+    Ok(())
+}
+
+/// Tells one libtorch and source from another.
+fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
+    let library = libtorch.library();
+    let failed = |e| Error::unavailable(format!("cannot read '{}': {e}", library.display()));
+    let metadata = fs::metadata(&library).map_err(failed)?;
+    let modified = metadata.modified().map_err(failed)?.duration_since(UNIX_EPOCH);
+    let mut hash = Sha256::new();
+    hash.update(fs::canonicalize(&library).map_err(failed)?.as_os_str().as_encoded_bytes());
+    hash.update(metadata.len().to_le_bytes());
+    hash.update(modified.map_or(0, |m| m.as_nanos()).to_le_bytes());
+    source.iter().for_each(|(name, text)| {
+        hash.update(name);
+        hash.update(text);
+    });
+    Ok(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// `$CXX`, else the first of the usual ones on `$PATH`.
+fn compiler(environment: &Environment) -> Result<PathBuf> {
+    let named = environment.path("CXX");
+    let path = environment.get("PATH").unwrap_or_default();
+    let find =
+        |name: &Path| std::env::split_paths(&path).map(|d| d.join(name)).find(|p| p.is_file());
+    let usual = ["c++", "g++", "clang++"].iter().find_map(|name| find(Path::new(name)));
+    match named {
+        Some(named) => Ok(find(&named).unwrap_or(named)),
+        None => usual.ok_or_else(|| {
+            Error::unavailable(
+                "PyTorch models need a C++ compiler once, to prepare the shim, and none of c++, g++ and \
+                 clang++ is on PATH: install one (on Debian and Ubuntu: apt-get install g++), or name it \
+                 with CXX",
+            )
+        }),
+    }
+}
+
+struct Build<'a> {
+    compiler: PathBuf,
+    libtorch: &'a Libtorch,
+    folder: &'a Path,
+}
+
+fn build(build: &Build<'_>, source: ShimSource<'_>) -> Result<()> {
+    for (name, text) in source {
+        let path = build.folder.join(name);
+        fs::write(&path, text).map_err(|e| cannot_write(&path, &e))?;
+    }
+    let stand_ins = build.make_stand_ins()?;
+    let first = source.first().map_or("", |(name, _)| name);
+    let is_new = build.libtorch.version >= NEEDS_CPP20;
+    let standards = if is_new { ["c++20", "c++17"] } else { ["c++17", "c++20"] };
+    let mut attempt = (standards[0], NEW_STRINGS);
+    let mut refused = match build.compile(first, attempt, &stand_ins)? {
+        Ok(()) => return Ok(()),
+        Err(said) => said,
+    };
+    // Wheels before 2.7 were built with the older form of std::string, and only the linker notices.
+    attempt = if refused.contains("undefined reference") || refused.contains("undefined symbol") {
+        (standards[0], OLD_STRINGS)
+    } else {
+        (standards[1], NEW_STRINGS)
+    };
+    if let Err(said) = build.compile(first, attempt, &stand_ins)? {
+        if attempt.1 == OLD_STRINGS {
+            refused = said;
+        }
+        return Err(Error::unavailable(format!(
+            "cannot compile the shim for PyTorch {} in '{}' with {}:\n{}",
+            build.libtorch.version_text(),
+            build.libtorch.lib_dir.display(),
+            build.compiler.display(),
+            first_errors(&refused)
+        )));
+    }
+    Ok(())
+}
+
+const NEW_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=1";
+const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
+
+/// A compiler says a lot; what is wrong comes first.
+fn first_errors(said: &str) -> String {
+    let is_error = |line: &&str| line.contains("error") || line.contains("undefined");
+    let errors: Vec<&str> = said.lines().filter(is_error).take(6).collect();
+    if errors.is_empty() { said.chars().take(2000).collect() } else { errors.join("\n") }
+}
+
+impl Build<'_> {
+    /// `Err` holds what the compiler said.
+    fn compile(
+        &self,
+        source: &str,
+        (standard, strings): (&str, &str),
+        stand_ins: &[String],
+    ) -> Result<Result<(), String>> {
+        let lib_dir = self.libtorch.lib_dir.display();
+        let mut command = Command::new(&self.compiler);
+        command.current_dir(self.folder);
+        command.args([&format!("-std={standard}"), strings, "-O2", "-fPIC", "-shared", "-w"]);
+        for dir in self.libtorch.include_dirs() {
+            // The compiler's own order holds for the system's headers.
+            if dir != Path::new("/usr/include") {
+                command.arg("-I").arg(dir);
+            }
+        }
+        command.args([source, "-o", LIBRARY]);
+        // First, so that they are there when libtorch asks for them.
+        command.arg("-Wl,--no-as-needed").args(stand_ins);
+        command.arg(format!("-L{lib_dir}")).args(["-ltorch_cpu", "-lc10"]);
+        // What libtorch itself lacks is not looked for before it is used.
+        command.args(["-Wl,-z,defs", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
+        command.arg(format!("-Wl,-rpath,$ORIGIN:{lib_dir}"));
+        self.run(command)
+    }
+
+    fn run(&self, mut command: Command) -> Result<Result<(), String>> {
+        let output = command.stdin(Stdio::null()).output().map_err(|e| {
+            Error::unavailable(format!("cannot start '{}': {e}", self.compiler.display()))
+        })?;
+        let said = || String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(if output.status.success() { Ok(()) } else { Err(said()) })
+    }
+
+    /// A libtorch built for GPUs wants CUDA's libraries to be there even where none of their functions will be
+    /// called. Empty ones of the same names do where they are missing.
+    fn make_stand_ins(&self) -> Result<Vec<String>> {
+        let mut made = Vec::new();
+        for name in missing_libraries(&self.libtorch.library()) {
+            if !name.starts_with("libcu") && !name.starts_with("libnv") {
+                return Err(Error::unavailable(format!(
+                    "'{}' needs '{name}', which is not on this machine",
+                    self.libtorch.library().display()
+                )));
+            }
+            let mut command = Command::new(&self.compiler);
+            command.current_dir(self.folder).args(["-shared", "-nostdlib", "-x", "c", "/dev/null"]);
+            command.arg(format!("-Wl,-soname,{name}")).args(["-o", &name]);
+            self.run(command)?.map_err(|said| {
+                Error::unavailable(format!("cannot make a stand-in for '{name}': {said}"))
+            })?;
+            made.push(name);
+        }
+        Ok(made)
+    }
+}
+
+/// Names of the libraries that the loader would not find. None where it cannot be asked.
+fn missing_libraries(library: &Path) -> Vec<String> {
+    let Ok(output) = Command::new("ldd").arg(library).stdin(Stdio::null()).output() else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let missing = text.lines().filter(|line| line.ends_with("not found"));
+    missing.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SilentProgress;
+
+    #[test]
+    fn without_a_compiler_the_package_is_named() {
+        let error = compiler(&Environment::of([("PATH", "/nowhere")])).expect_err("none");
+        assert!(error.message().contains("apt-get install g++"), "{error}");
+    }
+
+    #[test]
+    fn what_the_compiler_says_is_told() {
+        let folder = tempfile::tempdir().expect("folder");
+        let libtorch = Libtorch {
+            lib_dir: folder.path().to_path_buf(),
+            include_dir: folder.path().to_path_buf(),
+            version: [1, 13, 0],
+        };
+        fs::write(libtorch.library(), "").expect("written");
+        let options = |cxx: &str| ShimOptions {
+            data_folder: Some(folder.path().join("data")),
+            environment: Environment::of([("CXX", cxx)]),
+            ..ShimOptions::default()
+        };
+        let prepare = |cxx| {
+            let source: ShimSource<'_> = &[("a.cpp", "int x;")];
+            prepare_shim(&libtorch, source, &options(cxx), &mut SilentProgress)
+        };
+        let error = prepare("/nowhere/c++").expect_err("no compiler");
+        assert!(error.message().starts_with("cannot start '/nowhere/c++'"), "{error}");
+        let error = prepare("false").expect_err("refuses");
+        assert!(
+            error.message().starts_with("cannot compile the shim for PyTorch 1.13.0"),
+            "{error}"
+        );
+        assert!(!folder.path().join("data/shims").join(LIBRARY).exists());
+    }
+}
