@@ -12,11 +12,14 @@ use serde_json::Value;
 use crate::process;
 
 const MAX_LINES: usize = 800;
-/// Sockets and their frameworks: only the front ends and the program may name them.
+/// Sockets and their frameworks: only the front ends, the client and the program may name them.
 const FRONT_END_ONLY: [&str; 4] = ["hyper", "hyper-util", "tonic", "h2"];
 const FRONT_END_LAYER: u64 = 5;
 /// Generated service stubs name tonic's types; the crate switches its transport off.
 const CODE_GENERATED_FOR_TONIC: &str = "galatea-proto";
+/// The wire client lies low so that the load tool can stand on it; nothing of the server may.
+const WIRE_CLIENT: &str = "galatea-client";
+const LOAD_TOOL: &str = "galatea-perf";
 const FORBIDDEN: [&str; 3] = ["axum", "ort", "tch"];
 
 pub fn run() -> Result<()> {
@@ -81,11 +84,15 @@ fn dependency_fault(name: &str, own: u64, on: &str, layer: Option<u64>) -> Optio
         }
         None if own < FRONT_END_LAYER
             && FRONT_END_ONLY.contains(&on)
+            && name != WIRE_CLIENT
             && !(on == "tonic" && name == CODE_GENERATED_FOR_TONIC) =>
         {
             Some(format!(
                 "{name} (layer {own}) depends on {on}: only from layer {FRONT_END_LAYER} up"
             ))
+        }
+        Some(_) if on == WIRE_CLIENT && !name.starts_with(LOAD_TOOL) => {
+            Some(format!("{name} depends on {on}: only the load tool's crates do"))
         }
         _ => None,
     }
@@ -165,6 +172,17 @@ mod tests {
         assert_eq!(up, ["a (layer 0) depends on b (layer 1): only downward"]);
         let sideways = faults(&[package("a", 3, &["b"]), package("b", 3, &[])]);
         assert_eq!(sideways, ["a (layer 3) depends on b (layer 3): only downward"]);
+    }
+
+    #[test]
+    fn the_wire_client_serves_the_load_tool_alone() {
+        let client = || package(WIRE_CLIENT, 1, &["h2"]);
+        assert!(faults(&[client(), package("galatea-perf-load", 3, &[WIRE_CLIENT])]).is_empty());
+        let found = faults(&[client(), package("galatea-engine", 4, &[WIRE_CLIENT])]);
+        assert_eq!(
+            found,
+            ["galatea-engine depends on galatea-client: only the load tool's crates do"]
+        );
     }
 
     #[test]
