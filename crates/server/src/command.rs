@@ -14,8 +14,9 @@ Usage: galatea <command>
   serve [options]          Serve the models of a repository
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   runtime list             Tell which native runtimes are installed, and where
-  runtime install <name>   Fetch a native runtime library (onnxruntime); --wheel <file> takes it from a
-                           wheel on this machine, --reinstall replaces an installed one
+  runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
+                           a wheel on this machine, --reinstall replaces an installed one, and for pytorch
+                           --libtorch <folder> prepares one that is on this machine
   runtime path <name>      Print where its library is
   --help                   Print this text; `galatea serve --help` and
                            `galatea perf --help` tell the options

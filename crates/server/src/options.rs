@@ -40,6 +40,8 @@ pub struct ServeOptions {
 pub struct RuntimeOptions {
     pub may_download: bool,
     pub onnxruntime_lib: Option<PathBuf>,
+    /// Folder of a libtorch.
+    pub libtorch: Option<PathBuf>,
     /// Only where one was given: its default is the place of another server's libraries.
     pub backend_directory: Option<PathBuf>,
 }
@@ -201,11 +203,11 @@ fn log_settings(flags: &Parsed, environment: Environment<'_>) -> LogSettings {
 }
 
 fn runtime_options(flags: &Parsed) -> RuntimeOptions {
+    let path = |flag| Some(flags.text(flag)).filter(|p| !p.is_empty()).map(PathBuf::from);
     RuntimeOptions {
         may_download: !flags.text("runtime-downloads").eq_ignore_ascii_case("never"),
-        onnxruntime_lib: Some(flags.text("onnxruntime-lib"))
-            .filter(|p| !p.is_empty())
-            .map(PathBuf::from),
+        onnxruntime_lib: path("onnxruntime-lib"),
+        libtorch: path("libtorch"),
         backend_directory: flags.last("backend-directory").map(PathBuf::from),
     }
 }

@@ -1,5 +1,7 @@
 //! `galatea runtime ...`, and finding a library for a backend that needs one.
 
+pub mod pytorch;
+
 use std::{
     fs,
     io::{self, Write},
@@ -12,8 +14,8 @@ use galatea_types::{Error, Result};
 
 use crate::options::RuntimeOptions;
 
-const USAGE: &str =
-    "Usage: galatea runtime list | install <name> [--wheel <file>] [--reinstall] | path <name>";
+const USAGE: &str = "Usage: galatea runtime list | install <name> [--wheel <file>] [--libtorch <folder>] \
+                     [--reinstall] | path <name>";
 
 /// Runs one of the sub-commands of `runtime`.
 pub fn run(arguments: &[String]) -> ExitCode {
@@ -101,50 +103,81 @@ fn by_name(name: &str) -> Result<&'static Runtime> {
 
 fn list() {
     for runtime in Runtime::ALL {
-        let state = match find(runtime, &FindOptions::default()) {
-            Some(path) => path.display().to_string(),
-            None => "not installed".to_owned(),
+        let (version, state) = match library_of(runtime) {
+            Ok(Some((version, path))) => (version, path.display().to_string()),
+            Ok(None) => (runtime.version.to_owned(), "not installed".to_owned()),
+            Err(error) => (runtime.version.to_owned(), error.to_string()),
         };
-        say(&format!("{} {}: {state}", runtime.name, runtime.version));
+        say(&format!("{} {version}: {state}", runtime.name));
     }
 }
 
+/// Version and library that would be used.
+fn library_of(runtime: &Runtime) -> Result<Option<(String, PathBuf)>> {
+    if *runtime == Runtime::PYTORCH {
+        let libtorch = pytorch::find(None)?;
+        return Ok(libtorch.map(|l| (l.version_text(), l.library())));
+    }
+    let path = find(runtime, &FindOptions::default());
+    Ok(path.map(|path| (runtime.version.to_owned(), path)))
+}
+
 fn install_one(runtime: &Runtime, options: &[&str]) -> Result<()> {
-    let options = install_options(options)?;
-    let library = install(runtime, &options, &mut TerminalProgress::new())?;
+    let wanted = install_options(options)?;
+    let mut progress = TerminalProgress::new();
+    let library = if *runtime == Runtime::PYTORCH {
+        pytorch::install_one(&wanted.install, wanted.libtorch, &mut progress)?
+    } else if wanted.libtorch.is_some() {
+        return Err(Error::invalid_arg("--libtorch is for the runtime pytorch"));
+    } else {
+        install(runtime, &wanted.install, &mut progress)?
+    };
     say(&library.display().to_string());
     Ok(())
 }
 
-fn install_options(mut arguments: &[&str]) -> Result<InstallOptions> {
-    let mut options = InstallOptions::default();
-    loop {
-        arguments = match arguments {
-            [] => return Ok(options),
-            ["--reinstall", rest @ ..] => {
-                options.reinstalls = true;
-                rest
+#[derive(Default)]
+struct Wanted {
+    install: InstallOptions,
+    /// Folder of a libtorch to use in place of a fetched one.
+    libtorch: Option<PathBuf>,
+}
+
+fn install_options(arguments: &[&str]) -> Result<Wanted> {
+    let mut wanted = Wanted::default();
+    let mut arguments = arguments.iter().copied();
+    while let Some(argument) = arguments.next() {
+        let (name, attached) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (argument, None),
+        };
+        let place = match name {
+            "--reinstall" if attached.is_none() => {
+                wanted.install.reinstalls = true;
+                continue;
             }
-            ["--wheel", file, rest @ ..] => {
-                options.wheel = Some(PathBuf::from(file));
-                rest
+            "--wheel" => &mut wanted.install.wheel,
+            "--libtorch" => &mut wanted.libtorch,
+            _ => {
+                return Err(Error::invalid_arg(format!(
+                    "unrecognized option '{argument}'; {USAGE}"
+                )));
             }
-            [other, rest @ ..] => {
-                let Some(file) = other.strip_prefix("--wheel=") else {
-                    return Err(Error::invalid_arg(format!(
-                        "unrecognized option '{other}'; {USAGE}"
-                    )));
-                };
-                options.wheel = Some(PathBuf::from(file));
-                rest
-            }
-        }
+        };
+        let value = attached.or_else(|| arguments.next());
+        let value = value.filter(|v| !v.is_empty());
+        let missing = || Error::invalid_arg(format!("{name} needs a path; {USAGE}"));
+        *place = Some(PathBuf::from(value.ok_or_else(missing)?));
     }
+    Ok(wanted)
 }
 
 fn print_path(runtime: &Runtime) -> Result<()> {
-    let path = find(runtime, &FindOptions::default())
-        .ok_or_else(|| Error::unavailable(not_installed(runtime)))?;
+    let missing = || match *runtime == Runtime::PYTORCH {
+        true => pytorch::not_installed(),
+        false => not_installed(runtime),
+    };
+    let (_, path) = library_of(runtime)?.ok_or_else(|| Error::unavailable(missing()))?;
     say(&path.display().to_string());
     Ok(())
 }
@@ -158,12 +191,20 @@ mod tests {
         for arguments in
             [&["--wheel", "a.whl", "--reinstall"][..], &["--reinstall", "--wheel=a.whl"]]
         {
-            let options = install_options(arguments).expect("good");
-            assert!(options.reinstalls);
-            assert_eq!(options.wheel, Some(PathBuf::from("a.whl")));
+            let wanted = install_options(arguments).expect("good");
+            assert!(wanted.install.reinstalls);
+            assert_eq!(wanted.install.wheel, Some(PathBuf::from("a.whl")));
         }
-        let error = install_options(&["--whel", "x"]).expect_err("bad");
-        assert!(error.message().starts_with("unrecognized option '--whel'"), "{error}");
+        let wanted = install_options(&["--libtorch", "/opt/torch"]).expect("good");
+        assert_eq!(wanted.libtorch, Some(PathBuf::from("/opt/torch")));
+        for (arguments, expected) in [
+            (&["--whel", "x"][..], "unrecognized option '--whel'"),
+            (&["--reinstall=1"], "unrecognized option '--reinstall=1'"),
+            (&["--wheel"], "--wheel needs a path"),
+        ] {
+            let error = install_options(arguments).err().expect("bad");
+            assert!(error.message().starts_with(expected), "{error}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TRITON: &str = "
     strict-model-config response-cache-byte-size trace-file trace-level trace-rate trace-count
     trace-log-frequency";
 
-const OWN: [&str; 2] = ["runtime-downloads", "onnxruntime-lib"];
+const OWN: [&str; 3] = ["runtime-downloads", "onnxruntime-lib", "libtorch"];
 
 fn parsed(arguments: &[&str]) -> Result<Parsed, FlagError> {
     parse(arguments.iter().map(|&a| a.to_owned()))

@@ -10,7 +10,9 @@ use galatea_backend_python::{
     PythonBackend,
     environment::{PythonBackendFiles, find_python_backend},
 };
+use galatea_backend_torch::TorchBackend;
 use galatea_engine::BackendRegistry;
+use galatea_runtimes::TerminalProgress;
 use galatea_types::Result;
 
 use crate::{
@@ -56,6 +58,8 @@ impl Backends {
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
         let config = settings_of(&self.config, "onnxruntime");
         registry.register("onnxruntime", move || open_onnx(&runtimes, &config, &opened));
+        let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
+        registry.register("pytorch", move || open_torch(&runtimes, &opened));
         let opened = self.opened.clone();
         let config = settings_of(&self.config, "python");
         registry.register("python", move || {
@@ -91,6 +95,14 @@ fn open_onnx(
     let path: PathBuf = runtime::onnxruntime_library(runtimes)?;
     let backend = OnnxBackend::open(&path, config)?;
     note(opened, "onnxruntime", &path);
+    Ok(backend)
+}
+
+fn open_torch(runtimes: &RuntimeOptions, opened: &Opened) -> Result<Arc<dyn Backend>> {
+    let folder = runtimes.libtorch.clone();
+    let found = runtime::pytorch::prepared(folder, &mut TerminalProgress::new())?;
+    let backend = TorchBackend::open(&found.shim, found.libtorch.cuda_library().as_deref())?;
+    note(opened, "pytorch", &found.libtorch.library());
     Ok(backend)
 }
 

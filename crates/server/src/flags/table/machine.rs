@@ -68,4 +68,11 @@ pub const RUNTIMES: &[Flag] = &[
         "",
         "ONNX Runtime library to use, before every other place.",
     ),
+    Flag::new(
+        "libtorch",
+        Kind::Text,
+        "",
+        "Folder of the libtorch to use, with lib and include in it (the folder torch of a Python environment is \
+         one), before every other place.",
+    ),
 ];

@@ -1,0 +1,71 @@
+//! PyTorch: a libtorch of this machine or an installed one, and the shim compiled against it.
+
+use std::path::PathBuf;
+
+use galatea_backend_torch::SHIM;
+use galatea_runtimes::{
+    FindOptions, InstallOptions, Libtorch, Progress, Runtime, ShimOptions, install, prepare_shim,
+};
+use galatea_types::{Error, Result};
+
+const RUNTIME: &Runtime = &Runtime::PYTORCH;
+
+/// What the backend opens.
+pub struct Pytorch {
+    pub libtorch: Libtorch,
+    pub shim: PathBuf,
+}
+
+/// The libtorch to use, with its shim. It is not fetched unasked: half a gigabyte is for the user to decide.
+pub fn prepared(folder: Option<PathBuf>, progress: &mut dyn Progress) -> Result<Pytorch> {
+    let libtorch = find(folder)?.ok_or_else(|| Error::unavailable(not_installed()))?;
+    with_shim(libtorch, false, progress)
+}
+
+/// In `folder` where one is given, else where `GALATEA_LIBTORCH` says, else installed, else Debian's.
+pub fn find(folder: Option<PathBuf>) -> Result<Option<Libtorch>> {
+    Libtorch::find(&FindOptions { library: folder, ..FindOptions::default() })
+}
+
+pub fn not_installed() -> String {
+    format!(
+        "{} is not installed: run `galatea runtime install {}`, or name the folder of a libtorch (with lib and \
+         include in it) with --libtorch or {}",
+        RUNTIME.title, RUNTIME.name, RUNTIME.variable
+    )
+}
+
+/// Takes the libtorch that is named or there; fetches one where there is none, or where asked to.
+pub fn install_one(
+    options: &InstallOptions,
+    folder: Option<PathBuf>,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let is_fetched = folder.is_none() && (options.wheel.is_some() || options.reinstalls);
+    let there = if is_fetched { None } else { find(folder)? };
+    let libtorch = match there {
+        Some(libtorch) => {
+            progress.note(&format!(
+                "using libtorch {} in '{}'; --reinstall fetches {} instead",
+                libtorch.version_text(),
+                libtorch.lib_dir.display(),
+                RUNTIME.version
+            ));
+            libtorch
+        }
+        None => fetched(options, progress)?,
+    };
+    Ok(with_shim(libtorch, options.reinstalls, progress)?.libtorch.library())
+}
+
+fn fetched(options: &InstallOptions, progress: &mut dyn Progress) -> Result<Libtorch> {
+    let library = install(RUNTIME, options, progress)?;
+    let folder = library.parent().and_then(|lib| lib.parent());
+    Libtorch::in_folder(folder.unwrap_or(&library))
+}
+
+fn with_shim(libtorch: Libtorch, rebuilds: bool, progress: &mut dyn Progress) -> Result<Pytorch> {
+    let options = ShimOptions { rebuilds, ..ShimOptions::default() };
+    let shim = prepare_shim(&libtorch, &SHIM, &options, progress)?;
+    Ok(Pytorch { libtorch, shim })
+}
