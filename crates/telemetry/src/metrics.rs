@@ -3,6 +3,7 @@
 //! Names, help texts and the order of the families are Triton's: dashboards and their tests compare them.
 //! A family is announced even while no model has a value for it.
 
+mod gpu;
 mod process;
 mod text;
 
@@ -10,6 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{DurationCount, FailureReason, StatisticsSnapshot};
 
+pub use self::gpu::{GpuBoard, GpuMetrics};
 pub use self::process::{CpuMetrics, MetricsOptions, ProcessMetrics, ProcessSampler};
 pub(crate) use self::text::push_escaped;
 use self::text::{Kind, Text, labels};
@@ -36,6 +38,7 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
             write_counter(&mut text, models, counter);
         }
     }
+    gpu::write_counters(&mut text, &process.gpus);
     write_model_gauges(&mut text, models);
     write_process(&mut text, process);
     text.finish()
@@ -45,6 +48,7 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
 pub(crate) fn is_server_family(name: &str) -> bool {
     COUNTERS.iter().chain(LATENCY_COUNTERS).any(|counter| counter.name == name)
         || MODEL_GAUGES.iter().chain(PROCESS_GAUGES).any(|(gauge, _)| *gauge == name)
+        || gpu::is_family(name)
 }
 
 /// A family with one counter per model: name, help, and where its value stands.
@@ -159,16 +163,18 @@ fn write_model_gauges(text: &mut Text, models: &[ModelMetrics<'_>]) {
 }
 
 fn write_process(text: &mut Text, process: &ProcessMetrics) {
-    let mut gauge = |(name, help): Gauge, value: &dyn std::fmt::Display| {
-        text.family(name, help, Kind::Gauge);
-        text.sample(name, "", value);
-    };
-    gauge(POOL_TOTAL, &process.pinned_pool_total_bytes);
-    gauge(POOL_USED, &process.pinned_pool_used_bytes);
+    write_gauge(text, POOL_TOTAL, process.pinned_pool_total_bytes);
+    write_gauge(text, POOL_USED, process.pinned_pool_used_bytes);
+    gpu::write_gauges(text, &process.gpus);
     let Some(cpu) = &process.cpu else { return };
-    gauge(CPU_UTILIZATION, &cpu.utilization);
-    gauge(CPU_TOTAL, &cpu.memory_total_bytes);
-    gauge(CPU_USED, &cpu.memory_used_bytes);
+    write_gauge(text, CPU_UTILIZATION, cpu.utilization);
+    write_gauge(text, CPU_TOTAL, cpu.memory_total_bytes);
+    write_gauge(text, CPU_USED, cpu.memory_used_bytes);
+}
+
+fn write_gauge(text: &mut Text, (name, help): Gauge, value: impl std::fmt::Display) {
+    text.family(name, help, Kind::Gauge);
+    text.sample(name, "", value);
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::GpuMetrics;
+
 /// What is measured besides the models; one field per `--metrics-*` flag that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricsOptions {
@@ -33,6 +35,8 @@ pub struct ProcessMetrics {
     pub pinned_pool_used_bytes: u64,
     /// `None` when switched off, or where the machine does not tell.
     pub cpu: Option<CpuMetrics>,
+    /// One entry per GPU that is watched.
+    pub gpus: Vec<GpuMetrics>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,12 +68,14 @@ impl ProcessSampler {
         Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }
     }
 
+    /// Everything but the GPUs, which somebody else watches.
     pub fn sample(&self) -> ProcessMetrics {
         ProcessMetrics {
             has_counter_latencies: self.options.has_counter_latencies,
             pinned_pool_total_bytes: self.options.pinned_memory_pool_bytes,
             pinned_pool_used_bytes: 0,
             cpu: self.options.has_cpu_metrics.then(|| self.cpu()).flatten(),
+            gpus: Vec::new(),
         }
     }
 

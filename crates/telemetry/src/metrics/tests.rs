@@ -10,6 +10,7 @@ const PROCESS: ProcessMetrics = ProcessMetrics {
         memory_total_bytes: 25_276_502_016,
         memory_used_bytes: 845_815_808,
     }),
+    gpus: Vec::new(),
 };
 
 /// The lines of one family, head included.
@@ -134,4 +135,55 @@ fn latency_counters_and_cpu_can_be_switched_off() {
     let text = render(&[], &quiet);
     assert!(!text.contains("_duration_us") && !text.contains("nv_cpu"), "{text}");
     assert!(text.contains("nv_inference_exec_count"), "{text}");
+}
+
+#[test]
+fn gpus_have_their_families_when_there_are_some() {
+    let first = GpuMetrics {
+        uuid: "GPU-one".to_owned(),
+        utilization: Some(0.37),
+        memory_total_bytes: Some(85_520_809_984),
+        memory_used_bytes: Some(0),
+        power_usage_watts: Some(101.5),
+        power_limit_watts: Some(700.0),
+        energy_joules: Some(12.25),
+    };
+    let second = GpuMetrics { uuid: "GPU-two".to_owned(), ..GpuMetrics::default() };
+    let text = render(&[], &ProcessMetrics { gpus: vec![first, second], ..PROCESS });
+    let gpus: Vec<&str> =
+        text.lines().filter(|line| line.contains("nv_gpu") || line.contains("nv_energy")).collect();
+    assert_eq!(
+        gpus,
+        [
+            "# HELP nv_energy_consumption GPU energy consumption in joules since the Triton Server started",
+            "# TYPE nv_energy_consumption counter",
+            "nv_energy_consumption{gpu_uuid=\"GPU-one\"} 12.25",
+            "# HELP nv_gpu_utilization GPU utilization rate [0.0 - 1.0)",
+            "# TYPE nv_gpu_utilization gauge",
+            "nv_gpu_utilization{gpu_uuid=\"GPU-one\"} 0.37",
+            "# HELP nv_gpu_memory_total_bytes GPU total memory, in bytes",
+            "# TYPE nv_gpu_memory_total_bytes gauge",
+            "nv_gpu_memory_total_bytes{gpu_uuid=\"GPU-one\"} 85520809984",
+            "# HELP nv_gpu_memory_used_bytes GPU used memory, in bytes",
+            "# TYPE nv_gpu_memory_used_bytes gauge",
+            "nv_gpu_memory_used_bytes{gpu_uuid=\"GPU-one\"} 0",
+            "# HELP nv_gpu_power_usage GPU power usage in watts",
+            "# TYPE nv_gpu_power_usage gauge",
+            "nv_gpu_power_usage{gpu_uuid=\"GPU-one\"} 101.5",
+            "# HELP nv_gpu_power_limit GPU power management limit in watts",
+            "# TYPE nv_gpu_power_limit gauge",
+            "nv_gpu_power_limit{gpu_uuid=\"GPU-one\"} 700",
+        ]
+    );
+    assert!(is_server_family("nv_energy_consumption") && is_server_family("nv_gpu_power_limit"));
+    assert!(!render(&[], &PROCESS).contains("nv_gpu"), "none without GPUs");
+}
+
+#[test]
+fn a_board_shows_what_was_published_last() {
+    let board = GpuBoard::default();
+    let reader = board.clone();
+    assert_eq!(reader.latest(), []);
+    board.publish(vec![GpuMetrics::default()]);
+    assert_eq!(reader.latest(), [GpuMetrics::default()]);
 }

@@ -1,0 +1,61 @@
+//! A library that is on the machine or is not.
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+/// Why a library cannot be used. Every text names it.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    #[error("unable to open '{name}': {reason}")]
+    Open { name: &'static str, reason: String },
+    #[error("'{name}' has no function '{symbol}'")]
+    MissingSymbol { name: &'static str, symbol: &'static str },
+}
+
+/// An opened library. Never closed: drivers have threads and statics that would outlive their code.
+pub(crate) struct SharedLibrary {
+    name: &'static str,
+    handle: std::mem::ManuallyDrop<Library>,
+}
+
+impl SharedLibrary {
+    /// # Safety
+    /// Opening runs the library's initialisers: `name` must be one that is meant to be run here.
+    pub unsafe fn open(name: &'static str) -> Result<Self, LibraryError> {
+        // SAFETY: the caller answers for the library.
+        let handle = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|e| LibraryError::Open { name, reason: e.to_string() })?;
+        Ok(Self { name, handle: std::mem::ManuallyDrop::new(handle) })
+    }
+
+    /// # Safety
+    /// `F` must be the type of that function.
+    pub unsafe fn function<F: Copy>(&self, symbol: &'static str) -> Result<F, LibraryError> {
+        // SAFETY: the caller answers for the type; the library stays open, so the address stays good.
+        let found = unsafe { self.handle.get::<F>(symbol) };
+        found.map(|f| *f).map_err(|_| LibraryError::MissingSymbol { name: self.name, symbol })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_and_a_missing_function_are_told_apart() {
+        // SAFETY: there is no such library.
+        let error = unsafe { SharedLibrary::open("libgalatea-none.so.9") }.err().expect("missing");
+        assert!(matches!(error, LibraryError::Open { .. }));
+        assert!(
+            error.to_string().starts_with("unable to open 'libgalatea-none.so.9': "),
+            "{error}"
+        );
+        // SAFETY: the C library is in every process already.
+        let libc = unsafe { SharedLibrary::open("libc.so.6") }.expect("the C library");
+        // SAFETY: the type of getpid.
+        let getpid = unsafe { libc.function::<extern "C" fn() -> i32>("getpid") };
+        assert_eq!(getpid.expect("a function")().unsigned_abs(), std::process::id());
+        // SAFETY: never called.
+        let error = unsafe { libc.function::<extern "C" fn()>("cuInit") }.expect_err("no driver");
+        assert_eq!(error.to_string(), "'libc.so.6' has no function 'cuInit'");
+    }
+}
