@@ -267,6 +267,16 @@ OTHERWISE = {
     "kind_tfs": "refused by name",
     "openai": "refused by name",
     "capi": "refused by name",
+    "fixed": "refused by name, as not supported",
+    "session": "refused by name, as not supported",
+    "parameter_type": "both refuse; ours looks at the type before the protocol",
+    "conc_step0": "a step of 0 is refused at once",
+    "percentile_text": "text where a number belongs is told as such",
+    "trace_rate": "a negative rate is refused at once",
+    "ssl_bool": "`maybe` is not a bool",
+    "data_nested": "lists in lists are flattened, not refused",
+    "data_empty": "told before the load begins",
+    "data_bad_b64": "told as what it is, not as a wrong size",
 }
 
 # Wrong options: refused before anything is sent, or else there is no server behind them.

@@ -24,7 +24,25 @@ FOOTER = re.compile(r"^((?:Concurrency|Request Rate): [^,]+)(, throughput: .*)$"
 # Lines that come and go with the load of the machine; no run of either tool can promise them.
 OVERLOAD = re.compile(r"\s*\[WARNING\] Perf Analyzer is not able to keep up")
 DELAY = re.compile(r"\s*(\[WARNING\] Perf Analyzer was not able to keep up|Avg send request rate: )")
-SMALL_SAMPLE = re.compile(r"Server average accounted time was larger than client average wait time")
+BY_CHANCE = re.compile(
+    r"\s*\[WARNING\] Perf Analyzer is not able to keep up"
+    r"|Server average accounted time was larger than client average wait time"
+    r"|WARNING: Pass contained only one request"
+)
+# What ours says more: that it was the limit itself, where help is, a word it does not use. And what it leaves out:
+# the error numbers of the real tool's JSON library.
+ADDED = re.compile(
+    r"The tool's own threads were busy|Try '.* --help' for what the options are\.|WARNING: ignoring '.*', which is not an option"
+)
+LEFT_OUT = re.compile(r"cb::Error +: \d+|Offset : \d+")
+# Where ours has words of its own: parts of the real tool's lines, and what stands there instead.
+REWORDED = {
+    "HTTP client failed: Couldn't connect to server": "failed to connect to http://",
+    "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: "
+    "Connection refused": "failed to connect to grpc://",
+    "'posson'": "'poisson'",
+    "The value must be a valid file path": "",
+}
 # With `-v -v` every request and response is part of the report.
 BODY = re.compile(r"^(\{|inference (request|response): )")
 
@@ -61,7 +79,7 @@ def command_of(tool):
     if tool == REAL or STAND_IN:
         home = servers.PEERS / "perf_analyzer"
         return [home / "bin/perf_analyzer"], {"LD_LIBRARY_PATH": str(home / "lib")}
-    return [servers.galatea_binary(), "perf"], {}
+    return [servers.galatea_binary().resolve(), "perf"], {}
 
 
 def program(tool):
@@ -109,7 +127,7 @@ def layout(text, delayed=False):
         if not by_chance:
             lines.append(line if block == 0 or KEPT.match(line) else hide_numbers(line))
     # After a warning about delays the real tool prints two decimals everywhere.
-    return [re.sub(r"^(Request Rate: \d+)\.00\b", r"\1", line) for line in lines]
+    return [re.sub(r"^(Request Rate: \d+(?:\.\d*[1-9])?)\.?0+\b", r"\1", line) if "." in line else line for line in lines]
 
 
 def numbered_blocks(text):
@@ -135,9 +153,22 @@ def messages(text):
     for line in map(hide_paths, lines):
         # How many workers meet an error before the end is chance.
         line = re.sub(r"^Thread \[\d+\]", "Thread [#]", line)
-        if line and line not in told and not OVERLOAD.match(line) and not SMALL_SAMPLE.match(line):
+        if line and line not in told and not BY_CHANCE.match(line):
             told.append(line)
     return told
+
+
+def untold(ours, real):
+    """What the real tool tells on standard error and ours does not, and what ours adds without a reason. A line of
+    ours may go on after the words of the real one: where in the data, what to do."""
+    kept = [line for line in messages(ours) if not ADDED.match(line)]
+    wanted = [line for line in messages(real) if not LEFT_OUT.match(line)]
+    if STAND_IN:
+        return [line for line in wanted if line not in kept] + [line for line in kept if line not in wanted]
+    for old, new in REWORDED.items():
+        wanted = [line.replace(old, new) for line in wanted]
+    missing = [line for line in wanted if not any(other.startswith(line) for other in kept)]
+    return missing + [f"added: {line}" for line in kept if not any(line.startswith(other) for other in wanted)]
 
 
 def hide_paths(line):
@@ -214,11 +245,23 @@ def kind_of_cell(column, text):
 
 
 def profile_shape(profile):
-    """Keys and types of a profile export. Whether a request still waits for its response at the end is chance; how
-    many responses a stream has is not shape either."""
+    """Keys and types of a profile export. Whether a request still waits for its response at the end is chance.
+    Two things of the real tool's are not held against ours: outputs of the empty last response of a stream (its are
+    whatever the memory held, ours has none), and several strings run together with their lengths in one."""
     for experiment in profile["experiments"]:
-        experiment["requests"] = [r for r in experiment["requests"] if r["response_timestamps"]]
+        requests = [r for r in experiment["requests"] if r["response_timestamps"]]
+        for request in requests:
+            assert len(request["response_outputs"]) == len(request["response_timestamps"])
+            for tensors in (request["request_inputs"], *request["response_outputs"]):
+                tensors.update({name: "" for name, value in tensors.items() if strings(value)})
+            if len(request["response_outputs"]) > 1:
+                request["response_outputs"].pop()
+        experiment["requests"] = requests
     return schema(profile)
+
+
+def strings(value):
+    return isinstance(value, list) and all(isinstance(inner, str) for inner in value)
 
 
 def schema(value):

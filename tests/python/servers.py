@@ -29,6 +29,16 @@ def has_triton():
     return (PEERS / "triton/server/bin/tritonserver").exists() and (PEERS / "triton.installed").exists()
 
 
+def has_libtorch():
+    """Named, Debian's, or installed by `galatea runtime install pytorch`."""
+    home = Path(os.environ.get("GALATEA_HOME", Path.home() / ".local/share/galatea"))
+    return (
+        "GALATEA_LIBTORCH" in os.environ
+        or Path("/usr/include/torch/script.h").exists()
+        or any(home.glob("runtimes/pytorch/*/lib/libtorch_cpu.so"))
+    )
+
+
 def has_perf_analyzer():
     return (PEERS / "perf_analyzer.installed").exists()
 
