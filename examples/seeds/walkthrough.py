@@ -173,8 +173,8 @@ class Server:
 
     def table(self):
         """Rows of the table of models that the log ends with, as [name, version, status]."""
-        rows = [line.strip("|").split("|") for line in self.log if line.startswith("| ")]
-        return [[cell.strip() for cell in row] for row in rows if len(row) == 3 and row[0].strip() not in ("Model", "Backend")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in self.log if line.startswith("| ")]
+        return [row for row in rows[rows.index(["Model", "Version", "Status"]) + 1:] if len(row) == 3]
 
     def stop(self):
         if self.process.poll() is None:
