@@ -22,7 +22,8 @@ pub fn tools() -> Result<()> {
             &setup::list_path("tools.txt"),
         )
     })?;
-    for (program, package) in [("ab", "apache2-utils"), ("curl", "curl"), ("chromium", "chromium")] {
+    for (program, package) in [("ab", "apache2-utils"), ("curl", "curl"), ("chromium", "chromium")]
+    {
         if process::which(&[program]).is_none()
             && let Err(error) = setup::debian(&[package])
         {
@@ -30,6 +31,18 @@ pub fn tools() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Debian's libtorch with its headers and a compiler for the shim; another one may be named by `GALATEA_LIBTORCH`.
+pub fn libtorch() -> Result<()> {
+    let is_here = std::env::var_os("GALATEA_LIBTORCH").is_some()
+        || Path::new("/usr/include/torch/script.h").is_file();
+    let has_compiler = process::which(&["c++", "g++", "clang++"]).is_some();
+    match (is_here, has_compiler) {
+        (true, true) => Ok(()),
+        (true, false) => setup::debian(&["g++"]),
+        (false, _) => setup::debian(&["libtorch-dev", "g++"]),
+    }
 }
 
 /// perf_analyzer 2.50 at `target/peers/perf_analyzer/bin/perf_analyzer`, its libraries beside it in `lib`.

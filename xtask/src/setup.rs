@@ -52,9 +52,11 @@ fn finished(work: thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
 
 fn peers() -> Result<()> {
     peers::tools()?;
-    for (what, result) in
-        [("perf_analyzer", peers::perf_analyzer()), ("real Triton", peers::triton())]
-    {
+    for (what, result) in [
+        ("perf_analyzer", peers::perf_analyzer()),
+        ("real Triton", peers::triton()),
+        ("libtorch", peers::libtorch()),
+    ] {
         if let Err(error) = result {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");
         }
