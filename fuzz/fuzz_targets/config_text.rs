@@ -21,7 +21,7 @@ fuzz_target!(|source: &str| {
         NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[0] };
     if let Ok(config) = normalize(raw, &context) {
         let context =
-            CheckContext { directory_name: "m", supports_gpus: true, available_gpus: &[0] };
+            CheckContext { directory_name: "m", supports_gpus: true, available_gpus: &[0], ..Default::default() };
         let _ = ModelConfig::check(config, &context);
     }
 });

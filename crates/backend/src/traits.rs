@@ -36,6 +36,13 @@ pub trait Backend: Send + Sync {
         Ok(config)
     }
 
+    /// Whether its models can run on the GPUs of this machine. Where they cannot, a model that leaves the choice
+    /// (`KIND_AUTO`) runs on the CPU; one that asks for a GPU is still loaded, and [`Backend::load`] says why it
+    /// cannot be. Asked only where there are GPUs.
+    fn can_use_gpus(&self) -> bool {
+        true
+    }
+
     /// Loads one version. Errors name the file and the reason. May take long and may block.
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>>;
 }

@@ -68,8 +68,12 @@ fn exercise(source: &str) {
         NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[0] };
     if let Ok(config) = normalize(raw, &context) {
         let name = config.raw.name.clone();
-        let context =
-            CheckContext { directory_name: &name, supports_gpus: true, available_gpus: &[0] };
+        let context = CheckContext {
+            directory_name: &name,
+            supports_gpus: true,
+            available_gpus: &[0],
+            ..Default::default()
+        };
         let _ = ModelConfig::check(config, &context);
     }
 }

@@ -21,5 +21,5 @@ mod served_model;
 
 pub use engine::{Engine, LoadOverrides, ModelStatisticsEntry, Readiness};
 pub use index::IndexEntry;
-pub use options::{BackendRegistry, ControlMode, EngineOptions};
+pub use options::{BackendRegistry, ControlMode, EngineOptions, GpuOptions};
 pub use served_model::ServedModel;

@@ -1,6 +1,6 @@
 use galatea_telemetry::{
     StatisticsSnapshot,
-    metrics::{self, ModelMetrics},
+    metrics::{self, ModelMetrics, ProcessMetrics},
 };
 
 use crate::Engine;
@@ -22,7 +22,9 @@ impl Engine {
                 load_duration: model.load_duration(),
             })
             .collect();
-        let mut text = metrics::render(&rows, &self.process_sampler.sample());
+        let gpus = self.options().gpus.board.latest();
+        let process = ProcessMetrics { gpus, ..self.process_sampler.sample() };
+        let mut text = metrics::render(&rows, &process);
         self.custom_metrics.render_into(&mut text);
         text
     }

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_backend::Backend;
-use galatea_telemetry::metrics::MetricsOptions;
+use galatea_telemetry::metrics::{GpuBoard, MetricsOptions};
 use galatea_types::Result;
 
 /// Who decides which models are loaded.
@@ -29,6 +29,19 @@ pub struct EngineOptions {
     pub exit_timeout: Duration,
     /// What [`Engine::metrics_text`](crate::Engine::metrics_text) tells besides the models.
     pub metrics: MetricsOptions,
+    /// The machine's GPUs: by default none.
+    pub gpus: GpuOptions,
+}
+
+/// What the engine knows about GPUs; whoever starts it looks for them.
+#[derive(Clone, Debug, Default)]
+pub struct GpuOptions {
+    /// Numbers of those that models may use, ascending.
+    pub available: Vec<u32>,
+    /// Lowest CUDA compute capability that was asked of them; told in refusals.
+    pub min_compute_capability: f64,
+    /// Where their figures appear, if somebody watches them.
+    pub board: GpuBoard,
 }
 
 impl Default for EngineOptions {
@@ -44,6 +57,7 @@ impl Default for EngineOptions {
             backend_config: BTreeMap::new(),
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),
+            gpus: GpuOptions::default(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use galatea_backend::{Backend, CompletionContext};
 use galatea_config::{CheckContext, ModelConfig, NormalizeContext, RawModelConfig, VersionPolicy};
-use galatea_proto::inference::model_config::SchedulingChoice;
+use galatea_proto::inference::{model_config::SchedulingChoice, model_instance_group::Kind};
 use galatea_types::{Error, Result};
 
 use crate::{Engine, LoadOverrides, repository::ModelFolder};
@@ -134,7 +134,7 @@ fn complete(
     let context = NormalizeContext {
         directory_name: &folder.name,
         version_files: &version_files,
-        available_gpus: &[],
+        available_gpus: &engine.options().gpus.available,
     };
     let mut raw = galatea_config::resolve_backend(raw, &context)?;
     let mut backend_failure = None;
@@ -142,12 +142,14 @@ fn complete(
         match engine.loader().backend(&raw.backend) {
             Ok(backend) => match backend_completion(raw.clone(), &*backend, folder, engine) {
                 Ok(completed) => raw = completed,
-                Err(error) => return Ok((without_completion(raw, &context, &error)?, Some(error))),
+                Err(error) => {
+                    return Ok((without_completion(raw, &context, &error, engine)?, Some(error)));
+                }
             },
             Err(error) => backend_failure = Some(error),
         }
     }
-    Ok((checked(raw, &context)?, backend_failure))
+    Ok((checked(raw, &context, engine)?, backend_failure))
 }
 
 /// As far as the configuration goes by itself. One that needs what the backend could not tell is no
@@ -156,18 +158,45 @@ fn without_completion(
     raw: RawModelConfig,
     context: &NormalizeContext<'_>,
     error: &Error,
+    engine: &Engine,
 ) -> Result<ModelConfig> {
-    checked(raw, context).map_err(|_| error.clone())
+    checked(raw, context, engine).map_err(|_| error.clone())
 }
 
-fn checked(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<ModelConfig> {
-    let normalized = galatea_config::normalize(raw, context)?;
+fn checked(
+    mut raw: RawModelConfig,
+    context: &NormalizeContext<'_>,
+    engine: &Engine,
+) -> Result<ModelConfig> {
+    let gpus = &engine.options().gpus;
+    let mut context = *context;
+    if !gpus.available.is_empty() && !can_use_gpus(&raw.backend, engine) {
+        keep_off_gpus(&mut raw, &gpus.available);
+        context.available_gpus = &[];
+    }
+    let normalized = galatea_config::normalize(raw, &context)?;
     let context = CheckContext {
         directory_name: context.directory_name,
-        supports_gpus: false,
-        available_gpus: &[],
+        supports_gpus: true,
+        available_gpus: &gpus.available,
+        min_compute_capability: gpus.min_compute_capability,
     };
     ModelConfig::check(normalized, &context)
+}
+
+/// A backend that cannot be opened says so when the model is loaded.
+fn can_use_gpus(backend: &str, engine: &Engine) -> bool {
+    engine.loader().backend(backend).map_or(true, |backend| backend.can_use_gpus())
+}
+
+/// Groups that ask for GPUs without naming any get the ones there are, as they would have: the backend is to say
+/// why it cannot use them, not the check that none was named. All others are filled in as where there are none.
+fn keep_off_gpus(raw: &mut RawModelConfig, gpus: &[u32]) {
+    for group in raw.instance_group.iter_mut().filter(|group| group.kind() == Kind::Gpu) {
+        if group.gpus.is_empty() {
+            group.gpus = gpus.iter().filter_map(|&gpu| i32::try_from(gpu).ok()).collect();
+        }
+    }
 }
 
 fn backend_completion(

@@ -6,9 +6,6 @@ use galatea_types::{Error, Result};
 use super::{CheckContext, refuse, scheduling::is_ensemble};
 use crate::{InstanceGroup, InstanceKind, NormalizedConfig, RawModelConfig};
 
-/// Lowest CUDA compute capability a GPU must have to be used, as Triton prints it.
-const MIN_COMPUTE_CAPABILITY: &str = "6.000000";
-
 pub(super) fn check(
     config: &NormalizedConfig,
     context: &CheckContext<'_>,
@@ -76,7 +73,8 @@ fn gpu_mistake(gpus: &[i32], context: &CheckContext<'_>) -> Option<String> {
     let available = available.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     Some(format!(
         "specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required \
-         CUDA compute compatibility of {MIN_COMPUTE_CAPABILITY} are: {available}"
+         CUDA compute compatibility of {:.6} are: {available}",
+        context.min_compute_capability
     ))
 }
 

@@ -29,6 +29,8 @@ pub struct CheckContext<'a> {
     pub supports_gpus: bool,
     /// Indices of the GPUs this server can use.
     pub available_gpus: &'a [u32],
+    /// Lowest CUDA compute capability of a GPU for this server to use it.
+    pub min_compute_capability: f64,
 }
 
 impl ModelConfig {

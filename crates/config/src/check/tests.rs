@@ -1,8 +1,12 @@
 use super::*;
 use crate::{InstanceKind, NormalizeContext, Scheduling, normalize, parse_text, to_json};
 
-const NO_GPUS: CheckContext<'_> =
-    CheckContext { directory_name: "m", supports_gpus: false, available_gpus: &[] };
+const NO_GPUS: CheckContext<'_> = CheckContext {
+    directory_name: "m",
+    supports_gpus: false,
+    available_gpus: &[],
+    min_compute_capability: 6.0,
+};
 
 /// The whole way of a configuration text in the folder that `context` names.
 fn load(source: &str, files: &[&str], context: &CheckContext<'_>) -> Result<ModelConfig> {
@@ -34,11 +38,8 @@ fn refuses_what_triton_refuses() {
         let text = |key: &str| case[key].as_str().unwrap();
         let files = case["files"].as_array().unwrap();
         let files = files.iter().map(|f| f.as_str().unwrap()).collect::<Vec<_>>();
-        let context = CheckContext {
-            directory_name: text("model"),
-            supports_gpus: true,
-            available_gpus: &[],
-        };
+        let context =
+            CheckContext { directory_name: text("model"), supports_gpus: true, ..NO_GPUS };
         match load(text("config"), &files, &context) {
             Ok(_) => panic!("{} was accepted", text("model")),
             Err(error) => assert_eq!(error.message(), text("refusal"), "{}", text("config")),
@@ -90,7 +91,7 @@ fn refuses_numbers_no_enum_has() {
 #[test]
 fn refuses_gpus_by_what_the_server_has() {
     let group = "instance group m_0 of model m ";
-    let cases: [(&str, bool, &[u32], &str); 6] = [
+    let cases: [(&str, bool, &[u32], &str); 7] = [
         ("kind: KIND_GPU", false, &[], "has kind KIND_GPU but server does not support GPUs"),
         (
             "kind: KIND_GPU gpus: 0",
@@ -113,10 +114,17 @@ fn refuses_gpus_by_what_the_server_has() {
             "specifies invalid or unsupported gpu id -1. GPUs with at least the minimum required \
              CUDA compute compatibility of 6.000000 are: 0",
         ),
+        (
+            "kind: KIND_GPU gpus: 0",
+            true,
+            &[],
+            "specifies invalid or unsupported gpu id 0. GPUs with at least the minimum required \
+             CUDA compute compatibility of 6.000000 are: ",
+        ),
         ("gpus: 1", true, &[0], "has kind KIND_CPU but specifies one or more GPUs"),
     ];
     for (fields, supports_gpus, available_gpus, expected) in cases {
-        let context = CheckContext { directory_name: "m", supports_gpus, available_gpus };
+        let context = CheckContext { supports_gpus, available_gpus, ..NO_GPUS };
         let source = format!("{TENSORS} instance_group {{ {fields} }}");
         let error = load(&source, &["model.py"], &context).unwrap_err();
         assert_eq!(error.message(), format!("{group}{expected}"), "{fields}");
@@ -126,7 +134,7 @@ fn refuses_gpus_by_what_the_server_has() {
         "name: \"m\" {TENSORS} version_policy {{}} instance_group {{ name: \"m_0\" kind: KIND_GPU count: 1 }}"
     ))
     .unwrap();
-    let context = CheckContext { directory_name: "m", supports_gpus: true, available_gpus: &[0] };
+    let context = CheckContext { supports_gpus: true, available_gpus: &[0], ..NO_GPUS };
     let error = ModelConfig::check(raw, &context).unwrap_err();
     assert_eq!(error.message(), format!("{group}has kind KIND_GPU but specifies no GPUs"));
 }
@@ -221,8 +229,12 @@ fn loads_the_seed_configurations() {
         ("ner-english-fast", include_str!("../../testdata/seeds/ner-english-fast.pbtxt")),
     ];
     let load = |(name, source): (&'static str, &str), gpus: &[u32]| {
-        let context =
-            CheckContext { directory_name: name, supports_gpus: true, available_gpus: gpus };
+        let context = CheckContext {
+            directory_name: name,
+            supports_gpus: true,
+            available_gpus: gpus,
+            ..NO_GPUS
+        };
         load(source, &[], &context)
     };
     for seed in seeds {
