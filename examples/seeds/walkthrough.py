@@ -57,12 +57,12 @@ class Walkthrough:
     def say(text):
         print(text, flush=True)
 
-    def check(self, what, holds, seen=""):
+    def check(self, what, holds, seen=None):
         """Says whether `what` holds; the script goes on and fails at its end if it does not."""
         self.checks += 1
         if not holds:
             self.faults.append(what)
-        self.say(f"   {'ok' if holds else 'NOT SO'}: {what}" + (f"\n   seen: {seen}" if seen and not holds else ""))
+        self.say(f"   {'ok' if holds else 'NOT SO'}: {what}" + (f"\n   seen: {seen}" if seen is not None and not holds else ""))
 
     @staticmethod
     def not_run(command, needs):
@@ -95,6 +95,7 @@ class Walkthrough:
         if self.server is None:
             return line
         named = {"8000": self.server.http, "8001": self.server.grpc, "8002": self.server.metrics}
+        line = line.replace("<ip_address>:<port>", self.server.http)
         return re.sub(r"(?:localhost|127\.0\.0\.1):(800[012])\b", lambda found: named[found[1]], line)
 
     # ---- the server
