@@ -255,7 +255,7 @@ fn prepare(
         backend_config: &backend_config,
     };
     let raw = backend.complete_config(raw, &completion).expect("completed");
-    let checks = CheckContext { directory_name: "m", supports_gpus: false, available_gpus: &[] };
+    let checks = CheckContext { directory_name: "m", ..CheckContext::default() };
     let normalized = normalize(raw, &names).expect("normalized");
     let config = ModelConfig::check(normalized, &checks).expect("valid configuration");
     LoadContext {

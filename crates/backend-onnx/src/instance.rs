@@ -8,16 +8,19 @@ use crate::{
     model::{OnnxModel, Port},
     ort::Value,
     scatter,
+    sessions::Sessions,
 };
 
-/// Runs one batch after another on the shared session.
+/// Runs one batch after another on the session shared by the instances of a device.
 pub(crate) struct OnnxInstance {
     model: Arc<OnnxModel>,
+    /// Those of the device this instance is for.
+    sessions: Arc<Sessions>,
 }
 
 impl OnnxInstance {
-    pub fn new(model: Arc<OnnxModel>) -> Self {
-        Self { model }
+    pub fn new(model: Arc<OnnxModel>, sessions: Arc<Sessions>) -> Self {
+        Self { model, sessions }
     }
 
     fn parts(&self, batch: &mut Batch) -> Vec<Vec<usize>> {
@@ -47,7 +50,7 @@ impl OnnxInstance {
         let inputs: Vec<(&CStr, &Value)> = inputs.iter().map(|(n, v)| (*n, v)).collect();
         let outputs: Vec<&CStr> = wanted.iter().map(|p| p.info.c_name.as_c_str()).collect();
         let options = &model.run_options;
-        model.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
+        self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
     fn respond(

@@ -2,10 +2,11 @@
 //!
 //! # Invariants
 //! - Everything unsafe is in `ort`, a thin layer over the C interface.
-//! - A model's weights are in memory once, however many instances it has.
+//! - A model's weights are in memory once per device, however many instances it has there.
 //! - Tensor bytes are not copied for a request alone, and once where several join.
 //! - No status of the library and no model can end the process: each becomes an error of that load or run.
 
+mod accelerators;
 mod check;
 mod complete;
 mod gather;
@@ -73,6 +74,10 @@ impl Backend for OnnxBackend {
         options.intra_op_threads(1)?;
         let session = Session::load(&self.library, &path, &options)?;
         complete::complete(config, &Signature::read(&session)?, context)
+    }
+
+    fn can_use_gpus(&self) -> bool {
+        self.library.cuda().is_ok()
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {

@@ -1,19 +1,19 @@
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
-use galatea_config::{ModelConfig, TensorSpec};
+use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
 
 use crate::{
-    check,
+    accelerators, check,
     instance::OnnxInstance,
     layout::usable_cores,
-    ort::{Library, RunOptions, Session, SessionOptions, TensorInfo},
+    ort::{Library, Provider, ProviderKind, RunOptions, Session, SessionOptions, TensorInfo},
     sessions::Sessions,
     settings::Settings,
     signature::Signature,
@@ -25,10 +25,28 @@ pub(crate) struct Port {
     pub info: TensorInfo,
 }
 
-/// A loaded version. One session, shared by every instance: the weights are in memory once.
+/// What computes: the CPU, or one of the GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Device {
+    Cpu,
+    Gpu(u32),
+}
+
+impl Device {
+    /// `KIND_MODEL` leaves it to the model, and an ONNX file says nothing about it.
+    fn of(spec: &InstanceSpec) -> Self {
+        match spec.kind {
+            InstanceKind::Gpu => Self::Gpu(spec.device_id),
+            InstanceKind::Cpu | InstanceKind::Model => Self::Cpu,
+        }
+    }
+}
+
+/// A loaded version. One session per device, shared by its instances there: the weights are in each device's memory
+/// once.
 pub(crate) struct OnnxModel {
     pub library: Arc<Library>,
-    pub sessions: Sessions,
+    pub sessions: BTreeMap<Device, Arc<Sessions>>,
     pub run_options: RunOptions,
     pub config: Arc<ModelConfig>,
     pub inputs: Vec<Port>,
@@ -39,19 +57,35 @@ impl OnnxModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
         let settings = Settings::read(context)?;
+        let devices = devices(library, &config)?;
+        accelerators::check(context, devices.last() > Some(&Device::Cpu))?;
         let path = model_path(context)?;
         let threads = choose_threads(&settings, &config);
-        let load = |intra_op| {
-            Session::load(library, &path, &session_options(library, &settings, intra_op)?)
-        };
-        let session = load(threads.intra_op)?;
-        let signature = Signature::read(&session)?;
-        check::check(&config, &signature)?;
-        let sessions = if threads.is_open && is_small(&path) {
-            Sessions::candidates(session, load(Some(1))?, threads.lets_runs_overlap)
-        } else {
-            Sessions::one(session, threads.lets_runs_overlap)
-        };
+        let mut sessions = BTreeMap::new();
+        let mut signature = None;
+        for device in devices {
+            let providers = providers(library, context, device)?;
+            let load = |intra_op| {
+                let options = session_options(library, &settings, intra_op, &providers)?;
+                Session::load(library, &path, &options)
+            };
+            let session = load(threads.intra_op)?;
+            if signature.is_none() {
+                let read = Signature::read(&session)?;
+                check::check(&config, &read)?;
+                signature = Some(read);
+            }
+            let chosen = match device {
+                // What a GPU computes does not become faster by the threads that wait for it.
+                Device::Gpu(_) => Sessions::one(session, false),
+                Device::Cpu if threads.is_open && is_small(&path) => {
+                    Sessions::candidates(session, load(Some(1))?, threads.lets_runs_overlap)
+                }
+                Device::Cpu => Sessions::one(session, threads.lets_runs_overlap),
+            };
+            sessions.insert(device, Arc::new(chosen));
+        }
+        let signature = signature.ok_or_else(|| nowhere(&config))?;
         Ok(Self {
             library: library.clone(),
             sessions,
@@ -61,6 +95,60 @@ impl OnnxModel {
             config,
         })
     }
+}
+
+/// Every device some instance is for, the CPU first; the CPU where no instance was said.
+fn devices(library: &Arc<Library>, config: &ModelConfig) -> Result<BTreeSet<Device>> {
+    let mut devices = BTreeSet::new();
+    for group in &config.instance_groups {
+        if group.kind == InstanceKind::Gpu {
+            check_cuda(library, config, group)?;
+            devices.extend(group.gpus.iter().map(|&gpu| Device::Gpu(gpu)));
+        } else {
+            devices.insert(Device::Cpu);
+        }
+    }
+    if devices.is_empty() {
+        devices.insert(Device::Cpu);
+    }
+    Ok(devices)
+}
+
+fn check_cuda(library: &Arc<Library>, config: &ModelConfig, group: &InstanceGroup) -> Result<()> {
+    library.cuda().map_err(|error| {
+        Error::invalid_arg(format!(
+            "unable to load model '{}': instance group '{}' is for GPUs (KIND_GPU), but ONNX Runtime {} {}; use \
+             KIND_CPU, or an ONNX Runtime that can use CUDA here (--onnxruntime-lib names it)",
+            config.name,
+            group.name,
+            library.version(),
+            error.message()
+        ))
+    })
+}
+
+fn providers(
+    library: &Arc<Library>,
+    context: &LoadContext,
+    device: Device,
+) -> Result<Vec<Provider>> {
+    let Device::Gpu(gpu) = device else { return Ok(Vec::new()) };
+    let providers = accelerators::providers(context, gpu)?;
+    if providers.iter().any(|provider| provider.kind == ProviderKind::TensorRt) {
+        library.try_provider(ProviderKind::TensorRt).map_err(|error| {
+            Error::invalid_arg(format!(
+                "unable to load model '{}': it asks for Execution Accelerator 'tensorrt', but ONNX Runtime {} {}",
+                context.config.name,
+                library.version(),
+                error.message()
+            ))
+        })?;
+    }
+    Ok(providers)
+}
+
+fn nowhere(config: &ModelConfig) -> Error {
+    Error::internal(format!("model '{}' has no instance anywhere", config.name))
 }
 
 fn ports<'s>(
@@ -125,7 +213,8 @@ fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
         return Threads { intra_op, lets_runs_overlap: false, is_open: false };
     }
     let cores = i32::try_from(usable_cores()).unwrap_or(1);
-    let instances: u32 = config.instance_groups.iter().map(|g| g.count).sum();
+    let of_cpu = config.instance_groups.iter().filter(|g| g.kind != InstanceKind::Gpu);
+    let instances: u32 = of_cpu.map(|g| g.count).sum();
     let has_helpers = cores > 1;
     Threads {
         intra_op: Some(cores),
@@ -138,8 +227,10 @@ fn session_options(
     library: &Arc<Library>,
     settings: &Settings,
     intra_op: Option<i32>,
+    providers: &[Provider],
 ) -> Result<SessionOptions> {
     let mut options = SessionOptions::new(library)?;
+    providers.iter().try_for_each(|provider| options.provider(provider))?;
     if settings.uses_global_threads {
         options.use_global_threads()?;
     } else {
@@ -164,7 +255,9 @@ fn session_options(
 pub(crate) struct SharedModel(pub Arc<OnnxModel>);
 
 impl Model for SharedModel {
-    fn new_instance(&self, _spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(OnnxInstance::new(self.0.clone())))
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let sessions = self.0.sessions.get(&Device::of(spec));
+        let sessions = sessions.cloned().ok_or_else(|| nowhere(&self.0.config))?;
+        Ok(Box::new(OnnxInstance::new(self.0.clone(), sessions)))
     }
 }

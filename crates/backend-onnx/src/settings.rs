@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_backend::{LoadContext, Settings as Source};
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use crate::ort::{ExecutionMode, GlobalThreads, GraphLevel};
 
@@ -32,7 +32,6 @@ impl Settings {
     pub fn read(context: &LoadContext) -> Result<Self> {
         let config = &context.config;
         let parameters = Source::of(&config.parameters).or(&context.backend_config);
-        refuse_accelerators(context)?;
         let session_entries = config
             .parameters
             .iter()
@@ -103,34 +102,4 @@ fn operator_libraries(context: &LoadContext) -> Vec<PathBuf> {
             .unwrap_or_else(|| PathBuf::from(name))
     };
     names.iter().map(find).collect()
-}
-
-/// Accelerators of the GPU concern GPU instances only, which do not get here: as in Triton they are
-/// passed over on the CPU. One for the CPU changes the answers' speed at least, so it is not.
-fn refuse_accelerators(context: &LoadContext) -> Result<()> {
-    let optimization = context.config.raw.optimization.as_ref();
-    let Some(accelerators) = optimization.and_then(|o| o.execution_accelerators.as_ref()) else {
-        return Ok(());
-    };
-    let model = &context.config.name;
-    for accelerator in &accelerators.gpu_execution_accelerator {
-        match accelerator.name.as_str() {
-            name @ ("cuda" | "tensorrt") => {
-                log::warn!("model '{model}': accelerator '{name}' has no effect on CPU instances");
-            }
-            name => return Err(unknown_accelerator(name)),
-        }
-    }
-    match accelerators.cpu_execution_accelerator.first() {
-        None => Ok(()),
-        Some(accelerator) if accelerator.name == "openvino" => Err(Error::unsupported(format!(
-            "model '{model}' asks for Execution Accelerator 'openvino', which is not supported by this \
-             server; remove it from the configuration to run on the CPU"
-        ))),
-        Some(accelerator) => Err(unknown_accelerator(&accelerator.name)),
-    }
-}
-
-fn unknown_accelerator(name: &str) -> Error {
-    Error::invalid_arg(format!("unknown Execution Accelerator '{name}' is requested"))
 }

@@ -5,8 +5,9 @@ mod support;
 
 use std::{collections::BTreeMap, fs};
 
-use galatea_backend::testing::instance_spec;
+use galatea_backend::{InstanceSpec, testing::instance_spec};
 use galatea_backend_onnx::OnnxBackend;
+use galatea_config::InstanceKind;
 use galatea_types::{Code, DataType, Tensor};
 use support::{
     Folder, ask, backend, configure, context, floats, infer, instance, load, load_error,
@@ -206,6 +207,25 @@ fn accelerators() {
     let openvino = load(&identity(), &with("cpu", "openvino")).err().expect("an error");
     assert_eq!(openvino.code(), Code::Unsupported);
     load(&identity(), &with("gpu", "tensorrt")).expect("means nothing on the CPU, as in Triton");
+}
+
+/// The library that is installed for tests is built for CPUs.
+#[test]
+fn gpus_need_a_library_that_can_use_them() {
+    assert!(!backend().can_use_gpus());
+    let of_gpu = format!("{IDENTITY} instance_group {{ kind: KIND_GPU gpus: [ 0, 1 ] }}");
+    let error = load_error(&identity(), &of_gpu);
+    let start = "unable to load model 'm': instance group 'm_0' is for GPUs (KIND_GPU), but ONNX Runtime 1.";
+    let end = " was built without CUDAExecutionProvider; use KIND_CPU, or an ONNX Runtime that can use CUDA here \
+               (--onnxruntime-lib names it)";
+    assert!(error.starts_with(start) && error.ends_with(end), "{error}");
+    let both =
+        format!("{IDENTITY} instance_group [ {{ kind: KIND_CPU }}, {{ kind: KIND_GPU gpus: 0 }} ]");
+    assert!(load_error(&identity(), &both).contains("instance group 'm_1'"));
+    load(&identity(), &format!("{IDENTITY} instance_group {{ kind: KIND_MODEL }}"))
+        .expect("loads")
+        .new_instance(&InstanceSpec { kind: InstanceKind::Model, ..instance_spec("m", 0) })
+        .expect("on the CPU");
 }
 
 #[test]

@@ -2,11 +2,13 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     path::{Path, PathBuf},
     ptr::{self, NonNull},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use galatea_types::{Error, Result};
 use ort_sys::{OrtAllocator, OrtApi, OrtApiBase, OrtEnv, OrtLoggingLevel, OrtMemoryInfo};
+
+use super::providers::ProviderKind;
 
 /// The oldest C interface used here; every later library still offers it.
 const API_VERSION: u32 = 17;
@@ -47,6 +49,8 @@ pub(crate) struct Library {
     cpu_memory: NonNull<OrtMemoryInfo>,
     allocator: NonNull<OrtAllocator>,
     version: String,
+    /// Whether CUDA can be used: finding out opens large libraries.
+    cuda: OnceLock<Result<()>>,
 }
 
 // SAFETY: the function table is constant; the environment, the CPU memory description and the default
@@ -83,7 +87,7 @@ impl Library {
         // SAFETY: as above; the default allocator is owned by the library and never freed.
         check(api, unsafe { (api.GetAllocatorWithDefaultOptions)(&mut allocator) })?;
         let (cpu_memory, allocator) = (non_null(cpu_memory)?, non_null(allocator)?);
-        Ok(Arc::new(Self { api, env, cpu_memory, allocator, version }))
+        Ok(Arc::new(Self { api, env, cpu_memory, allocator, version, cuda: OnceLock::new() }))
     }
 
     pub fn api(&self) -> &'static OrtApi {
@@ -105,6 +109,20 @@ impl Library {
     /// E.g. `1.31.1`.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Whether sessions can run on NVIDIA's GPUs. Tried once.
+    ///
+    /// # Errors
+    /// What stands against it, to be read after the library's name.
+    pub fn cuda(self: &Arc<Self>) -> Result<()> {
+        let try_it = || {
+            self.try_provider(ProviderKind::Cuda).inspect_err(|error| {
+                let version = self.version();
+                log::warn!("GPUs are not used for ONNX models: ONNX Runtime {version} {error}");
+            })
+        };
+        self.cuda.get_or_init(try_it).clone()
     }
 
     /// Turns a status into a result and frees it.

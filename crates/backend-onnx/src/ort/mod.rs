@@ -2,10 +2,12 @@
 
 mod library;
 mod options;
+mod providers;
 mod session;
 mod value;
 
 pub(crate) use library::{GlobalThreads, Library};
 pub(crate) use options::{ExecutionMode, GraphLevel, SessionOptions};
+pub(crate) use providers::{Provider, ProviderKind};
 pub(crate) use session::{RunMode, RunOptions, Session, TensorInfo, ValueKind};
 pub(crate) use value::Value;

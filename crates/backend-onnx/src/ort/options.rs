@@ -38,6 +38,14 @@ impl SessionOptions {
         self.options.as_ptr()
     }
 
+    pub(super) fn as_mut_ptr(&mut self) -> *mut OrtSessionOptions {
+        self.options.as_ptr()
+    }
+
+    pub(super) fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
     pub fn intra_op_threads(&mut self, count: i32) -> Result<()> {
         let set = self.library.api().SetIntraOpNumThreads;
         // SAFETY: the options are alive and borrowed exclusively, here and in every setter below.

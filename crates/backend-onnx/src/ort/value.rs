@@ -178,10 +178,32 @@ impl Value {
         Ok(data.cast())
     }
 
+    /// Runs copy what a GPU computed, and what is read as ordinary memory had better be. Memory that GPUs can reach
+    /// directly counts as the GPU's, but has the type of the CPU's.
+    fn is_in_main_memory(&self) -> Result<bool> {
+        const CPU_DEVICE: c_int = 0;
+        const CPU_OUTPUT_MEMORY: c_int = -1;
+        let api = self.library.api();
+        let mut info = ptr::null();
+        let (mut device, mut memory): (c_int, c_int) = (CPU_DEVICE, 0);
+        let (device_out, memory_out): (*mut c_int, *mut c_int) = (&mut device, &mut memory);
+        // SAFETY: the value is alive, and the info belongs to it; all out pointers are valid. Both kinds are
+        // read as numbers, because a newer library may know more of them.
+        unsafe {
+            self.library.check((api.GetTensorMemoryInfo)(self.as_ptr(), &mut info))?;
+            (api.MemoryInfoGetDeviceType)(info, device_out.cast());
+            self.library.check((api.MemoryInfoGetMemType)(info, memory_out.cast()))?;
+        }
+        Ok(device == CPU_DEVICE || memory <= CPU_OUTPUT_MEMORY)
+    }
+
     /// The bytes of a tensor of fixed-size elements, of which `describe` said they are `byte_size`.
     pub fn into_buffer(self, byte_size: usize) -> Result<Buffer> {
         if byte_size == 0 {
             return Ok(Buffer::default());
+        }
+        if !self.is_in_main_memory()? {
+            return Err(Error::internal("ONNX Runtime left an output in the memory of a device"));
         }
         let data = non_null(self.raw_data()?)?;
         Ok(Buffer::from_owner(OwnedBytes { _value: self, data, byte_size }))

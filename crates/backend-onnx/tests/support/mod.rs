@@ -66,14 +66,20 @@ impl Folder {
     }
 }
 
-/// From `config.pbtxt` (without the name) to the completed, checked configuration.
+/// From `config.pbtxt` (without the name) to the completed, checked configuration, as on a machine with GPUs 0
+/// and 1.
 pub fn configure(folder: &Folder, text: &str) -> Result<ModelConfig> {
     let raw = complete(folder, text, &BTreeMap::new())?;
     let files = vec!["model.onnx".to_owned()];
     let names =
         NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
     let normalized = normalize(raw, &names)?;
-    let checks = CheckContext { directory_name: "m", supports_gpus: false, available_gpus: &[] };
+    let checks = CheckContext {
+        directory_name: "m",
+        supports_gpus: true,
+        available_gpus: &[0, 1],
+        ..CheckContext::default()
+    };
     ModelConfig::check(normalized, &checks)
 }
 

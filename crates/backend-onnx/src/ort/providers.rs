@@ -1,0 +1,157 @@
+//! Execution providers: what computes in place of the CPU.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, CString, c_char, c_int},
+    ptr::{self, NonNull},
+    sync::Arc,
+};
+
+use galatea_types::{Error, Result};
+use ort_sys::{OrtSessionOptions, OrtStatusPtr};
+
+use super::{
+    library::{Library, non_null},
+    options::{SessionOptions, c_string},
+};
+
+/// One of the providers for NVIDIA's GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProviderKind {
+    Cuda,
+    TensorRt,
+}
+
+impl ProviderKind {
+    /// ONNX Runtime's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cuda => "CUDAExecutionProvider",
+            Self::TensorRt => "TensorrtExecutionProvider",
+        }
+    }
+}
+
+/// A provider as a session is to use it: options by ONNX Runtime's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Provider {
+    pub kind: ProviderKind,
+    pub options: BTreeMap<String, String>,
+}
+
+impl Library {
+    /// Names of the providers this library was built with.
+    pub fn providers(&self) -> Result<Vec<String>> {
+        let mut names: *mut *mut c_char = ptr::null_mut();
+        let mut count: c_int = 0;
+        // SAFETY: both out pointers are valid.
+        self.check(unsafe { (self.api().GetAvailableProviders)(&mut names, &mut count) })?;
+        let names = non_null(names)?;
+        let length = usize::try_from(count).unwrap_or(0);
+        // SAFETY: the library returned this many terminated texts, which live until released below.
+        let copies = unsafe { std::slice::from_raw_parts(names.as_ptr(), length) }
+            .iter()
+            .map(|&name| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+            .collect();
+        // SAFETY: what was returned, released once.
+        self.check(unsafe { (self.api().ReleaseAvailableProviders)(names.as_ptr(), count) })?;
+        Ok(copies)
+    }
+
+    /// Whether sessions of this library can have the provider: it was built with it, and what that needs in turn
+    /// can be opened. Opens it. Errors are to be read after the library's name.
+    pub fn try_provider(self: &Arc<Self>, kind: ProviderKind) -> Result<()> {
+        let name = kind.name();
+        if !self.providers()?.iter().any(|known| known == name) {
+            return Err(Error::unavailable(format!("was built without {name}")));
+        }
+        let provider = Provider { kind, options: BTreeMap::new() };
+        let tried = SessionOptions::new(self)?.provider(&provider);
+        tried.map_err(|error| Error::unavailable(format!("cannot use {name}: {}", error.message())))
+    }
+}
+
+impl SessionOptions {
+    /// Adds a provider; those added first are preferred.
+    pub fn provider(&mut self, provider: &Provider) -> Result<()> {
+        let api = self.library().api();
+        match provider.kind {
+            ProviderKind::Cuda => {
+                let create = api.CreateCUDAProviderOptions;
+                let options = ProviderOptions::new(self, create, api.ReleaseCUDAProviderOptions)?;
+                options.update(provider, api.UpdateCUDAProviderOptions)?;
+                options.append(api.SessionOptionsAppendExecutionProvider_CUDA_V2)
+            }
+            ProviderKind::TensorRt => {
+                let create = api.CreateTensorRTProviderOptions;
+                let release = api.ReleaseTensorRTProviderOptions;
+                let options = ProviderOptions::new(self, create, release)?;
+                options.update(provider, api.UpdateTensorRTProviderOptions)?;
+                options.append(api.SessionOptionsAppendExecutionProvider_TensorRT_V2)
+            }
+        }
+    }
+}
+
+type Update<T> = unsafe extern "system" fn(
+    *mut T,
+    *const *const c_char,
+    *const *const c_char,
+    usize,
+) -> OrtStatusPtr;
+
+/// The library's options of one provider, of its type `T`.
+struct ProviderOptions<'s, T> {
+    session: &'s mut SessionOptions,
+    options: NonNull<T>,
+    release: unsafe extern "system" fn(*mut T),
+}
+
+impl<'s, T> ProviderOptions<'s, T> {
+    fn new(
+        session: &'s mut SessionOptions,
+        create: unsafe extern "system" fn(*mut *mut T) -> OrtStatusPtr,
+        release: unsafe extern "system" fn(*mut T),
+    ) -> Result<Self> {
+        let mut options = ptr::null_mut();
+        // SAFETY: the out pointer is valid.
+        session.library().check(unsafe { create(&mut options) })?;
+        Ok(Self { session, options: non_null(options)?, release })
+    }
+
+    fn update(&self, provider: &Provider, update: Update<T>) -> Result<()> {
+        if provider.options.is_empty() {
+            return Ok(());
+        }
+        let texts = |texts: Vec<&String>| -> Result<Vec<CString>> {
+            texts.into_iter().map(|text| c_string(text)).collect()
+        };
+        let keys = texts(provider.options.keys().collect())?;
+        let values = texts(provider.options.values().collect())?;
+        let pointers = |texts: &[CString]| texts.iter().map(|t| t.as_ptr()).collect::<Vec<_>>();
+        let (key_pointers, value_pointers) = (pointers(&keys), pointers(&values));
+        // SAFETY: the options are alive; both arrays are as long as told, of terminated texts that live during
+        // the call.
+        self.session.library().check(unsafe {
+            let (keys, values) = (key_pointers.as_ptr(), value_pointers.as_ptr());
+            update(self.options.as_ptr(), keys, values, key_pointers.len())
+        })
+    }
+
+    /// The session's options take a copy.
+    fn append(
+        self,
+        append: unsafe extern "system" fn(*mut OrtSessionOptions, *const T) -> OrtStatusPtr,
+    ) -> Result<()> {
+        // SAFETY: both are alive, and the session's options are borrowed exclusively.
+        let status = unsafe { append(self.session.as_mut_ptr(), self.options.as_ptr()) };
+        self.session.library().check(status)
+    }
+}
+
+impl<T> Drop for ProviderOptions<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: created by this library, released once.
+        unsafe { (self.release)(self.options.as_ptr()) };
+    }
+}
