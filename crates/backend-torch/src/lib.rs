@@ -72,6 +72,10 @@ impl Backend for TorchBackend {
         Ok(config)
     }
 
+    fn can_use_gpus(&self) -> bool {
+        self.library.cuda_devices() > 0
+    }
+
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
         let model = TorchModel::load(&self.library, &context)?;
         Ok(Box::new(SharedModel(Arc::new(model))))

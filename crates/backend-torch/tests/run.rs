@@ -191,11 +191,11 @@ fn an_error_in_the_model_says_what_and_where_and_no_more() {
     let request = || ask(1, vec![tensor("x", [1, 3], &[1.0, 2.0, 3.0])], &[]);
     let error = infer(&mut *instance, request()).expect_err("an error");
     let message = error.message();
+    assert!(message.starts_with("PyTorch execute failure: RuntimeError: "), "{message}");
     assert!(
-        message.starts_with("PyTorch execute failure: RuntimeError: "),
+        message.contains("mat1 and mat2 shapes cannot be multiplied (1x3 and 1x3)"),
         "{message}"
     );
-    assert!(message.contains("mat1 and mat2 shapes cannot be multiplied (1x3 and 1x3)"), "{message}");
     assert!(message.contains("in forward"), "{message}");
     assert!(message.lines().count() == 1 && !message.contains("Traceback"), "{message}");
     // The instance works on.

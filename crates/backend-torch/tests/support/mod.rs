@@ -82,7 +82,12 @@ pub fn configure(text: &str) -> Result<ModelConfig> {
     let text = format!("platform: \"pytorch_libtorch\"\n{text}");
     let raw = resolve_backend(parse_text(&text).expect("valid text"), &names)?;
     let normalized = normalize(raw, &names)?;
-    let checks = CheckContext { directory_name: "m", supports_gpus: true, available_gpus: &[0], ..Default::default() };
+    let checks = CheckContext {
+        directory_name: "m",
+        supports_gpus: true,
+        available_gpus: &[0],
+        ..Default::default()
+    };
     ModelConfig::check(normalized, &checks)
 }
 
