@@ -1,0 +1,51 @@
+"""The seed documents' examples, each as a user runs it: its script says at its end whether everything it checks holds."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import processes
+import servers
+from test_real_packages import HOME
+
+SEEDS = servers.ROOT / "examples/seeds"
+SCRIPTS = sorted(SEEDS.glob("[1-4]-*/run.py"))
+# What documents do that only a graphics card, a container engine or an account can do; nothing else may be left out.
+EXCUSES = ("GPU", "Docker", "account", "gigabytes")
+
+
+def play(script):
+    env = {**os.environ, "GALATEA": str(servers.galatea_binary()), "GALATEA_HOME": str(HOME),
+           **processes.offline(processes.PIPELINE_WHEELS)}
+    done = subprocess.run([sys.executable, script], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=180)
+    return done.returncode, done.stdout
+
+
+def test_every_document_has_its_script():
+    assert [script.parent.name[0] for script in SCRIPTS] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.parent.name)
+def test_document(script):
+    if script.parent.name == "2-handwriting" and shutil.which("ab") is None:
+        pytest.skip("ab is not installed")
+    code, said = play(script)
+    assert code == 0, said[-6000:]
+    assert "checks hold" in said.splitlines()[-1] and "NOT SO" not in said
+    left_out = [line for line in said.splitlines() if line.strip().startswith("not run: ")]
+    assert all(any(excuse in line for excuse in EXCUSES) for line in left_out), left_out
+
+
+def test_what_does_not_hold_fails_the_script(tmp_path):
+    """The same script with a model that answers something else: it says so and fails."""
+    shutil.copytree(SEEDS, tmp_path / "examples/seeds", ignore=shutil.ignore_patterns("0*", "1*", "2*", "3*"))
+    (tmp_path / "examples/models").symlink_to(servers.ROOT / "examples/models")
+    models = tmp_path / "examples/seeds/small_models.py"
+    right, wrong = "np.exp(factor * rows", "np.exp(2 * factor * rows"
+    assert right in models.read_text()
+    models.write_text(models.read_text().replace(right, wrong))
+    code, said = play(next(tmp_path.glob("examples/seeds/4*/run.py")))
+    assert code == 1 and "NOT SO" in said and "FAILED:" in said, said[-3000:]
