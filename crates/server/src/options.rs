@@ -5,7 +5,7 @@ mod setting;
 
 use std::{collections::BTreeMap, num::NonZero, path::PathBuf, thread, time::Duration};
 
-use galatea_engine::{ControlMode, EngineOptions};
+use galatea_engine::{ControlMode, EngineOptions, GpuOptions};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_telemetry::{
@@ -29,6 +29,8 @@ pub struct ServeOptions {
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     pub runtimes: RuntimeOptions,
+    /// Whether the GPUs are watched.
+    pub has_gpu_metrics: bool,
     /// Said in the log at start: deprecated flags, and flags without effect.
     pub notes: Vec<Note>,
     /// The options in force, as the table at start shows them.
@@ -77,6 +79,7 @@ impl ServeOptions {
                 ..GrpcOptions::default()
             },
             runtimes: runtime_options(flags),
+            has_gpu_metrics: has_gpu_metrics(flags, environment),
             notes: notes(flags, environment),
             rows: rows(flags),
         })
@@ -144,6 +147,10 @@ fn engine_options(flags: &Parsed) -> Result<EngineOptions, FlagError> {
         backend_config: backend_config(flags)?,
         exit_timeout: Duration::from_secs(flags.integer("exit-timeout-secs")),
         metrics: metrics_options(flags)?,
+        gpus: GpuOptions {
+            min_compute_capability: flags.number("min-supported-compute-capability"),
+            ..GpuOptions::default()
+        },
     })
 }
 
@@ -187,6 +194,12 @@ fn metrics_options(flags: &Parsed) -> Result<MetricsOptions, FlagError> {
         }
     }
     Ok(options)
+}
+
+fn has_gpu_metrics(flags: &Parsed, environment: Environment<'_>) -> bool {
+    flags.bool("allow-metrics")
+        && flags.bool("allow-gpu-metrics")
+        && environment("TRITON_SERVER_CPU_ONLY").is_none()
 }
 
 fn log_settings(flags: &Parsed, environment: Environment<'_>) -> LogSettings {

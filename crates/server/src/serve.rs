@@ -2,6 +2,7 @@
 
 mod backends;
 mod banner;
+mod gpus;
 mod services;
 mod shutdown;
 mod socket;
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use galatea_engine::Engine;
 use galatea_telemetry::logger::{self, LogSettings};
 
-use self::{backends::Backends, services::Services, socket::Sockets};
+use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets};
 use crate::{
     options::{Note, ServeOptions},
     panic_hook,
@@ -39,7 +40,11 @@ fn serve(options: ServeOptions) -> Result<ExitCode> {
     let sockets = Sockets::bind(&options)?;
     let backends = Backends::new(&options);
     let exit_timeout = options.engine.exit_timeout;
-    let engine = Engine::new(options.engine.clone(), backends.registry());
+    let gpus = Gpus::find();
+    let mut engine_options = options.engine.clone();
+    gpus.tell(&mut engine_options);
+    let engine = Engine::new(engine_options, backends.registry());
+    let _watch = gpus.watch(&options);
     let mut signals = shutdown::Signals::new().context("failed to register signal handlers")?;
     let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
         return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));

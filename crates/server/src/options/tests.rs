@@ -208,7 +208,7 @@ fn rows_show_what_is_in_force() {
             ("model_load_thread_count", "4"),
             ("rate_limit", "OFF"),
             ("pinned_memory_pool_byte_size", "268435456"),
-            ("min_supported_compute_capability", "0.0"),
+            ("min_supported_compute_capability", "6.0"),
             ("runtime_downloads", "AUTO"),
         ]
     );

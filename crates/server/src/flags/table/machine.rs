@@ -1,6 +1,7 @@
 use super::{Flag, Kind, at_least};
 
-const NO_GPU: &str = "no GPU is used yet";
+/// Said of memory that Triton holds ready for all models.
+const OWN_MEMORY: &str = "each runtime library manages the memory of its models";
 
 pub const MEMORY: &[Flag] = &[
     Flag::new(
@@ -10,29 +11,28 @@ pub const MEMORY: &[Flag] = &[
         "Most memory held ready for copies to and from GPUs, in bytes.",
     )
     .told_as("pinned_memory_pool_byte_size")
-    .no_effect(NO_GPU),
+    .no_effect(OWN_MEMORY),
     Flag::new(
         "cuda-memory-pool-byte-size",
         Kind::Setting("<integer>:<integer>"),
         "",
         "GPU memory held ready: <GPU>:<bytes>. May be repeated.",
     )
-    .no_effect(NO_GPU),
+    .no_effect(OWN_MEMORY),
     Flag::new(
         "cuda-virtual-address-size",
         Kind::Setting("<integer>:<integer>"),
         "",
         "Address space of a growing implicit state: <GPU>:<bytes>. May be repeated.",
     )
-    .no_effect(NO_GPU),
+    .no_effect(OWN_MEMORY),
     Flag::new(
         "min-supported-compute-capability",
         Kind::Number,
-        "0.0",
+        "6.0",
         "GPUs of a lower compute capability are not used.",
     )
-    .told_as("min_supported_compute_capability")
-    .no_effect(NO_GPU),
+    .told_as("min_supported_compute_capability"),
     Flag::new("buffer-manager-thread-count", at_least(0), "0", "Threads that copy tensors.")
         .no_effect("a tensor is copied at most once, by the thread that runs its batch"),
     Flag::new(
@@ -50,7 +50,7 @@ pub const MEMORY: &[Flag] = &[
         "",
         "Share of a GPU's memory above which no model is loaded.",
     )
-    .no_effect(NO_GPU),
+    .no_effect("the memory of a GPU is not looked at before a load"),
 ];
 
 pub const RUNTIMES: &[Flag] = &[

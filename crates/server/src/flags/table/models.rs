@@ -78,7 +78,7 @@ pub const REPOSITORY: &[Flag] = &[
     )
     .not_yet("model names must differ across repositories"),
     Flag::new("enable-peer-access", Kind::Bool, "true", "Let GPUs reach each other's memory.")
-        .no_effect("no GPU is used yet"),
+        .no_effect("an instance works on one GPU alone"),
 ];
 
 pub const BACKEND: &[Flag] = &[

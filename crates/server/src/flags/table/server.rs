@@ -36,8 +36,7 @@ pub const LOGGING: &[Flag] = &[
 
 pub const METRICS: &[Flag] = &[
     Flag::new("allow-metrics", Kind::Bool, "true", "Serve Prometheus metrics."),
-    Flag::new("allow-gpu-metrics", Kind::Bool, "true", "Tell GPU figures among the metrics.")
-        .no_effect("no GPU figures are collected yet"),
+    Flag::new("allow-gpu-metrics", Kind::Bool, "true", "Tell GPU figures among the metrics."),
     Flag::new(
         "allow-cpu-metrics",
         Kind::Bool,
@@ -55,7 +54,7 @@ pub const METRICS: &[Flag] = &[
         "metrics-interval-ms",
         Kind::Number,
         "2000",
-        "CPU figures older than this many milliseconds are taken anew.",
+        "CPU figures older than this many milliseconds are taken anew, GPU figures this often.",
     ),
     Flag::new(
         "metrics-config",

@@ -1,0 +1,53 @@
+use galatea_engine::EngineOptions;
+use galatea_gpu::{Gpu, GpuSampler};
+
+use crate::options::ServeOptions;
+
+/// The machine's GPUs, as they were at start.
+pub struct Gpus {
+    found: Vec<Gpu>,
+}
+
+impl Gpus {
+    /// Asks the driver. That no GPU can be used is no reason not to serve.
+    pub fn find() -> Self {
+        let found = galatea_gpu::detect().unwrap_or_else(|error| {
+            log::warn!("GPUs are not used: {error}");
+            Vec::new()
+        });
+        Self { found }
+    }
+
+    /// What the engine is to know of them.
+    pub fn tell(&self, options: &mut EngineOptions) {
+        let minimum = options.gpus.min_compute_capability;
+        let (usable, others): (Vec<&Gpu>, Vec<&Gpu>) =
+            self.found.iter().partition(|gpu| gpu.has_capability(minimum));
+        for gpu in others {
+            let (major, minor) = gpu.compute_capability;
+            log::info!(
+                "GPU {} ({}) is not used: its compute capability {major}.{minor} is below \
+                 --min-supported-compute-capability={minimum:?}",
+                gpu.index,
+                gpu.name
+            );
+        }
+        options.gpus.available = usable.iter().map(|gpu| gpu.index).collect();
+    }
+
+    /// Watches them while the returned value lives, if metrics are wanted and they can be watched.
+    pub fn watch(&self, options: &ServeOptions) -> Option<GpuSampler> {
+        if !options.has_gpu_metrics {
+            return None;
+        }
+        if self.found.is_empty() {
+            log::info!("GPU metrics will not be available: no NVIDIA GPU is found");
+            return None;
+        }
+        let (interval, board) =
+            (options.engine.metrics.interval, options.engine.gpus.board.clone());
+        GpuSampler::start(&self.found, interval, board)
+            .inspect_err(|error| log::warn!("GPU metrics will not be available: {error}"))
+            .ok()
+    }
+}

@@ -1,0 +1,214 @@
+"""Instance groups and metrics of GPUs, on machines without one: what is refused and how, and where instances go and
+what is told when there is a driver. The driver is made up (`fake_driver`): it says which GPUs there are and what they
+do, and nothing computes on them. What computes is proved by `tests/gpu`, on a machine that has one."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import repositories
+import servers
+
+FAKE_DRIVER = Path(__file__).parent / "fake_driver"
+CAPABILITY = "GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: "
+
+# Name of the instance group's fields, and what is said of them where there is no GPU.
+GROUPS = {
+    "any_gpu": ("kind: KIND_GPU", "instance group any_gpu_0 of model any_gpu has kind KIND_GPU but no GPUs are available"),
+    "gpu_0": ("count: 1 kind: KIND_GPU gpus: [ 0 ]", f"instance group gpu_0_0 of model gpu_0 specifies invalid or unsupported gpu id 0. {CAPABILITY}"),
+    "auto_0": ("gpus: [ 0 ]", "instance group auto_0_0 of model auto_0 has kind KIND_CPU but specifies one or more GPUs"),
+    "named": ('name: "fast" kind: KIND_GPU gpus: [ 3, 1 ]', f"instance group fast of model named specifies invalid or unsupported gpu id 3. {CAPABILITY}"),
+}
+
+PLACES = """\
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.place = f"{args['model_instance_kind']} {args['model_instance_device_id']} {args['model_instance_name']}"
+
+    def execute(self, requests):
+        place = pb.Tensor("PLACE", np.array([self.place.encode()], dtype=np.object_))
+        return [pb.InferenceResponse([place]) for _ in requests]
+"""
+PLACES_CONFIG = 'input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "PLACE" data_type: TYPE_STRING dims: 1 }\n'
+
+
+def add_python(folder, name, group=""):
+    group = f"instance_group {{ {group} }}" if group else ""
+    repositories.write_model(folder, name, "galatea", "python", PLACES_CONFIG + group, files={"1/model.py": PLACES})
+
+
+def add_onnx(folder, name, group=""):
+    """An identity; onnx's own writer makes the file."""
+    from onnx import TensorProto, helper, save
+
+    value = lambda v: helper.make_tensor_value_info(v, TensorProto.FLOAT, ["n", 2])
+    node = helper.make_node("Identity", ["X"], ["Y"])
+    graph = helper.make_graph([node], "identity", [value("X")], [value("Y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    group = f"instance_group {{ {group} }}" if group else ""
+    repositories.write_model(folder, name, "galatea", "onnxruntime", f"max_batch_size: 4\n{group}")
+    save(model, folder / name / "1/model.onnx")
+
+
+def get(address):
+    """The real server says that it has started its services a moment before they take connections."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://{address}", timeout=30) as answer:
+                return answer.read().decode()
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionRefusedError) or time.monotonic() > deadline:
+                raise
+
+
+def states(server):
+    request = urllib.request.Request(f"http://{server.http}/v2/repository/index", method="POST", data=b"{}")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return {row["name"]: (row["state"], row.get("reason", "")) for row in json.load(answer)}
+
+
+def groups(server, model):
+    config = json.loads(get(f"{server.http}/v2/models/{model}/config"))
+    return [(group["name"], group["kind"], group["count"], group["gpus"]) for group in config["instance_group"]]
+
+
+@pytest.mark.parametrize("target", ["galatea", "triton"])
+def test_without_gpus(target, tmp_path):
+    """The real server refuses in the same words; all other models are served."""
+    if target == "triton" and not servers.has_triton():
+        pytest.skip("the real Triton is not installed")
+    if target == "triton" and shutil.which("nvidia-smi"):
+        pytest.skip("the real Triton would find GPUs")
+    for name, (group, _) in GROUPS.items():
+        add_python(tmp_path, name, group)
+    add_python(tmp_path, "plain")
+    add_python(tmp_path, "plain_cpu", "count: 1 kind: KIND_CPU")
+    with servers.TARGETS[target](tmp_path, "--exit-on-error=false", **no_gpu(target)) as server:
+        found = states(server)
+        for name, (_, expected) in GROUPS.items():
+            state, reason = found[name]
+            assert (state, reason.removeprefix("Invalid argument: ")) == ("UNAVAILABLE", expected)
+        assert found["plain"][0] == found["plain_cpu"][0] == "READY"
+        assert "nv_gpu" not in get(f"{server.metrics}/metrics")
+        assert "nv_energy" not in get(f"{server.metrics}/metrics")
+        assert groups(server, "plain")[0][1:] == ("KIND_CPU", 1, [])
+        assert re.search(r"min_supported_compute_capability *\| 6\.0 ", server.text())
+
+
+def no_gpu(target):
+    """A machine's own GPUs are not what is meant here."""
+    return {"env": {"CUDA_VISIBLE_DEVICES": ""}} if target == "galatea" else {}
+
+
+def test_onnx_without_gpus(tmp_path):
+    add_onnx(tmp_path, "gpu", "count: 1 kind: KIND_GPU gpus: [ 0 ]")
+    add_onnx(tmp_path, "open")
+    with servers.galatea(tmp_path, "--exit-on-error=false", **no_gpu("galatea")) as server:
+        found = states(server)
+        assert found["gpu"][0] == "UNAVAILABLE"
+        assert found["gpu"][1].endswith(f"instance group gpu_0 of model gpu specifies invalid or unsupported gpu id 0. {CAPABILITY}")
+        assert found["open"][0] == "READY"
+        assert groups(server, "open") == [("open", "KIND_CPU", 2, [])]
+        assert re.search(r"^I.*GPU metrics will not be available: no NVIDIA GPU is found", server.text(), re.M)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """Environment of a server that finds the made-up driver."""
+    folder = tmp_path_factory.mktemp("driver")
+    for source, library in [("cuda.c", "libcuda.so.1"), ("nvml.c", "libnvidia-ml.so.1")]:
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / library, FAKE_DRIVER / source], check=True)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def gpu_samples(server):
+    text = get(f"{server.metrics}/metrics")
+    samples = re.findall(r'^(nv_(?:gpu|energy)\w+)\{gpu_uuid="([^"]+)"\} (\S+)$', text, re.M)
+    return {(name, uuid): float(value) for name, uuid, value in samples}, text
+
+
+def test_metrics_of_gpus(driver, tmp_path):
+    with servers.galatea(tmp_path, "--metrics-interval-ms=20", env=driver) as server:
+        found, text = gpu_samples(server)
+        for index in range(3):
+            uuid = f"GPU-made-up-{index}"
+            assert found["nv_gpu_utilization", uuid] == 0.25 * (index + 1)
+            assert found["nv_gpu_memory_total_bytes", uuid] == 8e9
+            assert found["nv_gpu_memory_used_bytes", uuid] == 1e6 * (index + 1)
+        assert found["nv_gpu_power_usage", "GPU-made-up-0"] == 101.5
+        assert found["nv_gpu_power_limit", "GPU-made-up-2"] == 700
+        lacking = {name for name, uuid in found if uuid == "GPU-made-up-1"}
+        assert lacking == {"nv_gpu_utilization", "nv_gpu_memory_total_bytes", "nv_gpu_memory_used_bytes"}
+        assert "# TYPE nv_energy_consumption counter\n" in text and "# TYPE nv_gpu_power_usage gauge\n" in text
+        server.wait_for_line(r"Collecting metrics for GPU 0: Made-up GPU 0")
+        server.wait_for_line(r"^W.*Unable to get power usage for GPU 1: .*Not Supported")
+        energy = [found["nv_energy_consumption", "GPU-made-up-0"]]
+        while len(energy) < 3:
+            now = gpu_samples(server)[0]["nv_energy_consumption", "GPU-made-up-0"]
+            if now != energy[-1]:
+                energy.append(now)
+        assert energy == sorted(energy) and 0 <= energy[0] < 1000, "since the server started"
+        assert server.text().count("Unable to get power usage") == 1, "said once"
+
+
+@pytest.mark.parametrize("flags, variables", [
+    (["--allow-gpu-metrics=false"], {}),
+    ([], {"TRITON_SERVER_CPU_ONLY": "1"}),
+])
+def test_metrics_of_gpus_can_be_switched_off(driver, tmp_path, flags, variables):
+    with servers.galatea(tmp_path, *flags, env={**driver, **variables}) as server:
+        assert "nv_gpu" not in get(f"{server.metrics}/metrics")
+        assert "Collecting metrics for GPU" not in server.text()
+
+
+def test_instances_go_to_the_gpus_there_are(driver, tmp_path):
+    add_python(tmp_path, "open")
+    add_python(tmp_path, "second", "count: 2 kind: KIND_GPU gpus: [ 1 ]")
+    add_python(tmp_path, "cpu", "kind: KIND_CPU")
+    add_python(tmp_path, "old", "kind: KIND_GPU gpus: [ 2 ]")
+    with servers.galatea(tmp_path, "--exit-on-error=false", env=driver) as server:
+        assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1])]
+        assert groups(server, "second") == [("second_0", "KIND_GPU", 2, [1])]
+        assert groups(server, "cpu") == [("cpu_0", "KIND_CPU", 1, [])]
+        assert states(server)["old"][1].endswith(f"specifies invalid or unsupported gpu id 2. {CAPABILITY}0, 1")
+        server.wait_for_line(r"GPU 2 \(Made-up GPU 2\) is not used: its compute capability 5\.2 is below ")
+        places = {place(server, "second") for _ in range(20)}
+        assert places <= {"GPU 1 second_0_0_gpu1", "GPU 1 second_0_1_gpu1"} and places
+        assert place(server, "cpu") == "CPU 0 cpu_0_0"
+    with servers.galatea(tmp_path, "--min-supported-compute-capability=5.0", env=driver) as server:
+        assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1, 2])]
+
+
+def place(server, model):
+    body = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [0]}]}).encode()
+    request = urllib.request.Request(f"http://{server.http}/v2/models/{model}/infer", data=body)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)["outputs"][0]["data"][0]
+
+
+def test_an_onnx_runtime_without_cuda(driver, tmp_path):
+    """The installed one: an open choice is the CPU's, and who asks for a GPU is told what is missing."""
+    library = servers.onnx_runtime().get("GALATEA_ONNXRUNTIME_LIB")
+    if library and list(Path(library).parent.glob("libonnxruntime_providers_cuda.so")):
+        pytest.skip("this ONNX Runtime can use CUDA")
+    add_onnx(tmp_path, "open")
+    add_onnx(tmp_path, "gpu", "kind: KIND_GPU")
+    with servers.galatea(tmp_path, "--exit-on-error=false", env=driver) as server:
+        assert groups(server, "open") == [("open", "KIND_CPU", 2, [])]
+        assert states(server)["open"][0] == "READY"
+        reason = states(server)["gpu"][1]
+        assert "unable to load model 'gpu': instance group 'gpu_0' is for GPUs (KIND_GPU), but ONNX Runtime 1." in reason
+        assert "was built without CUDAExecutionProvider; use KIND_CPU, or an ONNX Runtime" in reason
+        server.wait_for_line(r"^W.*GPUs are not used for ONNX models: ONNX Runtime 1\..* was built without CUDAExecutionProvider")
