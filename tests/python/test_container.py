@@ -1,0 +1,242 @@
+"""The container files, without a container engine: linted, every path in them checked, and the tree that the image
+would hold laid out by the same script, started by the same entry point and asked by the same health check."""
+
+import fnmatch
+import json
+import os
+import re
+import signal
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import clients
+import repositories
+import servers
+
+ROOT = servers.ROOT
+HADOLINT = servers.PEERS / "venv/bin/hadolint"
+SCRIPTS = ROOT / "container"
+
+
+# --- reading the files ---------------------------------------------------------------------------------------------
+
+
+def instructions(text):
+    """(name, rest) of every instruction of a Dockerfile."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    return [tuple(line.split(None, 1)) for line in joined.splitlines() if line.strip()]
+
+
+def stages(text):
+    """{name of the stage: its instructions}, in the order of the file."""
+    found = {}
+    for name, rest in instructions(text):
+        if name == "FROM":
+            found[rest.split(" AS ")[1]] = current = []
+        current.append((name, rest))
+    return found
+
+
+DOCKERFILE = stages((ROOT / "Dockerfile").read_text())
+BUILD, LAST = DOCKERFILE["build"], DOCKERFILE["server"]
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+
+
+def all_of(stage, name):
+    return [rest for kind, rest in stage if kind == name]
+
+
+def copies(stage):
+    """(stage they come from or None, sources, destination) of a stage."""
+    for rest in all_of(stage, "COPY"):
+        words = shlex.split(rest)
+        options = [word for word in words if word.startswith("--")]
+        paths = [word for word in words if not word.startswith("--")]
+        origin = next((option.split("=")[1] for option in options if option.startswith("--from=")), None)
+        yield origin, paths[:-1], paths[-1]
+
+
+def is_sent(path):
+    """Whether .dockerignore lets a path of the checkout through; its last line that fits decides."""
+    sent = True
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = line.removeprefix("!").strip()
+        ancestors = [path, *path.parents]
+        if pattern and not line.startswith("#") and any(fnmatch.fnmatch(str(p), pattern) for p in ancestors if p.name):
+            sent = line.startswith("!")
+    return sent
+
+
+# --- what they say -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint is not installed: `cargo xtask setup`")
+def test_linter_finds_nothing():
+    done = subprocess.run([HADOLINT, "--failure-threshold", "style", ROOT / "Dockerfile"], text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_copied_paths_exist():
+    seen = []
+    for name, stage in DOCKERFILE.items():
+        for origin, sources, _ in copies(stage):
+            assert origin is None or origin in seen, f"{name} copies from {origin}, which is not built before it"
+            for source in sources if origin is None else ():
+                assert (ROOT / source).exists(), source
+                assert is_sent(Path(source)), f"{source} is kept back by .dockerignore"
+        seen.append(name)
+    assert not is_sent(Path("target")) and not is_sent(Path(".git"))
+
+
+def test_the_build_gets_the_whole_workspace():
+    copied = [source for origin, sources, _ in copies(BUILD) if origin is None for source in sources]
+    members = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
+    folders = [folder for pattern in members for folder in ROOT.glob(pattern)]
+    assert len(folders) > 10
+    for folder in folders:
+        assert folder.relative_to(ROOT).parts[0] in copied, folder
+    for file in ROOT.glob("crates/*/src/**/*.rs"):
+        for included in re.findall(r"include_(?:str|bytes)!\(\s*\"([^\"]+)\"", file.read_text()):
+            path = (file.parent / included).resolve().relative_to(ROOT)
+            assert path.parts[0] in copied, f"{file} includes {path}"
+
+
+def test_it_is_an_ordinary_user_with_triton_s_ports():
+    (user,) = all_of(LAST, "USER")
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+    assert all_of(LAST, "EXPOSE") == ["8000 8001 8002"]
+    # Nothing is copied or installed after the user is changed.
+    after = [name for name, _ in LAST[LAST.index(("USER", user)) + 1 :]]
+    assert not {"RUN", "COPY", "ADD"} & set(after)
+
+
+def test_compose_services_fit_the_dockerfile():
+    assert {"triton-server", "triton-client", "perf-analyzer"} <= set(COMPOSE)
+    for name, service in COMPOSE.items():
+        assert service["build"]["target"] in DOCKERFILE, name
+        for other, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"} and other in COMPOSE
+            assert all_of(DOCKERFILE[COMPOSE[other]["build"]["target"]], "HEALTHCHECK"), f"{other} has no health to wait for"
+    ports = COMPOSE["triton-server"]["ports"]
+    assert ports == [f"{port}:{port}" for port in all_of(LAST, "EXPOSE")[0].split()]
+    for volume in map(with_defaults, COMPOSE["triton-server"]["volumes"]):
+        source = volume.split(":")[0]
+        assert (ROOT / source).is_dir() if source.startswith(".") else source in yaml.safe_load((ROOT / "compose.yaml").read_text())["volumes"]
+
+
+# --- what they make ------------------------------------------------------------------------------------------------
+
+
+def with_defaults(text):
+    """Compose's ${NAME:-default} where no variable is set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
+class Image:
+    """The tree under / of the image, in a folder."""
+
+    def __init__(self, folder):
+        self.root = folder
+        library = servers.onnx_runtime().get("GALATEA_ONNXRUNTIME_LIB") or os.environ["GALATEA_ONNXRUNTIME_LIB"]
+        subprocess.run([SCRIPTS / "lay-out", servers.galatea_binary(), library, folder], check=True)
+        self.env = {"PATH": f"{folder}/usr/local/bin:{os.environ['PATH']}", "HOME": str(folder)}
+        for pair in shlex.split(all_of(LAST, "ENV")[0]):
+            name, value = pair.split("=")
+            self.env[name] = f"{folder}{value}" if value.startswith("/") else value
+        Path(self.env["GALATEA_HOME"]).mkdir(parents=True)
+
+    def started_as(self, command):
+        """What the engine would start for a command: the entry point, then the command."""
+        return json.loads(all_of(LAST, "ENTRYPOINT")[0]) + command
+
+    def run(self, command, **more):
+        return subprocess.run([self.program(command[0]), *command[1:]], env={**self.env, **more}, text=True, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def program(self, name):
+        """A program of ours in the tree; not one that happens to be on this machine."""
+        return self.root / "usr/local/bin" / name
+
+    def ready(self, http):
+        command = json.loads(all_of(LAST, "HEALTHCHECK")[0].split(" CMD ")[1])
+        return self.run(command, GALATEA_HTTP_PORT=http.split(":")[1])
+
+    def serve(self, command, models):
+        """The command of a container, with the repository that would be mounted and ports that are free."""
+        flags = [flag.replace("=/models", f"={models}") for flag in self.started_as(command)]
+        ours = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
+        return servers.Server([self.program(flags[0]), *flags[1:], *ours], self.env)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    return Image(tmp_path_factory.mktemp("image"))
+
+
+@pytest.fixture(scope="module")
+def composed(image):
+    """The service triton-server of compose.yaml."""
+    with image.serve([with_defaults(word) for word in COMPOSE["triton-server"]["command"]], repositories.EXAMPLES) as server:
+        yield server
+
+
+def test_programs_of_the_image(image):
+    first = json.loads(all_of(LAST, "CMD")[0])[0]
+    for name in (first, *json.loads(all_of(LAST, "ENTRYPOINT")[0]), "galatea", "perf_analyzer", "galatea-ready"):
+        assert os.access(image.program(name), os.X_OK), name
+        assert image.program(name).resolve().is_relative_to(image.root.resolve()), f"{name} leads out of the image"
+    libraries = subprocess.run(["ldd", image.program("galatea")], text=True, capture_output=True).stdout
+    assert "not found" not in libraries
+    # What the program needs is in every Debian image.
+    assert set(re.findall(r"^\s*(?:/\S+/)?([\w-]+)\.so", libraries, re.MULTILINE)) <= {"linux-vdso", "libgcc_s", "libm", "libc", "ld-linux-x86-64"}
+
+
+def test_options_alone_are_the_server_s(image):
+    assert "--model-repository" in image.run(image.started_as(["--help"])).stdout
+    assert image.run(image.started_as(["galatea", "--version"])).stdout.startswith("galatea ")
+    done = image.run(image.started_as(["sh", "-c", "exit 7"]))
+    assert done.returncode == 7
+
+
+def test_served_and_healthy(image, composed):
+    healthy = image.ready(composed.http)
+    assert healthy.returncode == 0, healthy.stdout
+    status, _, body = clients.ask(composed.http, "POST", "/v2/models/simple/infer", clients.pair_json())
+    assert status == 200 and json.loads(body)["outputs"][0]["data"] == list(range(1, 17))
+    assert f"{image.root}/opt/galatea/lib/libonnxruntime.so" in composed.text()
+
+
+def test_client_service(composed):
+    script = next(sources[0] for _, sources, _ in copies(DOCKERFILE["client"]))
+    addresses = {"triton-server:8000": composed.http, "triton-server:8001": composed.grpc}
+    flags = [f"{name}={addresses[value]}" for name, value in (flag.split("=") for flag in COMPOSE["triton-client"]["command"])]
+    done = subprocess.run([sys.executable, ROOT / script, *flags], text=True, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["ready: simple", "simple over HTTP: OUTPUT0 [1, 16], OUTPUT1 [1, 16]", "simple over gRPC: OUTPUT0 [1, 16], OUTPUT1 [1, 16]"]
+
+
+def test_load_tool_service(image, composed):
+    service = COMPOSE["perf-analyzer"]
+    words = [with_defaults(word).replace("triton-server:8001", composed.grpc) for word in service["command"]]
+    done = image.run([*service["entrypoint"], *words, "-p", "200", "-s", "1000000", "-r", "3"])
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^Concurrency: 4, throughput: [1-9][\d.]* infer/sec, latency [1-9]\d* usec", done.stdout, re.MULTILINE)
+
+
+def test_health_tells_what_is_wrong(image, tmp_path):
+    """Not ready while a model fails; not there when nothing listens; ends in order when told to."""
+    repositories.write_model(tmp_path, "broken", "galatea", "onnxruntime", repositories.identity_config())
+    server = image.serve(["--model-repository=/models", "--exit-on-error=false"], tmp_path)
+    try:
+        unhealthy = image.ready(server.http)
+        assert unhealthy.returncode == 1 and "answered 400" in unhealthy.stdout
+    finally:
+        assert server.stop(signal.SIGTERM) == 0
+    assert image.ready(server.http).returncode == 1
