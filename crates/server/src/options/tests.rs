@@ -24,6 +24,20 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
+fn gpus() {
+    assert!(options(&[]).has_gpu_metrics);
+    assert!(!options(&["--allow-gpu-metrics=false"]).has_gpu_metrics);
+    assert!(!options(&["--allow-metrics=false"]).has_gpu_metrics);
+    let cpu_only = [("TRITON_SERVER_CPU_ONLY", "")];
+    let o = options_in(&["--model-repository=/models"], &cpu_only).expect("good flags");
+    assert!(!o.has_gpu_metrics, "the variable counts, not what it holds");
+    assert_eq!(o.engine.gpus.min_compute_capability, 6.0);
+    assert!(o.engine.gpus.available.is_empty(), "nobody has looked yet");
+    let o = options(&["--min-supported-compute-capability=7.5"]);
+    assert_eq!(o.engine.gpus.min_compute_capability, 7.5);
+}
+
+#[test]
 fn defaults() {
     let o = options(&[]);
     assert_eq!(o.engine.server_id, "triton");
