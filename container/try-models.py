@@ -17,7 +17,11 @@ def zeros(module, metadata):
     """The inputs that a model's metadata asks for."""
     for spec in metadata["inputs"]:
         shape = [max(1, int(size)) for size in spec["shape"]]
-        array = np.full(shape, b"0", object) if spec["datatype"] == "BYTES" else np.zeros(shape, triton_to_np_dtype(spec["datatype"]))
+        array = (
+            np.full(shape, b"0", object)
+            if spec["datatype"] == "BYTES"
+            else np.zeros(shape, triton_to_np_dtype(spec["datatype"]))
+        )
         tensor = module.InferInput(spec["name"], shape, spec["datatype"])
         yield tensor.set_data_from_numpy(array)
 

@@ -32,9 +32,16 @@ def expected(factor, rows):
 def write_onnx(file, factor, size=4):
     """INPUT FP32 [batch, size] to OUTPUT of the same shape."""
     tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size]) for name in ("INPUT", "OUTPUT")]
-    nodes = [helper.make_node("Mul", ["INPUT", "factor"], ["scaled"]), helper.make_node("Softmax", ["scaled"], ["OUTPUT"], axis=-1)]
-    graph = helper.make_graph(nodes, "softmax", tensors[:1], tensors[1:], [numpy_helper.from_array(np.float32(factor), "factor")])
-    model = helper.make_model(graph, producer_name="galatea-examples", opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    nodes = [
+        helper.make_node("Mul", ["INPUT", "factor"], ["scaled"]),
+        helper.make_node("Softmax", ["scaled"], ["OUTPUT"], axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes, "softmax", tensors[:1], tensors[1:], [numpy_helper.from_array(np.float32(factor), "factor")]
+    )
+    model = helper.make_model(
+        graph, producer_name="galatea-examples", opset_imports=[helper.make_opsetid("", 13)], ir_version=8
+    )
     checker.check_model(model)
     file.parent.mkdir(parents=True, exist_ok=True)
     save(model, file)
@@ -43,8 +50,13 @@ def write_onnx(file, factor, size=4):
 def write_torchscript(file, factor):
     """INPUT__0 FP32 [batch, classes] to OUTPUT__0 of the same shape."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    files = {"version": b"3\n", "byteorder": b"little", "code/__torch__.py": CODE.format(factor=float(factor)).encode(),
-             "constants.pkl": NOTHING, "data.pkl": MODULE}
+    files = {
+        "version": b"3\n",
+        "byteorder": b"little",
+        "code/__torch__.py": CODE.format(factor=float(factor)).encode(),
+        "constants.pkl": NOTHING,
+        "data.pkl": MODULE,
+    }
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, content in files.items():
             archive.writestr(f"{file.stem}/{name}", content)

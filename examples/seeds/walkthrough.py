@@ -62,7 +62,10 @@ class Walkthrough:
         self.checks += 1
         if not holds:
             self.faults.append(what)
-        self.say(f"   {'ok' if holds else 'NOT SO'}: {what}" + (f"\n   seen: {seen}" if seen is not None and not holds else ""))
+        self.say(
+            f"   {'ok' if holds else 'NOT SO'}: {what}"
+            + (f"\n   seen: {seen}" if seen is not None and not holds else "")
+        )
 
     @staticmethod
     def not_run(command, needs):
@@ -76,10 +79,21 @@ class Walkthrough:
         words = shlex.split(self.with_our_ports(f"{line} {more}"))
         self.say(f"$ {line}" + (f"   [+ {more}]" if more else ""))
         if shutil.which(words[0], path=self.env["PATH"]) is None:
-            raise Failed(f"{words[0]} is not installed: `cargo xtask setup` does it, or on Debian: "
-                         f"sudo apt-get install {PACKAGES.get(words[0], words[0])}")
-        done = subprocess.run(words, cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=COMMAND_LIMIT)
+            raise Failed(
+                f"{words[0]} is not installed: `cargo xtask setup` does it, or on Debian: "
+                f"sudo apt-get install {PACKAGES.get(words[0], words[0])}"
+            )
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            errors="replace",
+            timeout=COMMAND_LIMIT,
+        )
         print_some(done.stdout, shown)
         if done.returncode != code:
             self.check(f"exit status {code}", False, done.returncode)
@@ -90,6 +104,21 @@ class Walkthrough:
         address = self.server.grpc if re.search(r"-i grpc\b", line) else self.server.http
         where = "" if " -u " in line else f"-u {address} "
         return self.run(line, where + more + ("" if self.is_long else f" {SHORT_WINDOWS}"))
+
+    @staticmethod
+    def measured(report):
+        """[(load, infer/s, microseconds)] of the lines that a report of the load tool ends with."""
+        pattern = r"^(Concurrency: \d+), throughput: ([\d.]+) infer/sec, latency (\d+) usec"
+        return [(load, float(rate), int(took)) for load, rate, took in re.findall(pattern, report, re.MULTILINE)]
+
+    def check_measured(self, report, loads):
+        """The report must end with these loads, each with a rate and a latency."""
+        found = self.measured(report)
+        self.check(
+            f"the report ends with throughput and latency of {', '.join(loads)}",
+            [load for load, *_ in found] == loads and all(rate > 0 and took > 0 for _, rate, took in found),
+            found,
+        )
 
     def with_our_ports(self, line):
         if self.server is None:
@@ -114,8 +143,14 @@ class Walkthrough:
     def start(self, line, more=""):
         self.say(f"$ {line}" + (f"   [+ {more}]" if more else ""))
         words = [word.replace("=/models", f"={self.folder / 'model_repository'}") for word in shlex.split(line)]
-        ours = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1",
-                "--grpc-address=127.0.0.1", f"--backend-config=python,python-interpreter={sys.executable}"]
+        ours = [
+            "--http-port=0",
+            "--grpc-port=0",
+            "--metrics-port=0",
+            "--http-address=127.0.0.1",
+            "--grpc-address=127.0.0.1",
+            f"--backend-config=python,python-interpreter={sys.executable}",
+        ]
         return Server([self.bin / words[0], *words[1:], *shlex.split(more), *ours], self.env, self.folder)
 
     def refused(self, line, more=""):
@@ -138,8 +173,16 @@ class Server:
         self.log, self.addresses = [], {}
         self.changed = threading.Condition()
         self.closed = False
-        self.process = subprocess.Popen([str(word) for word in command], env=env, cwd=folder, text=True, errors="replace",
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            env=env,
+            cwd=folder,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self.reader = threading.Thread(target=self.follow, args=(folder / "server.log",), daemon=True)
         self.reader.start()
 
@@ -164,7 +207,10 @@ class Server:
 
     def wait_for_services(self, count):
         with self.changed:
-            if not self.changed.wait_for(lambda: len(self.addresses) >= count or self.closed, START_LIMIT) or self.closed:
+            if (
+                not self.changed.wait_for(lambda: len(self.addresses) >= count or self.closed, START_LIMIT)
+                or self.closed
+            ):
                 raise Failed("the server did not start; its log:\n" + "\n".join(self.log[-40:]))
         print_some("\n".join(line for line in self.log if "Started " in line), 3)
 
@@ -175,7 +221,7 @@ class Server:
     def table(self):
         """Rows of the table of models that the log ends with, as [name, version, status]."""
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in self.log if line.startswith("| ")]
-        return [row for row in rows[rows.index(["Model", "Version", "Status"]) + 1:] if len(row) == 3]
+        return [row for row in rows[rows.index(["Model", "Version", "Status"]) + 1 :] if len(row) == 3]
 
     def stop(self):
         if self.process.poll() is None:
@@ -190,7 +236,9 @@ class Server:
 
 def print_some(text, lines):
     """The beginning and the end of a long output."""
-    rows = [row if len(row) <= 200 else row[:160] + f" ... ({len(row)} characters)" for row in text.rstrip().splitlines()]
+    rows = [
+        row if len(row) <= 200 else row[:160] + f" ... ({len(row)} characters)" for row in text.rstrip().splitlines()
+    ]
     if len(rows) > lines:
         half = lines // 2
         rows[half:-half] = [f"... {len(rows) - 2 * half} lines more"]

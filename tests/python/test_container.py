@@ -79,7 +79,9 @@ def is_sent(path):
 
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint is not installed: `cargo xtask setup`")
 def test_linter_finds_nothing():
-    done = subprocess.run([HADOLINT, "--failure-threshold", "style", ROOT / "Dockerfile"], text=True, capture_output=True)
+    done = subprocess.run(
+        [HADOLINT, "--failure-threshold", "style", ROOT / "Dockerfile"], text=True, capture_output=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -123,12 +125,18 @@ def test_compose_services_fit_the_dockerfile():
         assert service["build"]["target"] in DOCKERFILE, name
         for other, how in service.get("depends_on", {}).items():
             assert how == {"condition": "service_healthy"} and other in COMPOSE
-            assert all_of(DOCKERFILE[COMPOSE[other]["build"]["target"]], "HEALTHCHECK"), f"{other} has no health to wait for"
+            assert all_of(
+                DOCKERFILE[COMPOSE[other]["build"]["target"]], "HEALTHCHECK"
+            ), f"{other} has no health to wait for"
     ports = COMPOSE["triton-server"]["ports"]
     assert ports == [f"{port}:{port}" for port in all_of(LAST, "EXPOSE")[0].split()]
     for volume in map(with_defaults, COMPOSE["triton-server"]["volumes"]):
         source = volume.split(":")[0]
-        assert (ROOT / source).is_dir() if source.startswith(".") else source in yaml.safe_load((ROOT / "compose.yaml").read_text())["volumes"]
+        assert (
+            (ROOT / source).is_dir()
+            if source.startswith(".")
+            else source in yaml.safe_load((ROOT / "compose.yaml").read_text())["volumes"]
+        )
 
 
 # --- what they make ------------------------------------------------------------------------------------------------
@@ -157,8 +165,14 @@ class Image:
         return json.loads(all_of(LAST, "ENTRYPOINT")[0]) + command
 
     def run(self, command, **more):
-        return subprocess.run([self.program(command[0]), *command[1:]], env={**self.env, **more}, text=True, timeout=60,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return subprocess.run(
+            [self.program(command[0]), *command[1:]],
+            env={**self.env, **more},
+            text=True,
+            timeout=60,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def program(self, name):
         """A program of ours in the tree; not one that happens to be on this machine."""
@@ -171,7 +185,13 @@ class Image:
     def serve(self, command, models):
         """The command of a container, with the repository that would be mounted and ports that are free."""
         flags = [flag.replace("=/models", f"={models}") for flag in self.started_as(command)]
-        ours = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
+        ours = [
+            "--http-port=0",
+            "--grpc-port=0",
+            "--metrics-port=0",
+            "--http-address=127.0.0.1",
+            "--grpc-address=127.0.0.1",
+        ]
         return servers.Server([self.program(flags[0]), *flags[1:], *ours], self.env)
 
 
@@ -183,7 +203,9 @@ def image(tmp_path_factory):
 @pytest.fixture(scope="module")
 def composed(image):
     """The service triton-server of compose.yaml."""
-    with image.serve([with_defaults(word) for word in COMPOSE["triton-server"]["command"]], repositories.EXAMPLES) as server:
+    with image.serve(
+        [with_defaults(word) for word in COMPOSE["triton-server"]["command"]], repositories.EXAMPLES
+    ) as server:
         yield server
 
 
@@ -195,7 +217,13 @@ def test_programs_of_the_image(image):
     libraries = subprocess.run(["ldd", image.program("galatea")], text=True, capture_output=True).stdout
     assert "not found" not in libraries
     # What the program needs is in every Debian image.
-    assert set(re.findall(r"^\s*(?:/\S+/)?([\w-]+)\.so", libraries, re.MULTILINE)) <= {"linux-vdso", "libgcc_s", "libm", "libc", "ld-linux-x86-64"}
+    assert set(re.findall(r"^\s*(?:/\S+/)?([\w-]+)\.so", libraries, re.MULTILINE)) <= {
+        "linux-vdso",
+        "libgcc_s",
+        "libm",
+        "libc",
+        "ld-linux-x86-64",
+    }
 
 
 def test_options_alone_are_the_server_s(image):
@@ -216,10 +244,17 @@ def test_served_and_healthy(image, composed):
 def test_client_service(composed):
     script = next(sources[0] for _, sources, _ in copies(DOCKERFILE["client"]))
     addresses = {"triton-server:8000": composed.http, "triton-server:8001": composed.grpc}
-    flags = [f"{name}={addresses[value]}" for name, value in (flag.split("=") for flag in COMPOSE["triton-client"]["command"])]
+    flags = [
+        f"{name}={addresses[value]}"
+        for name, value in (flag.split("=") for flag in COMPOSE["triton-client"]["command"])
+    ]
     done = subprocess.run([sys.executable, ROOT / script, *flags], text=True, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["ready: simple", "simple over HTTP: OUTPUT0 [1, 16], OUTPUT1 [1, 16]", "simple over gRPC: OUTPUT0 [1, 16], OUTPUT1 [1, 16]"]
+    assert done.stdout.splitlines() == [
+        "ready: simple",
+        "simple over HTTP: OUTPUT0 [1, 16], OUTPUT1 [1, 16]",
+        "simple over gRPC: OUTPUT0 [1, 16], OUTPUT1 [1, 16]",
+    ]
 
 
 def test_load_tool_service(image, composed):
@@ -227,7 +262,9 @@ def test_load_tool_service(image, composed):
     words = [with_defaults(word).replace("triton-server:8001", composed.grpc) for word in service["command"]]
     done = image.run([*service["entrypoint"], *words, "-p", "200", "-s", "1000000", "-r", "3"])
     assert done.returncode == 0, done.stdout
-    assert re.search(r"^Concurrency: 4, throughput: [1-9][\d.]* infer/sec, latency [1-9]\d* usec", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^Concurrency: 4, throughput: [1-9][\d.]* infer/sec, latency [1-9]\d* usec", done.stdout, re.MULTILINE
+    )
 
 
 def test_health_tells_what_is_wrong(image, tmp_path):

@@ -18,9 +18,15 @@ EXCUSES = ("GPU", "Docker", "account", "gigabytes")
 
 
 def play(script):
-    env = {**os.environ, "GALATEA": str(servers.galatea_binary()), "GALATEA_HOME": str(HOME),
-           **processes.offline(processes.PIPELINE_WHEELS)}
-    done = subprocess.run([sys.executable, script], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=180)
+    env = {
+        **os.environ,
+        "GALATEA": str(servers.galatea_binary()),
+        "GALATEA_HOME": str(HOME),
+        **processes.offline(processes.PIPELINE_WHEELS),
+    }
+    done = subprocess.run(
+        [sys.executable, script], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=180
+    )
     return done.returncode, done.stdout
 
 

@@ -42,10 +42,17 @@ class Graph:
             return helper.make_tensor_value_info(name, kind, shape)
 
         tokens = ["batch", "tokens"]
-        inputs = [info("pixel_values", TensorProto.FLOAT, ["batch", 3, IMAGE, IMAGE]),
-                  info("input_ids", TensorProto.INT64, tokens), info("attention_mask", TensorProto.INT64, tokens)]
-        graph = helper.make_graph(self.nodes, "captioner", inputs, [info("logits", TensorProto.FLOAT, [*tokens, vocabulary])], self.weights)
-        model = helper.make_model(graph, producer_name="galatea-examples", opset_imports=[helper.make_opsetid("", 11)], ir_version=6)
+        inputs = [
+            info("pixel_values", TensorProto.FLOAT, ["batch", 3, IMAGE, IMAGE]),
+            info("input_ids", TensorProto.INT64, tokens),
+            info("attention_mask", TensorProto.INT64, tokens),
+        ]
+        graph = helper.make_graph(
+            self.nodes, "captioner", inputs, [info("logits", TensorProto.FLOAT, [*tokens, vocabulary])], self.weights
+        )
+        model = helper.make_model(
+            graph, producer_name="galatea-examples", opset_imports=[helper.make_opsetid("", 11)], ir_version=6
+        )
         onnx.checker.check_model(model, full_check=True)
         return model
 
@@ -80,7 +87,12 @@ def random_captioner(seed=1):
     def project(source):
         return graph.node("MatMul", source, weights(WIDTH, WIDTH))
 
-    patches = graph.node("Conv", "pixel_values", graph.weight(random.normal(0, 0.05, (WIDTH, 3, 32, 32)).astype(np.float32)), strides=[32, 32])
+    patches = graph.node(
+        "Conv",
+        "pixel_values",
+        graph.weight(random.normal(0, 0.05, (WIDTH, 3, 32, 32)).astype(np.float32)),
+        strides=[32, 32],
+    )
     image = graph.node("Transpose", graph.node("Reshape", patches, graph.ints(0, WIDTH, -1)), perm=[0, 2, 1])
     words = graph.weight(random.normal(0, 1, (VOCABULARY, WIDTH)).astype(np.float32))
     length = graph.node("Gather", graph.node("Shape", "input_ids"), graph.weight(np.int64(1)), axis=0)
@@ -91,15 +103,37 @@ def random_captioner(seed=1):
     heard = attention(graph, project(tokens), project(tokens), project(tokens), hidden_tokens(graph, count))
     tokens = graph.node("Add", tokens, heard)
     tokens = graph.node("Add", tokens, attention(graph, project(tokens), project(image), project(image)))
-    tokens = graph.node("Add", tokens, graph.node("MatMul", graph.node("Relu", graph.node("MatMul", tokens, weights(WIDTH, 64))), weights(64, WIDTH)))
+    tokens = graph.node(
+        "Add",
+        tokens,
+        graph.node("MatMul", graph.node("Relu", graph.node("MatMul", tokens, weights(WIDTH, 64))), weights(64, WIDTH)),
+    )
     graph.node("MatMul", tokens, graph.node("Transpose", words, perm=[1, 0]), named="logits")
     return graph.model(VOCABULARY)
 
 
 # ---- drawn images, trained weights
 
-WORDS = ["[start]", "[end]", "a", "small", "large", "red", "green", "blue", "yellow", "circle", "square", "triangle",
-         "on", "the", "left", "right", "side", "."]
+WORDS = [
+    "[start]",
+    "[end]",
+    "a",
+    "small",
+    "large",
+    "red",
+    "green",
+    "blue",
+    "yellow",
+    "circle",
+    "square",
+    "triangle",
+    "on",
+    "the",
+    "left",
+    "right",
+    "side",
+    ".",
+]
 SIZES, COLOURS, SHAPES, SIDES = WORDS[3:5], WORDS[5:9], WORDS[9:12], WORDS[14:16]
 PAINT = {"red": (1, 0.1, 0.1), "green": (0.1, 0.9, 0.2), "blue": (0.1, 0.2, 1), "yellow": (0.95, 0.9, 0.1)}
 DRAWN = 96
@@ -113,8 +147,11 @@ def draw(random):
     y = random.uniform(24, 72)
     down, across = np.mgrid[:DRAWN, :DRAWN]
     dx, dy = (across - x) / radius, (down - y) / radius
-    inside = {"circle": dx**2 + dy**2 < 1, "square": np.maximum(abs(dx), abs(dy)) < 0.88,
-              "triangle": (dy < 0.8) & (dy > 2 * abs(dx) - 1.1)}[shape]
+    inside = {
+        "circle": dx**2 + dy**2 < 1,
+        "square": np.maximum(abs(dx), abs(dy)) < 0.88,
+        "triangle": (dy < 0.8) & (dy > 2 * abs(dx) - 1.1),
+    }[shape]
     image = np.where(inside, np.array(PAINT[colour])[:, None, None], 0.5) + random.normal(0, 0.02, (3, DRAWN, DRAWN))
     image = image.repeat(IMAGE // DRAWN, 1).repeat(IMAGE // DRAWN, 2)
     return image.astype(np.float32), f"a {size} {colour} {shape} on the {side} side ."
@@ -137,7 +174,13 @@ def seeing(graph):
     flat = graph.node("Flatten", graph.node("Concat", *halves, axis=1))
     both = graph.node("Flatten", graph.node("GlobalAveragePool", graph.node("Concat", seen, squared, axis=1)))
     total = graph.node("Add", graph.node("ReduceSum", both, axes=[1], keepdims=1), graph.weight(np.float32(1e-6)))
-    return graph.node("Concat", flat, graph.node("Div", both, total), graph.node("Log", graph.node("Add", both, graph.weight(np.float32(1e-4)))), axis=1)
+    return graph.node(
+        "Concat",
+        flat,
+        graph.node("Div", both, total),
+        graph.node("Log", graph.node("Add", both, graph.weight(np.float32(1e-4)))),
+        axis=1,
+    )
 
 
 def features_of(images):
@@ -145,8 +188,11 @@ def features_of(images):
     graph.node("Identity", seeing(graph), named="features")
     outputs = [helper.make_tensor_value_info("features", TensorProto.FLOAT, None)]
     inputs = [helper.make_tensor_value_info("pixel_values", TensorProto.FLOAT, ["batch", 3, IMAGE, IMAGE])]
-    model = helper.make_model(helper.make_graph(graph.nodes, "seeing", inputs, outputs, graph.weights),
-                              opset_imports=[helper.make_opsetid("", 11)], ir_version=6)
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, "seeing", inputs, outputs, graph.weights),
+        opset_imports=[helper.make_opsetid("", 11)],
+        ir_version=6,
+    )
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return np.concatenate([session.run(None, {"pixel_values": image[None]})[0] for image in images])
 
@@ -178,7 +224,11 @@ def trained_captioner(images=500, seed=2):
         if len(rows):
             table[word] = regression(seen[rows], captions[rows, places + 1], len(WORDS))
     graph = Graph()
-    image = graph.node("Div", graph.node("Sub", seeing(graph), graph.weight(mean.astype(np.float32))), graph.weight(spread.astype(np.float32)))
+    image = graph.node(
+        "Div",
+        graph.node("Sub", seeing(graph), graph.weight(mean.astype(np.float32))),
+        graph.weight(spread.astype(np.float32)),
+    )
     image = graph.node("Pad", image, graph.ints(0, 0, 0, 1), graph.weight(np.float32(1)))
     image = graph.node("Unsqueeze", image, axes=[1, 2])
     scores = graph.node("MatMul", image, graph.node("Gather", graph.weight(table), "input_ids"))

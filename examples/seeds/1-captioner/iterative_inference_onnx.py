@@ -16,7 +16,11 @@ BOUNDS = {"base_model_cpu": (30522, 102), "shapes_captioner": (0, 1)}
 
 def logits(client, model, image, ids):
     """FP32 [tokens, vocabulary] for one image and its tokens so far."""
-    arrays = {"pixel_values": image[None], "input_ids": np.array([ids]), "attention_mask": np.ones((1, len(ids)), np.int64)}
+    arrays = {
+        "pixel_values": image[None],
+        "input_ids": np.array([ids]),
+        "attention_mask": np.ones((1, len(ids)), np.int64),
+    }
     inputs = []
     for name, array in arrays.items():
         inputs.append(httpclient.InferInput(name, list(array.shape), "FP32" if array.dtype == np.float32 else "INT64"))

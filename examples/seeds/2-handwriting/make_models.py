@@ -16,14 +16,39 @@ from onnx import TensorProto, helper, numpy_helper
 SIDE, GRID = 128, 32
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Strokes as points on a grid 5 wide and 7 high: "06 20 46" goes from the lower left to the top and down again.
-STROKES = dict(zip(LETTERS, [
-    "06 20 46, 13 33", "03 33 42 41 30 00 06 36 45 44 33", "41 30 10 01 05 16 36 45", "00 06 26 44 42 20 00",
-    "40 00 06 46, 03 33", "40 00 06, 03 33", "41 30 10 01 05 16 36 45 43 23", "00 06, 40 46, 03 43", "20 26",
-    "40 45 36 16 05", "00 06, 40 03 46", "00 06 46", "06 00 23 40 46", "06 00 46 40", "10 01 05 16 36 45 41 30 10",
-    "06 00 30 41 42 33 03", "10 01 05 16 36 45 41 30 10, 34 46", "06 00 30 41 42 33 03, 23 46",
-    "41 30 10 01 02 13 33 44 45 36 16 05", "00 40, 20 26", "00 05 16 36 45 40", "00 26 40", "00 16 23 36 40",
-    "00 46, 40 06", "00 23 40, 23 26", "00 40 06 46",
-]))
+STROKES = dict(
+    zip(
+        LETTERS,
+        [
+            "06 20 46, 13 33",
+            "03 33 42 41 30 00 06 36 45 44 33",
+            "41 30 10 01 05 16 36 45",
+            "00 06 26 44 42 20 00",
+            "40 00 06 46, 03 33",
+            "40 00 06, 03 33",
+            "41 30 10 01 05 16 36 45 43 23",
+            "00 06, 40 46, 03 43",
+            "20 26",
+            "40 45 36 16 05",
+            "00 06, 40 03 46",
+            "00 06 46",
+            "06 00 23 40 46",
+            "06 00 46 40",
+            "10 01 05 16 36 45 41 30 10",
+            "06 00 30 41 42 33 03",
+            "10 01 05 16 36 45 41 30 10, 34 46",
+            "06 00 30 41 42 33 03, 23 46",
+            "41 30 10 01 02 13 33 44 45 36 16 05",
+            "00 40, 20 26",
+            "00 05 16 36 45 40",
+            "00 26 40",
+            "00 16 23 36 40",
+            "00 46, 40 06",
+            "00 23 40, 23 26",
+            "00 40 06 46",
+        ],
+    )
+)
 
 
 def draw(letter, random):
@@ -39,7 +64,9 @@ def draw(letter, random):
         points = (points + random.normal(0, 0.12, points.shape)) @ bend.T + centre
         for start, end in zip(points, points[1:]):
             along = end - start
-            share = np.clip(((across - start[0]) * along[0] + (down - start[1]) * along[1]) / (along @ along + 1e-9), 0, 1)
+            share = np.clip(
+                ((across - start[0]) * along[0] + (down - start[1]) * along[1]) / (along @ along + 1e-9), 0, 1
+            )
             away = np.hypot(across - start[0] - share * along[0], down - start[1] - share * along[1])
             ink = np.maximum(ink, np.clip(thickness + 0.5 - away, 0, 1))
     paper = 1 - 0.9 * ink + random.normal(0, 0.02, ink.shape)
@@ -76,7 +103,9 @@ def save(folder, name, nodes, weights, given, wanted):
     tensors = [helper.make_tensor_value_info(tensor, TensorProto.FLOAT, shape) for tensor, shape in (given, wanted)]
     initializers = [numpy_helper.from_array(array, tensor) for tensor, array in weights.items()]
     graph = helper.make_graph(nodes, name, tensors[:1], tensors[1:], initializers)
-    model = helper.make_model(graph, producer_name="galatea-examples", opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    model = helper.make_model(
+        graph, producer_name="galatea-examples", opset_imports=[helper.make_opsetid("", 14)], ir_version=8
+    )
     onnx.checker.check_model(model, full_check=True)
     target = folder / name / "1/model.onnx"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -113,11 +142,17 @@ def wav2vec(folder, channels=8, sounds=40):
     for index, (width, step) in enumerate(CONVOLUTIONS):
         shape = (channels, channels if index else 1, width)
         weights[f"w{index}"] = random.normal(0, (2 / np.prod(shape[1:])) ** 0.5, shape).astype(np.float32)
-        nodes += [helper.make_node("Conv", [f"x{index}", f"w{index}"], [f"c{index}"], strides=[step]),
-                  helper.make_node("Relu", [f"c{index}"], [f"x{index + 1}"])]
-    nodes += [helper.make_node("Transpose", [f"x{len(CONVOLUTIONS)}"], ["frames"], perm=[0, 2, 1]),
-              helper.make_node("MatMul", ["frames", "head"], ["output"])]
-    save(folder, "wav2vec_trt", nodes, weights, ("input", ["batch", "samples"]), ("output", ["batch", "frames", sounds]))
+        nodes += [
+            helper.make_node("Conv", [f"x{index}", f"w{index}"], [f"c{index}"], strides=[step]),
+            helper.make_node("Relu", [f"c{index}"], [f"x{index + 1}"]),
+        ]
+    nodes += [
+        helper.make_node("Transpose", [f"x{len(CONVOLUTIONS)}"], ["frames"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["frames", "head"], ["output"]),
+    ]
+    save(
+        folder, "wav2vec_trt", nodes, weights, ("input", ["batch", "samples"]), ("output", ["batch", "frames", sounds])
+    )
 
 
 def main():

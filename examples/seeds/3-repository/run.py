@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -27,7 +26,10 @@ def play(walk):
     make_models(walk, repository)
     has_pytorch = needs_a_gpu(walk, repository)
     walk.title("Run the server")
-    walk.not_run("docker run -it -v <path_to_model_dir>/:/models -p5000:8000 -p5001:8001 -p5002:8002 nvcr.io/nvidia/tritonserver:21.07-py3 ...", "Docker; the command in the container is the next one")
+    walk.not_run(
+        "docker run -it -v <path_to_model_dir>/:/models -p5000:8000 -p5001:8001 -p5002:8002 nvcr.io/nvidia/tritonserver:21.07-py3 ...",
+        "Docker; the command in the container is the next one",
+    )
     with walk.serving(SERVE) as server:
         answer = walk.run("curl -v <ip_address>:<port>/v2/health/ready")
         walk.check("the return value is 200", "200 OK" in answer, answer)
@@ -59,15 +61,26 @@ def make_models(walk, repository):
 def resnet_shaped(repository):
     """The document's configuration with another platform and a group of CPU instances, and a model of its shapes."""
     text = (repository / "resnet50_trt_fp16/config.pbtxt").read_text()
-    for gpu, cpu in (("resnet50_trt_fp16", "resnet50_cpu"), ("tensorrt_plan", "onnxruntime_onnx"), ("KIND_GPU", "KIND_CPU"), ("gpus: [0]", "")):
+    for gpu, cpu in (
+        ("resnet50_trt_fp16", "resnet50_cpu"),
+        ("tensorrt_plan", "onnxruntime_onnx"),
+        ("KIND_GPU", "KIND_CPU"),
+        ("gpus: [0]", ""),
+    ):
         assert gpu in text
         text = text.replace(gpu, cpu)
     folder = repository / "resnet50_cpu"
     (folder / "1").mkdir(parents=True)
     (folder / "config.pbtxt").write_text(text)
-    tensors = [helper.make_tensor_value_info("input", TensorProto.FLOAT, ["batch", 3, 224, 224]), helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch", 4])]
+    tensors = [
+        helper.make_tensor_value_info("input", TensorProto.FLOAT, ["batch", 3, 224, 224]),
+        helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch", 4]),
+    ]
     weights = numpy_helper.from_array(np.random.default_rng(8).normal(0, 1, (3, 4)).astype(np.float32), "weights")
-    nodes = [helper.make_node("ReduceMean", ["input"], ["mean"], axes=[2, 3], keepdims=0), helper.make_node("MatMul", ["mean", "weights"], ["output"])]
+    nodes = [
+        helper.make_node("ReduceMean", ["input"], ["mean"], axes=[2, 3], keepdims=0),
+        helper.make_node("MatMul", ["mean", "weights"], ["output"]),
+    ]
     graph = helper.make_graph(nodes, "resnet_shaped", tensors[:1], tensors[1:], [weights])
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "1/model.onnx")
 
@@ -78,7 +91,11 @@ def needs_a_gpu(walk, repository):
     walk.title("The document's configuration as it stands, without a GPU")
     log = walk.refused(SERVE)
     reason = reason_of(log, "resnet50_trt_fp16")
-    walk.check("the log says that resnet50_trt_fp16 wants a GPU", "GPU" in reason, reason)
+    walk.check(
+        "the log says that resnet50_trt_fp16 wants a GPU, or TensorRT where there is one",
+        "GPU" in reason or "tensorrt" in reason.lower(),
+        reason,
+    )
     shutil.rmtree(repository / "resnet50_trt_fp16")
     if "successfully loaded 'model_name_1'" in log:
         return True
@@ -109,11 +126,18 @@ def versions(walk, server):
     walk.title("Versions")
     client = httpclient.InferenceServerClient(server.http)
     answer = client.infer("model_name_2", tensors(httpclient, {"INPUT": ROW}))
-    walk.check("the newest version answers: 2, not the folders 03, notes and 4_draft",
-               answer.get_response()["model_version"] == "2" and np.allclose(answer.as_numpy("OUTPUT"), small_models.expected(2, ROW), atol=1e-6))
+    walk.check(
+        "the newest version answers: 2, not the folders 03, notes and 4_draft",
+        answer.get_response()["model_version"] == "2"
+        and np.allclose(answer.as_numpy("OUTPUT"), small_models.expected(2, ROW), atol=1e-6),
+    )
     walk.check("it is the only one that is served", client.get_model_metadata("model_name_2")["versions"] == ["2"])
     wanted = [httpclient.InferRequestedOutput("OUTPUT", class_count=1)]
-    top = client.infer("model_name_2", tensors(httpclient, {"INPUT": ROW}), outputs=wanted).as_numpy("OUTPUT")[0][0].decode()
+    top = (
+        client.infer("model_name_2", tensors(httpclient, {"INPUT": ROW}), outputs=wanted)
+        .as_numpy("OUTPUT")[0][0]
+        .decode()
+    )
     walk.check("its labels come from labels.txt", top.endswith(":1:dog"), top)
 
 
@@ -121,25 +145,46 @@ def torchscript(walk, server):
     walk.title("model_name_1 from model.pt")
     client = httpclient.InferenceServerClient(server.http)
     answer = client.infer("model_name_1", tensors(httpclient, {"INPUT__0": ROW}))
-    walk.check("version 2 of the TorchScript model answers as the ONNX model does",
-               answer.get_response()["model_version"] == "2" and np.allclose(answer.as_numpy("OUTPUT__0"), small_models.expected(2, ROW), atol=1e-5))
+    walk.check(
+        "version 2 of the TorchScript model answers as the ONNX model does",
+        answer.get_response()["model_version"] == "2"
+        and np.allclose(answer.as_numpy("OUTPUT__0"), small_models.expected(2, ROW), atol=1e-5),
+    )
 
 
 def configurations(walk, server):
     walk.title("Configurations")
     config = json.loads(walk.run("curl -s <ip_address>:<port>/v2/models/unconfigured/config"))
-    walk.check("a model without config.pbtxt got one from its file", (config["platform"], config["max_batch_size"] > 0, config["input"][0]["dims"]) == ("onnxruntime_onnx", True, [5]), config)
+    walk.check(
+        "a model without config.pbtxt got one from its file",
+        (config["platform"], config["max_batch_size"] > 0, config["input"][0]["dims"])
+        == ("onnxruntime_onnx", True, [5]),
+        config,
+    )
     client = httpclient.InferenceServerClient(server.http)
     config = client.get_model_config("model_name_2")
     walk.check("a configuration without a name has its folder's", config["name"] == "model_name_2", config)
     config = client.get_model_config("resnet50_cpu")
     batching = config["dynamic_batching"]
-    walk.check("the document's forms `input{`, `dims: 4` and `[8,16,32]` are read",
-               (config["output"][0]["dims"], batching["preferred_batch_size"], batching["max_queue_delay_microseconds"], config["max_batch_size"]) == ([4], [8, 16, 32], 100, 128), config)
+    walk.check(
+        "the document's forms `input{`, `dims: 4` and `[8,16,32]` are read",
+        (
+            config["output"][0]["dims"],
+            batching["preferred_batch_size"],
+            batching["max_queue_delay_microseconds"],
+            config["max_batch_size"],
+        )
+        == ([4], [8, 16, 32], 100, 128),
+        config,
+    )
     images = np.random.default_rng(9).random((2, 3, 224, 224), np.float32)
     answer = client.infer("resnet50_cpu", tensors(httpclient, {"input": images})).as_numpy("output")
     weights = np.random.default_rng(8).normal(0, 1, (3, 4)).astype(np.float32)
-    walk.check("two images [3,224,224] give four numbers each", answer.shape == (2, 4) and np.allclose(answer, images.mean((2, 3)) @ weights, atol=1e-4), answer)
+    walk.check(
+        "two images [3,224,224] give four numbers each",
+        answer.shape == (2, 4) and np.allclose(answer, images.mean((2, 3)) @ weights, atol=1e-4),
+        answer,
+    )
 
 
 def instances(walk, server):
@@ -168,11 +213,12 @@ def clients(walk, server):
 def performance(walk):
     walk.title("Understanding model performance")
     report = walk.perf("perf_analyzer -m simple")
-    walk.check("throughput and latency come out", re.search(r"^Concurrency: 1, throughput: [1-9][\d.]* infer/sec, latency [1-9]\d* usec", report, re.MULTILINE), report)
+    walk.check_measured(report, ["Concurrency: 1"])
     report = walk.perf("perf_analyzer -m simple -b 4 --concurrency_range 1:2 -i grpc")
-    found = re.findall(r"^Concurrency: (\d), throughput: ([\d.]+)", report, re.MULTILINE)
-    walk.check("the document's spelling --concurrency_range is understood", [level for level, _ in found] == ["1", "2"] and "Batch size: 4" in report, found)
-    walk.run("perf_analyzer -m simple -u <ip_address>:<port> -p 300" + ("" if walk.is_long else " -s 1000000"))
+    walk.check("the document's spelling --concurrency_range is understood", "Batch size: 4" in report)
+    walk.check_measured(report, ["Concurrency: 1", "Concurrency: 2"])
+    report = walk.run("perf_analyzer -m simple -u <ip_address>:<port> -p 300" + ("" if walk.is_long else " -s 1000000"))
+    walk.check_measured(report, ["Concurrency: 1"])
 
 
 if __name__ == "__main__":
