@@ -1,6 +1,7 @@
 """The seed documents' examples, each as a user runs it: its script says at its end whether everything it checks holds."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,16 @@ SEEDS = servers.ROOT / "examples/seeds"
 SCRIPTS = sorted(SEEDS.glob("[1-4]-*/run.py"))
 # What documents do that only a graphics card, a container engine or an account can do; nothing else may be left out.
 EXCUSES = ("GPU", "Docker", "account", "gigabytes")
+# What the scripts say when they have asked their TorchScript models, where there is a libtorch for them.
+TORCHSCRIPT = {
+    "3-repository": "ok: version 2 of the TorchScript model answers",
+    "4-course": "The TorchScript models answer as their ONNX twins",
+}
+
+
+def has_pytorch():
+    listed = subprocess.run([servers.galatea_binary(), "runtime", "list"], text=True, capture_output=True).stdout
+    return bool(re.search(r"^pytorch .*: /", listed, re.MULTILINE))
 
 
 def play(script):
@@ -42,6 +53,8 @@ def test_document(script):
     assert code == 0, said[-6000:]
     assert "checks hold" in said.splitlines()[-1] and "NOT SO" not in said
     left_out = [line for line in said.splitlines() if line.strip().startswith("not run: ")]
+    if has_pytorch() and script.parent.name in TORCHSCRIPT:
+        assert TORCHSCRIPT[script.parent.name] in said, "its TorchScript models were left out"
     assert all(any(excuse in line for excuse in EXCUSES) for line in left_out), left_out
 
 
