@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -35,10 +36,21 @@ def play(script):
         "GALATEA_HOME": str(HOME),
         **processes.offline(processes.PIPELINE_WHEELS),
     }
-    done = subprocess.run(
-        [sys.executable, script], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=180
+    started = subprocess.Popen(
+        [sys.executable, script],
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
-    return done.returncode, done.stdout
+    try:
+        said = started.communicate(timeout=180)[0]
+    except subprocess.TimeoutExpired:
+        # With the server that it started.
+        os.killpg(started.pid, signal.SIGKILL)
+        said = started.communicate()[0] + "\nnot done after 180 s"
+    return started.returncode, said
 
 
 def test_every_document_has_its_script():
