@@ -58,16 +58,20 @@ impl Library {
         Ok(copies)
     }
 
-    /// Whether sessions of this library can have the provider: it was built with it, and what that needs in turn
-    /// can be opened. Opens it. Errors are to be read after the library's name.
+    /// Whether sessions of this library can have the provider: it was built with it, what that needs in turn can be
+    /// opened, and it finds a GPU. Opens all of it. Errors are to be read after the library's name.
     pub fn try_provider(self: &Arc<Self>, kind: ProviderKind) -> Result<()> {
         let name = kind.name();
         if !self.providers()?.iter().any(|known| known == name) {
             return Err(Error::unavailable(format!("was built without {name}")));
         }
-        let provider = Provider { kind, options: BTreeMap::new() };
+        // With a number it looks for that GPU: a driver too old for the library shows only so.
+        let options = BTreeMap::from([("device_id".to_owned(), "0".to_owned())]);
+        let provider = Provider { kind, options };
         let tried = SessionOptions::new(self)?.provider(&provider);
-        tried.map_err(|error| Error::unavailable(format!("cannot use {name}: {}", error.message())))
+        tried.map_err(|error| {
+            Error::unavailable(format!("cannot use {name}: {}", error.message().trim_end()))
+        })
     }
 }
 
