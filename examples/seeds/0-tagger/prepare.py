@@ -66,10 +66,14 @@ def torch_env():
     }
 
 
+def folder_of_trained():
+    mark = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES)).hexdigest()[:12]
+    return ROOT / "target/seeds" / f"tagger-{mark}"
+
+
 def trained(say=print):
     """The folder with what train.py writes."""
-    mark = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES)).hexdigest()[:12]
-    folder = ROOT / "target/seeds" / f"tagger-{mark}"
+    folder = folder_of_trained()
     if not folder.is_dir():
         command = [python_with_torch(), "-B", HERE / "train.py", text()]
         making = folder.with_name(f"{folder.name}.{os.getpid()}")
