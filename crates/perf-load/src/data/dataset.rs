@@ -16,8 +16,8 @@ pub struct Dataset {
 pub(super) struct Step {
     /// In the order of the model's inputs; `None` for an optional one that is left out.
     pub inputs: Vec<Option<TensorData>>,
-    /// In the order of the model's outputs; empty where nothing is expected.
-    pub expected: Vec<Bytes>,
+    /// In the order of the model's outputs, `None` for one that may be anything; empty where all may.
+    pub expected: Vec<Option<Bytes>>,
 }
 
 #[derive(Clone, Debug)]

@@ -15,6 +15,7 @@ mod tensor;
 
 use std::{collections::BTreeMap, path::Path};
 
+use bytes::Bytes;
 use galatea_perf_types::{
     failure::{Failure, Result},
     model::ModelInfo,
@@ -155,13 +156,23 @@ impl<'a> JsonReader<'a> {
             let reader = StepReader { stream, step: read.len() };
             let inputs = reader.read(step, &self.inputs)?;
             let expected = match expected.and_then(|expected| expected.get(index)) {
-                Some(expected) => reader.read(expected, &self.outputs)?,
+                Some(expected) => self.read_expected(&reader, expected)?,
                 None => Vec::new(),
             };
-            let expected = expected.into_iter().flatten().map(|tensor| tensor.data).collect();
             read.push(Step { inputs, expected });
         }
         Ok(())
+    }
+
+    fn read_expected(
+        &self,
+        reader: &StepReader,
+        expected: &RawValue,
+    ) -> Result<Vec<Option<Bytes>>, String> {
+        let tensors = reader.read(expected, &self.outputs)?;
+        let has_any = tensors.iter().any(Option::is_some);
+        let data = tensors.into_iter().map(|tensor| Some(tensor?.data));
+        Ok(if has_any { data.collect() } else { Vec::new() })
     }
 }
 

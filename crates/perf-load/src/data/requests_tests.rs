@@ -126,6 +126,17 @@ fn expected_outputs_are_joined() {
 }
 
 #[test]
+fn only_given_outputs_are_expected() {
+    let two = &[(Int8, &[1][..]), (Int8, &[1][..])];
+    let json = r#"{"data":[{"INPUT0":[1],"INPUT1":[1]},{"INPUT0":[2],"INPUT1":[2]}],
+                   "validation_data":[{"OUTPUT1":[5]},{"OUTPUT0":[7],"OUTPUT1":[6]}]}"#;
+    let requests = Given::new(two, json).batch(2).requests();
+    let expected = requests.expected(0, 0).expect("expected outputs");
+    let found: Vec<_> = expected.iter().map(|output| (&output.name[..], &output.data[..])).collect();
+    assert_eq!(found, [("OUTPUT1", &[5, 6][..])]);
+}
+
+#[test]
 fn a_batch_has_one_shape() {
     let json = r#"{"data":[{"INPUT0":{"content":[1,2],"shape":[2]}},
                            {"INPUT0":{"content":[1,2,3],"shape":[3]}}]}"#;

@@ -34,7 +34,8 @@ impl<'a> Wanted<'a> {
             name: &info.name,
             data_type: info.data_type,
             shape: &info.shape,
-            optional: false,
+            // Outputs that are not given are not compared.
+            optional: true,
             needs_shape: false,
         }
     }
