@@ -56,6 +56,7 @@ fn peers() -> Result<()> {
         ("perf_analyzer", peers::perf_analyzer()),
         ("real Triton", peers::triton()),
         ("libtorch", peers::libtorch()),
+        ("trained tagger", peers::tagger()),
     ] {
         if let Err(error) = result {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");
