@@ -37,8 +37,22 @@ fn help_and_version() {
     );
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     assert_eq!(run(&[]).status.code(), Some(1));
-    fails(&["perf"], "unknown command 'perf'; `galatea --help` tells what there is");
-    fails(&["runtime", "install", "x"], "no runtime is called 'x'; there is onnxruntime");
+    fails(&["bench"], "unknown command 'bench'; `galatea --help` tells what there is");
+    fails(&["runtime", "install", "x"], "no runtime is called 'x'; there is onnxruntime, pytorch");
+}
+
+#[test]
+fn under_the_name_perf_analyzer_it_measures() {
+    let dir = tempfile::tempdir().expect("dir");
+    let link = dir.path().join("perf_analyzer");
+    symlink(env!("CARGO_BIN_EXE_galatea"), &link).expect("link");
+    let output = Command::new(link).arg("--help").output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("Usage: perf_analyzer"), "{text}");
+    let output = run(&["perf"]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("galatea perf --help"), "{text}");
 }
 
 #[test]
