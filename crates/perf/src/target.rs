@@ -6,35 +6,32 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-/// `host`, `host:port`, `[v6]:port`, each with `http://`, `https://` or `grpc://` before and, for HTTP, a path
-/// behind.
+/// `host`, `host:port`, `[v6]:port`, each with a scheme of the protocol before (`http://`, `https://`, `grpc://`)
+/// and, for HTTP, a path behind.
 pub fn target(settings: &Settings) -> Result<Target> {
-    let address = Address::read(&settings.url).ok_or_else(|| bad(settings))?;
-    if settings.protocol == Protocol::Grpc && !address.path.is_empty() {
-        return Err(bad(settings));
-    }
-    let default_port = match settings.protocol {
-        Protocol::Http => 8000,
-        Protocol::Grpc => 8001,
-    };
+    let Address { host, port, path } =
+        Address::read(&settings.url, settings.protocol).map_err(|reason| {
+            Failure::option(format!("cannot use the URL '{}' (-u): {reason}", settings.url))
+        })?;
     Ok(Target {
         protocol: settings.protocol,
-        host: address.host.to_owned(),
-        port: address.port.unwrap_or(default_port),
-        base_path: address.path.to_owned(),
+        host: host.to_owned(),
+        port: port.unwrap_or(default_port(settings.protocol)),
+        base_path: path.to_owned(),
         headers: settings.headers.clone(),
         tls: settings.tls.clone(),
         compression: settings.compression,
     })
 }
 
-fn bad(settings: &Settings) -> Failure {
-    Failure::option(format!(
-        "cannot read the URL '{}' (-u): expected host:port, for example localhost:8000, or [::1]:8000",
-        settings.url
-    ))
+fn default_port(protocol: Protocol) -> u16 {
+    match protocol {
+        Protocol::Http => 8000,
+        Protocol::Grpc => 8001,
+    }
 }
 
+#[derive(Debug, PartialEq)]
 struct Address<'a> {
     host: &'a str,
     port: Option<u16>,
@@ -42,46 +39,163 @@ struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    fn read(url: &'a str) -> Option<Self> {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(bracketed) => {
-                let (host, port) = bracketed.split_once(']')?;
-                (host, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
-            }
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            },
-        };
-        if host.is_empty() {
-            return None;
+    /// The error says what is expected instead.
+    fn read(url: &'a str, protocol: Protocol) -> Result<Self, String> {
+        if url.starts_with(['/', '.']) || url.starts_with("unix:") {
+            return Err("Unix sockets are not supported, expected host:port".to_owned());
         }
-        let port = port
-            .map(|port| port.parse().ok())
-            .map_or(Some(None), |port: Option<u16>| port.map(Some))?;
-        Some(Self { host, port, path: path.trim_end_matches('/') })
+        let rest = match url.split_once("://") {
+            Some((scheme, rest)) => {
+                check_scheme(scheme, protocol)?;
+                rest
+            }
+            None => url,
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let path = path.trim_end_matches('/');
+        check_path(path, protocol)?;
+        if !authority.is_empty() && authority.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!("that is a port without a host, expected localhost:{authority}"));
+        }
+        if authority.contains(',') {
+            return Err("it must name one server".to_owned());
+        }
+        if authority.contains('@') {
+            return Err("it must hold no user name; a header (-H) can carry credentials".to_owned());
+        }
+        let (host, port) = split_authority(authority, protocol)?;
+        let port = port.map(|port| read_port(port, protocol)).transpose()?;
+        Ok(Self { host, port, path })
+    }
+}
+
+fn check_scheme(scheme: &str, protocol: Protocol) -> Result<(), String> {
+    let is_any_of = |known: &[&str]| known.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    match protocol {
+        Protocol::Http if is_any_of(&["http", "https"]) => Ok(()),
+        Protocol::Grpc if is_any_of(&["grpc"]) => Ok(()),
+        Protocol::Http if is_any_of(&["grpc", "grpcs"]) => {
+            Err(format!("'{scheme}://' needs the option -i grpc"))
+        }
+        Protocol::Grpc if is_any_of(&["https", "grpcs"]) => {
+            Err("with -i grpc it is host:port alone; --ssl-grpc-use-ssl true switches TLS on".to_owned())
+        }
+        Protocol::Grpc if is_any_of(&["http"]) => Err(
+            "with -i grpc it is host:port alone, and the port is the one for gRPC (8001 by default)"
+                .to_owned(),
+        ),
+        Protocol::Http => Err(format!("unknown scheme '{scheme}', expected http or https")),
+        Protocol::Grpc => Err(format!("unknown scheme '{scheme}', expected host:port alone")),
+    }
+}
+
+fn check_path(path: &str, protocol: Protocol) -> Result<(), String> {
+    if protocol == Protocol::Grpc && !path.is_empty() {
+        return Err(format!("gRPC has no path, '{path}' must go"));
+    }
+    match path.find(|c: char| matches!(c, '?' | '#') || c.is_whitespace() || c.is_control()) {
+        Some(_) => Err("the path must hold no query and no blanks".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Host, and the text behind its colon.
+fn split_authority(authority: &str, protocol: Protocol) -> Result<(&str, Option<&str>), String> {
+    let example = || {
+        let port = default_port(protocol);
+        format!("expected host:port, for example localhost:{port}, or [::1]:{port}")
+    };
+    if let Some(bracketed) = authority.strip_prefix('[') {
+        let (host, behind) = bracketed.split_once(']').ok_or_else(example)?;
+        host.parse::<std::net::Ipv6Addr>().map_err(|_| example())?;
+        let port = behind.strip_prefix(':');
+        return if behind.is_empty() || port.is_some() { Ok((host, port)) } else { Err(example()) };
+    }
+    let (host, port) = match authority.split_once(':') {
+        Some((_, port)) if port.contains(':') => {
+            return Err("an IPv6 address must stand in brackets, as in [::1]:8000".to_owned());
+        }
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    };
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if host.is_empty() || !host.chars().all(is_name) {
+        return Err(example());
+    }
+    Ok((host, port))
+}
+
+fn read_port(text: &str, protocol: Protocol) -> Result<u16, String> {
+    // A sign would be read as part of the number.
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(port @ 1..) if is_number => Ok(port),
+        _ => Err(format!(
+            "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
+            protocol.name(),
+            default_port(protocol)
+        )),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use galatea_client::Protocol::{Grpc, Http};
 
-    fn read(url: &str) -> Option<(&str, Option<u16>, &str)> {
-        Address::read(url).map(|address| (address.host, address.port, address.path))
-    }
+    use super::*;
 
     #[test]
     fn addresses() {
-        assert_eq!(read("localhost:8000"), Some(("localhost", Some(8000), "")));
-        assert_eq!(read("triton"), Some(("triton", None, "")));
-        assert_eq!(read("http://h:1/a/b/"), Some(("h", Some(1), "/a/b")));
-        assert_eq!(read("[::1]:8001"), Some(("::1", Some(8001), "")));
-        assert_eq!(read("[::1]"), Some(("::1", None, "")));
-        for odd in ["", ":8000", "h:", "h:x", "h:99999", "[::1", "[::1]8000", "http://"] {
-            assert_eq!(read(odd), None, "{odd}");
+        for (protocol, url, host, port, path) in [
+            (Http, "localhost:8000", "localhost", Some(8000), ""),
+            (Http, "triton_1", "triton_1", None, ""),
+            (Http, "127.0.0.1:8000/", "127.0.0.1", Some(8000), ""),
+            (Http, "http://h:1/a/b/", "h", Some(1), "/a/b"),
+            (Http, "HTTPS://h", "h", None, ""),
+            (Http, "[::1]", "::1", None, ""),
+            (Grpc, "[::1]:8001", "::1", Some(8001), ""),
+            (Grpc, "grpc://h:1/", "h", Some(1), ""),
+        ] {
+            assert_eq!(Address::read(url, protocol), Ok(Address { host, port, path }), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_odd_is_refused_with_what_is_expected() {
+        for (protocol, url, expected) in [
+            (Http, "", "host:port"),
+            (Http, "18000", "expected localhost:18000"),
+            (Grpc, "18001", "expected localhost:18001"),
+            (Http, ":8000", "host:port"),
+            (Http, "http://", "host:port"),
+            (Http, "http://:8000/a", "host:port"),
+            (Http, "h:", "'' is no port"),
+            (Http, "h:x", "'x' is no port"),
+            (Http, "h:+1", "'+1' is no port"),
+            (Http, "h:0", "from 1 to 65535"),
+            (Grpc, "h:99999", "for gRPC is 8001"),
+            (Http, "[::1", "[::1]:8000"),
+            (Http, "[::1]8000", "host:port"),
+            (Grpc, "[h]:1", "host:port"),
+            (Http, "::1:8000", "in brackets"),
+            (Http, "a b:1", "host:port"),
+            (Http, "h:1,h:2", "one server"),
+            (Http, "h,g", "one server"),
+            (Http, "me:secret@h:1", "no user name"),
+            (Http, "h:1/a?b", "no query"),
+            (Http, "grpc://h:1", "-i grpc"),
+            (Http, "ftp://h:1", "unknown scheme 'ftp'"),
+            (Grpc, "http://h:8000", "8001"),
+            (Grpc, "https://h:8000", "--ssl-grpc-use-ssl"),
+            (Grpc, "tcp://h:1", "unknown scheme 'tcp'"),
+            (Grpc, "h:1/a", "no path"),
+            (Http, "unix:/tmp/a", "Unix sockets"),
+            (Grpc, "unix:///tmp/a", "Unix sockets"),
+            (Http, "/tmp/a", "Unix sockets"),
+            (Http, "./a", "Unix sockets"),
+        ] {
+            let reason = Address::read(url, protocol).expect_err(url);
+            assert!(reason.contains(expected), "{url}: {reason}");
         }
     }
 }
