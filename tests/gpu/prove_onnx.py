@@ -177,6 +177,7 @@ def perf(arguments, server, model, batch, concurrency):
     command = [
         arguments.galatea, "perf", "-m", model, "-u", server.at["GRPCInferenceService"], "-i", "grpc",
         "-b", str(batch), "--concurrency-range", str(concurrency), "--measurement-interval", "3000",
+        "--stability-percentage", "30",
     ]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     found = re.search(r"throughput: ([\d.]+) infer/sec, latency (\d+) usec", run.stdout)
