@@ -181,6 +181,8 @@ def perf(arguments, server, model, batch, concurrency):
     ]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     found = re.search(r"throughput: ([\d.]+) infer/sec, latency (\d+) usec", run.stdout)
+    if "Failed to obtain stable measurement" in run.stdout:
+        return None
     assert run.returncode == 0 and found, run.stdout
     return float(found[1]), int(found[2])
 
@@ -190,8 +192,9 @@ def measure(arguments, server):
     say("| batch | concurrency | images/s | latency, ms |\n|---|---|---|---|")
     for batch in map(int, arguments.batches.split(",")):
         for concurrency in map(int, arguments.concurrencies.split(",")):
-            images, latency = perf(arguments, server, "resnet_fast", batch, concurrency)
-            say(f"| {batch} | {concurrency} | {images:.0f} | {latency / 1000:.2f} |")
+            measured = perf(arguments, server, "resnet_fast", batch, concurrency)
+            cells = f"{measured[0]:.0f} | {measured[1] / 1000:.2f}" if measured else "not steady | "
+            say(f"| {batch} | {concurrency} | {cells} |")
     if before is not None:
         after = server.gpu_metrics()
         say(f"meanwhile: {after['nv_energy_consumption'] - before:.0f} J")
