@@ -19,6 +19,7 @@ import load_tool  # noqa: E402
 import models  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
+import seeds  # noqa: E402
 import servers  # noqa: E402
 
 SECTIONS = {
@@ -33,6 +34,7 @@ SECTIONS = {
     "bls": python_models.bls,
     "steps": python_models.steps,
     "perf": load_tool.tools,
+    "seed0": seeds.tagger,
 }
 
 
