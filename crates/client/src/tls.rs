@@ -1,6 +1,10 @@
 //! The TLS settings of a target.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use galatea_types::{Error, Result};
 use rustls::{
@@ -35,9 +39,9 @@ pub(crate) fn client_config(tls: &Tls, protocol: Protocol) -> Result<Arc<ClientC
         .with_custom_certificate_verifier(verifier);
     let mut config = match identity(tls)? {
         None => builder.with_no_client_auth(),
-        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| {
-            Error::invalid_arg(format!("the client certificate or its key is not usable: {error}"))
-        })?,
+        Some((chain, key)) => {
+            builder.with_client_auth_cert(chain, key).map_err(|error| bad_identity(tls, &error))?
+        }
     };
     config.alpn_protocols = vec![match protocol {
         Protocol::Http => b"http/1.1".to_vec(),
@@ -111,6 +115,19 @@ fn pem_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
 fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).map_err(|error| {
         Error::invalid_arg(format!("failed to read '{}': {error}", file.display()))
+    })
+}
+
+fn bad_identity(tls: &Tls, cause: &rustls::Error) -> Error {
+    let name = |file: &Option<PathBuf>| {
+        file.as_deref().map(|file| file.display().to_string()).unwrap_or_default()
+    };
+    let (chain, key) = (name(&tls.certificate_chain), name(&tls.private_key));
+    Error::invalid_arg(match cause {
+        rustls::Error::InconsistentKeys(_) => {
+            format!("the key in '{key}' is not the one of the certificate in '{chain}'")
+        }
+        _ => format!("the certificate in '{chain}' or its key in '{key}' is not usable: {cause}"),
     })
 }
 

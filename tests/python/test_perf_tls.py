@@ -1,0 +1,142 @@
+"""The load tool over TLS, through a proxy in front of the server: which certificates are accepted, and what is said
+about those that are not. The real tool, where it is at hand, must decide alike."""
+
+import pytest
+
+import perf_tls
+import perf_tool
+import servers
+from perf_tls import certificate
+
+needs_real = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
+BOTH = [pytest.param(perf_tool.REAL, marks=needs_real), perf_tool.OURS]
+COUNT = ["-m", "simple", "--request-count", "8"]
+
+TRUST = {"http": "--ssl-https-ca-certificates-file", "grpc": "--ssl-grpc-root-certifications-file"}
+CLIENT = {
+    "http": ["--ssl-https-client-certificate-file", "--ssl-https-private-key-file"],
+    "grpc": ["--ssl-grpc-certificate-chain-file", "--ssl-grpc-private-key-file"],
+}
+
+
+def call(tool, protocol, proxy, folder, *more, trusts="authority.pem"):
+    """A short run through the proxy that trusts this authority."""
+    url = f"https://localhost:{proxy.port}" if protocol == "http" else f"localhost:{proxy.port}"
+    args = [*COUNT, "-u", url, *more]
+    if protocol == "grpc":
+        args += ["-i", "grpc", "--ssl-grpc-use-ssl", "true"]
+    if trusts:
+        args += [TRUST[protocol], certificate(trusts)]
+    return perf_tool.run(tool, args, folder)
+
+
+def shows_client(protocol, form="pem", key="client.key"):
+    chain_option, key_option = CLIENT[protocol]
+    args = [chain_option, certificate(f"client.{form}"), key_option, certificate(key)]
+    if form == "der":
+        args += ["--ssl-https-client-certificate-type", "DER", "--ssl-https-private-key-type", "DER"]
+    return args
+
+
+def answered(run):
+    assert run.code == 0, run.out + run.err
+    assert run.report()["points"][0]["client"]["Request count"] == [8]
+
+
+def refused(run, tool, *parts):
+    """The run ends before any load; ours says why and where."""
+    assert run.code == 99, run.out + run.err
+    assert "Request concurrency" not in run.out
+    if tool == perf_tool.OURS and not perf_tool.STAND_IN:
+        assert all(part in run.err for part in parts), run.err
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_trusted(protocol, tool, perf_servers, tmp_path):
+    with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
+        answered(call(tool, protocol, proxy, tmp_path))
+        assert proxy.handshakes and set(proxy.handshakes) == {None}
+
+
+@pytest.mark.parametrize("more", [["-a", "--concurrency-range", "3"], ["-a", "--streaming"]])
+def test_grpc_streams(more, perf_servers, tmp_path):
+    with perf_tls.TlsProxy("grpc", perf_servers.get("galatea")) as proxy:
+        answered(call(perf_tool.OURS, "grpc", proxy, tmp_path, *more))
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("trusts", ["client.pem", None])
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_another_authority(protocol, trusts, tool, perf_servers, tmp_path):
+    """None: what the system trusts, which the test's authority is not part of."""
+    with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
+        run = call(tool, protocol, proxy, tmp_path, trusts=trusts)
+        refused(run, tool, "certificate", f"localhost:{proxy.port}")
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_name_of_another(protocol, tool, perf_servers, tmp_path):
+    with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), shows="elsewhere") as proxy:
+        refused(call(tool, protocol, proxy, tmp_path), tool, "certificate", f"localhost:{proxy.port}")
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("shows, trusts, peer, host, is_answered", [
+    ("elsewhere", "authority.pem", 1, 0, True),
+    ("elsewhere", "authority.pem", 0, 2, False),
+    ("server", "client.pem", 0, 2, True),
+    ("server", "client.pem", 1, 0, False),
+    ("elsewhere", None, 0, 0, True),
+])
+def test_checks_over_https(shows, trusts, peer, host, is_answered, tool, perf_servers, tmp_path):
+    """Authority and name are checked each by its own option."""
+    checks = ["--ssl-https-verify-peer", peer, "--ssl-https-verify-host", host]
+    with perf_tls.TlsProxy("http", perf_servers.get("galatea"), shows) as proxy:
+        run = call(tool, "http", proxy, tmp_path, *checks, trusts=trusts)
+        answered(run) if is_answered else refused(run, tool, "certificate")
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("protocol, form", [("http", "pem"), ("http", "der"), ("grpc", "pem")])
+def test_certificate_of_the_client(protocol, form, tool, perf_servers, tmp_path):
+    key = "client.key.der" if form == "der" else "client.key"
+    with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), asks_for_client=True) as proxy:
+        answered(call(tool, protocol, proxy, tmp_path, *shows_client(protocol, form, key)))
+        assert {subject for ((subject,),) in proxy.handshakes} == {("commonName", "client")}
+
+
+@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_certificate_of_the_client_is_missing(protocol, tool, perf_servers, tmp_path):
+    """Python's asyncio ends such a connection without the alert that gives the reason; the client crate's tests have
+    a server that sends it."""
+    with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), asks_for_client=True) as proxy:
+        refused(call(tool, protocol, proxy, tmp_path), tool, f"localhost:{proxy.port}")
+        assert not proxy.handshakes
+
+
+def test_key_of_another(perf_servers, tmp_path):
+    """Said before anything is sent, with the file's name."""
+    with perf_tls.TlsProxy("http", perf_servers.get("galatea")) as proxy:
+        run = call(perf_tool.OURS, "http", proxy, tmp_path, *shows_client("http", key="server.key"))
+        refused(run, perf_tool.OURS, "client.pem", "server.key")
+        assert not proxy.handshakes
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_port_without_tls(protocol, perf_servers, tmp_path):
+    server = perf_servers.get("galatea")
+
+    class Plain:
+        port = (server.grpc if protocol == "grpc" else server.http).rsplit(":", 1)[1]
+
+    refused(call(perf_tool.OURS, protocol, Plain, tmp_path), perf_tool.OURS, "TLS")
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_port_with_tls_called_without(protocol, perf_servers, tmp_path):
+    with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
+        args = [*COUNT, "-i", protocol, "-u", f"localhost:{proxy.port}"]
+        refused(perf_tool.run(perf_tool.OURS, args, tmp_path), perf_tool.OURS, f"localhost:{proxy.port}")
