@@ -60,6 +60,49 @@ pub struct Settings {
     pub label: Option<String>,
 }
 
+impl Settings {
+    /// What a command line means that names nothing but a model.
+    pub fn defaults(model_name: &str) -> Self {
+        Self {
+            model_name: model_name.to_owned(),
+            model_version: String::new(),
+            url: "localhost:8000".to_owned(),
+            protocol: Protocol::Http,
+            verbosity: Verbosity::Quiet,
+            batch_size: 1,
+            load: Load::Concurrency(Range { start: 1, end: 1, step: 1 }),
+            search: Search::Linear,
+            latency_limit: None,
+            window: Window::Time(5000),
+            stability: 0.1,
+            max_trials: 10,
+            percentile: None,
+            request_count: None,
+            warmup_request_count: 0,
+            max_threads: None,
+            calls: Calls { asynchronous: false, forced_sync: false, streaming: false },
+            sequences: SequenceSettings::default(),
+            data: DataSettings::default(),
+            shared_memory: SharedMemory::None,
+            output_region_size: 102_400,
+            request_parameters: Vec::new(),
+            headers: Vec::new(),
+            compression: Compression::None,
+            tls: None,
+            bls_composing_models: Vec::new(),
+            metrics: None,
+            trace: TraceSettings::default(),
+            csv_file: None,
+            verbose_csv: false,
+            profile_export_file: None,
+            json_file: None,
+            html_file: None,
+            compare: Vec::new(),
+            label: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     #[default]
@@ -136,6 +179,20 @@ pub struct SequenceSettings {
     pub serial: bool,
 }
 
+impl Default for SequenceSettings {
+    fn default() -> Self {
+        Self {
+            count: 4,
+            length: 20,
+            length_specified: false,
+            length_variation: 20.0,
+            first_id: 1,
+            id_count: None,
+            serial: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct DataSettings {
     pub source: DataSource,
@@ -145,6 +202,19 @@ pub struct DataSettings {
     pub string_data: Option<String>,
     pub input_format: TensorFormat,
     pub output_format: TensorFormat,
+}
+
+impl Default for DataSettings {
+    fn default() -> Self {
+        Self {
+            source: DataSource::Random,
+            shapes: BTreeMap::new(),
+            string_length: 128,
+            string_data: None,
+            input_format: TensorFormat::Binary,
+            output_format: TensorFormat::Binary,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

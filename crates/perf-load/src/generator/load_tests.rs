@@ -3,10 +3,7 @@ use galatea_client::{InferTemplate, InputData, InputTensor, TensorFormat};
 use galatea_perf_types::{
     model::SchedulingKind,
     requests::ExpectedOutput,
-    settings::{
-        Calls, DataSettings, DataSource, Range, Search, SequenceSettings, SharedMemory,
-        TraceSettings, Verbosity, Window,
-    },
+    settings::{Calls, DataSettings, Range, SequenceSettings},
 };
 use galatea_types::DataType;
 
@@ -58,57 +55,21 @@ impl RequestSource for Source {
 const PLAIN: Source = Source { steps: 1, expected: Vec::new() };
 
 fn settings(load: settings::Load) -> Settings {
+    let format = TensorFormat::Json;
     Settings {
-        model_name: "m".into(),
-        model_version: String::new(),
-        url: String::new(),
-        protocol: galatea_client::Protocol::Http,
-        verbosity: Verbosity::Quiet,
-        batch_size: 1,
         load,
-        search: Search::Linear,
-        latency_limit: None,
-        window: Window::Time(1000),
-        stability: 0.1,
-        max_trials: 10,
-        percentile: None,
-        request_count: None,
-        warmup_request_count: 0,
-        max_threads: None,
-        calls: Calls { asynchronous: false, forced_sync: false, streaming: false },
         sequences: SequenceSettings {
             count: 3,
             length: 4,
-            length_specified: false,
             length_variation: 0.0,
-            first_id: 1,
-            id_count: None,
-            serial: false,
+            ..SequenceSettings::default()
         },
         data: DataSettings {
-            source: DataSource::Zero,
-            shapes: Default::default(),
-            string_length: 128,
-            string_data: None,
-            input_format: TensorFormat::Json,
-            output_format: TensorFormat::Json,
+            input_format: format,
+            output_format: format,
+            ..DataSettings::default()
         },
-        shared_memory: SharedMemory::None,
-        output_region_size: 0,
-        request_parameters: Vec::new(),
-        headers: Vec::new(),
-        compression: galatea_client::Compression::None,
-        tls: None,
-        bls_composing_models: Vec::new(),
-        metrics: None,
-        trace: TraceSettings::default(),
-        csv_file: None,
-        verbose_csv: false,
-        profile_export_file: None,
-        json_file: None,
-        html_file: None,
-        compare: Vec::new(),
-        label: None,
+        ..Settings::defaults("m")
     }
 }
 
