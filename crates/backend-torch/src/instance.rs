@@ -28,7 +28,8 @@ impl TorchInstance {
         batch.mark_input_done();
         let outputs = self.run(inputs)?;
         batch.mark_output_started();
-        let shares = outputs::shares(&self.model, batch, part, &outputs)?;
+        let (config, positions) = (&self.model.config, &self.model.outputs);
+        let shares = outputs::shares(config, positions, batch, part, &outputs)?;
         batching::respond(batch, part, &shares);
         Ok(())
     }

@@ -1,15 +1,17 @@
-//! TorchScript models, run by libtorch; it is opened at run time, behind a small C++ shim with a plain C face.
+//! TorchScript models and AOTInductor packages, run by libtorch. It is opened at run time: TorchScript behind a small
+//! C++ shim with a plain C face, packages through libtorch's own stable C functions.
 //!
 //! The shim's source travels in the program ([`SHIM`]) and is compiled against the libtorch that is to be used,
 //! because that has no stable interface of its own.
 //!
 //! # Invariants
-//! - Everything unsafe is in `torch`, a thin layer over the shim.
+//! - Everything unsafe is in `torch`, a thin layer over the shim, and in a few files of `aoti`.
 //! - A model's weights are in memory once per device, however many instances it has, unless it writes to them.
 //! - Tensor bytes are not copied for a request alone, and once where several join; results are libtorch's own
 //!   memory.
 //! - No exception and no model can end the process: each becomes an error of that load or run.
 
+mod aoti;
 mod instance;
 mod model;
 mod naming;
@@ -20,10 +22,11 @@ mod torch;
 use std::{path::Path, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
-use galatea_config::RawModelConfig;
+use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_types::Result;
 
 use crate::{
+    aoti::{PackageModel, SharedPackage},
     model::{SharedModel, TorchModel},
     torch::Library,
 };
@@ -43,7 +46,17 @@ impl TorchBackend {
     /// Opens the compiled shim at `path`, and libtorch with it. `cuda` is libtorch's part for GPUs
     /// (`libtorch_cuda.so`) where it has one. Errors name the path and what is wrong with it.
     pub fn open(path: &Path, cuda: Option<&Path>) -> Result<Arc<dyn Backend>> {
-        let library = Library::open(path, cuda)?;
+        Self::with_stable_functions(path, cuda, None)
+    }
+
+    /// The same, with libtorch's stable C functions (`aoti_torch_*`), which packages use, taken from another library:
+    /// for tests beside a libtorch that is older than they are.
+    pub fn with_stable_functions(
+        path: &Path,
+        cuda: Option<&Path>,
+        stable: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>> {
+        let library = Library::open(path, cuda, stable)?;
         log::info!(
             "opened PyTorch {} from '{}', GPUs: {}",
             library.version(),
@@ -59,7 +72,8 @@ impl Backend for TorchBackend {
         "pytorch"
     }
 
-    /// TorchScript says neither types nor shapes.
+    /// Neither TorchScript nor a package says types and shapes. What a package says, names, is in the errors of
+    /// [`Backend::load`].
     fn complete_config(
         &self,
         config: RawModelConfig,
@@ -77,7 +91,15 @@ impl Backend for TorchBackend {
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        if is_package(&context.config) {
+            let model = PackageModel::load(&self.library, &context)?;
+            return Ok(Box::new(SharedPackage(Arc::new(model))));
+        }
         let model = TorchModel::load(&self.library, &context)?;
         Ok(Box::new(SharedModel(Arc::new(model))))
     }
+}
+
+fn is_package(config: &ModelConfig) -> bool {
+    config.platform == "torch_aoti" || config.default_model_filename.ends_with(".pt2")
 }

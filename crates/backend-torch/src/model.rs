@@ -37,9 +37,9 @@ struct Loaded {
 impl TorchModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
-        refuse_other_forms(&config)?;
+        refuse_runtimes(&config)?;
         check_types(&config)?;
-        let path = find_model(&context.version_dir, &config)?;
+        let path = find_model(&context.version_dir, &config, "model.pt")?;
         let places = places(&config, library)?;
         let settings = Settings::apply(context, library)?;
         let mut modules = BTreeMap::new();
@@ -113,9 +113,14 @@ fn explain(library: &Library, model: &str, text: &str) -> String {
     )
 }
 
-fn find_model(version_dir: &Path, config: &ModelConfig) -> Result<PathBuf> {
+/// The model's file, `default` where the configuration names none.
+pub(crate) fn find_model(
+    version_dir: &Path,
+    config: &ModelConfig,
+    default: &str,
+) -> Result<PathBuf> {
     let filename = match config.default_model_filename.as_str() {
-        "" => "model.pt",
+        "" => default,
         name => name,
     };
     let path = version_dir.join(filename);
@@ -129,14 +134,8 @@ fn find_model(version_dir: &Path, config: &ModelConfig) -> Result<PathBuf> {
     )))
 }
 
-fn refuse_other_forms(config: &ModelConfig) -> Result<()> {
+fn refuse_runtimes(config: &ModelConfig) -> Result<()> {
     let name = &config.name;
-    if config.platform == "torch_aoti" || config.default_model_filename.ends_with(".pt2") {
-        return Err(Error::unsupported(format!(
-            "model '{name}' is an AOTInductor package (platform torch_aoti, .pt2), which this server does not \
-             support yet: save it as TorchScript (torch.jit.script or torch.jit.trace) in model.pt"
-        )));
-    }
     if !config.raw.runtime.is_empty() {
         return Err(Error::unsupported(format!(
             "model '{name}' asks for runtime '{}' of the pytorch backend, which this server does not support \
@@ -147,7 +146,7 @@ fn refuse_other_forms(config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn check_types(config: &ModelConfig) -> Result<()> {
+pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
     let inputs = config.inputs.iter().map(|spec| ("input", spec));
     let outputs = config.outputs.iter().map(|spec| ("output", spec));
     inputs.chain(outputs).try_for_each(|(what, spec)| check_type(config, what, spec))
@@ -173,7 +172,7 @@ fn check_type(config: &ModelConfig, what: &str, spec: &TensorSpec) -> Result<()>
 }
 
 /// Where the model's instances run, each place once.
-fn places(config: &ModelConfig, library: &Library) -> Result<Vec<Place>> {
+pub(crate) fn places(config: &ModelConfig, library: &Library) -> Result<Vec<Place>> {
     let mut places = Vec::new();
     for group in &config.instance_groups {
         match group.kind {
@@ -217,7 +216,7 @@ fn check_gpu(
     )))
 }
 
-fn place_of(spec: &InstanceSpec) -> Place {
+pub(crate) fn place_of(spec: &InstanceSpec) -> Place {
     match spec.kind {
         InstanceKind::Cpu => Place::Cpu,
         InstanceKind::Gpu => Place::Gpu(spec.device_id),

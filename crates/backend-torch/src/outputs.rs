@@ -4,26 +4,28 @@ use galatea_backend::{
     Batch,
     batching::{self, Share},
 };
-use galatea_config::TensorSpec;
+use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
 
-use crate::{model::TorchModel, torch::Output};
+use crate::torch::Output;
 
-/// The outputs that some request of `part` asks for.
+/// The outputs that some request of `part` asks for. `positions`: of each output of the configuration among
+/// those that were returned.
 pub(crate) fn shares(
-    model: &TorchModel,
+    config: &ModelConfig,
+    positions: &[usize],
     batch: &Batch,
     part: &[usize],
     outputs: &[Output],
 ) -> Result<Vec<Share>> {
     let sizes = batching::sizes(batch, part);
-    let mut shares = Vec::with_capacity(model.outputs.len());
-    for (spec, &position) in model.config.outputs.iter().zip(&model.outputs) {
-        let output = find(model, spec, position, outputs)?;
-        check(model, spec, output)?;
+    let mut shares = Vec::with_capacity(positions.len());
+    for (spec, &position) in config.outputs.iter().zip(positions) {
+        let output = find(config, spec, position, outputs)?;
+        check(config, spec, output)?;
         if batching::is_wanted(batch, part, &spec.name) {
             let data = output.data.clone();
-            shares.push(Share::divide(&model.config, spec, &output.shape, data, &sizes)?);
+            shares.push(Share::divide(config, spec, &output.shape, data, &sizes)?);
         }
     }
     Ok(shares)
@@ -31,7 +33,7 @@ pub(crate) fn shares(
 
 /// By its name in a dictionary, else by its position.
 fn find<'o>(
-    model: &TorchModel,
+    config: &ModelConfig,
     spec: &TensorSpec,
     position: usize,
     outputs: &'o [Output],
@@ -41,7 +43,7 @@ fn find<'o>(
         return outputs.iter().find(|o| o.name.as_deref() == Some(&*spec.name)).ok_or_else(|| {
             Error::invalid_arg(format!(
                 "model '{}': output '{}' is not in the dictionary that the model returned, which has {}",
-                model.config.name,
+                config.name,
                 spec.name,
                 keys.join(", ")
             ))
@@ -51,15 +53,15 @@ fn find<'o>(
         Error::invalid_arg(format!(
             "model '{}': The output {} in the model configuration refers to an output index which doesn't \
              exist. This model has {} outputs",
-            model.config.name,
+            config.name,
             spec.name,
             outputs.len()
         ))
     })
 }
 
-fn check(model: &TorchModel, spec: &TensorSpec, output: &Output) -> Result<()> {
-    let (config, name) = (&model.config, &spec.name);
+fn check(config: &ModelConfig, spec: &TensorSpec, output: &Output) -> Result<()> {
+    let name = &spec.name;
     if output.data_type != Some(spec.data_type) {
         let found =
             output.data_type.map_or("a type that no request can carry", |t| t.config_name());

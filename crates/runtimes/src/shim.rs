@@ -32,6 +32,9 @@ pub struct ShimOptions {
 
 const LIBRARY: &str = "libgalatea_shim.so";
 
+/// Changes with what a shim is made of besides its source.
+const RECIPE: u32 = 2;
+
 /// Newest first that needs C++20; older ones are written in C++17.
 const NEEDS_CPP20: [u32; 3] = [2, 10, 0];
 
@@ -92,6 +95,7 @@ fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
     let metadata = fs::metadata(&library).map_err(failed)?;
     let modified = metadata.modified().map_err(failed)?.duration_since(UNIX_EPOCH);
     let mut hash = Sha256::new();
+    hash.update(RECIPE.to_le_bytes());
     hash.update(fs::canonicalize(&library).map_err(failed)?.as_os_str().as_encoded_bytes());
     hash.update(metadata.len().to_le_bytes());
     hash.update(modified.map_or(0, |m| m.as_nanos()).to_le_bytes());
@@ -208,10 +212,13 @@ impl Build<'_> {
         Ok(if output.status.success() { Ok(()) } else { Err(said()) })
     }
 
-    /// A libtorch built for GPUs wants CUDA's libraries to be there even where none of their functions will be
-    /// called. Empty ones of the same names do where they are missing.
+    /// Empty libraries under the names of others.
+    ///
+    /// A libtorch built for GPUs wants CUDA's to be there even where none of their functions will be called.
+    /// Compiled models (AOTInductor packages) want a `libtorch.so`, which has nothing but links to its parts, and
+    /// would bring in that of another libtorch if there were none.
     fn make_stand_ins(&self) -> Result<Vec<String>> {
-        let mut made = Vec::new();
+        let mut made = vec!["libtorch.so".to_owned()];
         for name in missing_libraries(&self.libtorch.library()) {
             if !name.starts_with("libcu") && !name.starts_with("libnv") {
                 return Err(Error::unavailable(format!(
@@ -219,15 +226,19 @@ impl Build<'_> {
                     self.libtorch.library().display()
                 )));
             }
-            let mut command = Command::new(&self.compiler);
-            command.current_dir(self.folder).args(["-shared", "-nostdlib", "-x", "c", "/dev/null"]);
-            command.arg(format!("-Wl,-soname,{name}")).args(["-o", &name]);
-            self.run(command)?.map_err(|said| {
-                Error::unavailable(format!("cannot make a stand-in for '{name}': {said}"))
-            })?;
             made.push(name);
         }
+        made.iter().try_for_each(|name| self.make_stand_in(name))?;
         Ok(made)
+    }
+
+    fn make_stand_in(&self, name: &str) -> Result<()> {
+        let mut command = Command::new(&self.compiler);
+        command.current_dir(self.folder).args(["-shared", "-nostdlib", "-x", "c", "/dev/null"]);
+        command.arg(format!("-Wl,-soname,{name}")).args(["-o", name]);
+        self.run(command)?.map_err(|said| {
+            Error::unavailable(format!("cannot make a stand-in for '{name}': {said}"))
+        })
     }
 }
 

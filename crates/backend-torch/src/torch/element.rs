@@ -20,6 +20,6 @@ pub(crate) fn scalar_type_of(data_type: DataType) -> Option<i32> {
 }
 
 /// `None`: a tensor that no request can carry, e.g. of complex numbers.
-pub(super) fn data_type_of(scalar_type: i32) -> Option<DataType> {
+pub(crate) fn data_type_of(scalar_type: i32) -> Option<DataType> {
     DataType::ALL.into_iter().find(|&t| scalar_type_of(t) == Some(scalar_type))
 }

@@ -91,7 +91,7 @@ unsafe extern "C" fn release(owner: *mut c_void) {
 }
 
 /// The type's number, if `data` is as large and aligned as its elements want.
-fn fixed(data_type: DataType, shape: &Shape, data: &Buffer) -> Result<i32> {
+pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Buffer) -> Result<i32> {
     let size = data_type.byte_size().unwrap_or(1);
     let is_sound = shape.byte_size(data_type) == Some(data.len())
         && (data.is_empty() || data.is_aligned_to(size));

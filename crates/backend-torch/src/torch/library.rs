@@ -12,6 +12,7 @@ use super::{
     face::{FACE, Face},
     message::readable,
 };
+use crate::aoti::Runtime;
 
 /// Why a library could not be used. Every text names the path.
 #[derive(Debug, thiserror::Error)]
@@ -48,34 +49,42 @@ pub(crate) struct Library {
     pub(super) face: Face,
     version: String,
     cuda_devices: u32,
+    /// What packages need, or the name of the first function that this libtorch lacks.
+    stable: Result<Runtime, &'static str>,
     /// Whether each thread count was set: the first model that says one has its way.
     chosen_threads: Mutex<(bool, bool)>,
 }
 
 impl Library {
     /// Opens the shim at `path`. `cuda` is libtorch's part for GPUs where it has one: it is opened too if the
-    /// machine has a driver, because nothing else would, and libtorch asks for it only once.
-    pub fn open(path: &Path, cuda: Option<&Path>) -> Result<Arc<Self>> {
+    /// machine has a driver, because nothing else would, and libtorch asks for it only once. The stable functions
+    /// that packages use come from `stable`, or from libtorch.
+    pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
         let handle = open(path)?;
         check_face(&handle, path)?;
         // SAFETY: the number of the face says that the functions have these types; the handle is kept below.
         let face = unsafe { Face::find(&handle) }
             .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
-        std::mem::forget(handle);
+        // SAFETY: a terminated text of static life.
+        let version = unsafe { CStr::from_ptr((face.version)()) }.to_string_lossy().into_owned();
+        let stable = stable.map(open).transpose()?;
+        // SAFETY: names of libtorch's, looked for in it (the shim needs it) or in what stands for it; kept below.
+        let stable_functions =
+            unsafe { Runtime::find(stable.as_ref().unwrap_or(&handle), &version) };
+        std::mem::forget((handle, stable));
         if let Some(cuda) = cuda.filter(|_| has_cuda_driver()) {
             match open(cuda) {
                 Ok(handle) => std::mem::forget(handle),
                 Err(error) => log::warn!("PyTorch runs without GPUs: {error}"),
             }
         }
-        // SAFETY: a terminated text of static life.
-        let version = unsafe { CStr::from_ptr((face.version)()) }.to_string_lossy().into_owned();
         // SAFETY: takes nothing, catches its exceptions.
         let cuda_devices = unsafe { (face.cuda_device_count)() };
         Ok(Arc::new(Self {
             face,
             version,
             cuda_devices: cuda_devices.try_into().unwrap_or(0),
+            stable: stable_functions,
             chosen_threads: Mutex::default(),
         }))
     }
@@ -88,6 +97,20 @@ impl Library {
     /// GPUs this libtorch can use.
     pub fn cuda_devices(&self) -> u32 {
         self.cuda_devices
+    }
+
+    /// What packages need of libtorch.
+    ///
+    /// # Errors
+    /// Which function this one lacks.
+    pub fn stable_functions(&self) -> Result<Runtime, String> {
+        self.stable.clone().map_err(|lacking| {
+            format!(
+                "PyTorch {} cannot run AOTInductor packages (it has no function '{lacking}'): a newer one is \
+                 needed, `galatea runtime install pytorch --reinstall` fetches one, --libtorch names another",
+                self.version
+            )
+        })
     }
 
     /// Sets thread counts that nobody set before. The counts of the process, after that: within and between

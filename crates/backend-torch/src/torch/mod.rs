@@ -9,7 +9,7 @@ mod message;
 mod module;
 
 pub(crate) use answer::Output;
-pub(crate) use element::scalar_type_of;
-pub(crate) use input::Input;
+pub(crate) use element::{data_type_of, scalar_type_of};
+pub(crate) use input::{Input, fixed};
 pub(crate) use library::{Library, Setting};
 pub(crate) use module::{Argument, Form, Module, Place, Switches, Takes};

@@ -1,0 +1,21 @@
+//! AOTInductor packages (`model.pt2`): compiled code that calls libtorch through its stable C functions.
+//!
+//! # Invariants
+//! - What is unsafe is in `face`, `tensor`, `container` and `object`.
+//! - Code stays mapped as long as any tensor that it made.
+//! - Bytes of a request are never given to compiled code, which may write to its inputs: it gets a copy.
+
+mod archive;
+mod call_spec;
+mod container;
+mod elf;
+mod face;
+mod instance;
+mod model;
+mod naming;
+mod object;
+mod target;
+mod tensor;
+
+pub(crate) use model::{PackageModel, SharedPackage};
+pub(crate) use object::Runtime;

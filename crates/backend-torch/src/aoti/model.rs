@@ -1,0 +1,236 @@
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
+use galatea_types::{DataType, Error, Result};
+use tempfile::TempDir;
+
+use super::{
+    archive::Package,
+    container::Container,
+    instance::PackageInstance,
+    naming::{self, Side},
+    object::{Object, Runtime},
+    target,
+};
+use crate::{
+    model::{check_types, find_model, place_of, places},
+    settings::Settings,
+    torch::{Library, Place},
+};
+
+/// Names of devices in a package.
+const CPU: &str = "cpu";
+const CUDA: &str = "cuda";
+
+/// A loaded version.
+pub(crate) struct PackageModel {
+    pub library: Arc<Library>,
+    pub config: Arc<ModelConfig>,
+    pub settings: Settings,
+    /// Position of each input of the configuration among those of the package.
+    pub inputs: Vec<usize>,
+    pub outputs: Vec<usize>,
+    code: Code,
+    containers: BTreeMap<Place, Loaded>,
+}
+
+/// What containers are made from.
+struct Code {
+    object: Arc<Object>,
+    runtime: Runtime,
+    device: String,
+    path: PathBuf,
+    /// Where the files of the package are, or were when the first containers were made.
+    unpacked: PathBuf,
+    /// Kept only where files of it are opened later.
+    folder: Option<TempDir>,
+}
+
+/// The container of one place.
+struct Loaded {
+    container: Arc<Container>,
+    /// Of a container with state: whether an instance has it already.
+    is_taken: Mutex<bool>,
+}
+
+impl PackageModel {
+    pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
+        let config = context.config.clone();
+        check_types(&config)?;
+        refuse_texts(&config)?;
+        let path = find_model(&context.version_dir, &config, "model.pt2")?;
+        let places = places(&config, library)?;
+        let settings = Settings::apply(context, library)?;
+        let mut code = Code::open(library, &config, &path, &places)?;
+        let mut containers = BTreeMap::new();
+        for place in places {
+            let container = Arc::new(code.container(&config, place)?);
+            containers.insert(place, Loaded { container, is_taken: Mutex::new(false) });
+        }
+        let has_state = containers.values().any(|loaded| loaded.container.has_state());
+        if code.device == CPU && !has_state {
+            code.folder = None;
+        }
+        let (inputs, outputs) = match containers.values().next() {
+            Some(loaded) => positions(&config, &loaded.container, &path)?,
+            None => (Vec::new(), Vec::new()),
+        };
+        Ok(Self { library: library.clone(), config, settings, inputs, outputs, code, containers })
+    }
+
+    /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
+    fn container(&self, place: Place) -> Result<Arc<Container>> {
+        let loaded = self.containers.get(&place).ok_or_else(|| {
+            Error::internal(format!(
+                "model '{}' has no instance group for {place:?}",
+                self.config.name
+            ))
+        })?;
+        if !loaded.container.has_state() || self.settings.shares_state {
+            return Ok(loaded.container.clone());
+        }
+        let mut is_taken = loaded.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut is_taken, true) {
+            return Ok(loaded.container.clone());
+        }
+        Ok(Arc::new(self.code.container(&self.config, place)?))
+    }
+}
+
+impl Code {
+    fn open(
+        library: &Library,
+        config: &ModelConfig,
+        path: &Path,
+        places: &[Place],
+    ) -> Result<Self> {
+        let runtime = library.stable_functions().map_err(|e| refused(config, path, &e))?;
+        let package = Package::unpack(path).map_err(|e| refused(config, path, &e))?;
+        target::check_machine(&package.metadata).map_err(|e| refused(config, path, &e))?;
+        let device = target::device(&package.metadata).to_owned();
+        places
+            .iter()
+            .try_for_each(|&place| check_place(place, &device, library))
+            .map_err(|e| refused(config, path, &e))?;
+        let object = Object::open(&package.library, &runtime.version)
+            .map_err(|e| refused(config, path, &e))?;
+        Ok(Self {
+            object: Arc::new(object),
+            runtime,
+            device,
+            path: path.to_path_buf(),
+            unpacked: package.folder.path().to_path_buf(),
+            folder: Some(package.folder),
+        })
+    }
+
+    /// With room for all instances of the place at a time; with state, one takes its turn after the other.
+    fn container(&self, config: &ModelConfig, place: Place) -> Result<Container> {
+        let gpu = match place {
+            Place::Cpu => None,
+            Place::Gpu(index) => Some(index),
+            Place::AsSaved => (self.device != CPU).then_some(0),
+        };
+        let create = |runs| {
+            Container::create(&self.object, &self.runtime, &self.unpacked, gpu, runs)
+                .map_err(|text| refused(config, &self.path, &text))
+        };
+        let instances = instances(config, place);
+        let container = create(instances)?;
+        if container.has_state() && instances > 1 { create(1) } else { Ok(container) }
+    }
+}
+
+fn refused(config: &ModelConfig, path: &Path, reason: &dyn std::fmt::Display) -> Error {
+    Error::internal(format!(
+        "failed to load model '{}': {reason} ('{}')",
+        config.name,
+        path.display()
+    ))
+}
+
+fn refuse_texts(config: &ModelConfig) -> Result<()> {
+    let mut specs = config.inputs.iter().chain(&config.outputs);
+    match specs.find(|spec| spec.data_type == DataType::Bytes) {
+        None => Ok(()),
+        Some(spec) => Err(Error::invalid_arg(format!(
+            "unsupported datatype TYPE_STRING for '{}' for model '{}': packages take and return tensors",
+            spec.name, config.name
+        ))),
+    }
+}
+
+/// Compiled code runs where it was compiled for.
+fn check_place(place: Place, device: &str, library: &Library) -> std::result::Result<(), String> {
+    match (place, device) {
+        (Place::Cpu | Place::AsSaved, CPU) | (Place::Gpu(_), CUDA) => Ok(()),
+        (Place::AsSaved, CUDA) if library.cuda_devices() > 0 => Ok(()),
+        (_, CUDA) if library.cuda_devices() == 0 => Err(format!(
+            "it was compiled for CUDA, and PyTorch {} finds no GPU that it can use here: compile it with the model \
+             and its example inputs on the CPU, or serve it where there is a GPU",
+            library.version()
+        )),
+        (_, CUDA) => {
+            Err("it was compiled for CUDA, and an instance group is for the CPU: use KIND_GPU or \
+             KIND_MODEL"
+                .to_owned())
+        }
+        (_, CPU) => {
+            Err("it was compiled for the CPU, and an instance group is for a GPU: use KIND_CPU or \
+             KIND_MODEL, or compile it with the model and its example inputs on the GPU"
+                .to_owned())
+        }
+        (_, other) => Err(format!("it was compiled for '{other}', which this server cannot use")),
+    }
+}
+
+/// How many instances there are on one CPU or GPU.
+fn instances(config: &ModelConfig, place: Place) -> usize {
+    let is_there = |group: &&InstanceGroup| match (group.kind, place) {
+        (InstanceKind::Cpu, Place::Cpu) | (InstanceKind::Model, Place::AsSaved) => true,
+        (InstanceKind::Gpu, Place::Gpu(index)) => group.gpus.contains(&index),
+        _ => false,
+    };
+    let count: u32 = config.instance_groups.iter().filter(is_there).map(|group| group.count).sum();
+    usize::try_from(count).unwrap_or(1).max(1)
+}
+
+/// Which input and output of the configuration is which of the package.
+fn positions(
+    config: &ModelConfig,
+    container: &Container,
+    path: &Path,
+) -> Result<(Vec<usize>, Vec<usize>)> {
+    let spec = container.call_spec().map_err(|text| refused(config, path, &text))?;
+    let inputs = Side {
+        what: "input",
+        prefix: "INPUT__",
+        count: container.input_count(),
+        names: &spec.inputs,
+    };
+    let outputs = Side {
+        what: "output",
+        prefix: "OUTPUT__",
+        count: container.output_count(),
+        names: &spec.outputs,
+    };
+    let positions =
+        (inputs.positions(config, &config.inputs)?, outputs.positions(config, &config.outputs)?);
+    naming::check_complete(config, &inputs)?;
+    Ok(positions)
+}
+
+/// What the server holds: instances share the model behind it.
+pub(crate) struct SharedPackage(pub Arc<PackageModel>);
+
+impl Model for SharedPackage {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let container = self.0.container(place_of(spec))?;
+        Ok(Box::new(PackageInstance::new(self.0.clone(), container)))
+    }
+}

@@ -1,0 +1,127 @@
+use std::{
+    ffi::CStr,
+    path::{Path, PathBuf},
+    ptr,
+};
+
+use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+
+use super::face::{LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFace, TensorFace};
+
+/// Why compiled code could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ObjectError {
+    #[error(
+        "its code calls '{symbol}', which PyTorch {version} does not have: it was compiled by another version; \
+         compile it with PyTorch {version}, or serve it with the version that compiled it (--libtorch names \
+         its folder)"
+    )]
+    OtherVersion { symbol: String, version: String },
+    #[error(
+        "its code cannot be mapped from '{}': that folder's file system forbids it (noexec), name another one \
+         with TMPDIR", folder.display()
+    )]
+    NotExecutable { folder: PathBuf },
+    #[error("its code cannot be opened with PyTorch {version}: {reason}")]
+    Open { reason: String, version: String },
+    #[error("its code is no AOTInductor model: function '{0}' is missing")]
+    MissingFunction(&'static str),
+}
+
+/// libtorch as compiled code sees it.
+#[derive(Clone)]
+pub(crate) struct Runtime {
+    pub(super) tensors: TensorFace,
+    last_exception: Option<LastException>,
+    pub(super) version: String,
+}
+
+impl Runtime {
+    /// # Safety
+    /// As of [`TensorFace::find`].
+    pub unsafe fn find(handle: &Handle, version: &str) -> Result<Self, &'static str> {
+        // SAFETY: the caller's word; where the second function is, its type is this.
+        let (tensors, last_exception) =
+            unsafe { (TensorFace::find(handle)?, handle.get(LAST_EXCEPTION).ok().map(|f| *f)) };
+        Ok(Self { tensors, last_exception, version: version.to_owned() })
+    }
+
+    /// What libtorch said last on this thread.
+    pub(super) fn last_exception(&self) -> Option<String> {
+        let last_exception = self.last_exception?;
+        // SAFETY: takes nothing; the text is read before the next call on this thread.
+        unsafe { text(last_exception()) }
+    }
+}
+
+/// The compiled library of a package, mapped until this goes.
+pub(super) struct Object {
+    pub face: ModelFace,
+    last_error: Option<LastError>,
+    _handle: Handle,
+}
+
+impl Object {
+    pub fn open(path: &Path, version: &str) -> Result<Self, ObjectError> {
+        // Now: what another version's libtorch lacks must be found before it is called. Locally: every model has
+        // functions of the same names. libtorch is found by its name among the libraries that are open.
+        // SAFETY: opening runs the library's initialisers; the user chose this model to be run.
+        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|e| explain(path, version, &e.to_string()))?;
+        // SAFETY: the names are AOTInductor's alone, whose types do not change; the handle is kept.
+        let (face, last_error) = unsafe {
+            let face = ModelFace::find(&handle).map_err(ObjectError::MissingFunction)?;
+            (face, handle.get::<LastError>(LAST_ERROR).ok().map(|f| *f))
+        };
+        Ok(Self { face, last_error, _handle: handle })
+    }
+
+    /// Why the call before failed, as far as that is known: what the model says and what libtorch says.
+    pub fn check(&self, runtime: &Runtime, status: i32) -> Result<(), String> {
+        if status == 0 {
+            return Ok(());
+        }
+        let said = self.last_error().into_iter().chain(runtime.last_exception());
+        let said: Vec<String> = said.collect();
+        if said.is_empty() {
+            return Err(
+                "the compiled code failed, and says why on the server's stderr only".to_owned()
+            );
+        }
+        Err(said.join("; "))
+    }
+
+    fn last_error(&self) -> Option<String> {
+        let mut message = ptr::null();
+        // SAFETY: the place for the result is valid; the text is read before the next call on this thread.
+        unsafe {
+            self.last_error?(&mut message);
+            text(message)
+        }
+    }
+}
+
+/// # Safety
+/// Null, or a terminated text that lives for the call.
+unsafe fn text(text: *const std::ffi::c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's word.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn explain(path: &Path, version: &str, reason: &str) -> ObjectError {
+    let version = version.to_owned();
+    if let Some((_, symbol)) = reason.split_once("undefined symbol: ") {
+        let symbol = symbol.split([',', ' ']).next().unwrap_or(symbol).to_owned();
+        return ObjectError::OtherVersion { symbol, version };
+    }
+    if reason.contains("failed to map segment") {
+        let folder = path.parent().unwrap_or(path).to_path_buf();
+        return ObjectError::NotExecutable { folder };
+    }
+    ObjectError::Open { reason: reason.to_owned(), version }
+}
