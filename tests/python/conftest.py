@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import clients
+import perf_cases
 import perf_models
 import repositories
 import servers
@@ -44,6 +45,12 @@ def perf_servers(tmp_path_factory):
     yield Servers
     for server in running.values():
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def perf_data(tmp_path_factory):
+    """The load tool's data files by name."""
+    return perf_cases.write_data(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture

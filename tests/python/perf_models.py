@@ -52,6 +52,28 @@ class TritonPythonModel:
         return answers
 """
 
+# Stops now and then, as a server that collects garbage or loads a model does.
+STALL_EVERY, STALL_SECONDS = 200, 0.3
+STALLING_MODEL = f"""\
+import time
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.seen = 0
+
+    def execute(self, requests):
+        self.seen += len(requests)
+        if self.seen % {STALL_EVERY} == 0:
+            time.sleep({STALL_SECONDS})
+        return [
+            pb.InferenceResponse([pb.Tensor("OUTPUT0", pb.get_input_tensor_by_name(request, "INPUT0").as_numpy())])
+            for request in requests
+        ]
+"""
+
 # The Flair pipeline of the seed documents: names, types and shapes are theirs, the work is not.
 FLAIR_TOKENIZATION = """\
 import numpy as np
@@ -243,6 +265,8 @@ def write_perf_models(repository, target):
     add_blip(repository, "base_model_cpu", "base_model_gpu", "base_model_multi_gpu", "trt_model")
     if target == "triton":
         add_sequences(repository)
+    else:
+        python_model(repository, "stalling", identity_config("TYPE_FP32", "4"), STALLING_MODEL)
     return repository
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,8 +112,30 @@ def finish(process, args, folder, timeout=60):
 
 
 def run(tool, args, folder, timeout=60, command=None, cpus=None):
-    """Runs a tool to its end in `folder`."""
-    return finish(start(tool, args, folder, command, cpus), args, folder, timeout)
+    """Runs a tool to its end in `folder`; again if the machine stood still for a whole window."""
+    folder.mkdir(parents=True, exist_ok=True)
+    there = set(folder.iterdir())
+    for _ in range(3):
+        for left in set(folder.iterdir()) - there:
+            left.unlink()
+        done = finish(start(tool, args, folder, command, cpus), args, folder, timeout)
+        if "No valid requests recorded within time interval" not in done.err:
+            break
+    return done
+
+
+def run_pair(args, folder, at_once=True, addresses=None):
+    """The real tool's run and ours with the same arguments, each in a folder of its own. At once, unless they would
+    disturb each other: most of the time they wait. `addresses` gives each tool its own."""
+    def one(tool):
+        return run(tool, [*args, *(["-u", addresses[tool]] if addresses else [])], folder / tool)
+
+    if not at_once:
+        return one(REAL), one(OURS)
+    with ThreadPoolExecutor(1) as other:
+        real = other.submit(one, REAL)
+        ours = one(OURS)
+        return real.result(), ours
 
 
 # --- texts -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -19,12 +20,7 @@ import servers
 
 needs_real = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
 BOTH = [pytest.param(perf_tool.REAL, marks=needs_real), perf_tool.OURS]
-QUICK = ["-p", "150", "-s", "1000000", "-r", "3"]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return perf_cases.write_data(tmp_path_factory.mktemp("data"))
+QUICK = ["-p", "120", "-s", "1000000", "-r", "3"]
 
 
 # --- the seed documents ------------------------------------------------------------------------------------------
@@ -48,11 +44,11 @@ SEEDS = [
 
 
 @pytest.mark.parametrize("line, visited", SEEDS, ids=lambda value: str(value)[:60])
-def test_command_lines_of_the_seeds(line, visited, perf_servers, data, tmp_path):
+def test_command_lines_of_the_seeds(line, visited, perf_servers, perf_data, tmp_path):
     if perf_tool.STAND_IN and "_range" in line:
         pytest.skip("the real tool does not know this spelling")
     server = perf_servers.get("galatea")
-    name, *args = shlex.split(line.format(**data))
+    name, *args = shlex.split(line.format(**perf_data))
     link = tmp_path / name
     link.symlink_to(perf_tool.program(perf_tool.OURS))
     args += ["-u", server.grpc if "grpc" in args else server.http, *QUICK]
@@ -93,14 +89,22 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize("target", ["galatea", "triton"])
 @pytest.mark.parametrize("line", COUNTS)
-def test_request_count_is_exact(target, line, perf_servers, data, tmp_path):
-    server = perf_servers.get(target)
-    args = shlex.split(line.format(**data))
+def test_request_count_is_exact(line, perf_servers, perf_data, tmp_path):
+    """Both servers at once: such a run lasts whole seconds, of which it waits most."""
+    targets = [target for target in servers.TARGETS if target == "galatea" or servers.has_triton()]
+    running = {target: perf_servers.get(target) for target in targets}
+    with ThreadPoolExecutor() as at_once:
+        done = [at_once.submit(exact_count, running[target], line.format(**perf_data), tmp_path / target) for target in targets]
+    for one in done:
+        one.result()
+
+
+def exact_count(server, line, folder):
+    args = shlex.split(line)
     model = args[1]
     before = clients.counts(server, model)
-    run = perf_tool.run(perf_tool.OURS, [*args, "-u", server.grpc if "grpc" in args else server.http], tmp_path)
+    run = perf_tool.run(perf_tool.OURS, [*args, "-u", server.grpc if "grpc" in args else server.http], folder)
     after = clients.counts(server, model)
     assert run.code == 0, run.err
     asked = int(args[args.index("--request-count") + 1])
@@ -172,10 +176,10 @@ def test_sequences(tool, strategy, line, lengths, at_once, perf_servers, tmp_pat
 
 
 @pytest.mark.parametrize("tool", BOTH)
-def test_sequences_from_data(tool, perf_servers, data, tmp_path):
+def test_sequences_from_data(tool, perf_servers, perf_data, tmp_path):
     """Each sequence is one stream of the data, in order; which one is drawn."""
     server, model = perf_servers.get("triton"), "sequence_direct"
-    args = ["-m", model, "--input-data", data["steps"], "-u", server.http, *QUICK]
+    args = ["-m", model, "--input-data", perf_data["steps"], "-u", server.http, *QUICK]
     run, steps = steps_of(server, model, lambda: perf_tool.run(tool, args, tmp_path))
     assert run.code == 0, run.err
     streams = [values for _, values in sequences(steps)[0]][:-1]
@@ -209,20 +213,22 @@ ON_THE_WIRE = [
 
 @needs_real
 @pytest.mark.parametrize("protocol, line", ON_THE_WIRE)
-def test_requests_on_the_wire(protocol, line, perf_servers, data, tmp_path):
+def test_requests_on_the_wire(protocol, line, perf_servers, perf_data, tmp_path):
     """Both tools send the same inference requests. Not compared: numbers of requests (ours has them where replies
     need them, on streams), what random data is, and names of shared memory (ours differ from run to run, so that
     two tools do not meet)."""
-    server, sent = perf_servers.get("triton"), {}
+    server = perf_servers.get("triton")
     chosen = any(word in line for word in ("--input-data", "--string-data", "--shared-memory"))
-    for tool in (perf_tool.REAL, perf_tool.OURS):
-        proxy = perf_wire.start(protocol, server)
-        args = [*shlex.split(line.format(**data)), "-i", protocol, "-u", proxy.address]
-        run = perf_tool.run(tool, args, tmp_path / tool)
+    proxies = {tool: perf_wire.start(protocol, server) for tool in (perf_tool.REAL, perf_tool.OURS)}
+    addresses = {tool: proxy.address for tool, proxy in proxies.items()}
+    args = [*shlex.split(line.format(**perf_data)), "-i", protocol]
+    runs = perf_tool.run_pair(args, tmp_path, at_once=perf_cases.share_a_server(line), addresses=addresses)
+    for proxy in proxies.values():
         proxy.close()
-        assert run.code == 0, run.out + run.err
-        sent[tool] = (http_requests if protocol == "http" else grpc_requests)(proxy, chosen)
-    assert sent[perf_tool.OURS] and sent[perf_tool.OURS] == sent[perf_tool.REAL]
+    assert [run.code for run in runs] == [0, 0], [run.out + run.err for run in runs]
+    requests = http_requests if protocol == "http" else grpc_requests
+    real, ours = (requests(proxy, chosen) for proxy in proxies.values())
+    assert ours and ours == real
 
 
 def http_requests(proxy, chosen):
@@ -328,7 +334,7 @@ FIGURES = ("client", "Throughput"), ("client", "p50 latency"), ("server", "Avg r
 def test_same_figures(model, line, perf_servers, tmp_path):
     """On a model whose time is known both tools measure the same."""
     server, more = perf_servers.get("galatea"), shlex.split(line)
-    args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, "-p", "500", "-s", "1000000", "-r", "3"]
+    args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, "-p", "300", "-s", "1000000", "-r", "3"]
     real, ours = (perf_tool.run(tool, args, tmp_path / tool).report()["points"][0] for tool in (perf_tool.REAL, perf_tool.OURS))
     for block, name in FIGURES:
         # On a machine that does other things as well; the benchmark compares closely.

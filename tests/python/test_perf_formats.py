@@ -12,11 +12,6 @@ import servers
 pytestmark = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return perf_cases.write_data(tmp_path_factory.mktemp("data"))
-
-
 def alike(cases):
     return [case for case in cases if case.name not in perf_cases.OTHERWISE]
 
@@ -35,13 +30,12 @@ def arguments(case, server, data):
 
 
 def run_both(case, server, data, folder):
-    args = arguments(case, server, data)
-    return [perf_tool.run(tool, args, folder / tool) for tool in (perf_tool.REAL, perf_tool.OURS)]
+    return perf_tool.run_pair(arguments(case, server, data), folder, at_once=perf_cases.share_a_server(case.line))
 
 
 @pytest.mark.parametrize("case", alike(perf_cases.MODES), ids=str)
-def test_report(case, perf_servers, data, tmp_path):
-    real, ours = run_both(case, perf_servers.get(case.target), data, tmp_path)
+def test_report(case, perf_servers, perf_data, tmp_path):
+    real, ours = run_both(case, perf_servers.get(case.target), perf_data, tmp_path)
     if not case.trace:
         assert not perf_tool.untold(ours.err, real.err)
     assert perf_tool.layout(ours.out, case.delayed) == perf_tool.layout(real.out, case.delayed)
@@ -62,9 +56,9 @@ def same_csv(ours, real):
 
 
 @pytest.mark.parametrize("case", alike(perf_cases.FAILURES), ids=str)
-def test_failure(case, perf_servers, data, tmp_path):
+def test_failure(case, perf_servers, perf_data, tmp_path):
     """What cannot be measured is refused with the same words and the same exit status."""
-    real, ours = run_both(case, perf_servers.get(case.target), data, tmp_path)
+    real, ours = run_both(case, perf_servers.get(case.target), perf_data, tmp_path)
     assert not perf_tool.untold(ours.err, real.err)
     assert perf_tool.layout(ours.out) == perf_tool.layout(real.out)
     same_failure(ours, real)
@@ -79,9 +73,9 @@ def same_failure(ours, real):
 
 
 @pytest.mark.parametrize("case", alike(perf_cases.OPTIONS), ids=str)
-def test_option(case, data, tmp_path):
+def test_option(case, perf_data, tmp_path):
     """A wrong option is told in the same words; the usage text after it is our own."""
-    args = shlex.split(case.line.format(**data)) + ["-u", "localhost:1"]
-    real, ours = [perf_tool.run(tool, args, tmp_path / tool) for tool in (perf_tool.REAL, perf_tool.OURS)]
+    args = shlex.split(case.line.format(**perf_data)) + ["-u", "localhost:1"]
+    real, ours = perf_tool.run_pair(args, tmp_path)
     assert not perf_tool.untold(ours.err, real.err)
     same_failure(ours, real)

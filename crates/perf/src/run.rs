@@ -234,9 +234,9 @@ fn set_trace(link: &mut ServerLink, settings: &Settings) -> Result<()> {
         return Ok(());
     }
     let fields: Vec<(String, Vec<String>)> = settings.trace.fields.clone().into_iter().collect();
-    let model = &settings.model_name;
+    // Of the whole server, as the real tool sets them: the steps of an ensemble are traced too.
     link.need("failed to create triton client backend", async |admin| {
-        admin.set_trace(model, &fields).await
+        admin.set_trace("", &fields).await
     })
 }
 
