@@ -99,11 +99,11 @@ class Walkthrough:
             self.check(f"exit status {code}", False, done.returncode)
         return done.stdout
 
-    def perf(self, line, more=""):
+    def perf(self, line, more="", shown=SHOWN_LINES):
         """A line of the load tool; it is told where the server is, and to be quick about it."""
         address = self.server.grpc if re.search(r"-i grpc\b", line) else self.server.http
         where = "" if " -u " in line else f"-u {address} "
-        return self.run(line, where + more + ("" if self.is_long else f" {SHORT_WINDOWS}"))
+        return self.run(line, where + more + ("" if self.is_long else f" {SHORT_WINDOWS}"), shown=shown)
 
     @staticmethod
     def measured(report):
