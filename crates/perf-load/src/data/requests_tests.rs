@@ -132,7 +132,8 @@ fn only_given_outputs_are_expected() {
                    "validation_data":[{"OUTPUT1":[5]},{"OUTPUT0":[7],"OUTPUT1":[6]}]}"#;
     let requests = Given::new(two, json).batch(2).requests();
     let expected = requests.expected(0, 0).expect("expected outputs");
-    let found: Vec<_> = expected.iter().map(|output| (&output.name[..], &output.data[..])).collect();
+    let found: Vec<_> =
+        expected.iter().map(|output| (&output.name[..], &output.data[..])).collect();
     assert_eq!(found, [("OUTPUT1", &[5, 6][..])]);
 }
 
