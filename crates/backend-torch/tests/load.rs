@@ -78,16 +78,6 @@ fn arguments_must_fit() {
 }
 
 #[test]
-fn aot_packages_are_said_to_be_missing() {
-    let folder = Folder::with_file("model.pt2", b"");
-    let mut config = configure(PORTS).expect("good");
-    config.platform = "torch_aoti".into();
-    config.default_model_filename = "model.pt2".into();
-    let error = support::backend().load(context(&folder, config)).err().expect("an error");
-    assert!(error.message().contains("AOTInductor"), "{error}");
-}
-
-#[test]
 fn a_gpu_that_is_not_there_is_told_with_its_group() {
     let text = format!("{PORTS} instance_group {{ name: \"g\" kind: KIND_GPU gpus: 0 }}");
     let model = load(&Folder::new(&identity()), &text);

@@ -1,8 +1,8 @@
 //! Lets a compiled model be unloaded.
 //!
-//! g++ marks inline statics as unique in the process (`STB_GNU_UNIQUE`), and the loader never unmaps a library
-//! that has such symbols: each reload would leave a model's code and weights behind. Models share no statics, so
-//! that the symbols become ordinary global ones. Format: the System V ABI's ELF-64.
+//! g++ marks inline statics as unique in the process (`STB_GNU_UNIQUE`), and the loader never unmaps the library that
+//! was first to bring such a symbol: its code and weights would stay behind. Models share no statics, so that the
+//! symbols become ordinary global ones. Format: the System V ABI's ELF-64.
 
 use std::{
     fs::{File, OpenOptions},

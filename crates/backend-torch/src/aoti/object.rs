@@ -7,6 +7,7 @@ use std::{
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
 use super::face::{LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFace, TensorFace};
+use crate::torch::reason;
 
 /// Why compiled code could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +68,7 @@ impl Object {
         // functions of the same names. libtorch is found by its name among the libraries that are open.
         // SAFETY: opening runs the library's initialisers; the user chose this model to be run.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|e| explain(path, version, &e.to_string()))?;
+            .map_err(|e| explain(path, version, &reason(&e)))?;
         // SAFETY: the names are AOTInductor's alone, whose types do not change; the handle is kept.
         let (face, last_error) = unsafe {
             let face = ModelFace::find(&handle).map_err(ObjectError::MissingFunction)?;

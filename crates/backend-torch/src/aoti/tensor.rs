@@ -48,7 +48,7 @@ impl Tensor {
     /// # Safety
     /// `handle` must be one of libtorch's, and owned by nobody else.
     pub unsafe fn adopt(face: TensorFace, handle: TensorHandle) -> Option<Self> {
-        (!handle.is_null()).then_some(Self { face, handle })
+        (!handle.is_null()).then(|| Self { face, handle })
     }
 
     /// Over the operand's memory.

@@ -172,7 +172,12 @@ fn open(path: &Path) -> Result<Handle> {
     // brings versions of libraries that others in this process have too.
     // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
     unsafe { Handle::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }
-        .map_err(|e| OpenError::Open { path: path.into(), reason: e.to_string() }.into())
+        .map_err(|e| OpenError::Open { path: path.into(), reason: reason(&e) }.into())
+}
+
+/// What the loader says, which the error itself leaves to its source.
+pub(crate) fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn check_face(handle: &Handle, path: &Path) -> Result<()> {

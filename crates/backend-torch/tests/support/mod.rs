@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod archive;
+pub mod package;
 
 use std::{
     collections::BTreeMap,

@@ -1,0 +1,314 @@
+//! AOTInductor packages, on a stand-in for libtorch's stable functions. Real ones: `tests/python/test_pt2.py`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use galatea_backend::{
+    Backend, Model,
+    testing::{self, Fixture, Subject, instance_spec, model_config, tensor_spec},
+};
+use galatea_config::{
+    CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
+};
+use galatea_types::{AlignedBlock, DataType, Result, Tensor};
+use support::{Folder, ask, context, floats, infer, package, package::Package};
+
+const LEAF: &str = r#"{"type": null, "context": null, "children_spec": []}"#;
+
+fn call_of(args: &[&str], names: &[&str]) -> String {
+    let tuple = |children: &str| {
+        format!(r#"{{"type": "builtins.tuple", "context": "null", "children_spec": [{children}]}}"#)
+    };
+    let keys = format!("{names:?}").replace('"', "\\\"");
+    let kwargs = vec![LEAF; names.len()].join(", ");
+    let kwargs =
+        format!(r#"{{"type": "builtins.dict", "context": "{keys}", "children_spec": [{kwargs}]}}"#);
+    format!("[1, {}]", tuple(&format!("{}, {kwargs}", tuple(&args.join(", ")))))
+}
+
+fn result_of(count: usize) -> String {
+    match count {
+        1 => format!("[1, {LEAF}]"),
+        n => {
+            let children = vec![LEAF; n].join(", ");
+            format!(
+                r#"[1, {{"type": "builtins.list", "context": "null", "children_spec": [{children}]}}]"#
+            )
+        }
+    }
+}
+
+fn identity() -> Package {
+    Package::new("IDENTITY").call(&call_of(&[LEAF], &[]), &result_of(1))
+}
+
+fn add_sub() -> Package {
+    Package::new("ADD_SUB").tensors(2, 2).call(&call_of(&[LEAF], &["other"]), &result_of(2))
+}
+
+fn configure(text: &str) -> ModelConfig {
+    let files = vec!["model.pt2".to_owned()];
+    let names =
+        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
+    let raw = resolve_backend(parse_text(text).expect("valid text"), &names).expect("a backend");
+    assert_eq!((&*raw.backend, &*raw.platform), ("pytorch", "torch_aoti"));
+    let checks = CheckContext {
+        directory_name: "m",
+        supports_gpus: true,
+        available_gpus: &[0],
+        ..Default::default()
+    };
+    ModelConfig::check(normalize(raw, &names).expect("complete"), &checks).expect("sound")
+}
+
+fn ports(inputs: &[&str], outputs: &[&str]) -> String {
+    let list = |names: &[&str]| {
+        let port = |n: &&str| format!("{{ name: \"{n}\" data_type: TYPE_FP32 dims: -1 }}");
+        names.iter().map(port).collect::<Vec<_>>().join(", ")
+    };
+    format!("input [ {} ] output [ {} ]", list(inputs), list(outputs))
+}
+
+fn load(folder: &Folder, text: &str) -> Result<Box<dyn Model>> {
+    package::backend().load(context(folder, configure(text)))
+}
+
+#[track_caller]
+fn load_error(package: &Package, text: &str) -> String {
+    load(&package.folder(), text).err().expect("an error").message().to_owned()
+}
+
+fn tensor(name: &str, values: &[f32]) -> Tensor {
+    let mut block = AlignedBlock::with_capacity(values.len() * 4);
+    block.extend_from_slice(&floats(values));
+    Tensor::new(name, DataType::Fp32, [values.len() as i64], block.freeze())
+}
+
+/// Keeps the folders it made until it goes.
+#[derive(Default)]
+struct Packages(std::sync::Mutex<Vec<Folder>>);
+
+impl Packages {
+    fn fixture(
+        &self,
+        folder: Folder,
+        data_type: DataType,
+        inputs: &[&str],
+        outputs: &[&str],
+    ) -> Fixture {
+        let mut config = model_config("m", "pytorch");
+        config.platform = "torch_aoti".to_owned();
+        config.max_batch_size = 8;
+        let specs =
+            |names: &[&str]| names.iter().map(|n| tensor_spec(n, data_type, [-1])).collect();
+        config.inputs = specs(inputs);
+        config.outputs = specs(outputs);
+        let path: PathBuf = folder.path().to_path_buf();
+        self.0.lock().unwrap().push(folder);
+        Fixture::new(config, path)
+    }
+}
+
+fn has_tensors_of(data_type: DataType) -> bool {
+    use DataType::{Bytes, Uint16, Uint32, Uint64};
+
+    !matches!(data_type, Uint16 | Uint32 | Uint64 | Bytes)
+}
+
+impl Subject for Packages {
+    fn backend(&self) -> Arc<dyn Backend> {
+        package::backend()
+    }
+
+    fn identity(&self, data_type: DataType) -> Option<Fixture> {
+        has_tensors_of(data_type)
+            .then(|| self.fixture(identity().folder(), data_type, &["ARGS[0]"], &["RESULT"]))
+    }
+
+    fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
+        // The stand-in knows C's arithmetic alone.
+        let is_known = has_tensors_of(data_type)
+            && !matches!(data_type, DataType::Bool | DataType::Fp16 | DataType::Bf16);
+        let (inputs, outputs) = (["ARGS[0]", "KWARGS[other]"], ["RESULT[0]", "RESULT[1]"]);
+        is_known.then(|| self.fixture(add_sub().folder(), data_type, &inputs, &outputs))
+    }
+
+    fn broken(&self) -> Option<(Fixture, String)> {
+        let folder = Folder::with_file("model.pt2", b"not a package");
+        let fixture = self.fixture(folder, DataType::Fp32, &["INPUT__0"], &["OUTPUT__0"]);
+        Some((fixture, "model.pt2".to_owned()))
+    }
+}
+
+#[test]
+fn conforms() {
+    testing::run(&Packages::default());
+}
+
+#[test]
+fn inputs_and_outputs_by_call_spec_and_by_index() {
+    let folder = add_sub().folder();
+    for (inputs, outputs) in [
+        (["KWARGS[other]", "ARGS[0]"], ["RESULT[1]", "RESULT[0]"]),
+        (["INPUT__1", "ARGS[0]"], ["OUTPUT__1", "RESULT[0]"]),
+        (["INPUT__1", "INPUT__0"], ["OUTPUT__1", "OUTPUT__0"]),
+    ] {
+        let model = load(&folder, &ports(&inputs, &outputs)).expect("loads");
+        let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
+        let given = vec![tensor(inputs[0], &[1.0]), tensor(inputs[1], &[10.0])];
+        let answer = infer(&mut *instance, ask(1, given, &[])).expect("answer");
+        assert_eq!(answer.output(outputs[0]).unwrap(), &tensor(outputs[0], &[9.0]));
+        assert_eq!(answer.output(outputs[1]).unwrap(), &tensor(outputs[1], &[11.0]));
+    }
+}
+
+#[test]
+fn names_that_do_not_fit_are_told_with_those_that_do() {
+    let known = "ARGS[0] or INPUT__0, KWARGS[other] or INPUT__1";
+    for (inputs, outputs, expected) in [
+        (
+            &["x", "y"][..],
+            &["RESULT[0]"][..],
+            format!("unable to load model 'm', input 'x' is not in the package, which has {known}"),
+        ),
+        (
+            &["ARGS[0]", "INPUT__2"],
+            &["RESULT[0]"],
+            format!("unable to load model 'm', input 'INPUT__2' is not in the package, which has {known}"),
+        ),
+        (
+            &["ARGS[0]", "INPUT__0"],
+            &["RESULT[0]"],
+            "unable to load model 'm', input 'INPUT__0' is another name of one that is there already".to_owned(),
+        ),
+        (
+            &["ARGS[0]"],
+            &["RESULT[0]"],
+            format!("unable to load model 'm', configuration expects 1 inputs, model provides 2: {known}"),
+        ),
+        (
+            &["ARGS[0]", "INPUT__1"],
+            &["RESULT"],
+            "unable to load model 'm', output 'RESULT' is not in the package, which has RESULT[0] or OUTPUT__0, \
+             RESULT[1] or OUTPUT__1"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(load_error(&add_sub(), &ports(inputs, outputs)), expected);
+    }
+    // Without a configuration, what the package tells is told.
+    let text = load_error(&add_sub(), "");
+    assert!(text.starts_with("model configuration must contain at least one input"), "{text}");
+    assert!(text.contains(known), "{text}");
+    // Where the call spec is of no use, there are indices.
+    let text = load_error(&Package::new("IDENTITY"), &ports(&["ARGS[0]"], &["RESULT"]));
+    assert!(text.ends_with("which has INPUT__0"), "{text}");
+}
+
+#[test]
+fn outputs_that_are_not_in_rows_are_brought_into_them() {
+    let folder = Package::new("TRANSPOSE").folder();
+    let text = "input { name: \"INPUT__0\" data_type: TYPE_FP32 dims: [ 2, 3 ] } \
+                output { name: \"OUTPUT__0\" data_type: TYPE_FP32 dims: [ 3, 2 ] }";
+    let model = load(&folder, text).expect("loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
+    let x = tensor("INPUT__0", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let x = Tensor::new("INPUT__0", DataType::Fp32, [2, 3], x.data);
+    let answer = infer(&mut *instance, ask(1, vec![x], &[])).expect("answer");
+    let y = answer.output("OUTPUT__0").unwrap();
+    assert_eq!(&y.shape[..], [3, 2]);
+    assert_eq!(&y.data[..], floats(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]));
+}
+
+#[test]
+fn instances_keep_their_state_to_themselves_and_requests_stay_as_they_are() {
+    let folder = Package::new("COUNTER").folder();
+    let text = ports(&["INPUT__0"], &["OUTPUT__0"]);
+    let text = format!("{text} instance_group {{ count: 2 kind: KIND_CPU }}");
+    let count = |text: &str| {
+        let model = load(&folder, text).expect("loads");
+        let mut instances =
+            [0, 1].map(|i| model.new_instance(&instance_spec("m", i)).expect("instance"));
+        let x = tensor("INPUT__0", &[1.0]);
+        let counts = [0, 0, 1].map(|i: usize| {
+            let answer = infer(&mut *instances[i], ask(1, vec![x.clone()], &[])).expect("answer");
+            let data = answer.output("OUTPUT__0").unwrap().data.clone();
+            f32::from_le_bytes(data[..].try_into().unwrap())
+        });
+        assert_eq!(&x.data[..], floats(&[1.0]), "the model clears its input");
+        counts
+    };
+    assert_eq!(count(&text), [1.0, 2.0, 1.0]);
+    let shared = r#"parameters { key: "ENABLE_WEIGHT_SHARING" value { string_value: "true" } }"#;
+    assert_eq!(count(&format!("{text} {shared}")), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn what_the_code_says_is_told() {
+    let folder = Package::new("FAILING").folder();
+    let model = load(&folder, &ports(&["INPUT__0"], &["OUTPUT__0"])).expect("loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
+    let error = infer(&mut *instance, ask(1, vec![tensor("INPUT__0", &[1.0])], &[]));
+    assert_eq!(
+        error.expect_err("fails").message(),
+        "Inductor model instance \"m\" execution failure: expected: 16, but got: 3"
+    );
+}
+
+#[test]
+fn code_of_another_version_or_machine_is_told() {
+    let text = ports(&["ARGS[0]"], &["RESULT"]);
+    let newer = load_error(&identity().define("NEWER"), &text);
+    assert!(
+        newer.starts_with(
+            "failed to load model 'm': its code calls 'aoti_torch_of_a_newer_version', which"
+        ),
+        "{newer}"
+    );
+    assert!(newer.contains(&support::libtorch().version_text()), "{newer}");
+    assert!(newer.contains("compile it with PyTorch"), "{newer}");
+    let other = load_error(&identity().notes(r#"{"AOTI_MACHINE": "s390x"}"#), &text);
+    assert!(other.contains("it was compiled for s390x"), "{other}");
+    let xpu = load_error(&identity().notes(r#"{"AOTI_DEVICE_KEY": "xpu"}"#), &text);
+    assert!(xpu.contains("it was compiled for 'xpu', which this server cannot use"), "{xpu}");
+    let cuda = identity().notes(r#"{"AOTI_DEVICE_KEY": "cuda"}"#);
+    let cuda = load_error(&cuda, &format!("{text} instance_group {{ kind: KIND_CPU }}"));
+    assert!(cuda.contains("it was compiled for CUDA, and"), "{cuda}");
+}
+
+#[test]
+fn a_libtorch_without_the_functions_says_so() {
+    if support::libtorch().version[0] > 1 {
+        return;
+    }
+    let folder = identity().folder();
+    let config = configure(&ports(&["ARGS[0]"], &["RESULT"]));
+    let error = support::backend().load(context(&folder, config)).err().expect("an error");
+    assert!(error.message().contains("cannot run AOTInductor packages"), "{error}");
+}
+
+/// Lines of this process's memory map with the library of that name.
+fn mapped(name: &str) -> Vec<String> {
+    let maps = fs::read_to_string("/proc/self/maps").expect("readable");
+    maps.lines().filter(|line| line.contains(name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn files_go_when_the_code_is_there_and_the_code_when_the_last_answer_goes() {
+    let package = identity().named("short_lived").define("UNIQUE=short_lived_object");
+    let folder = package.folder();
+    let model = load(&folder, &ports(&["ARGS[0]"], &["RESULT"])).expect("loads");
+    let lines = mapped("short_lived");
+    assert!(!lines.is_empty());
+    assert!(lines.iter().all(|line| line.ends_with("(deleted)")), "{lines:?}");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
+    let answer = infer(&mut *instance, ask(1, vec![tensor("ARGS[0]", &[5.0])], &[]));
+    drop((instance, model));
+    assert!(!mapped("short_lived").is_empty(), "an answer lies in the model's memory");
+    let answer = answer.expect("answer");
+    assert_eq!(&answer.output("RESULT").unwrap().data[..], floats(&[5.0]));
+    drop(answer);
+    assert_eq!(mapped("short_lived"), [""; 0]);
+}
