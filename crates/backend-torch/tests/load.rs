@@ -5,7 +5,7 @@ mod support;
 
 use galatea_backend::testing::instance_spec;
 use galatea_config::InstanceKind;
-use support::{Folder, archive::Script, ask, configure, context, floats, infer, load, load_error};
+use support::{Folder, archive::Script, ask, floats, infer, load, load_error};
 
 fn identity() -> Script {
     Script::new("x: Tensor) -> Tensor:\n    return x")

@@ -258,6 +258,32 @@ fn what_the_code_says_is_told() {
 }
 
 #[test]
+fn shapes_that_the_code_was_not_compiled_for_do_not_reach_it() {
+    let package = identity().source(
+        "static void check_input_0(\n    int32_t a_expected_dtype = aoti_torch_dtype_float32();\n    \
+             if (3 != a_size[0]) {\n}\n",
+    );
+    let folder = package.folder();
+    let model = load(&folder, &ports(&["ARGS[0]"], &["RESULT"])).expect("loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
+    let mut ask = |values| infer(&mut *instance, ask(1, vec![tensor("ARGS[0]", values)], &[]));
+    assert!(ask(&[1.0, 2.0, 3.0]).is_ok());
+    assert_eq!(
+        ask(&[1.0]).expect_err("too small").message(),
+        "model 'm': input 'ARGS[0]' has shape [1], and the package takes 3 in dimension 0"
+    );
+    let text = ports(&["ARGS[0]"], &["RESULT"]);
+    assert_eq!(
+        load_error(&package, &text.replacen("FP32", "FP64", 1)),
+        "unable to load model 'm', input 'ARGS[0]' is TYPE_FP32 in the package"
+    );
+    assert_eq!(
+        load_error(&package, &text.replacen("-1", "4", 1)),
+        "unable to load model 'm', input 'ARGS[0]' has shape [4], and the package takes 3 in dimension 0"
+    );
+}
+
+#[test]
 fn code_of_another_version_or_machine_is_told() {
     let text = ports(&["ARGS[0]"], &["RESULT"]);
     let newer = load_error(&identity().define("NEWER"), &text);

@@ -57,6 +57,8 @@ pub(super) struct Package {
     pub library: PathBuf,
     /// What the compiler noted: `AOTI_DEVICE_KEY`, `AOTI_CPU_ISA`, ...
     pub metadata: BTreeMap<String, String>,
+    /// The code in C++; empty where the package leaves it out.
+    pub source: String,
 }
 
 type Archive = ZipArchive<File>;
@@ -71,10 +73,12 @@ impl Package {
         refuse_weights_outside(&archive, &members)?;
         let metadata = read_metadata(&mut archive, &members, &library)?;
         refuse_foreign_operators(&mut archive, &members, &library)?;
+        let source = members.get(&format!("{}.cpp", stem(&library)));
+        let source = source.map(|place| read_text(&mut archive, place)).transpose()?;
         let folder = unpack(&mut archive, &members)?;
         let library = folder.path().join(library);
         elf::make_unloadable(&library).map_err(|e| cannot_unpack(folder.path(), &e))?;
-        Ok(Self { folder, library, metadata })
+        Ok(Self { folder, library, metadata, source: source.unwrap_or_default() })
     }
 }
 

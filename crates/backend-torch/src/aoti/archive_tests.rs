@@ -49,6 +49,7 @@ fn code_and_what_it_opens_are_unpacked_for_this_user_alone() {
     let package = unpack(&files).expect("unpacks");
     assert_eq!(names_in(&package), ["a.wrapper.so", "b.so", "k.cubin"]);
     assert_eq!(package.library, package.folder.path().join("a.wrapper.so"));
+    assert_eq!(package.source, "source");
     assert_eq!(package.metadata["AOTI_DEVICE_KEY"], "cuda");
     let metadata = fs::metadata(package.folder.path()).expect("there");
     assert_eq!(metadata.permissions().mode() & 0o777, 0o700);

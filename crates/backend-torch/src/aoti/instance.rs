@@ -46,12 +46,21 @@ impl PackageInstance {
         let mut operands: Vec<Option<Operand>> = specs.iter().map(|_| None).collect();
         for (spec, &position) in specs.iter().zip(&self.model.inputs) {
             let operand = self.operand(spec, &tensors_of(batch, part, spec)?)?;
+            self.check(spec, position, &operand)?;
             if let Some(slot) = operands.get_mut(position) {
                 *slot = Some(operand);
             }
         }
         let lacking = || specs.first().map_or_else(|| Error::internal("no inputs"), missing);
         operands.into_iter().collect::<Option<_>>().ok_or_else(lacking)
+    }
+
+    fn check(&self, spec: &TensorSpec, position: usize, operand: &Operand) -> Result<()> {
+        let checked = self.model.checks.check(position, operand.scalar_type, &operand.shape);
+        checked.map_err(|text| {
+            let model = &self.model.config.name;
+            Error::invalid_arg(format!("model '{model}': input '{}' {text}", spec.name))
+        })
     }
 
     fn operand(&self, spec: &TensorSpec, tensors: &[&Tensor]) -> Result<Operand> {

@@ -7,6 +7,7 @@
 
 mod archive;
 mod call_spec;
+mod checks;
 mod container;
 mod elf;
 mod face;

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::{
     archive::Package,
+    checks::Checks,
     container::Container,
     instance::PackageInstance,
     naming::{self, Side},
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     model::{check_types, find_model, place_of, places},
     settings::Settings,
-    torch::{Library, Place},
+    torch::{Library, Place, scalar_type_of},
 };
 
 /// Names of devices in a package.
@@ -35,6 +36,7 @@ pub(crate) struct PackageModel {
     /// Position of each input of the configuration among those of the package.
     pub inputs: Vec<usize>,
     pub outputs: Vec<usize>,
+    pub(super) checks: Checks,
     code: Code,
     containers: BTreeMap<Place, Loaded>,
 }
@@ -66,7 +68,7 @@ impl PackageModel {
         let path = find_model(&context.version_dir, &config, "model.pt2")?;
         let places = places(&config, library)?;
         let settings = Settings::apply(context, library)?;
-        let mut code = Code::open(library, &config, &path, &places)?;
+        let (mut code, checks) = Code::open(library, &config, &path, &places)?;
         let mut containers = BTreeMap::new();
         for place in places {
             let container = Arc::new(code.container(&config, place)?);
@@ -80,7 +82,9 @@ impl PackageModel {
             Some(loaded) => positions(&config, &loaded.container, &path)?,
             None => (Vec::new(), Vec::new()),
         };
-        Ok(Self { library: library.clone(), config, settings, inputs, outputs, code, containers })
+        check_declarations(&config, &inputs, &checks)?;
+        let library = library.clone();
+        Ok(Self { library, config, settings, inputs, outputs, checks, code, containers })
     }
 
     /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
@@ -108,7 +112,7 @@ impl Code {
         config: &ModelConfig,
         path: &Path,
         places: &[Place],
-    ) -> Result<Self> {
+    ) -> Result<(Self, Checks)> {
         let runtime = library.stable_functions().map_err(|e| refused(config, path, &e))?;
         let package = Package::unpack(path).map_err(|e| refused(config, path, &e))?;
         target::check_machine(&package.metadata).map_err(|e| refused(config, path, &e))?;
@@ -119,14 +123,16 @@ impl Code {
             .map_err(|e| refused(config, path, &e))?;
         let object = Object::open(&package.library, &runtime.version)
             .map_err(|e| refused(config, path, &e))?;
-        Ok(Self {
+        let checks = Checks::read(&package.source);
+        let code = Self {
             object: Arc::new(object),
             runtime,
             device,
             path: path.to_path_buf(),
             unpacked: package.folder.path().to_path_buf(),
             folder: Some(package.folder),
-        })
+        };
+        Ok((code, checks))
     }
 
     /// With room for all instances of the place at a time; with state, one takes its turn after the other.
@@ -223,6 +229,22 @@ fn positions(
         (inputs.positions(config, &config.inputs)?, outputs.positions(config, &config.outputs)?);
     naming::check_complete(config, &inputs)?;
     Ok(positions)
+}
+
+/// What the configuration says of the inputs against what the code expects.
+fn check_declarations(config: &ModelConfig, positions: &[usize], checks: &Checks) -> Result<()> {
+    for (spec, &position) in config.inputs.iter().zip(positions) {
+        let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
+        let shape = if config.has_batching() { dims.with_leading(-1) } else { dims.clone() };
+        let Some(scalar_type) = scalar_type_of(spec.data_type) else { continue };
+        checks.check(position, scalar_type, &shape).map_err(|text| {
+            Error::invalid_arg(format!(
+                "unable to load model '{}', input '{}' {text}",
+                config.name, spec.name
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// What the server holds: instances share the model behind it.

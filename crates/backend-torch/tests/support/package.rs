@@ -23,13 +23,19 @@ const STAND_IN: &str = "libstand_in.so";
 pub struct Package {
     defines: Vec<String>,
     notes: String,
+    source: String,
     name: String,
 }
 
 impl Package {
     /// One of the kinds in `model.c`.
     pub fn new(kind: &str) -> Self {
-        Self { defines: vec![format!("KIND={kind}")], notes: "{}".to_owned(), name: "m".to_owned() }
+        Self {
+            defines: vec![format!("KIND={kind}")],
+            notes: "{}".to_owned(),
+            source: String::new(),
+            name: "m".to_owned(),
+        }
     }
 
     pub fn tensors(self, inputs: usize, outputs: usize) -> Self {
@@ -52,6 +58,12 @@ impl Package {
         self
     }
 
+    /// The C++ that lies beside the library.
+    pub fn source(mut self, source: &str) -> Self {
+        self.source = source.to_owned();
+        self
+    }
+
     /// Of the compiled library.
     pub fn named(mut self, name: &str) -> Self {
         self.name = name.to_owned();
@@ -71,6 +83,7 @@ impl Package {
             archive.write_all(content).unwrap();
         };
         file(format!("{}.wrapper.so", self.name), &library);
+        file(format!("{}.wrapper.cpp", self.name), self.source.as_bytes());
         file(format!("{}.wrapper_metadata.json", self.name), self.notes.as_bytes());
         archive.finish().unwrap().into_inner()
     }
