@@ -184,7 +184,7 @@ def messages(text):
 def untold(ours, real):
     """What the real tool tells on standard error and ours does not, and what ours adds without a reason. A line of
     ours may go on after the words of the real one: where in the data, what to do."""
-    kept = [line for line in messages(ours) if not ADDED.match(line)]
+    kept = [line for line in messages(ours) if not ADDED.match(line) and not LEFT_OUT.match(line)]
     wanted = [line for line in messages(real) if not LEFT_OUT.match(line)]
     if STAND_IN:
         return [line for line in wanted if line not in kept] + [line for line in kept if line not in wanted]

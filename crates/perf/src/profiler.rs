@@ -83,6 +83,7 @@ impl Profiler<'_> {
             profile: Vec::new(),
             warnings: Vec::new(),
             interrupted: false,
+            opened: None,
         };
         let exit = run.all();
         let Run { points, profile, warnings, .. } = run;
@@ -97,6 +98,8 @@ struct Run<'a> {
     profile: Vec<ProfiledLoad>,
     warnings: Vec<String>,
     interrupted: bool,
+    /// The moment before a load of a fixed number of requests began.
+    opened: Option<window::Moment>,
 }
 
 impl Run<'_> {
@@ -142,7 +145,7 @@ impl Run<'_> {
     /// One point whose load the intervals decide.
     fn custom_intervals(&mut self) -> Result<()> {
         self.warm_up(LoadStart::CustomIntervals)?;
-        self.parts.load.start(LoadStart::CustomIntervals, self.parts.settings.request_count)?;
+        self.start_load(LoadStart::CustomIntervals)?;
         let rate = self.parts.load.custom_request_rate().unwrap_or_default();
         self.measure_point(LoadPoint::RequestRate(rate))?;
         Ok(())
@@ -172,6 +175,14 @@ impl Run<'_> {
             0 => Ok(()),
             count => self.parts.load.warm_up(start, count),
         }
+    }
+
+    fn start_load(&mut self, start: LoadStart) -> Result<()> {
+        let request_count = self.parts.settings.request_count;
+        if request_count.is_some() {
+            self.open_window();
+        }
+        self.parts.load.start(start, request_count)
     }
 
     /// A float as the report writes it.

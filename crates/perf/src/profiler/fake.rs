@@ -98,6 +98,8 @@ pub(super) struct World {
     /// Share of the time in which workers wait.
     pub idle_share: f64,
     idle_since: Nanos,
+    /// So long the caller is away while the load has begun already, on a machine that has other things to do.
+    pub start_takes: Duration,
     /// After so long a worker fails.
     pub fails_after: Option<Nanos>,
 }
@@ -122,6 +124,7 @@ impl World {
             calls: CallTotals::default(),
             sequence_length: 0,
             idle_share: 0.97,
+            start_takes: Duration::ZERO,
             idle_since: BEGIN,
             fails_after: None,
         }))
@@ -222,7 +225,9 @@ impl LoadGenerator for FakeLoad {
     fn start(&mut self, start: LoadStart, request_count: Option<u64>) -> Result<()> {
         let count =
             if start == LoadStart::Periodic { 12 } else { request_count.unwrap_or(u64::MAX) };
-        self.0.borrow_mut().begin(start, count);
+        let mut world = self.0.borrow_mut();
+        world.begin(start, count);
+        world.clock.sleep(world.start_takes);
         Ok(())
     }
 

@@ -30,8 +30,10 @@ impl Run<'_> {
     /// Measures the load that has been started, and reports it.
     pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<Verdict> {
         let mut point = PointState::new(load);
-        // What ended before belongs to the last point.
-        drop(self.parts.load.take_records());
+        if self.opened.is_none() {
+            // What ended before belongs to the last point.
+            drop(self.parts.load.take_records());
+        }
         let measured = self.windows(&mut point);
         if let Some(metrics) = &mut self.parts.metrics {
             metrics.stop();

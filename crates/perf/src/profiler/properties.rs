@@ -1,5 +1,7 @@
 //! What holds for every run.
 
+use std::time::Duration;
+
 use galatea_perf_types::settings::Window;
 
 use super::{
@@ -104,4 +106,17 @@ fn progress_tells_point_window_time_and_rate() {
         "{:?}",
         console.progress[8]
     );
+}
+
+#[test]
+fn a_fixed_number_of_requests_counts_to_the_last() {
+    for mut play in [Play::steady().concurrency(2, 2, 1), Play::steady().rate(200.0, 200.0, 1.0)] {
+        play.settings.request_count = Some(40);
+        play.settings.warmup_request_count = 7;
+        play.world.borrow_mut().start_takes = Duration::from_millis(50);
+        let (outcome, _) = play.run();
+        let [point] = outcome.points.as_slice() else { panic!("{outcome:?}") };
+        assert_eq!(point.client.request_count, 40);
+        assert_eq!(point.server.as_ref().unwrap().counters.success_count, 40);
+    }
 }

@@ -48,7 +48,7 @@ impl Level for u64 {
             run.out(&format!("Request concurrency: {concurrency}\n"));
             run.warm_up(LoadStart::Concurrency(concurrency))?;
         }
-        run.parts.load.start(LoadStart::Concurrency(self), run.parts.settings.request_count)?;
+        run.start_load(LoadStart::Concurrency(self))?;
         run.out(&format!("Request concurrency: {self}\n"));
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Level for f64 {
         run.warm_up(LoadStart::RequestRate(self))?;
         let rate = run.number(self);
         run.out(&format!("Request Rate: {rate} inference requests per seconds\n"));
-        run.parts.load.start(LoadStart::RequestRate(self), run.parts.settings.request_count)
+        run.start_load(LoadStart::RequestRate(self))
     }
 
     fn point(self) -> LoadPoint {

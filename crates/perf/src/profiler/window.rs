@@ -41,7 +41,7 @@ pub(super) struct PointState {
 
 /// Everything that is counted, at one moment.
 #[derive(Clone, Default)]
-struct Moment {
+pub(super) struct Moment {
     at: Nanos,
     server: Option<Snapshot>,
     calls: CallTotals,
@@ -116,13 +116,21 @@ impl Run<'_> {
         records
     }
 
+    /// Before the first request is sent, so that all of a fixed number of them count.
+    pub(super) fn open_window(&mut self) {
+        drop(self.parts.load.take_records());
+        // A server that gives no figures is asked again at the window's begin, and told of there.
+        self.opened = self.moment(self.parts.clock.now()).ok();
+    }
+
     fn first_moment(&mut self, point: &mut PointState) -> Result<Moment> {
-        let at = self.parts.clock.now();
+        let opened = self.opened.take();
+        let at = opened.as_ref().map_or_else(|| self.parts.clock.now(), |moment| moment.at);
         if let (1, Some(metrics)) = (point.window, &mut self.parts.metrics) {
             metrics.start();
         }
         point.profile.window_boundaries.push(at);
-        self.moment(at)
+        opened.map_or_else(|| self.moment(at), Ok)
     }
 
     fn moment(&mut self, at: Nanos) -> Result<Moment> {
