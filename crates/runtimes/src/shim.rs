@@ -155,13 +155,7 @@ fn build(build: &Build<'_>, source: ShimSource<'_>) -> Result<()> {
         if attempt.1 == OLD_STRINGS {
             refused = said;
         }
-        return Err(Error::unavailable(format!(
-            "cannot compile the shim for PyTorch {} in '{}' with {}:\n{}",
-            build.libtorch.version_text(),
-            build.libtorch.lib_dir.display(),
-            build.compiler.display(),
-            first_errors(&refused)
-        )));
+        return Err(build.refused(&first_errors(&refused)));
     }
     Ok(())
 }
@@ -177,6 +171,15 @@ fn first_errors(said: &str) -> String {
 }
 
 impl Build<'_> {
+    fn refused(&self, said: &str) -> Error {
+        Error::unavailable(format!(
+            "cannot compile the shim for PyTorch {} in '{}' with {}:\n{said}",
+            self.libtorch.version_text(),
+            self.libtorch.lib_dir.display(),
+            self.compiler.display()
+        ))
+    }
+
     /// `Err` holds what the compiler said.
     fn compile(
         &self,
@@ -237,7 +240,7 @@ impl Build<'_> {
         command.current_dir(self.folder).args(["-shared", "-nostdlib", "-x", "c", "/dev/null"]);
         command.arg(format!("-Wl,-soname,{name}")).args(["-o", name]);
         self.run(command)?.map_err(|said| {
-            Error::unavailable(format!("cannot make a stand-in for '{name}': {said}"))
+            self.refused(&format!("a stand-in for '{name}': {}", first_errors(&said)))
         })
     }
 }
