@@ -21,6 +21,7 @@ import process  # noqa: E402
 import python_models  # noqa: E402
 import seeds  # noqa: E402
 import servers  # noqa: E402
+import torch_models  # noqa: E402
 
 SECTIONS = {
     "frontend": frontends.small_requests,
@@ -35,6 +36,7 @@ SECTIONS = {
     "steps": python_models.steps,
     "perf": load_tool.tools,
     "seed0": seeds.tagger,
+    "torch": torch_models.served,
 }
 
 
