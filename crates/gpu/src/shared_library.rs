@@ -23,7 +23,7 @@ impl SharedLibrary {
     pub unsafe fn open(name: &'static str) -> Result<Self, LibraryError> {
         // SAFETY: the caller answers for the library.
         let handle = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|e| LibraryError::Open { name, reason: e.to_string() })?;
+            .map_err(|e| LibraryError::Open { name, reason: reason(&e) })?;
         Ok(Self { name, handle: std::mem::ManuallyDrop::new(handle) })
     }
 
@@ -34,6 +34,11 @@ impl SharedLibrary {
         let found = unsafe { self.handle.get::<F>(symbol) };
         found.map(|f| *f).map_err(|_| LibraryError::MissingSymbol { name: self.name, symbol })
     }
+}
+
+/// What the loader said: the error itself says only that loading failed.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 #[cfg(test)]
@@ -49,6 +54,7 @@ mod tests {
             error.to_string().starts_with("unable to open 'libgalatea-none.so.9': "),
             "{error}"
         );
+        assert!(error.to_string().contains("No such file"), "{error}");
         // SAFETY: the C library is in every process already.
         let libc = unsafe { SharedLibrary::open("libc.so.6") }.expect("the C library");
         // SAFETY: the type of getpid.

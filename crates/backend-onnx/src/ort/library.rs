@@ -149,12 +149,17 @@ fn minor_version(version: &str) -> Option<u32> {
     version.strip_prefix("1.")?.split('.').next()?.parse().ok()
 }
 
+/// What the loader said: the error itself says only that loading failed.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 fn open_base(path: &Path) -> Result<&'static OrtApiBase> {
     use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
     // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
     let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|e| OpenError::Open { path: path.into(), reason: e.to_string() })?;
+        .map_err(|e| OpenError::Open { path: path.into(), reason: reason(&e) })?;
     let symbol = "OrtGetApiBase";
     // SAFETY: the type is the one of the public C header.
     let get_base = unsafe { handle.get::<unsafe extern "C" fn() -> *const OrtApiBase>(symbol) }

@@ -46,13 +46,13 @@ mod tests {
               File \"code/__torch__.py\", line 5, in forward\n    x: Tensor) -> Tensor:\n    \
                 return torch.mm(x, x)\n           ~~~~~~~~ <--- HERE\n\n\
             Traceback of TorchScript, original code (most recent call last):\n  \
-              File \"/home/a/train.py\", line 7, in forward\n    def forward(self, x):\n        \
+              File \"/train/model.py\", line 7, in forward\n    def forward(self, x):\n        \
                 return torch.mm(x, x)\n               ~~~~~~~~ <--- HERE\n\
             RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)\n";
         assert_eq!(
             readable(text),
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3) \
-             (File \"/home/a/train.py\", line 7, in forward)"
+             (File \"/train/model.py\", line 7, in forward)"
         );
     }
 
