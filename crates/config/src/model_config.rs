@@ -27,6 +27,76 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
+    /// The name of the model, which is the name of its folder.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// E.g. `onnxruntime_onnx`; empty when only a backend was given.
+    pub fn platform(&self) -> &str {
+        &self.platform
+    }
+
+    /// The name of the backend that runs the model; empty for an ensemble.
+    pub fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    /// Which of the versions in the model's folder are served.
+    pub fn version_policy(&self) -> &VersionPolicy {
+        &self.version_policy
+    }
+
+    /// The most items of a batch. 0: the model takes no batch dimension.
+    pub fn max_batch_size(&self) -> u32 {
+        self.max_batch_size
+    }
+
+    /// The inputs in the order of the configuration.
+    pub fn inputs(&self) -> &[TensorSpec] {
+        &self.inputs
+    }
+
+    /// The outputs in the order of the configuration.
+    pub fn outputs(&self) -> &[TensorSpec] {
+        &self.outputs
+    }
+
+    /// Where instances run and how many; empty for an ensemble.
+    pub fn instance_groups(&self) -> &[InstanceGroup] {
+        &self.instance_groups
+    }
+
+    /// The file or folder of the model inside a version folder; empty when the backend has no default.
+    pub fn default_model_filename(&self) -> &str {
+        &self.default_model_filename
+    }
+
+    /// How requests become executions.
+    pub fn scheduling(&self) -> &Scheduling {
+        &self.scheduling
+    }
+
+    /// `parameters` of the configuration: settings for the backend.
+    pub fn parameters(&self) -> &BTreeMap<String, String> {
+        &self.parameters
+    }
+
+    /// Labels that the model's metrics carry.
+    pub fn metric_tags(&self) -> &BTreeMap<String, String> {
+        &self.metric_tags
+    }
+
+    /// Whether a request may have any number of responses.
+    pub fn is_decoupled(&self) -> bool {
+        self.is_decoupled
+    }
+
+    /// The normalised message this was checked from, with every default filled in: what clients are shown.
+    pub fn raw(&self) -> &RawModelConfig {
+        &self.raw
+    }
+
     pub fn input(&self, name: &str) -> Option<&TensorSpec> {
         self.inputs.iter().find(|t| &*t.name == name)
     }
