@@ -6,7 +6,7 @@ import threading
 
 import servers
 
-CERTIFICATES = servers.ROOT / "crates/client/tests/certificates"
+CERTIFICATES = servers.ROOT / "crates/perf/client/tests/certificates"
 # What both sides must agree on in the handshake.
 SPEAKS = {"http": "http/1.1", "grpc": "h2"}
 LIMIT = 30

@@ -104,7 +104,7 @@ def test_the_build_gets_the_whole_workspace():
     assert len(folders) > 10
     for folder in folders:
         assert folder.relative_to(ROOT).parts[0] in copied, folder
-    for file in ROOT.glob("crates/*/src/**/*.rs"):
+    for file in ROOT.glob("crates/**/src/**/*.rs"):
         for included in re.findall(r"include_(?:str|bytes)!\(\s*\"([^\"]+)\"", file.read_text()):
             path = (file.parent / included).resolve().relative_to(ROOT)
             assert path.parts[0] in copied, f"{file} includes {path}"

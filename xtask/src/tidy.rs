@@ -17,9 +17,16 @@ const FRONT_END_ONLY: [&str; 4] = ["hyper", "hyper-util", "tonic", "h2"];
 const FRONT_END_LAYER: u64 = 5;
 /// Generated service stubs name tonic's types; the crate switches its transport off.
 const CODE_GENERATED_FOR_TONIC: &str = "galatea-proto";
-/// The wire client lies low so that the load tool can stand on it; nothing of the server may.
+/// The wire client of the load tool is the one crate of its wing that has sockets.
 const WIRE_CLIENT: &str = "galatea-client";
-const LOAD_TOOL: &str = "galatea-perf";
+/// What a manifest may name as its wing; without one a crate belongs to the server.
+const WINGS: [&str; 3] = [SERVER, PERF, SHARED];
+const SERVER: &str = "server";
+const PERF: &str = "perf";
+/// Vocabulary that both wings stand on.
+const SHARED: &str = "shared";
+/// The program holds server and load tool together, so it alone reaches into both wings.
+const PROGRAM: &str = "galatea";
 const FORBIDDEN: [&str; 3] = ["axum", "ort", "tch"];
 
 pub fn run() -> Result<()> {
@@ -42,27 +49,41 @@ fn metadata() -> Result<Value> {
     Ok(serde_json::from_slice(&out.stdout)?)
 }
 
+/// Where a crate stands: crates see lower layers of their own wing and of the shared one.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    wing: &'a str,
+    layer: u64,
+}
+
 fn manifest_faults(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let layers: HashMap<&str, u64> =
-        packages.iter().filter_map(|p| Some((p["name"].as_str()?, layer(p)?))).collect();
-    packages.iter().flat_map(|package| package_faults(package, &layers)).collect()
+    let places: HashMap<&str, Place<'_>> =
+        packages.iter().filter_map(|p| Some((p["name"].as_str()?, place(p)?))).collect();
+    packages.iter().flat_map(|package| package_faults(package, &places)).collect()
 }
 
-fn layer(package: &Value) -> Option<u64> {
-    package["metadata"]["galatea"]["layer"].as_u64()
+fn place(package: &Value) -> Option<Place<'_>> {
+    let galatea = &package["metadata"]["galatea"];
+    Some(Place {
+        wing: galatea["wing"].as_str().unwrap_or(SERVER),
+        layer: galatea["layer"].as_u64()?,
+    })
 }
 
-fn package_faults(package: &Value, layers: &HashMap<&str, u64>) -> Vec<String> {
+fn package_faults(package: &Value, places: &HashMap<&str, Place<'_>>) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or("?");
     let mut faults = Vec::new();
     if package["license"].as_str().is_none() {
         faults.push(format!("{name}: no licence in its manifest"));
     }
     let in_crates = package["manifest_path"].as_str().is_some_and(|p| p.contains("/crates/"));
-    let own = layers.get(name).copied();
+    let own = places.get(name).copied();
     if in_crates && own.is_none() {
         faults.push(format!("{name}: no [package.metadata.galatea] layer"));
+    }
+    if let Some(own) = own.filter(|own| !WINGS.contains(&own.wing)) {
+        faults.push(format!("{name}: no such wing as {}", own.wing));
     }
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let on = dependency["name"].as_str().unwrap_or("?");
@@ -71,31 +92,42 @@ fn package_faults(package: &Value, layers: &HashMap<&str, u64>) -> Vec<String> {
             faults.push(format!("{name}: {on} is not used in this project"));
         }
         if let (true, Some(own)) = (normal, own) {
-            faults.extend(dependency_fault(name, own, on, layers.get(on).copied()));
+            faults.extend(match places.get(on) {
+                Some(theirs) => crate_fault(name, own, on, *theirs),
+                None => library_fault(name, own, on),
+            });
         }
     }
     faults
 }
 
-fn dependency_fault(name: &str, own: u64, on: &str, layer: Option<u64>) -> Option<String> {
-    match layer {
-        Some(theirs) if theirs >= own => {
-            Some(format!("{name} (layer {own}) depends on {on} (layer {theirs}): only downward"))
-        }
-        None if own < FRONT_END_LAYER
-            && FRONT_END_ONLY.contains(&on)
-            && name != WIRE_CLIENT
-            && !(on == "tonic" && name == CODE_GENERATED_FOR_TONIC) =>
-        {
-            Some(format!(
-                "{name} (layer {own}) depends on {on}: only from layer {FRONT_END_LAYER} up"
-            ))
-        }
-        Some(_) if on == WIRE_CLIENT && !name.starts_with(LOAD_TOOL) => {
-            Some(format!("{name} depends on {on}: only the load tool's crates do"))
-        }
-        _ => None,
+/// A crate of ours below another one of ours.
+fn crate_fault(name: &str, own: Place<'_>, on: &str, theirs: Place<'_>) -> Option<String> {
+    let (wing, layer) = (own.wing, own.layer);
+    if theirs.wing != wing && theirs.wing != SHARED {
+        return (name != PROGRAM).then(|| {
+            format!(
+                "{name} (wing {wing}) depends on {on} (wing {}): only the program does",
+                theirs.wing
+            )
+        });
     }
+    (theirs.layer >= layer).then(|| {
+        format!("{name} (layer {layer}) depends on {on} (layer {}): only downward", theirs.layer)
+    })
+}
+
+/// A foreign library that only some crates may use.
+fn library_fault(name: &str, own: Place<'_>, on: &str) -> Option<String> {
+    let front_end = own.wing == SERVER && own.layer >= FRONT_END_LAYER;
+    let allowed = !FRONT_END_ONLY.contains(&on)
+        || front_end
+        || name == WIRE_CLIENT
+        || (on == "tonic" && name == CODE_GENERATED_FOR_TONIC);
+    (!allowed).then(|| {
+        let Place { wing, layer } = own;
+        format!("{name} (wing {wing}, layer {layer}) depends on {on}: only the server from layer {FRONT_END_LAYER} up and {WIRE_CLIENT}")
+    })
 }
 
 fn source_faults() -> Result<Vec<String>> {
@@ -150,10 +182,14 @@ mod tests {
     }
 
     fn package(name: &str, layer: u64, on: &[&str]) -> Value {
+        in_wing(SERVER, name, layer, on)
+    }
+
+    fn in_wing(wing: &str, name: &str, layer: u64, on: &[&str]) -> Value {
         let dependencies: Vec<_> = on.iter().map(|d| json!({ "name": d, "kind": null })).collect();
         json!({
             "name": name, "license": "Apache-2.0", "manifest_path": format!("/x/crates/{name}/Cargo.toml"),
-            "metadata": { "galatea": { "layer": layer } }, "dependencies": dependencies,
+            "metadata": { "galatea": { "wing": wing, "layer": layer } }, "dependencies": dependencies,
         })
     }
 
@@ -175,20 +211,49 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_client_serves_the_load_tool_alone() {
-        let client = || package(WIRE_CLIENT, 1, &["h2"]);
-        assert!(faults(&[client(), package("galatea-perf-load", 3, &[WIRE_CLIENT])]).is_empty());
-        let found = faults(&[client(), package("galatea-engine", 4, &[WIRE_CLIENT])]);
+    fn wings_stand_on_shared_crates_and_not_on_each_other() {
+        let types = || in_wing(SHARED, "types", 0, &[]);
+        let load = || in_wing(PERF, "load", 3, &["types"]);
+        assert!(faults(&[types(), load(), package("engine", 4, &["types"])]).is_empty());
         assert_eq!(
-            found,
-            ["galatea-engine depends on galatea-client: only the load tool's crates do"]
+            faults(&[types(), load(), package("engine", 4, &["load"])]),
+            ["engine (wing server) depends on load (wing perf): only the program does"]
         );
+        assert_eq!(
+            faults(&[package("config", 1, &[]), in_wing(PERF, "tool", 4, &["config"])]),
+            ["tool (wing perf) depends on config (wing server): only the program does"]
+        );
+        assert_eq!(
+            faults(&[package("config", 0, &[]), in_wing(SHARED, "types", 1, &["config"])]),
+            ["types (wing shared) depends on config (wing server): only the program does"]
+        );
+    }
+
+    #[test]
+    fn the_program_holds_the_wings_together() {
+        let tool = || in_wing(PERF, "tool", 4, &[]);
+        assert!(faults(&[tool(), package(PROGRAM, 6, &["tool"])]).is_empty());
+        assert_eq!(faults(&[tool(), package("http", 5, &["tool"])]).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_without_a_wing_is_the_servers() {
+        let mut config = package("config", 1, &["load"]);
+        config["metadata"]["galatea"].as_object_mut().unwrap().remove("wing");
+        assert_eq!(faults(&[config, in_wing(PERF, "load", 0, &[])]).len(), 1);
+    }
+
+    #[test]
+    fn a_misspelt_wing_is_named() {
+        assert_eq!(faults(&[in_wing("pref", "load", 3, &[])]), ["load: no such wing as pref"]);
     }
 
     #[test]
     fn sockets_only_in_the_front_ends() {
         assert_eq!(faults(&[package("codec", 4, &["hyper"])]).len(), 1);
         assert!(faults(&[package("http", 5, &["hyper"])]).is_empty());
+        assert!(faults(&[in_wing(PERF, WIRE_CLIENT, 1, &["h2"])]).is_empty());
+        assert_eq!(faults(&[in_wing(PERF, "tool", 5, &["h2"])]).len(), 1);
         assert!(faults(&[package("galatea-proto", 0, &["tonic"])]).is_empty());
         assert_eq!(faults(&[package("http", 5, &["axum"])]).len(), 1);
     }
