@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
+import builds  # noqa: E402
 import frontends  # noqa: E402
 import load_tool  # noqa: E402
 import models  # noqa: E402
@@ -61,6 +62,7 @@ def cell(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", help="the program to measure; default: the newest build")
+    parser.add_argument("--before", help="an earlier build: only the two builds are compared, in one run")
     parser.add_argument("--rounds", type=int, default=2, help="how often each measurement is repeated, interleaved")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement window")
     parser.add_argument("--no-triton", action="store_true", help="leave the real Triton out")
@@ -74,9 +76,10 @@ def main():
         sys.exit("bench: perf_analyzer is not installed; `cargo xtask setup` says why")
     args.targets = ["galatea"] + (["triton"] if servers.has_triton() and not args.no_triton else [])
     rows, raw = [], []
-    for name in args.sections or SECTIONS:
+    sections = {"builds": builds.compared} if args.before else {n: SECTIONS[n] for n in args.sections or SECTIONS}
+    for name, section in sections.items():
         print(f"measuring: {name} ...", file=sys.stderr, flush=True)
-        section_rows, section_raw = SECTIONS[name](args)
+        section_rows, section_raw = section(args)
         rows += section_rows
         raw += [{"section": name, **run} for run in section_raw]
     table(rows)

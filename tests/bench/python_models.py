@@ -92,8 +92,13 @@ IDENTITIES = {
 }
 
 
+def identity_code():
+    """Answers its input, at once."""
+    return PYTHON_TWINS["identity"].replace("        time.sleep(self.delay)\n", "")
+
+
 def write_identities(folder, _target):
-    code = PYTHON_TWINS["identity"].replace("        time.sleep(self.delay)\n", "")
+    code = identity_code()
     python_model(folder, "identity", identity_config(), code)
     python_model(folder, "identity_bytes", identity_config("TYPE_STRING"), code)
     python_model(folder, "identity_batch", identity_config(max_batch_size=8), code)
