@@ -1,11 +1,13 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicI64, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+
+use galatea_types::LockExt;
 
 /// How often something happened and how long it took in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +125,7 @@ impl ModelStatistics {
         batch: &BatchRecord,
         requests: impl IntoIterator<Item = RequestRecord>,
     ) {
-        let mut c = self.lock();
+        let mut c = self.counters.lock_unpoisoned();
         c.last_inference_ms = unix_millis();
         c.execution_count += 1;
         c.inference_count += batch.batch_size;
@@ -137,12 +139,12 @@ impl ModelStatistics {
     /// Counts requests that succeeded in an execution that is counted already: those of a decoupled model
     /// end one by one, long after they were executed.
     pub fn record_successes(&self, requests: impl IntoIterator<Item = RequestRecord>) {
-        let mut c = self.lock();
+        let mut c = self.counters.lock_unpoisoned();
         requests.into_iter().for_each(|request| c.add_success(&request));
     }
 
     pub fn record_failure(&self, reason: FailureReason, total: Duration) {
-        let mut c = self.lock();
+        let mut c = self.counters.lock_unpoisoned();
         c.fail.add(1, total);
         if let Some(count) = c.failures.get_mut(reason as usize) {
             *count += 1;
@@ -158,14 +160,9 @@ impl ModelStatistics {
     }
 
     pub fn snapshot(&self) -> StatisticsSnapshot {
-        let mut snapshot = self.lock().clone();
+        let mut snapshot = self.counters.lock_unpoisoned().clone();
         snapshot.pending = self.pending.load(Ordering::Relaxed);
         snapshot
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StatisticsSnapshot> {
-        // Plain additions cannot leave the figures half-changed in a way that matters.
-        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

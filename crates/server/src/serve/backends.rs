@@ -1,7 +1,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use galatea_backend::Backend;
@@ -13,7 +13,7 @@ use galatea_backend_python::{
 use galatea_backend_torch::TorchBackend;
 use galatea_engine::BackendRegistry;
 use galatea_runtimes::TerminalProgress;
-use galatea_types::Result;
+use galatea_types::{LockExt, Result};
 
 use crate::{
     options::{RuntimeOptions, ServeOptions},
@@ -78,7 +78,7 @@ impl Backends {
 
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
-        for (name, path) in self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (name, path) in self.opened.lock_unpoisoned().iter() {
             let settings = settings_of(&self.config, name);
             let config = serde_json::json!({ "cmdline": settings });
             table.row([name.clone(), path.clone(), config.to_string()]);
@@ -127,7 +127,7 @@ fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
 }
 
 fn note(opened: &Opened, name: &str, path: &Path) {
-    let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = opened.lock_unpoisoned();
     opened.insert(name.to_owned(), path.display().to_string());
 }
 

@@ -2,9 +2,10 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
+use galatea_types::LockExt;
 use log::Level;
 
 /// Where lines go.
@@ -27,7 +28,7 @@ impl Sink {
     pub fn write(&self, level: Level, line: &[u8]) {
         // There is no one left to tell when the log cannot be written.
         let _ = match self {
-            Sink::File(file) => file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line),
+            Sink::File(file) => file.lock_unpoisoned().write_all(line),
             Sink::Console if level <= Level::Warn => io::stderr().lock().write_all(line),
             Sink::Console => {
                 let mut out = io::stdout().lock();
@@ -39,7 +40,7 @@ impl Sink {
 
     pub fn flush(&self) {
         let _ = match self {
-            Sink::File(file) => file.lock().unwrap_or_else(PoisonError::into_inner).flush(),
+            Sink::File(file) => file.lock_unpoisoned().flush(),
             Sink::Console => io::stdout().flush(),
         };
     }

@@ -1,4 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use galatea_types::LockExt;
 
 use super::{
     Gauge,
@@ -26,12 +28,12 @@ pub struct GpuBoard(Arc<Mutex<Vec<GpuMetrics>>>);
 
 impl GpuBoard {
     pub fn publish(&self, gpus: Vec<GpuMetrics>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = gpus;
+        *self.0.lock_unpoisoned() = gpus;
     }
 
     /// Empty while nobody watches.
     pub fn latest(&self) -> Vec<GpuMetrics> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock_unpoisoned().clone()
     }
 }
 

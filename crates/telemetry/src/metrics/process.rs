@@ -1,8 +1,10 @@
 use std::{
     fs,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
+
+use galatea_types::LockExt;
 
 use super::GpuMetrics;
 
@@ -80,7 +82,7 @@ impl ProcessSampler {
     }
 
     fn cpu(&self) -> Option<CpuMetrics> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock_unpoisoned();
         if last.sample.is_some() && last.at.elapsed() < self.options.interval {
             return last.sample;
         }

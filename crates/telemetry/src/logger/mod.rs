@@ -13,9 +13,10 @@ mod sink;
 use std::{
     io,
     path::PathBuf,
-    sync::{OnceLock, PoisonError, RwLock},
+    sync::{OnceLock, RwLock},
 };
 
+use galatea_types::RwLockExt;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use self::{line::Line, sink::Sink};
@@ -86,7 +87,7 @@ pub fn configure(settings: LogSettings) -> io::Result<()> {
     let sink = Sink::open(settings.file.as_deref())?;
     let filter = settings.filter();
     let logger = LOGGER.get_or_init(Logger::default);
-    *logger.state.write().unwrap_or_else(PoisonError::into_inner) = State { settings, sink };
+    *logger.state.write_unpoisoned() = State { settings, sink };
     // Fails when the logger is set already, which is so from the second call on.
     let _ = log::set_logger(logger);
     log::set_max_level(filter);
@@ -113,7 +114,7 @@ struct State {
 
 impl Logger {
     fn state(&self) -> std::sync::RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read_unpoisoned()
     }
 }
 

@@ -11,8 +11,10 @@ mod text;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
+
+use galatea_types::LockExt;
 
 use self::series::{Series, Value};
 use crate::metrics;
@@ -64,7 +66,7 @@ impl CustomMetrics {
         check_family_name(name)?;
         // Outside the block the lock is free again: dropping a family takes it.
         let family = {
-            let mut families = lock(&self.families);
+            let mut families = self.families.lock_unpoisoned();
             families.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
                 let family = Arc::new(self.new_family(name, description, kind));
                 families.insert(name.to_owned(), Arc::downgrade(&family));
@@ -80,7 +82,7 @@ impl CustomMetrics {
 
     /// Names of the families, sorted.
     pub fn names(&self) -> Vec<String> {
-        lock(&self.families).keys().cloned().collect()
+        self.families.lock_unpoisoned().keys().cloned().collect()
     }
 
     /// Appends all families that have a series in Prometheus text form, sorted by name, their series by labels.
@@ -94,7 +96,7 @@ impl CustomMetrics {
     }
 
     fn held(&self) -> Vec<Arc<CustomFamily>> {
-        lock(&self.families).values().filter_map(Weak::upgrade).collect()
+        self.families.lock_unpoisoned().values().filter_map(Weak::upgrade).collect()
     }
 
     fn new_family(&self, name: &str, description: &str, kind: CustomMetricKind) -> CustomFamily {
@@ -124,7 +126,7 @@ impl CustomFamily {
         if !labels.keys().all(|name| is_label_name(name, self.kind)) {
             return Err(CustomMetricError::invalid("Invalid label name"));
         }
-        let mut all = lock(&self.series);
+        let mut all = self.series.lock_unpoisoned();
         let series = all.get(&labels).and_then(Weak::upgrade).unwrap_or_else(|| {
             let series = Arc::new(Series { family: self.clone(), labels: labels.clone(), value });
             all.insert(labels, Arc::downgrade(&series));
@@ -134,12 +136,12 @@ impl CustomFamily {
     }
 
     fn held(&self) -> Vec<Arc<Series>> {
-        lock(&self.series).values().filter_map(Weak::upgrade).collect()
+        self.series.lock_unpoisoned().values().filter_map(Weak::upgrade).collect()
     }
 
     /// Takes the entry of a series that went, unless a new one stands in its place.
     fn forget(&self, labels: &Labels) {
-        let mut all = lock(&self.series);
+        let mut all = self.series.lock_unpoisoned();
         if all.get(labels).is_some_and(|series| series.strong_count() == 0) {
             all.remove(labels);
         }
@@ -149,16 +151,11 @@ impl CustomFamily {
 impl Drop for CustomFamily {
     fn drop(&mut self) {
         let Some(registry) = self.registry.upgrade() else { return };
-        let mut families = lock(&registry);
+        let mut families = registry.lock_unpoisoned();
         if families.get(&self.name).is_some_and(|family| family.strong_count() == 0) {
             families.remove(&self.name);
         }
     }
-}
-
-/// What the maps hold is whole between any two statements: a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn check_family_name(name: &str) -> Result<(), CustomMetricError> {
