@@ -1,7 +1,5 @@
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
 use half::{bf16, f16};
-
-use crate::content::texts;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
@@ -67,19 +65,20 @@ fn zip<const N: usize>(a: &[u8], b: &[u8], f: impl Fn([u8; N], [u8; N]) -> [u8; 
 }
 
 fn decimal_texts(op: Operation, a: &[u8], b: &[u8]) -> Result<Buffer> {
-    let uneven = || Error::invalid_arg("BYTES elements do not fill their tensor");
-    let (a, b) = (texts(a).ok_or_else(uneven)?, texts(b).ok_or_else(uneven)?);
-    let mut block = AlignedBlock::with_capacity(a.len() * 8);
-    for (a, b) in a.into_iter().zip(b) {
-        let (a, b) = (whole_number(a)?, whole_number(b)?);
+    let number = |text: Result<&[u8], byte_strings::Truncated>| {
+        whole_number(
+            text.map_err(|_| Error::invalid_arg("BYTES elements do not fill their tensor"))?,
+        )
+    };
+    let mut block = AlignedBlock::with_capacity(a.len());
+    for (a, b) in byte_strings::elements(a).zip(byte_strings::elements(b)) {
+        let (a, b) = (number(a)?, number(b)?);
         let result = match op {
             Operation::Add => a.wrapping_add(b),
             Operation::Subtract => a.wrapping_sub(b),
         };
-        let text = result.to_string();
-        let length = u32::try_from(text.len()).map_err(|_| uneven())?;
-        block.extend_from_slice(&length.to_le_bytes());
-        block.extend_from_slice(text.as_bytes());
+        byte_strings::push(&mut block, result.to_string().as_bytes())
+            .map_err(|e| Error::internal(e.to_string()))?;
     }
     Ok(block.freeze())
 }

@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, InferRequest, Result, Shape, Tensor};
+use galatea_types::{
+    DataType, Error, InferRequest, Result, Shape, Tensor,
+    byte_strings::{self, Truncated},
+};
 
 const BATCH_DIMENSION_NOTE: &str = "NOTE: Setting a non-zero max_batch_size in the model config requires a \
 batch dimension to be prepended to each input shape. If you want to specify the full shape including the \
@@ -203,30 +206,15 @@ fn check_strings(input: &Tensor, model: &str) -> Result<(), String> {
     let Some(expected) = input.shape.element_count() else {
         return Err(too_large(name, model, &input.shape));
     };
-    let mut rest: &[u8] = &input.data;
     let mut count = 0usize;
-    while !rest.is_empty() {
+    for element in byte_strings::elements(&input.data) {
         if count == expected {
             return Err(format!(
                 "unexpected number of string elements {} for inference input '{name}' for model '{model}', expecting {expected}",
                 count + 1
             ));
         }
-        let Some((length, after)) = rest.split_first_chunk::<4>() else {
-            return Err(format!(
-                "incomplete string length indicator for inference input '{name}' for model '{model}', expecting \
-                 4 bytes but only {} bytes available. Please make sure the string length indicator is in one buffer.",
-                rest.len()
-            ));
-        };
-        let length = u32::from_le_bytes(*length) as usize;
-        rest = after.get(length..).ok_or_else(|| {
-            format!(
-                "incomplete string data for inference input '{name}' for model '{model}', expecting string of \
-                 length {length} but only {} bytes available. Please make sure the string is in one buffer.",
-                after.len()
-            )
-        })?;
+        element.map_err(|truncated| truncated_strings(name, model, truncated))?;
         count += 1;
     }
     if count != expected {
@@ -235,6 +223,20 @@ fn check_strings(input: &Tensor, model: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+fn truncated_strings(input: &str, model: &str, truncated: Truncated) -> String {
+    match truncated {
+        Truncated::Length { available } => format!(
+            "incomplete string length indicator for inference input '{input}' for model '{model}', expecting \
+             4 bytes but only {available} bytes available. Please make sure the string length indicator is in \
+             one buffer."
+        ),
+        Truncated::Element { length, available } => format!(
+            "incomplete string data for inference input '{input}' for model '{model}', expecting string of \
+             length {length} but only {available} bytes available. Please make sure the string is in one buffer."
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use galatea_types::{DataType, Error, Result, Shape, Tensor};
-
-use crate::byte_strings;
+use galatea_types::{DataType, Error, Result, Shape, Tensor, byte_strings};
 
 /// The `k` highest elements of `tensor` as a BYTES tensor of the same name: `value:index[:label]`, best
 /// first, equal values in the order of their index.
@@ -31,7 +29,7 @@ pub fn classify<'a>(
         }
     }
     let data =
-        byte_strings::pack(&texts).ok_or_else(|| Error::internal("class label is too long"))?;
+        byte_strings::pack(&texts).map_err(|_| Error::internal("class label is too long"))?;
     let mut shape = Shape::scalar();
     if is_batched {
         shape.push(rows);

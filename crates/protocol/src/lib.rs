@@ -6,7 +6,6 @@ mod classification;
 mod model_version;
 mod status;
 
-pub mod byte_strings;
 pub mod grpc;
 pub mod http;
 pub mod parameters;

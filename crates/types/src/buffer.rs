@@ -115,6 +115,12 @@ impl AlignedBlock {
     }
 }
 
+impl<'a> Extend<&'a u8> for AlignedBlock {
+    fn extend<I: IntoIterator<Item = &'a u8>>(&mut self, bytes: I) {
+        self.bytes.extend(bytes);
+    }
+}
+
 fn padding_of(ptr: *const u8) -> usize {
     ptr.addr().next_multiple_of(BUFFER_ALIGNMENT) - ptr.addr()
 }

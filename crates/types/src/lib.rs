@@ -3,6 +3,7 @@
 //! Nothing here knows a wire format, a socket or a runtime library, and nothing does I/O.
 
 mod buffer;
+pub mod byte_strings;
 mod cancel;
 mod data_type;
 mod error;

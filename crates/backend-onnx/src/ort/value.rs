@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_types::{Buffer, DataType, Error, Result, Shape};
+use galatea_types::{Buffer, DataType, Error, Result, Shape, byte_strings};
 use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
 
 use super::{
@@ -228,10 +228,8 @@ impl Value {
         let ends = offsets.iter().skip(1).copied().chain([total]);
         for (start, end) in offsets.iter().copied().zip(ends) {
             let text = content.get(start..end).unwrap_or_default();
-            let length = u32::try_from(text.len())
+            byte_strings::push(&mut wire, text)
                 .map_err(|_| Error::internal("an output text is longer than 4 GiB"))?;
-            wire.extend_from_slice(&length.to_le_bytes());
-            wire.extend_from_slice(text);
         }
         Ok(wire)
     }

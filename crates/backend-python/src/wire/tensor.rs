@@ -1,4 +1,4 @@
-use galatea_types::{DataType, Shape};
+use galatea_types::{DataType, Shape, byte_strings};
 
 use crate::wire::read::{Malformed, Reader, size};
 
@@ -53,14 +53,8 @@ impl<'a> TensorHead<'a> {
 }
 
 /// Whether `data` holds exactly `count` elements of a BYTES tensor.
-pub fn holds_strings(mut data: &[u8], count: usize) -> bool {
-    for _ in 0..count {
-        let Some((length, rest)) = data.split_first_chunk() else { return false };
-        let Ok(length) = usize::try_from(u32::from_le_bytes(*length)) else { return false };
-        let Some((_, rest)) = rest.split_at_checked(length) else { return false };
-        data = rest;
-    }
-    data.is_empty()
+pub fn holds_strings(data: &[u8], count: usize) -> bool {
+    byte_strings::size_of_first(data, count) == Some(data.len())
 }
 
 /// The protocol numbers data types from 1 in the order of [`DataType::ALL`].

@@ -1,7 +1,6 @@
 use std::{ffi::CStr, ptr::NonNull, slice, sync::Arc};
 
-use galatea_backend::batching::byte_strings;
-use galatea_types::{Buffer, DataType, Shape};
+use galatea_types::{Buffer, DataType, Shape, byte_strings};
 
 use super::{
     element::data_type_of,
@@ -108,7 +107,7 @@ fn texts_of(raw: &RawOutput, shape: &Shape) -> Buffer {
     let mut data = Vec::with_capacity(lengths.iter().map(|n| n + 4).sum());
     for (&text, &length) in texts.iter().zip(lengths) {
         // SAFETY: each text has its length in bytes, as long as the answer lives.
-        if !byte_strings::append(unsafe { slice_of(text.cast(), length) }, &mut data) {
+        if byte_strings::push(&mut data, unsafe { slice_of(text.cast(), length) }).is_err() {
             break;
         }
     }

@@ -1,9 +1,11 @@
 //! From requests to the model's inputs: without a copy for a request alone, with one where several join.
 
 use galatea_config::TensorSpec;
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
+use galatea_types::{
+    AlignedBlock, Buffer, DataType, Error, InferRequest, Result, Shape, Tensor, byte_strings,
+};
 
-use super::{byte_strings, reshape::to_model};
+use super::reshape::to_model;
 use crate::Batch;
 
 /// Whether the tensors of one request hold what their shapes say. Done before requests are joined, so that a
@@ -25,7 +27,7 @@ pub fn check<'s>(
 fn check_tensor(spec: &TensorSpec, tensor: &Tensor) -> Result<()> {
     let fits = match spec.data_type {
         DataType::Bytes => {
-            let count = byte_strings::count(&tensor.data);
+            let count = byte_strings::count(&tensor.data).ok();
             count.is_some() && count == tensor.shape.element_count()
         }
         fixed => tensor.shape.byte_size(fixed) == Some(tensor.data.len()),
@@ -97,9 +99,8 @@ pub fn join<'t>(
 }
 
 fn texts<'t>(tensors: &[&'t Tensor]) -> Vec<&'t [u8]> {
-    let mut texts = Vec::new();
-    tensors.iter().for_each(|tensor| byte_strings::split(&tensor.data, &mut texts));
-    texts
+    let elements = tensors.iter().flat_map(|tensor| byte_strings::elements(&tensor.data));
+    elements.map_while(Result::ok).collect()
 }
 
 fn concatenate(tensors: &[&Tensor]) -> Buffer {

@@ -10,7 +10,6 @@
 //! }
 //! ```
 
-pub mod byte_strings;
 mod join;
 mod reshape;
 mod share;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
+use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor, byte_strings};
 
-use super::{byte_strings, reshape::to_client};
+use super::reshape::to_client;
 use crate::Batch;
 
 /// One output of a batch, divided among its requests.
@@ -132,12 +132,9 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_elements() {
-        let mut data = Vec::new();
-        for text in ["a", "bb", "", "dddd"] {
-            byte_strings::append(text.as_bytes(), &mut data);
-        }
+        let data = byte_strings::pack(&["a", "bb", "", "dddd"]).expect("short");
         let expected = [data[..11].to_vec(), data[11..].to_vec()];
-        let parts = divide(&spec(DataType::Bytes), &Shape::from([2, 2]), data.into(), &[1, 1]);
+        let parts = divide(&spec(DataType::Bytes), &Shape::from([2, 2]), data, &[1, 1]);
         let parts: Vec<_> = parts.expect("divides").into_iter().map(|(_, b)| b.to_vec()).collect();
         assert_eq!(parts, expected);
     }

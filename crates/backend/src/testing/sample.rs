@@ -1,4 +1,4 @@
-use galatea_types::{Buffer, DataType, Shape, Tensor};
+use galatea_types::{Buffer, DataType, Shape, Tensor, byte_strings};
 use half::{bf16, f16};
 
 /// Whole numbers that every data type holds exactly, and so do their sums and differences.
@@ -47,9 +47,8 @@ fn encode_one(data_type: DataType, value: i16, bytes: &mut Vec<u8>) {
         DataType::Fp32 => bytes.extend(f32::from(value).to_le_bytes()),
         DataType::Fp64 => bytes.extend(f64::from(value).to_le_bytes()),
         DataType::Bytes => {
-            let text = value.to_string();
-            bytes.extend(u32::try_from(text.len()).unwrap_or(0).to_le_bytes());
-            bytes.extend(text.into_bytes());
+            // A few digits are never too long.
+            let _ = byte_strings::push(bytes, value.to_string().as_bytes());
         }
         // Two's complement, little-endian: a narrow integer is the beginning of a wide one.
         integer => bytes.extend(wide.into_iter().take(integer.byte_size().unwrap_or(0))),

@@ -1,9 +1,7 @@
 //! Typed tensor contents into the form every tensor has (G-36, G-51).
 
 use galatea_proto::inference::InferTensorContents;
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
-
-use crate::byte_strings;
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
 
 /// Which input the contents belong to, for the messages.
 pub(super) struct Place<'a> {
@@ -100,7 +98,7 @@ impl Field<'_> {
             (Field::Uint64(v), _) => fixed(v, u64::to_le_bytes),
             (Field::Fp32(v), _) => fixed(v, f32::to_le_bytes),
             (Field::Fp64(v), _) => fixed(v, f64::to_le_bytes),
-            (Field::Bytes(v), _) => byte_strings::pack(v).ok_or_else(|| {
+            (Field::Bytes(v), _) => byte_strings::pack(v).map_err(|_| {
                 Error::invalid_arg("a BYTES element is longer than 4294967295 bytes")
             })?,
         };

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use galatea_config::ModelConfig;
 use galatea_types::{
     Buffer, CorrelationId, Error, InferRequest, ParameterValue, RequestedOutput, Result, Shape,
-    Tensor,
+    Tensor, byte_strings,
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     json::{Cursor, Kind, Number, for_each_element, for_each_member},
     response_plan::PlannedOutput,
 };
-use crate::{byte_strings, parameters};
+use crate::parameters;
 
 /// Translates the body of an inference request (H-30 to H-48).
 ///
@@ -336,7 +336,7 @@ fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
             ));
         }
         None => byte_strings::pack(&[&body[..]])
-            .ok_or_else(|| Error::invalid_arg("a string is longer than 4294967295 bytes"))?,
+            .map_err(|_| Error::invalid_arg("a string is longer than 4294967295 bytes"))?,
         Some(size) => {
             if shape.iter().filter(|&&d| d < 0).count() > 1 {
                 return refuse(format!(

@@ -1,10 +1,12 @@
 //! An inference response: JSON with the tensors inside, or behind it as they are.
 
 use bytes::Bytes;
-use galatea_types::{DataType, Error, InferResponse, ParameterValue, Parameters, Result, Tensor};
+use galatea_types::{
+    DataType, Error, InferResponse, ParameterValue, Parameters, Result, Tensor, byte_strings,
+};
 
 use super::ResponsePlan;
-use crate::{byte_strings, classify};
+use crate::classify;
 
 /// The body of a response: the JSON, then the binary tensors in output order.
 #[derive(Debug)]

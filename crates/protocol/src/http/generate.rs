@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{
     DataType, Error, InferRequest, InferResponse, ParameterValue, Result, Shape, Tensor,
+    byte_strings,
 };
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     json::{Cursor, Kind, for_each_element, for_each_member},
     tensor_data,
 };
-use crate::byte_strings;
 
 /// The one key that does not name a tensor or a parameter: an object of more keys.
 const NESTED: &str = "parameters";

@@ -1,9 +1,8 @@
 //! The `data` array of an input, straight into the tensor's buffer.
 
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
 
 use super::json::{Cursor, Kind, check_depth};
-use crate::byte_strings;
 
 const COUNT_MISMATCH: &str = "Shape does not match true shape of 'data' field";
 
@@ -89,10 +88,8 @@ impl Reader<'_, '_> {
         let mut block = AlignedBlock::with_capacity(self.count.min(self.cursor.text_len()) * 16);
         self.read(&mut |reader| {
             let text = reader.cursor.expect_string()?;
-            if byte_strings::push(&mut block, &text) {
-                return Ok(());
-            }
-            Err(Error::invalid_arg("a string is longer than 4294967295 bytes"))
+            byte_strings::push(&mut block, &text)
+                .map_err(|_| Error::invalid_arg("a string is longer than 4294967295 bytes"))
         })?;
         Ok(block.freeze())
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use galatea_proto::inference::{
     InferTensorContents, ModelInferResponse, model_infer_response::InferOutputTensor,
 };
-use galatea_types::{DataType, Result};
+use galatea_types::{DataType, Result, byte_strings};
 use prost::Message;
 
 use super::unreadable;
@@ -62,8 +62,8 @@ fn typed(data_type: DataType, contents: &InferTensorContents) -> Vec<u8> {
         DataType::Bytes => {
             let mut data = Vec::new();
             for text in &contents.bytes_contents {
-                data.extend((text.len() as u32).to_le_bytes());
-                data.extend_from_slice(text);
+                // No message holds an element that long.
+                let _ = byte_strings::push(&mut data, text);
             }
             data
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use galatea_types::{DataType, Error, Result};
+use galatea_types::{DataType, Error, Result, byte_strings};
 use serde_json::Value;
 
 /// Appends the elements of row-major little-endian `data` to `json`, comma-separated and without brackets.
@@ -69,27 +69,18 @@ fn elements<const N: usize>(
     Ok(())
 }
 
-fn texts(json: &mut String, name: &str, mut data: &[u8]) -> Result<()> {
-    let mut is_first = true;
-    while !data.is_empty() {
-        let (text, rest) = split_text(data)
-            .ok_or_else(|| broken(name, "data does not consist of whole elements"))?;
+fn texts(json: &mut String, name: &str, data: &[u8]) -> Result<()> {
+    for (at, text) in byte_strings::elements(data).enumerate() {
+        let text = text.map_err(|_| broken(name, "data does not consist of whole elements"))?;
         let text = std::str::from_utf8(text).ok().and_then(|text| serde_json::to_string(text).ok());
         let text = text
             .ok_or_else(|| broken(name, "holds text that is not UTF-8, which JSON cannot carry"))?;
-        if !std::mem::take(&mut is_first) {
+        if at > 0 {
             json.push(',');
         }
         json.push_str(&text);
-        data = rest;
     }
     Ok(())
-}
-
-/// The first element of BYTES data, and what follows it.
-fn split_text(data: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = data.split_first_chunk::<4>()?;
-    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
 fn broken(name: &str, what: &str) -> Error {
@@ -129,9 +120,7 @@ fn push(bytes: &mut Vec<u8>, data_type: DataType, value: &Value) -> Option<()> {
         DataType::Fp32 => bytes.extend((value.as_f64()? as f32).to_le_bytes()),
         DataType::Fp64 => bytes.extend(value.as_f64()?.to_le_bytes()),
         DataType::Bytes => {
-            let text = value.as_str()?;
-            bytes.extend(u32::try_from(text.len()).ok()?.to_le_bytes());
-            bytes.extend_from_slice(text.as_bytes());
+            byte_strings::push(bytes, value.as_str()?.as_bytes()).ok()?;
         }
         DataType::Fp16 | DataType::Bf16 => return None,
     }

@@ -65,21 +65,3 @@ pub(super) fn bad_data(text: impl std::fmt::Display) -> Failure {
 pub(super) fn bad_requests(text: impl std::fmt::Display) -> Failure {
     Failure::generic(format!("error: Unable to init infer data manager: {text}"))
 }
-
-/// The elements as the wire has them, each with its length in front.
-pub(super) fn push_string(bytes: &mut Vec<u8>, element: &[u8]) -> Option<()> {
-    bytes.extend_from_slice(&u32::try_from(element.len()).ok()?.to_le_bytes());
-    bytes.extend_from_slice(element);
-    Some(())
-}
-
-/// How many elements BYTES data holds; `None` if it is cut short.
-pub(super) fn string_count(mut data: &[u8]) -> Option<usize> {
-    let mut count = 0;
-    while !data.is_empty() {
-        let (length, rest) = data.split_first_chunk::<4>()?;
-        data = rest.get(usize::try_from(u32::from_le_bytes(*length)).ok()?..)?;
-        count += 1;
-    }
-    Some(count)
-}

@@ -4,9 +4,10 @@ use std::{fs, path::Path};
 
 use bytes::Bytes;
 use galatea_perf_types::model::{InputInfo, ModelInfo};
+use galatea_types::byte_strings;
 
 use super::{
-    dataset::{Step, TensorData, push_string},
+    dataset::{Step, TensorData},
     generate::open_shape,
     size::{byte_size, element_count},
 };
@@ -69,8 +70,8 @@ fn read_lines(name: &str, content: &[u8], expected: usize) -> Result<Vec<u8>, St
     }
     let mut data = Vec::new();
     for line in lines {
-        push_string(&mut data, line)
-            .ok_or_else(|| format!("a line for input {name} is too long"))?;
+        byte_strings::push(&mut data, line)
+            .map_err(|_| format!("a line for input {name} is too long"))?;
     }
     Ok(data)
 }

@@ -5,10 +5,10 @@ use galatea_perf_types::{
     model::{InputInfo, ModelInfo},
     settings::DataSettings,
 };
-use galatea_types::DataType;
+use galatea_types::{DataType, byte_strings};
 
 use super::{
-    dataset::{Step, TensorData, push_string},
+    dataset::{Step, TensorData},
     size::element_count,
 };
 
@@ -70,8 +70,8 @@ impl Generator<'_> {
         let mut data = allocate(count.checked_mul(length.checked_add(size_of::<u32>())?)?)?;
         for _ in 0..count {
             match given {
-                Some(text) => push_string(&mut data, text.as_bytes())?,
-                None => push_string(&mut data, &self.random_string(length))?,
+                Some(text) => byte_strings::push(&mut data, text.as_bytes()).ok()?,
+                None => byte_strings::push(&mut data, &self.random_string(length)).ok()?,
             }
         }
         Some(data)

@@ -1,11 +1,11 @@
 use galatea_perf_types::settings::DataSource;
-use galatea_types::DataType::{self, *};
+use galatea_types::{
+    DataType::{self, *},
+    byte_strings,
+};
 
 use super::{
-    super::{
-        dataset::string_count,
-        testing::{data_settings, model},
-    },
+    super::testing::{data_settings, model},
     *,
 };
 
@@ -56,7 +56,7 @@ fn strings_are_random_or_given() {
     settings.string_length = 5;
     let step = generate(&model, &settings, false).unwrap();
     assert_eq!(bytes(&step, 0).len(), 3 * (4 + 5));
-    assert_eq!(string_count(bytes(&step, 0)), Some(3));
+    assert_eq!(byte_strings::count(bytes(&step, 0)), Ok(3));
     assert!(bytes(&step, 0)[4..9].iter().all(|letter| LETTERS.contains(letter)));
 
     settings.string_data = Some("ab".to_owned());

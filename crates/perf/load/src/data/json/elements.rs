@@ -1,11 +1,11 @@
 //! The elements of a tensor, written straight into the bytes that are sent.
 
-use galatea_types::DataType;
+use galatea_types::{DataType, byte_strings};
 use half::{bf16, f16};
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{super::dataset::push_string, PARSE_FAILURE, non_finite};
+use super::{PARSE_FAILURE, non_finite};
 
 /// Elements in row-major order; lists within the list are allowed and mean nothing more.
 ///
@@ -134,8 +134,8 @@ impl<'de> Visitor<'de> for Elements<'_> {
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
         if self.data_type == DataType::Bytes {
-            return push_string(self.bytes, value.as_bytes())
-                .ok_or_else(|| Error::custom("too long"));
+            return byte_strings::push(self.bytes, value.as_bytes())
+                .map_err(|_| Error::custom("too long"));
         }
         self.float(non_finite::value(value).ok_or_else(|| E::custom("a string"))?)
     }

@@ -4,14 +4,11 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use galatea_types::DataType;
+use galatea_types::{DataType, byte_strings};
 use serde_json::value::RawValue;
 
 use super::{
-    super::{
-        dataset::string_count,
-        size::{byte_size, element_count, is_open, shape_text},
-    },
+    super::size::{byte_size, element_count, is_open, shape_text},
     elements::read_elements,
     is_list, members,
     step::Wanted,
@@ -101,7 +98,7 @@ fn check_shape(shape: &[i64], wanted: &Wanted<'_>) -> Result<(), String> {
 
 fn check_size(shape: &[i64], data: &[u8], wanted: &Wanted<'_>) -> Result<(), String> {
     let (expected, got, unit) = match wanted.data_type {
-        DataType::Bytes => (element_count(shape), string_count(data), "elements"),
+        DataType::Bytes => (element_count(shape), byte_strings::count(data).ok(), "elements"),
         data_type => (byte_size(shape, data_type), Some(data.len()), "bytes"),
     };
     if expected.is_some() && expected == got {
