@@ -94,7 +94,7 @@ def test_failed_model_ends_the_start(repository):
     repository.add("bad", "failing", identity_config() + 'parameters { key: "fail" value { string_value: "load" } }')
     server = servers.galatea(repository.path, wait=False)
     assert server.wait_for_exit() == 1
-    assert "failed to load all models" in server.text()
+    assert "failed to load 1 of 2 models (bad): load failed for model 'bad': " in server.text()
 
 
 def test_exit_on_error_false(repository, serve):

@@ -5,7 +5,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -35,8 +34,8 @@ pub struct LoadOverrides {
     pub files: BTreeMap<String, Buffer>,
 }
 
-/// How often the end of the requests under way is looked for when the server exits.
-const QUIET_POLL: Duration = Duration::from_millis(2);
+/// How often the log reports, during an exit, what is still waited for: as often as Triton's.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether a model is ready.
 pub enum Readiness {
@@ -229,7 +228,7 @@ impl Engine {
     pub fn shutdown(&self, deadline: Instant) -> bool {
         self.begin_exit();
         log::info!("Waiting for in-flight requests to complete.");
-        self.wait_until_quiet(deadline);
+        self.wait_until_idle(deadline);
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.serving.swap(Arc::default());
         for model in old.values().flat_map(BTreeMap::values) {
@@ -239,21 +238,23 @@ impl Engine {
         self.wait_for_unload(deadline)
     }
 
-    /// Waits until no model has a request under way: one may still make requests of its own to others, which
+    /// Waits until no model has a request in flight: one may still make requests of its own to others, which
     /// must be there until then.
-    fn wait_until_quiet(&self, deadline: Instant) {
-        let is_busy = || self.all_ready().iter().any(|model| model.in_flight() > 0);
-        let mut told_at = Instant::now();
-        while is_busy() && Instant::now() < deadline {
-            thread::sleep(QUIET_POLL);
-            if told_at.elapsed() >= Duration::from_secs(1) {
-                told_at = Instant::now();
-                self.tell_live_models(deadline);
+    fn wait_until_idle(&self, deadline: Instant) {
+        let mut report_at = Instant::now() + REPORT_INTERVAL;
+        // Again from the start after each wait: the model waited for may have called another meanwhile.
+        while let Some(busy) = self.all_ready().into_iter().find(|model| model.in_flight() > 0) {
+            if !busy.wait_until_idle(report_at.min(deadline)) && Instant::now() >= deadline {
+                return;
+            }
+            if Instant::now() >= report_at {
+                report_at = Instant::now() + REPORT_INTERVAL;
+                self.report_live_models(deadline);
             }
         }
     }
 
-    fn tell_live_models(&self, deadline: Instant) {
+    fn report_live_models(&self, deadline: Instant) {
         let left = deadline.saturating_duration_since(Instant::now()).as_secs();
         log::info!("Timeout {left}: Found {} live models", self.lifecycle.live_count());
     }
@@ -262,7 +263,7 @@ impl Engine {
     fn wait_for_unload(&self, deadline: Instant) -> bool {
         loop {
             let now = Instant::now();
-            let step = deadline.min(now + Duration::from_secs(1));
+            let step = deadline.min(now + REPORT_INTERVAL);
             if self.lifecycle.wait_until_idle(step) {
                 log::info!("All models are stopped, unloading models");
                 return true;
@@ -271,7 +272,7 @@ impl Engine {
             if left.is_zero() {
                 return false;
             }
-            self.tell_live_models(deadline);
+            self.report_live_models(deadline);
         }
     }
 

@@ -18,8 +18,10 @@ mod prepare;
 mod reaper;
 mod repository;
 mod served_model;
+mod startup;
 
 pub use engine::{Engine, LoadOverrides, ModelStatisticsEntry, Readiness};
 pub use index::IndexEntry;
 pub use options::{BackendRegistry, ControlMode, EngineOptions, GpuOptions};
 pub use served_model::ServedModel;
+pub use startup::{FailedModels, ModelFailure, StartupError};

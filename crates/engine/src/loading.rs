@@ -13,7 +13,7 @@ use galatea_config::Scheduling;
 use galatea_types::{Error, Result};
 
 use crate::{
-    ControlMode, Engine, LoadOverrides, ServedModel,
+    ControlMode, Engine, FailedModels, LoadOverrides, ModelFailure, ServedModel, StartupError,
     dependencies::{Wanted, circle},
     engine::ReadyVersions,
     ensemble,
@@ -26,20 +26,23 @@ use crate::{
 type Failures = BTreeMap<String, LoadFailure>;
 
 impl Engine {
-    /// Loads what the control mode says is loaded at start. Blocks until every model is ready or failed;
-    /// an error lists those that failed (the others serve all the same).
-    pub fn load_startup_models(&self) -> Result<()> {
-        self.repository.check()?;
+    /// Loads what the control mode says is loaded at start. Blocks until every model is ready or failed.
+    ///
+    /// # Errors
+    /// Names each model that failed, with the reason; the others are ready all the same.
+    pub fn load_startup_models(&self) -> Result<(), StartupError> {
+        self.repository.check().map_err(StartupError::Aborted)?;
         let mut wanted = BTreeMap::new();
         for name in self.startup_names() {
             self.want(&name, LoadOverrides::default(), true, &mut wanted);
         }
+        let count = wanted.len();
         let failures = self.load_all(wanted.into_values().collect(), Failures::new());
         if failures.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = failures.keys().map(String::as_str).collect();
-        Err(Error::internal(format!("failed to load all models: {}", names.join(", "))))
+        let ready_count = count.saturating_sub(failures.len());
+        Err(StartupError::Models(FailedModels { ready_count, failures: causes_first(failures) }))
     }
 
     fn startup_names(&self) -> Vec<String> {
@@ -312,6 +315,17 @@ impl Engine {
             )),
         }
     }
+}
+
+/// Sorted by name; ensembles that fail because of another model come last.
+fn causes_first(failures: Failures) -> Vec<ModelFailure> {
+    let (dependent, others): (Vec<_>, Vec<_>) =
+        failures.into_iter().partition(|(_, failure)| matches!(failure, LoadFailure::Invalid(_)));
+    let failure = |(model, failure): (String, LoadFailure)| {
+        let error = failure.into_error(&model);
+        ModelFailure { model, error }
+    };
+    others.into_iter().chain(dependent).map(failure).collect()
 }
 
 /// a name goes into a path.

@@ -88,6 +88,11 @@ impl ServedModel {
         self.scheduler.in_flight()
     }
 
+    /// Waits until no request is queued or executing; false when `deadline` passes first.
+    pub(crate) fn wait_until_idle(&self, deadline: Instant) -> bool {
+        self.scheduler.wait_until_idle(deadline)
+    }
+
     pub(crate) fn generation(&self) -> Generation {
         self.generation
     }

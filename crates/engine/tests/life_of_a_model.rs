@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_engine::{ControlMode, LoadOverrides};
+use galatea_engine::{ControlMode, LoadOverrides, StartupError};
 use galatea_types::Code;
 
 use fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start};
@@ -208,6 +208,54 @@ fn shutdown_answers_what_is_in_flight_and_refuses_what_comes_late() {
     assert!(f.engine.shutdown(Instant::now() + Duration::from_secs(20)));
     answer.blocking_recv().expect("answered").expect("an answer");
     assert_eq!(f.backend.live_models.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn shutdown_ends_with_the_last_answer_in_flight() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    f.backend.gate.set(true);
+    let answer = start(&f.engine.model("m", None).expect("ready"), 9);
+    thread::scope(|scope| {
+        let shutdown = scope.spawn(|| f.engine.shutdown(Instant::now() + Duration::from_secs(60)));
+        eventually("the exit began", || !f.engine.is_live());
+        thread::sleep(Duration::from_millis(50));
+        assert!(!shutdown.is_finished(), "one request is still in flight");
+        assert_eq!(index(&f.engine), ["m:1:READY:"], "a request in flight may need the model");
+        let released_at = Instant::now();
+        f.backend.gate.set(false);
+        assert!(shutdown.join().expect("no panic"));
+        assert!(released_at.elapsed() < Duration::from_secs(30), "notified, not timed out");
+    });
+    answer.blocking_recv().expect("answered").expect("an answer");
+}
+
+#[test]
+fn a_failed_start_says_which_models_and_why() {
+    let f = fixture(ControlMode::None, &[], |root| {
+        add_model(root, "good", &[1], CONFIG);
+        add_model(root, "bad", &[1], CONFIG);
+        fs::write(root.join("bad/1/poison"), "").expect("file");
+        let step = "step { model_name: \"bad\" model_version: -1 input_map { key: \"IN\" value: \"IN\" } \
+                    output_map { key: \"OUT\" value: \"OUT\" } }";
+        let tensors = CONFIG.replace("backend: \"copy\"", "platform: \"ensemble\"");
+        let ensemble = format!("{tensors}\nensemble_scheduling {{ {step} }}");
+        add_model(root, "an_ensemble", &[1], &ensemble);
+    });
+    let error = f.engine.load_startup_models().expect_err("two of three fail");
+    let StartupError::Models(failed) = &error else { panic!("{error}") };
+    let names: Vec<&str> = failed.failures.iter().map(|failure| failure.model.as_str()).collect();
+    assert_eq!((failed.ready_count, &names[..]), (1, &["bad", "an_ensemble"][..]));
+    let text = error.to_string();
+    let start = "failed to load 2 of 3 models (bad, an_ensemble): load failed for model 'bad': version 1 is at \
+                 UNAVAILABLE state: Internal: ";
+    assert!(text.starts_with(start) && text.ends_with("poison is poison;"), "{text}");
+    ask_named(&f.engine, "good").expect("the others are ready");
+}
+
+fn ask_named(engine: &galatea_engine::Engine, name: &str) -> galatea_types::Result<()> {
+    let model = engine.model(name, None)?;
+    start(&model, 1).blocking_recv().expect("every request is answered").map(drop)
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(crate) struct Line {
     growth: Condvar,
     closing: Condvar,
     ended: Condvar,
+    idle: Condvar,
     rules: BatchRules,
     joins: JoinRules,
     /// Decisions depend on the time; else the clock is not asked.
@@ -45,6 +46,8 @@ struct State {
     next_place: u64,
     hold_until_queued: usize,
     is_closed: bool,
+    /// Callers of [`Line::wait_until_idle`]; while there are none, nobody is notified.
+    idle_waiters: usize,
     /// Threads that have not ended.
     live: usize,
     health: Health,
@@ -92,6 +95,7 @@ impl Line {
             growth: Condvar::new(),
             closing: Condvar::new(),
             ended: Condvar::new(),
+            idle: Condvar::new(),
             rules,
             joins: JoinRules::from_config(config),
             epoch: Instant::now(),
@@ -264,8 +268,22 @@ impl Line {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
+    /// Waits until no request is queued or executing, without closing; false when that is not so by `deadline`.
+    pub fn wait_until_idle(&self, deadline: Instant) -> bool {
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let mut state = self.lock();
+        state.idle_waiters += 1;
+        let waited = self.idle.wait_timeout_while(state, timeout, |s| !s.is_idle());
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.idle_waiters -= 1;
+        state.is_idle()
+    }
+
     fn finish(&self, state: &mut State, done: usize) {
         state.executing -= done;
+        if state.idle_waiters > 0 && state.is_idle() {
+            self.idle.notify_all();
+        }
         if state.is_closed && done > 0 && state.executing == 0 {
             self.work.notify_all();
             self.ended.notify_all();
@@ -384,9 +402,14 @@ impl State {
             next_place: 0,
             hold_until_queued,
             is_closed: false,
+            idle_waiters: 0,
             live: threads,
             health: Health::new(threads),
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.executing == 0 && self.queue.len() == 0
     }
 
     /// Whether the thread of this instance is to stop waiting for requests.

@@ -25,6 +25,10 @@ pub trait Scheduler: Send + Sync {
     /// Requests queued, executing and streaming.
     fn in_flight(&self) -> usize;
 
+    /// Waits until nothing is in flight, while requests are still accepted; false when that is not so by
+    /// `deadline`.
+    fn wait_until_idle(&self, deadline: Instant) -> bool;
+
     /// Refuses new requests from now on (S-24). What is queued is still answered.
     fn close(&self);
 
@@ -150,6 +154,10 @@ impl Scheduler for QueueScheduler {
 
     fn in_flight(&self) -> usize {
         self.shared.line.in_flight()
+    }
+
+    fn wait_until_idle(&self, deadline: Instant) -> bool {
+        self.shared.line.wait_until_idle(deadline)
     }
 
     fn close(&self) {

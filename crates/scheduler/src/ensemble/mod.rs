@@ -59,6 +59,8 @@ struct Shared {
 struct Gate {
     in_flight: usize,
     is_closed: bool,
+    /// Threads that wait for the last request in flight; while there are none, nobody is notified.
+    waiters: usize,
 }
 
 impl EnsembleScheduler {
@@ -96,16 +98,24 @@ impl Scheduler for EnsembleScheduler {
         self.0.lock().in_flight
     }
 
+    fn wait_until_idle(&self, deadline: Instant) -> bool {
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let mut gate = self.0.lock();
+        gate.waiters += 1;
+        let is_busy = |gate: &mut Gate| gate.in_flight > 0;
+        let waited = self.0.answered.wait_timeout_while(gate, timeout, is_busy);
+        let mut gate = waited.unwrap_or_else(PoisonError::into_inner).0;
+        gate.waiters -= 1;
+        gate.in_flight == 0
+    }
+
     fn close(&self) {
         self.0.lock().is_closed = true;
     }
 
     fn drain(&self, deadline: Instant) -> bool {
         self.close();
-        let timeout = deadline.saturating_duration_since(Instant::now());
-        let is_busy = |gate: &mut Gate| gate.in_flight > 0;
-        let waited = self.0.answered.wait_timeout_while(self.0.lock(), timeout, is_busy);
-        waited.unwrap_or_else(PoisonError::into_inner).0.in_flight == 0
+        self.wait_until_idle(deadline)
     }
 
     /// Its models answer for themselves.
@@ -124,7 +134,7 @@ impl Shared {
     fn leave(&self) {
         let mut gate = self.lock();
         gate.in_flight -= 1;
-        if gate.in_flight == 0 && gate.is_closed {
+        if gate.in_flight == 0 && gate.waiters > 0 {
             self.answered.notify_all();
         }
     }

@@ -63,6 +63,27 @@ fn after_closing_what_is_queued_is_answered_and_new_requests_are_refused() {
 }
 
 #[test]
+fn waiting_until_idle_closes_nothing() {
+    let rig = Setup::direct().gated().start();
+    assert!(rig.scheduler.wait_until_idle(Instant::now()), "nothing is in flight");
+    let first = ["a", "b"].map(|id| rig.submit(id));
+    rig.next_start();
+    assert!(!rig.scheduler.wait_until_idle(Instant::now()), "two requests are in flight");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| rig.scheduler.wait_until_idle(Instant::now() + LONG));
+        rig.permit(1);
+        rig.next_start();
+        assert!(!waiting.is_finished(), "one request is in flight");
+        rig.permit(1);
+        assert!(waiting.join().expect("no panic"));
+    });
+    all_succeed(first);
+    let late = rig.submit("c");
+    rig.permit(1);
+    wait(late).expect("requests are still accepted");
+}
+
+#[test]
 fn closing_lets_held_requests_go() {
     let rig = Setup::direct().hold(100).start();
     let answer = rig.submit("a");

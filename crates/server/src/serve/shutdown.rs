@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_engine::Engine;
+use galatea_engine::{Engine, StartupError};
 use galatea_types::Error;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -42,7 +42,7 @@ impl Signals {
         &mut self,
         engine: &Arc<Engine>,
         timeout: Duration,
-    ) -> io::Result<Option<galatea_types::Result<()>>> {
+    ) -> io::Result<Option<Result<(), StartupError>>> {
         let mut loaded = load(engine.clone())?;
         let Self { runtime, interrupt, terminate } = self;
         Ok(runtime.block_on(async {
@@ -103,7 +103,7 @@ pub fn after_interrupted_start(engine: &Engine, timeout: Duration) -> ExitCode {
 }
 
 /// On a thread of its own: models may take minutes to load, and signals are heard meanwhile.
-fn load(engine: Arc<Engine>) -> io::Result<oneshot::Receiver<galatea_types::Result<()>>> {
+fn load(engine: Arc<Engine>) -> io::Result<oneshot::Receiver<Result<(), StartupError>>> {
     let (done, loaded) = oneshot::channel();
     let work = move || {
         // Whoever was interrupted no longer listens.
@@ -113,8 +113,8 @@ fn load(engine: Arc<Engine>) -> io::Result<oneshot::Receiver<galatea_types::Resu
     Ok(loaded)
 }
 
-fn load_panicked() -> Error {
-    Error::internal("loading the models ended unexpectedly")
+fn load_panicked() -> StartupError {
+    StartupError::Aborted(Error::internal("loading the models ended unexpectedly"))
 }
 
 async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
