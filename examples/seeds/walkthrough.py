@@ -19,6 +19,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE_MODELS = ROOT / "examples/models"
 STARTED = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at ([^\"\s]+)")
@@ -160,6 +162,18 @@ class Walkthrough:
         server.reader.join()
         self.check("the server says why and ends with status 1", code == 1, code)
         return server.text()
+
+
+def difference(ours, theirs):
+    """The largest difference of two arrays, relative where the values are above 1.
+
+    Two processors' kernels add the same numbers in another order, so answers differ by units in the last place, and
+    those grow with the value: at 10,000 one of them is 0.001 in single precision.
+    """
+    ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if ours.shape != theirs.shape:
+        return np.inf
+    return float((abs(ours - theirs) / np.maximum(abs(theirs), 1)).max(initial=0))
 
 
 # Debian's packages of the programs that documents use.

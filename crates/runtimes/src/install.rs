@@ -33,7 +33,8 @@ pub struct InstallOptions {
     pub environment: Environment,
 }
 
-/// Installs `runtime` and returns the path of its library. One that is installed already is left as it is.
+/// Installs `runtime` and returns the path of its library. One that is installed already is left as it is, but a
+/// wheel that is named must be readable and have the pinned content even then.
 ///
 /// Two installers at once wait for each other. An interrupted download is gone on with.
 pub fn install(
@@ -48,18 +49,14 @@ pub fn install(
     let installed = installed_folder(runtime, &data_folder);
     let library = installed.join(runtime.library());
     let is_done = || library.is_file() && !options.reinstalls;
+    // A file that the user names must be right, also where nothing is left to install.
+    if let Some(path) = &options.wheel {
+        verify(path, pinned_wheel(runtime)?)?;
+    }
     if is_done() {
         return Ok(library);
     }
-    let wheel = runtime.wheel().ok_or_else(|| {
-        Error::unsupported(format!(
-            "{} {} is not offered for {}: name a library with {}",
-            runtime.title,
-            runtime.version,
-            std::env::consts::ARCH,
-            runtime.variable
-        ))
-    })?;
+    let wheel = pinned_wheel(runtime)?;
     let folder = runtime_folder(runtime, &data_folder);
     fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, &e))?;
     let _lock = lock(&folder, progress)?;
@@ -77,6 +74,18 @@ pub fn install(
         installed.display()
     ));
     Ok(library)
+}
+
+fn pinned_wheel(runtime: &Runtime) -> Result<&'static Wheel> {
+    runtime.wheel().ok_or_else(|| {
+        Error::unsupported(format!(
+            "{} {} is not offered for {}: name a library with {}",
+            runtime.title,
+            runtime.version,
+            std::env::consts::ARCH,
+            runtime.variable
+        ))
+    })
 }
 
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
@@ -128,7 +137,6 @@ fn obtain(
     progress: &mut dyn Progress,
 ) -> Result<WheelFile> {
     if let Some(path) = &options.wheel {
-        verify(path, wheel)?;
         return Ok(WheelFile::Found(path.clone()));
     }
     let settings = PipSettings::read(&options.environment);

@@ -266,6 +266,27 @@ fn a_wheel_at_hand_needs_no_index() {
 }
 
 #[test]
+fn a_named_wheel_must_be_right_even_when_one_is_installed() {
+    let package = Package::new();
+    let first = attempt(&package, &[]);
+    let library = first.outcome.as_ref().unwrap();
+    let mut options = options(first.folder.path(), &first.server.index());
+    let with = |wheel: &Path, options: &mut InstallOptions| {
+        options.wheel = Some(wheel.to_path_buf());
+        install(&package.runtime, options, &mut Recorder::default())
+    };
+    let missing = first.folder.path().join("nosuch.whl");
+    let error = with(&missing, &mut options).unwrap_err();
+    assert!(error.message().starts_with(&format!("cannot read '{}'", missing.display())));
+    let other = first.folder.path().join("other.whl");
+    fs::write(&other, "something else").unwrap();
+    let error = with(&other, &mut options).unwrap_err();
+    assert!(error.message().contains("is not the file expected"), "{error}");
+    fs::write(&other, &package.wheel).unwrap();
+    assert_eq!(&with(&other, &mut options).unwrap(), library);
+}
+
+#[test]
 fn two_installers_do_not_disturb_each_other() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();

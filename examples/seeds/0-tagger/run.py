@@ -151,11 +151,11 @@ def against_torch(walk, server, expected):
     client = tagger.connect(server.grpc, "grpc")
     lengths, vectors = expected["lengths"], expected["vectors"]
     alone = [features(client, lengths[n:n + 1], vectors[n:n + 1, :length]) for n, length in enumerate(lengths)]
-    apart = max(float(abs(ours - expected[f"alone_{n}"]).max()) for n, (ours, _) in enumerate(alone))
+    apart = max(walkthrough.difference(ours, expected[f"alone_{n}"]) for n, (ours, _) in enumerate(alone))
     walk.check(f"one after another as PyTorch itself (furthest apart: {apart:.1e})", apart < 1e-4)
     together, said = features(client, lengths, vectors)
     inside = np.arange(vectors.shape[1]) < lengths[:, None]
-    apart = float(abs(together - expected["together"])[inside].max())
+    apart = walkthrough.difference(together[inside], expected["together"][inside])
     walk.check(f"and all in one request (furthest apart: {apart:.1e})", apart < 1e-4 and (said == lengths).all(), said)
     try:
         answer = features(client, np.sort(lengths), vectors)[1]

@@ -108,7 +108,7 @@ def captions(walk, server):
         theirs = direct.run(None, {"pixel_values": image[None], "input_ids": np.array([ids]), "attention_mask": mask})[
             0
         ][0]
-        apart = max(apart, float(abs(ours - theirs).max()) if ours.shape == theirs.shape else np.inf)
+        apart = max(apart, walkthrough.difference(ours, theirs))
         ids.append(int(ours[-1].argmax()))
     walk.check(
         f"base_model_cpu answers as ONNX Runtime does by itself, {len(ids) - 1} lengths (furthest apart: {apart:.1e})",
@@ -128,7 +128,9 @@ def batches(walk, server):
         for _ in range(10):
             together = list(pool.map(lambda image: ask_often(server, image, 6), images))
             apart = max(
-                abs(answer - expected).max() for answers, expected in zip(together, alone) for answer in answers
+                walkthrough.difference(answer, expected)
+                for answers, expected in zip(together, alone)
+                for answer in answers
             )
             sizes = batch_sizes(client, "base_model_cpu")
             if apart >= 1e-3 or max(sizes) > 1:

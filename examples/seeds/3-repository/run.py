@@ -129,7 +129,7 @@ def versions(walk, server):
     walk.check(
         "the newest version answers: 2, not the folders 03, notes and 4_draft",
         answer.get_response()["model_version"] == "2"
-        and np.allclose(answer.as_numpy("OUTPUT"), small_models.expected(2, ROW), atol=1e-6),
+        and walkthrough.difference(answer.as_numpy("OUTPUT"), small_models.expected(2, ROW)) < 1e-5,
     )
     walk.check("it is the only one that is served", client.get_model_metadata("model_name_2")["versions"] == ["2"])
     wanted = [httpclient.InferRequestedOutput("OUTPUT", class_count=1)]
@@ -148,7 +148,7 @@ def torchscript(walk, server):
     walk.check(
         "version 2 of the TorchScript model answers as the ONNX model does",
         answer.get_response()["model_version"] == "2"
-        and np.allclose(answer.as_numpy("OUTPUT__0"), small_models.expected(2, ROW), atol=1e-5),
+        and walkthrough.difference(answer.as_numpy("OUTPUT__0"), small_models.expected(2, ROW)) < 1e-5,
     )
 
 
@@ -182,7 +182,7 @@ def configurations(walk, server):
     weights = np.random.default_rng(8).normal(0, 1, (3, 4)).astype(np.float32)
     walk.check(
         "two images [3,224,224] give four numbers each",
-        answer.shape == (2, 4) and np.allclose(answer, images.mean((2, 3)) @ weights, atol=1e-4),
+        answer.shape == (2, 4) and walkthrough.difference(answer, images.mean((2, 3)) @ weights) < 1e-4,
         answer,
     )
 
