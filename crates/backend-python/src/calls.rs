@@ -2,17 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, ThreadId},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use galatea_types::{
-    Cancellation, CorrelationId, Error, InferRequest, RequestedOutput, Responder, Response,
-    ResponseSink, Result, Tensor,
+    Cancellation, CorrelationId, Error, InferRequest, Refused, RequestedOutput, Responder,
+    Response, ResponseSink, Result, Tensor,
 };
 
 use crate::{
@@ -61,30 +57,28 @@ pub(crate) fn begin(link: &Arc<Link>, message: &Message<'_>) -> Result<(), Malfo
     let inputs = head.inputs.iter().map(|tensor| link.tensor(tensor, message));
     let inputs = inputs.collect::<Result<Vec<Tensor>, Malformed>>()?;
     let cancellation = link.calls.add(call);
-    let is_starting = Arc::new(AtomicBool::new(true));
     let sink = Caller {
         link: link.clone(),
         call,
-        model: head.model.to_owned(),
         cancellation: cancellation.clone(),
-        is_starting: is_starting.clone(),
-        starter: thread::current().id(),
         is_decoupled,
         is_answered: false,
     };
     let responder = Responder::calling(sink);
     let models = &link.server.models;
-    match request(&head, inputs, cancellation) {
-        Err(error) => responder.finish(Err(error)),
-        Ok(request) => {
-            let version = request.model_version;
-            match check_policy(models.is_decoupled(head.model, version), head.model, is_decoupled) {
-                Err(error) => responder.finish(Err(error)),
-                Ok(()) => models.infer(request, responder),
-            }
-        }
+    let checked = request(&head, inputs, cancellation).and_then(|request| {
+        let policy = models.is_decoupled(head.model, request.model_version);
+        check_policy(policy, head.model, is_decoupled)?;
+        Ok(request)
+    });
+    let handed_on = match checked {
+        Ok(request) => models.infer(request, responder),
+        Err(error) => Err(Refused::new(error, responder)),
+    };
+    if let Err(Refused { error, responder }) = handed_on {
+        let prefix = format!("Model {} - Error when running inference: ", head.model);
+        responder.finish(Err(Error::internal(error.prefixed(prefix).message())));
     }
-    is_starting.store(false, Ordering::Release);
     Ok(())
 }
 
@@ -135,12 +129,7 @@ fn request(
 struct Caller {
     link: Arc<Link>,
     call: u64,
-    model: String,
     cancellation: Cancellation,
-    /// The call has not been handed on yet: an error that its own thread meets is one of the request. Another
-    /// thread may bring the model's own answer by then.
-    is_starting: Arc<AtomicBool>,
-    starter: ThreadId,
     is_decoupled: bool,
     is_answered: bool,
 }
@@ -159,7 +148,6 @@ impl ResponseSink for Caller {
         if result.is_none() && !self.is_decoupled {
             result = Some(Err(Error::internal("Unexpected empty response.")));
         }
-        let result = result.map(|result| result.map_err(|error| self.explained(error)));
         let mut message = Outgoing::new(kind::INFERRED, self.call);
         message.flags = if is_last { flag::FINAL } else { 0 };
         if result.is_none() {
@@ -174,14 +162,6 @@ impl ResponseSink for Caller {
 }
 
 impl Caller {
-    fn explained(&self, error: Error) -> Error {
-        if thread::current().id() != self.starter || !self.is_starting.load(Ordering::Acquire) {
-            return error;
-        }
-        let prefix = format!("Model {} - Error when running inference: ", self.model);
-        Error::internal(error.prefixed(prefix).message())
-    }
-
     fn send(&self, mut message: Outgoing, result: Option<&Result<galatea_types::InferResponse>>) {
         let start = message.position();
         let mut blocks = self.link.inbox.placing();

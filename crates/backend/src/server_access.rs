@@ -1,13 +1,17 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use galatea_telemetry::CustomMetrics;
-use galatea_types::{Buffer, Error, InferRequest, Responder, Result};
+use galatea_types::{Buffer, Error, InferRequest, Refused, Responder, Result};
 
 /// Where a model sends requests of its own: ensembles to their steps, Python models to other models.
 pub trait InferTarget: Send + Sync {
-    /// Finds the model, checks the request and hands it on. Never blocks; every outcome, also that there
-    /// is no such model, comes through `responder`.
-    fn infer(&self, request: InferRequest, responder: Responder);
+    /// Finds the model, checks the request and hands it on. Never blocks. What became of the request comes
+    /// through `responder`.
+    ///
+    /// # Errors
+    /// [`Refused`] when nothing will be executed: no such model, a request that does not fit it, a full
+    /// queue.
+    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused>;
 
     /// Whether the model may answer any number of times. Fails as a request to it would.
     fn is_decoupled(&self, model: &str, version: Option<i64>) -> Result<bool>;
@@ -55,8 +59,8 @@ impl fmt::Debug for ServerAccess {
 struct Nowhere;
 
 impl InferTarget for Nowhere {
-    fn infer(&self, _: InferRequest, responder: Responder) {
-        responder.finish(Err(no_server()));
+    fn infer(&self, _: InferRequest, responder: Responder) -> Result<(), Refused> {
+        Err(Refused::new(no_server(), responder))
     }
 
     fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {

@@ -78,7 +78,8 @@ fn measure(engine: &Engine, name: &str, clients: usize) {
             let (responder, answer) = Responder::unary();
             let started = Instant::now();
             let inputs = vec![input.clone()];
-            model.infer(InferRequest { inputs, ..InferRequest::new(name) }, responder);
+            let request = InferRequest { inputs, ..InferRequest::new(name) };
+            assert!(model.infer(request, responder).is_ok(), "it fits the model");
             answer.blocking_recv().expect("answered").expect("an answer");
             started.elapsed()
         };

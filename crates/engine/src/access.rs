@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{InferTarget, ModelControl, ServerAccess};
 use galatea_telemetry::CustomMetrics;
-use galatea_types::{Buffer, Error, InferRequest, Responder, Result};
+use galatea_types::{Buffer, Error, InferRequest, Refused, Responder, Result};
 
 use crate::{Engine, LoadOverrides};
 
@@ -26,13 +26,13 @@ impl Access {
 }
 
 impl InferTarget for Access {
-    fn infer(&self, request: InferRequest, responder: Responder) {
+    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
         let found = self
             .engine()
             .and_then(|e| e.model_for_step(&request.model_name, request.model_version));
         match found {
             Ok(model) => model.infer(request, responder),
-            Err(error) => responder.finish(Err(error)),
+            Err(error) => Err(Refused::new(error, responder)),
         }
     }
 

@@ -10,7 +10,7 @@ use galatea_backend::InferTarget;
 use galatea_config::ModelConfig;
 use galatea_scheduler::Scheduler;
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{Error, InferRequest, Responder, Result};
+use galatea_types::{Error, InferRequest, Refused, Responder, Result};
 
 use crate::{lifecycle::Generation, prepare};
 
@@ -132,12 +132,16 @@ impl ServedModel {
         prepare::prepare(request, &self.config)
     }
 
-    /// Checks the request against the configuration and hands it to the scheduler. Never blocks; every
-    /// outcome, also a refusal, comes through `responder`.
-    pub fn infer(&self, mut request: InferRequest, responder: Responder) {
+    /// Checks the request against the configuration and hands it to the scheduler. Never blocks. What became
+    /// of the request comes through `responder`.
+    ///
+    /// # Errors
+    /// [`Refused`] when nothing will be executed: the request does not fit the model, or its queue is full
+    /// or closed.
+    pub fn infer(&self, mut request: InferRequest, responder: Responder) -> Result<(), Refused> {
         match prepare::prepare(&mut request, &self.config) {
             Ok(()) => self.scheduler.submit(request, responder),
-            Err(error) => responder.finish(Err(error)),
+            Err(error) => Err(Refused::new(error, responder)),
         }
     }
 }
@@ -145,8 +149,8 @@ impl ServedModel {
 /// How an ensemble sends requests to the models of its steps: it holds on to them, so none of its requests
 /// looks a model up.
 impl InferTarget for ServedModel {
-    fn infer(&self, request: InferRequest, responder: Responder) {
-        ServedModel::infer(self, request, responder);
+    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
+        ServedModel::infer(self, request, responder)
     }
 
     fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {

@@ -10,7 +10,7 @@ use galatea_protocol::{
     parse_model_version,
 };
 use galatea_types::{
-    Cancellation, Error, InferRequest, InferResponse, RequestedOutput, Responder, Result,
+    Cancellation, Error, InferRequest, InferResponse, Refused, RequestedOutput, Responder, Result,
 };
 use tokio::sync::oneshot;
 use tonic::Status;
@@ -50,8 +50,7 @@ pub(crate) fn read(
     Ok((decoded, Pending { model, classifications, max_message_size, cancellation }))
 }
 
-/// Finds the model, reads the request and hands it to the engine. Fails with what is wrong before the
-/// engine has seen the request; the engine's own refusals come as the answer.
+/// Finds the model, reads the request and hands it to the engine. Fails where nothing is executed.
 fn submit(
     engine: &Engine,
     message: ModelInferRequest,
@@ -66,7 +65,7 @@ fn submit(
     }
     let (decoded, pending) = read(model, message, max_message_size)?;
     let (responder, answer) = Responder::unary();
-    pending.model.infer(decoded.request, responder);
+    pending.model.infer(decoded.request, responder).map_err(Refused::into_error)?;
     Ok((pending, answer))
 }
 

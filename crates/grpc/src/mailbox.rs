@@ -1,7 +1,6 @@
 //! Where the models put the answers to the requests of one stream.
 
 use std::{
-    cell::Cell,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -28,8 +27,6 @@ pub(crate) enum Key {
 pub(crate) struct Arrival {
     pub key: Key,
     pub response: Response,
-    /// It came while the request was handed in: nothing was executed for it.
-    pub is_refusal: bool,
 }
 
 impl Arrival {
@@ -158,8 +155,7 @@ pub(crate) struct Slip {
 
 impl ResponseSink for Slip {
     fn respond(&mut self, response: Response) {
-        let is_refusal = IS_HANDING_IN.get();
-        self.mailbox.put(Arrival { key: self.key, response, is_refusal });
+        self.mailbox.put(Arrival { key: self.key, response });
     }
 
     fn is_closed(&self) -> bool {
@@ -167,29 +163,11 @@ impl ResponseSink for Slip {
     }
 }
 
-thread_local! {
-    static IS_HANDING_IN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs what hands a request in. Answers given on this thread meanwhile are refusals: a model answers on
-/// its own.
-pub(crate) fn handing_in(hand_in: impl FnOnce()) {
-    struct Ended;
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            IS_HANDING_IN.set(false);
-        }
-    }
-    let _ended = Ended;
-    IS_HANDING_IN.set(true);
-    hand_in();
-}
-
 #[cfg(test)]
 mod tests {
     use std::{sync::atomic::AtomicUsize, task::Wake};
 
-    use galatea_types::{DataType, Error, InferResponse, Responder, Tensor};
+    use galatea_types::{DataType, InferResponse, Responder, Tensor};
 
     use super::*;
 
@@ -233,17 +211,6 @@ mod tests {
         assert_eq!(mailbox.take(5, &waker, &mut taken), Taken::Nothing);
         responder(&mailbox, Key::Decoupled(0)).close();
         assert_eq!(wakes.0.load(Ordering::Relaxed), 2);
-    }
-
-    #[test]
-    fn an_answer_while_handing_in_is_a_refusal() {
-        let mailbox = Mailbox::new(1000);
-        let finish = |key| responder(&mailbox, key).finish(Err(Error::internal("no")));
-        handing_in(|| finish(Key::Ordered(0)));
-        finish(Key::Ordered(1));
-        let mut taken = Vec::new();
-        mailbox.take(0, Waker::noop(), &mut taken);
-        assert_eq!(taken.iter().map(|a| a.is_refusal).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]

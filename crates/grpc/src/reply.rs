@@ -45,9 +45,6 @@ impl Open {
         let item = match arrival.response.result {
             None if is_final && self.wants_empty_final => self.named(String::new(), is_final),
             None => return None,
-            Some(Err(error)) if arrival.is_refusal => {
-                return Some(Reply { weight, ..refusal_reply(&error, self.id.clone()) });
-            }
             Some(result) => match self.pending.render(result) {
                 Ok(response) => marked(String::new(), response, is_final),
                 Err(error) => return Some(self.failure_reply(&error, is_final, weight)),

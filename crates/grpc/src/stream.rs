@@ -17,7 +17,7 @@ use crate::{
     deadline::deadline_of,
     dispatch::SHUTTING_DOWN,
     infer::{find_model, read},
-    mailbox::{Arrival, Key, Mailbox, Slip, Taken, handing_in},
+    mailbox::{Arrival, Key, Mailbox, Slip, Taken},
     reply::{Open, Reply, refusal_reply},
     service::InferenceService,
 };
@@ -141,7 +141,10 @@ impl InferStream {
         let read = read(model, message, self.service.max_message_size);
         let (decoded, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
         let responder = Responder::calling(Slip { mailbox: self.mailbox.clone(), key });
-        handing_in(|| pending.model().infer(decoded.request, responder));
+        pending
+            .model()
+            .infer(decoded.request, responder)
+            .map_err(|refused| Box::new(refusal_reply(&refused.into_error(), id.clone())))?;
         let wants_empty_final = decoded.wants_empty_final;
         Ok(Open { id, version, pending, wants_empty_final, is_strict: self.is_strict })
     }

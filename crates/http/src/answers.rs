@@ -8,12 +8,12 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
-    thread::{self, ThreadId},
 };
 
 use galatea_engine::ServedModel;
 use galatea_types::{
-    Cancellation, Error, InferRequest, InferResponse, Responder, Response, ResponseSink, Result,
+    Cancellation, Error, InferRequest, InferResponse, Refused, Responder, Response, ResponseSink,
+    Result,
 };
 use tokio::sync::mpsc;
 
@@ -32,10 +32,8 @@ pub(crate) struct Answers {
 }
 
 /// What the two ends know of each other.
+#[derive(Default)]
 struct Shared {
-    submitter: ThreadId,
-    is_submitting: AtomicBool,
-    was_refused: AtomicBool,
     /// The backlog was too high: nothing more goes in.
     is_cut_off: AtomicBool,
     /// Bytes of the responses that wait.
@@ -43,21 +41,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn for_submission() -> Self {
-        Self {
-            submitter: thread::current().id(),
-            is_submitting: AtomicBool::new(true),
-            was_refused: AtomicBool::new(false),
-            is_cut_off: AtomicBool::new(false),
-            backlog: AtomicUsize::new(0),
-        }
-    }
-
-    /// Whether this is the call that hands the request over, which only a refusal can answer.
-    fn is_in_submission(&self) -> bool {
-        self.is_submitting.load(Ordering::Relaxed) && self.submitter == thread::current().id()
-    }
-
     /// Makes room for a response. One of any size goes into an empty backlog.
     fn admit(&self, response: &Response) -> bool {
         let size = size_of(response);
@@ -74,27 +57,11 @@ impl Answers {
     /// Hands the request to the model. Fails where it is refused at once, before any inference.
     pub fn to(request: InferRequest, model: &ServedModel) -> Result<Self> {
         let (outgoing, incoming) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared::for_submission());
+        let shared = Arc::<Shared>::default();
         let cancellation = request.cancellation.clone();
         let sink = Sink { outgoing, shared: shared.clone(), cancellation: cancellation.clone() };
-        let mut answers = Self { incoming, shared, cancel: Some(CancelOnDrop::new(cancellation)) };
-        model.infer(request, Responder::calling(sink));
-        answers.check_accepted()?;
-        Ok(answers)
-    }
-
-    fn check_accepted(&mut self) -> Result<()> {
-        self.shared.is_submitting.store(false, Ordering::Relaxed);
-        if !self.shared.was_refused.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        match self.incoming.try_recv() {
-            Ok(Response { result: Some(Err(error)), .. }) => {
-                self.disarm();
-                Err(error)
-            }
-            _ => Ok(()),
-        }
+        model.infer(request, Responder::calling(sink)).map_err(Refused::into_error)?;
+        Ok(Self { incoming, shared, cancel: Some(CancelOnDrop::new(cancellation)) })
     }
 
     pub async fn next(&mut self) -> Option<Response> {
@@ -146,9 +113,6 @@ impl ResponseSink for Sink {
         if self.is_closed() {
             return;
         }
-        if matches!(response.result, Some(Err(_))) && self.shared.is_in_submission() {
-            self.shared.was_refused.store(true, Ordering::Relaxed);
-        }
         if !self.shared.admit(&response) {
             self.shared.release(&response);
             response = self.cut_off();
@@ -177,7 +141,7 @@ mod tests {
 
     fn channel() -> (Responder, Answers) {
         let (outgoing, incoming) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared::for_submission());
+        let shared = Arc::<Shared>::default();
         let cancellation = Cancellation::default();
         let sink = Sink { outgoing, shared: shared.clone(), cancellation: cancellation.clone() };
         let cancel = Some(CancelOnDrop::new(cancellation));
@@ -193,18 +157,6 @@ mod tests {
             parameters: Vec::new(),
             outputs: vec![Tensor::new("OUT", DataType::Uint8, shape, data.clone())],
         })
-    }
-
-    #[test]
-    fn an_error_on_the_submitting_thread_is_a_refusal_and_a_later_one_is_not() {
-        let (responder, mut answers) = channel();
-        responder.finish(Err(Error::unavailable("full")));
-        assert_eq!(answers.check_accepted().expect_err("refused").message(), "full");
-
-        let (responder, mut answers) = channel();
-        let model = thread::spawn(move || responder.finish(Err(Error::internal("failed"))));
-        model.join().expect("no panic");
-        answers.check_accepted().expect("a failure of the model, however quick");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_protocol::http::{EncodedResponse, ResponsePlan, decode, encode};
-use galatea_types::{Buffer, Error, InferResponse, Responder, Result};
+use galatea_types::{Buffer, Error, InferResponse, Refused, Responder, Result};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
@@ -74,7 +74,7 @@ async fn infer(
     let (request, plan) = decode(body, header_length, model.config(), version)?;
     let cancel = CancelOnDrop::new(request.cancellation.clone());
     let (responder, answer) = Responder::unary();
-    model.infer(request, responder);
+    model.infer(request, responder).map_err(Refused::into_error)?;
     let answer = answer.await;
     cancel.disarm();
     let response =

@@ -99,6 +99,10 @@ fn start(
     .expect("it starts")
 }
 
+fn submit(scheduler: &QueueScheduler, request: InferRequest, responder: Responder) {
+    assert!(scheduler.submit(request, responder).is_ok(), "it is open, and its queue has no limit");
+}
+
 fn new_request(model: &Arc<str>) -> InferRequest {
     InferRequest { model_name: model.clone(), ..request("", 1, Vec::new()) }
 }
@@ -112,7 +116,7 @@ fn run_threads(scheduler: Option<&QueueScheduler>, clients: usize) -> String {
             let (responder, answer) = Responder::unary();
             let (request, started) = (new_request(&model), Instant::now());
             match scheduler {
-                Some(scheduler) => scheduler.submit(request, responder),
+                Some(scheduler) => submit(scheduler, request, responder),
                 None => drop((request, responder)),
             }
             let _ = answer.blocking_recv();
@@ -137,7 +141,7 @@ fn run_tasks(scheduler: &Arc<QueueScheduler>, clients: usize) -> String {
         for _ in 0..count {
             let (responder, answer) = Responder::unary();
             let (request, started) = (new_request(&model), Instant::now());
-            scheduler.submit(request, responder);
+            submit(&scheduler, request, responder);
             let _ = answer.await;
             times.push(started.elapsed());
         }

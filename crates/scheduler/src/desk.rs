@@ -5,7 +5,7 @@ use std::{
 
 use galatea_backend::{Batch, Job, Outcome};
 use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
-use galatea_types::{Code, Error, InferRequest};
+use galatea_types::{Code, Error, InferRequest, Refused};
 
 use crate::{
     completion::CompletionQueue, execution::Execution, line::Refusal, queue::DropReason,
@@ -22,8 +22,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Answers a request that never entered the queue.
-    pub fn refuse(&self, ticket: Ticket, refusal: Refusal) {
+    /// Counts a request that never entered the queue.
+    pub fn refuse(&self, ticket: Ticket, refusal: Refusal) -> Refused {
         let prefix = ticket.job.request.message_prefix();
         let (reason, error) = match refusal {
             Refusal::Closed => (
@@ -41,7 +41,7 @@ impl Desk {
         };
         self.count_failure(&ticket.job, reason, Instant::now());
         // It has no place in the order of answers: it was never accepted.
-        ticket.job.responder.finish(Err(error));
+        Refused::new(error, ticket.job.responder)
     }
 
     /// Answers requests that left the queue without being executed.

@@ -7,7 +7,7 @@ use std::{
 use galatea_backend::{InstanceSpec, Job, Model};
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{Error, InferRequest, Responder, Result};
+use galatea_types::{Error, InferRequest, Refused, Responder, Result};
 
 use crate::{
     completion::CompletionQueue,
@@ -19,8 +19,12 @@ use crate::{
 
 /// What takes the requests of one model version.
 pub trait Scheduler: Send + Sync {
-    /// Takes a request. Every outcome comes through `responder`, also a refusal, and is counted.
-    fn submit(&self, request: InferRequest, responder: Responder);
+    /// Takes a request. What became of it comes through `responder`, and is counted.
+    ///
+    /// # Errors
+    /// [`Refused`] when the request is not taken: the scheduler is closed, its queue is full, or nothing works
+    /// that could execute it. That is counted as a failure here.
+    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused>;
 
     /// Requests queued, executing and streaming.
     fn in_flight(&self) -> usize;
@@ -96,14 +100,17 @@ impl QueueScheduler {
         Ok(Arc::new(scheduler))
     }
 
-    fn enter(&self, request: InferRequest, responder: Responder) {
+    fn enter(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
         let Shared { line, desk, .. } = &*self.shared;
         let job = Job { request, responder, queued_at: Instant::now() };
         // Counted up first: an instance may take the request before `enter` returns.
         desk.statistics.pending_up();
-        if let Some((ticket, refusal)) = line.enter(Ticket { job, place: 0 }) {
-            desk.statistics.pending_down();
-            desk.refuse(ticket, refusal);
+        match line.enter(Ticket { job, place: 0 }) {
+            None => Ok(()),
+            Some((ticket, refusal)) => {
+                desk.statistics.pending_down();
+                Err(desk.refuse(ticket, refusal))
+            }
         }
     }
 
@@ -148,8 +155,8 @@ impl QueueScheduler {
 }
 
 impl Scheduler for QueueScheduler {
-    fn submit(&self, request: InferRequest, responder: Responder) {
-        self.enter(request, responder);
+    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
+        self.enter(request, responder)
     }
 
     fn in_flight(&self) -> usize {

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{Error, InferResponse, Result};
@@ -34,6 +36,12 @@ enum Sink {
 /// The way back to whoever asked. Dropped unanswered, it answers with an internal error, so that no
 /// request can get lost.
 pub struct Responder(Option<Sink>);
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Responder")
+    }
+}
 
 impl Responder {
     /// For exactly one answer.
@@ -85,6 +93,11 @@ impl Responder {
         if let Some(Sink::Stream(_) | Sink::Call(_)) = &self.0 {
             self.send_last(None);
         }
+    }
+
+    /// Lets go of whoever waits without sending anything: for a request that is answered by another way.
+    pub fn discard(mut self) {
+        self.0 = None;
     }
 
     /// Whether nobody listens any more.

@@ -9,7 +9,7 @@ use std::{
 use galatea_backend::{InferTarget, ModelControl, ServerAccess, testing};
 use galatea_telemetry::CustomMetrics;
 use galatea_types::{
-    Buffer, Error, InferRequest, InferResponse, ParameterValue, Responder, Result, Tensor,
+    Buffer, Error, InferRequest, InferResponse, ParameterValue, Refused, Responder, Result, Tensor,
 };
 
 use crate::common::{Written, bytes, error_text, output, request, run};
@@ -22,7 +22,7 @@ struct Neighbours {
 }
 
 impl InferTarget for Neighbours {
-    fn infer(&self, request: InferRequest, mut responder: Responder) {
+    fn infer(&self, request: InferRequest, mut responder: Responder) -> Result<(), Refused> {
         self.note(format!("infer {} {}", request.model_name, request.id));
         let data = request.inputs[0].data.clone();
         let answer = move |data: Vec<u8>| InferResponse {
@@ -38,7 +38,7 @@ impl InferTarget for Neighbours {
             )],
         };
         match &*answer(Vec::new()).model_name {
-            "refuses" => responder.finish(Err(Error::invalid_arg("no"))),
+            "refuses" => return Err(Refused::new(Error::invalid_arg("no"), responder)),
             "stream" => {
                 thread::spawn(move || {
                     data.iter().for_each(|&byte| {
@@ -54,6 +54,7 @@ impl InferTarget for Neighbours {
                 });
             }
         }
+        Ok(())
     }
 
     fn is_decoupled(&self, model: &str, _: Option<i64>) -> Result<bool> {

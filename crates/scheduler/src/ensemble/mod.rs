@@ -27,7 +27,7 @@ use std::{
 
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
-use galatea_types::{Error, InferRequest, Responder, Result, StepTimes};
+use galatea_types::{Error, InferRequest, Refused, Responder, Result, StepTimes};
 
 use self::{graph::Graph, run::Run};
 use crate::Scheduler;
@@ -81,17 +81,18 @@ impl EnsembleScheduler {
 }
 
 impl Scheduler for EnsembleScheduler {
-    fn submit(&self, request: InferRequest, responder: Responder) {
+    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
         if self.0.enter() {
             Run::start(self.0.clone(), request, responder);
-            return;
+            return Ok(());
         }
         self.0.count(&request, &StepTimes::default(), true);
         let prefix = request.message_prefix();
-        responder.finish(Err(Error::unavailable(format!(
+        let error = Error::unavailable(format!(
             "{prefix}Server is stopping, scheduler for model has stopped accepting new inference \
              requests"
-        ))));
+        ));
+        Err(Refused::new(error, responder))
     }
 
     fn in_flight(&self) -> usize {

@@ -36,7 +36,9 @@ impl Submission {
     }
 
     fn send(self, model: &StepModel) {
-        model.target.infer(self.request, self.responder);
+        if let Err(refused) = model.target.infer(self.request, self.responder) {
+            refused.answer();
+        }
     }
 }
 

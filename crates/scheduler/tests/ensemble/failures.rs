@@ -48,7 +48,7 @@ fn nested_ensembles_name_themselves() {
     let through = step("inner", "IN=IN", "OUT=OUT").doing(move |mut request, responder| {
         use galatea_scheduler::Scheduler as _;
         request.inputs[0].name = "IN".into();
-        inner.submit(request, responder);
+        assert!(inner.submit(request, responder).is_ok());
     });
     let rig = ensemble("IN", "OUT", vec![through]);
     let error = rig.ask(vec![tensor("IN", b"1")]).only().expect_err("failed");

@@ -13,7 +13,8 @@ use galatea_config::{EnsembleStep, Ensembling, ModelConfig, Scheduling};
 use galatea_scheduler::{EnsembleScheduler, EnsembleSpec, Scheduler, StepModel};
 use galatea_telemetry::{ModelStatistics, StatisticsSnapshot};
 use galatea_types::{
-    DataType, InferRequest, InferResponse, Responder, Response, ResponseSink, Result, Tensor,
+    DataType, InferRequest, InferResponse, Refused, Responder, Response, ResponseSink, Result,
+    Tensor,
 };
 
 type Behaviour = Box<dyn Fn(InferRequest, Responder) + Send + Sync>;
@@ -22,8 +23,9 @@ type Behaviour = Box<dyn Fn(InferRequest, Responder) + Send + Sync>;
 struct Fake(Behaviour);
 
 impl InferTarget for Fake {
-    fn infer(&self, request: InferRequest, responder: Responder) {
+    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
         (self.0)(request, responder);
+        Ok(())
     }
 
     fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {
@@ -217,7 +219,10 @@ pub fn build(
 impl Rig {
     pub fn submit(&self, request: InferRequest) -> Answers {
         let answers = Answers::default();
-        self.scheduler.submit(request, Responder::calling(Noted(answers.clone())));
+        let responder = Responder::calling(Noted(answers.clone()));
+        if let Err(refused) = self.scheduler.submit(request, responder) {
+            refused.answer();
+        }
         answers
     }
 

@@ -86,7 +86,7 @@ fn a_full_queue_refuses() {
     let executing = rig.submit("executing");
     rig.next_start();
     let queued = rig.submit("queued");
-    let error = wait(rig.submit("too many")).expect_err("refused");
+    let error = rig.submit_refused("too many");
     assert_eq!(error.code(), Code::Unavailable);
     assert_eq!(error.message(), "[request id: too many] Exceeds maximum queue size");
     let s = rig.statistics.snapshot();

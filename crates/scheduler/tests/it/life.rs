@@ -46,7 +46,7 @@ fn after_closing_what_is_queued_is_answered_and_new_requests_are_refused() {
     let queued = ["a", "b", "c"].map(|id| rig.submit(id));
     rig.next_start();
     rig.scheduler.close();
-    let error = wait(rig.submit("late")).expect_err("refused");
+    let error = rig.submit_refused("late");
     assert_eq!(error.code(), Code::Unavailable);
     assert_eq!(
         error.message(),

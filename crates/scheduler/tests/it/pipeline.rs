@@ -18,7 +18,7 @@ use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::{FailureReason, ModelStatistics};
 use galatea_types::{Error, Responder, Result};
 
-use crate::probe::{LONG, all_succeed, named, wait};
+use crate::probe::{LONG, all_succeed, named, submit, wait};
 
 const DEPTH: usize = 4;
 
@@ -120,7 +120,7 @@ impl Rig {
 
     fn submit(&self, id: &str) -> Answer {
         let (responder, answer) = Responder::unary();
-        self.scheduler.submit(named(id, 1), responder);
+        submit(&self.scheduler, named(id, 1), responder);
         answer
     }
 
@@ -268,7 +268,7 @@ fn every_request_is_executed_and_answered_once() {
                     let (scheduler, submitter) = rig;
                     let submit = |id: &str| {
                         let (responder, answer) = Responder::unary();
-                        scheduler.submit(named(id, 1), responder);
+                        submit(scheduler, named(id, 1), responder);
                         (id.to_owned(), answer)
                     };
                     for n in 0..REQUESTS / 3 {

@@ -265,13 +265,23 @@ impl Rig {
 
     pub fn submit_request(&self, request: InferRequest) -> Answer {
         let (responder, answer) = Responder::unary();
-        self.scheduler.submit(request, responder);
+        submit(&self.scheduler, request, responder);
         answer
+    }
+
+    /// Submits a request that must be refused, which is reported at once and not through the responder.
+    #[track_caller]
+    pub fn submit_refused(&self, id: &str) -> Error {
+        let (responder, mut answer) = Responder::unary();
+        let submitted = self.scheduler.submit(named(id, 1), responder);
+        let refused = submitted.expect_err("refused");
+        assert!(answer.try_recv().is_err(), "nothing goes through the responder");
+        refused.into_error()
     }
 
     pub fn submit_stream(&self, id: &str) -> ResponseStream {
         let (responder, stream) = Responder::stream();
-        self.scheduler.submit(named(id, 1), responder);
+        submit(&self.scheduler, named(id, 1), responder);
         stream
     }
 
@@ -312,6 +322,13 @@ impl Rig {
     /// Lets the execution go on whose first request is `id`.
     pub fn release(&self, id: &str) {
         self.gate.grant(|leave| leave.ids.extend([id.to_owned()]));
+    }
+}
+
+/// A refusal is answered like any other failure, so that a test sees it in the same place.
+pub fn submit(scheduler: &QueueScheduler, request: InferRequest, responder: Responder) {
+    if let Err(refused) = scheduler.submit(request, responder) {
+        refused.answer();
     }
 }
 
