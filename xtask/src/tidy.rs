@@ -12,9 +12,13 @@ use serde_json::Value;
 use crate::process;
 
 const MAX_LINES: usize = 800;
-/// Sockets and their frameworks: only the front ends, the client and the program may name them.
+/// What speaks a wire protocol: only the front ends, the client and the program may name it.
 const FRONT_END_ONLY: [&str; 4] = ["hyper", "hyper-util", "tonic", "h2"];
 const FRONT_END_LAYER: u64 = 5;
+/// What opens sockets under the protocols, with tokio alone and without any of the above. The front ends stand on
+/// it and do not open any themselves.
+const SOCKETS: &str = "galatea-frontend";
+const SOCKET_FEATURE: &str = "net";
 /// Generated service stubs name tonic's types; the crate switches its transport off.
 const CODE_GENERATED_FOR_TONIC: &str = "galatea-proto";
 /// The wire client of the load tool is the one crate of its wing that has sockets.
@@ -90,6 +94,12 @@ fn package_faults(package: &Value, places: &HashMap<&str, Place<'_>>) -> Vec<Str
         let normal = dependency["kind"].is_null();
         if FORBIDDEN.contains(&on) {
             faults.push(format!("{name}: {on} is not used in this project"));
+        }
+        let features = dependency["features"].as_array().into_iter().flatten();
+        if normal && on == "tokio" && own.is_some_and(|own| own.wing != PERF) && name != SOCKETS {
+            faults.extend(features.filter(|f| *f == SOCKET_FEATURE).map(|_| {
+                format!("{name}: sockets (tokio's feature {SOCKET_FEATURE}) are opened in {SOCKETS} only")
+            }));
         }
         if let (true, Some(own)) = (normal, own) {
             faults.extend(match places.get(on) {
@@ -256,6 +266,22 @@ mod tests {
         assert_eq!(faults(&[in_wing(PERF, "tool", 5, &["h2"])]).len(), 1);
         assert!(faults(&[package("galatea-proto", 0, &["tonic"])]).is_empty());
         assert_eq!(faults(&[package("http", 5, &["axum"])]).len(), 1);
+    }
+
+    #[test]
+    fn sockets_are_opened_in_one_crate_of_the_server() {
+        let with_sockets = |wing: &str, name: &str| {
+            let mut package = in_wing(wing, name, 5, &[]);
+            package["dependencies"] =
+                json!([{ "name": "tokio", "kind": null, "features": ["net", "rt"] }]);
+            package
+        };
+        assert!(faults(&[with_sockets(SERVER, SOCKETS)]).is_empty());
+        assert!(faults(&[with_sockets(PERF, "galatea-perf-load")]).is_empty());
+        assert_eq!(
+            faults(&[with_sockets(SERVER, "galatea-http")]),
+            ["galatea-http: sockets (tokio's feature net) are opened in galatea-frontend only"]
+        );
     }
 
     #[test]

@@ -1,10 +1,9 @@
-use std::pin::pin;
+//! How HTTP/2 is spoken: windows, frames, keepalive.
 
-use hyper::{server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::{GrpcOptions, calls::Closing, dispatch::Dispatcher};
+use crate::GrpcOptions;
 
 /// A stream may have this much on the way to us unread; a whole request of usual size, so that the
 /// client never waits for a window update in the middle of one.
@@ -33,25 +32,4 @@ pub(crate) fn builder(options: &GrpcOptions) -> http2::Builder<TokioExecutor> {
         .keep_alive_timeout(options.keepalive_timeout)
         .auto_date_header(false);
     builder
-}
-
-/// Serves one connection until the client ends it or `closing` says so; then its open calls end first.
-pub(crate) async fn serve_connection(
-    stream: TcpStream,
-    builder: http2::Builder<TokioExecutor>,
-    dispatcher: Dispatcher,
-    mut closing: Closing,
-) {
-    let service = service_fn(move |request| dispatcher.clone().answer(request));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = closing.wait() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = result {
-        log::debug!("gRPC connection ended: {error}");
-    }
 }

@@ -2,15 +2,14 @@
 
 use std::{
     convert::Infallible,
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use galatea_engine::Engine;
+use galatea_frontend::{InFlight, RequestGuard, catch_panic, catch_panic_in_poll};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
@@ -22,7 +21,6 @@ use tonic::{Status, body::Body, codegen::Service as _};
 
 use crate::{
     GrpcOptions,
-    calls::{CallGuard, Calls},
     health::HealthService,
     infer,
     service::InferenceService,
@@ -31,6 +29,8 @@ use crate::{
 
 pub(crate) const SHUTTING_DOWN: &str =
     "GRPC server is shutting down and has stopped accepting new requests.";
+/// The name of a call in the log.
+const CALL: &str = "a gRPC call";
 const INTERNAL_ERROR: &str = "an internal error ended this call";
 
 /// Answers every call that comes in on any connection.
@@ -40,14 +40,18 @@ pub(crate) struct Dispatcher {
     health: HealthServer<HealthService>,
     engine: Arc<Engine>,
     max_message_size: usize,
-    calls: Arc<Calls>,
+    in_flight: Arc<InFlight>,
 }
 
 impl Dispatcher {
-    pub fn new(engine: &Arc<Engine>, options: &GrpcOptions, calls: Arc<Calls>) -> Self {
+    pub fn new(engine: &Arc<Engine>, options: &GrpcOptions) -> Self {
+        let in_flight = Arc::<InFlight>::default();
         let max_message_size = options.max_message_size;
-        let inference =
-            InferenceService { engine: engine.clone(), max_message_size, calls: calls.clone() };
+        let inference = InferenceService {
+            engine: engine.clone(),
+            max_message_size,
+            in_flight: in_flight.clone(),
+        };
         Self {
             inference: GrpcInferenceServiceServer::new(inference)
                 .max_decoding_message_size(max_message_size)
@@ -55,18 +59,22 @@ impl Dispatcher {
             health: HealthServer::new(HealthService { engine: engine.clone() }),
             engine: engine.clone(),
             max_message_size,
-            calls,
+            in_flight,
         }
+    }
+
+    pub fn in_flight(&self) -> &Arc<InFlight> {
+        &self.in_flight
     }
 
     pub async fn answer(
         mut self,
         request: Request<Incoming>,
     ) -> Result<Response<CallBody>, Infallible> {
-        let Some(guard) = self.calls.begin() else {
+        let Some(guard) = self.in_flight.try_begin() else {
             return Ok(Status::unavailable(SHUTTING_DOWN).into_http());
         };
-        let response = match unwinding(self.route(request)).await {
+        let response = match catch_panic(CALL, self.route(request)).await {
             Some(response) => response,
             None => Status::internal(INTERNAL_ERROR).into_http(),
         };
@@ -95,24 +103,11 @@ impl Dispatcher {
     }
 }
 
-/// The future's output, or `None` where it panicked. The panic's text has gone to the panic hook.
-async fn unwinding<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|cx| {
-        // A call shares nothing it could leave half-changed: what it owns is thrown away after a panic.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Some),
-            Err(_) => Poll::Ready(None),
-        }
-    })
-    .await
-}
-
 /// A response body that keeps its call counted until it has gone out.
 #[derive(Default)]
 pub(crate) struct CallBody {
     content: Content,
-    _guard: Option<CallGuard>,
+    _guard: Option<RequestGuard>,
 }
 
 enum Content {
@@ -131,7 +126,7 @@ type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
 /// A streaming call does its work while its body is polled, so the wall against panics is here too.
 fn poll_generated(body: &mut Body, cx: &mut Context<'_>) -> Polled {
-    catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *body).poll_frame(cx))).unwrap_or_else(|_| {
+    catch_panic_in_poll(CALL, || Pin::new(&mut *body).poll_frame(cx)).unwrap_or_else(|| {
         *body = Body::empty();
         let mut trailers = HeaderMap::new();
         let status = Status::internal(INTERNAL_ERROR).add_header(&mut trailers);

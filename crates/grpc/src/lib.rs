@@ -8,8 +8,6 @@
 //! blocks a front end thread: loading and unloading run on blocking threads. A panic in a call ends that
 //! call with INTERNAL and nothing else.
 
-mod accept;
-mod calls;
 mod connection;
 mod deadline;
 mod dispatch;
@@ -26,7 +24,6 @@ mod statistics;
 mod status;
 mod stream;
 mod unary;
-mod worker;
 
 pub use options::GrpcOptions;
-pub use server::{GrpcServer, serve};
+pub use server::serve;

@@ -1,98 +1,53 @@
-use std::{
-    io,
-    net::SocketAddr,
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::Duration,
-};
+//! Starting the gRPC front end.
+
+use std::{io, sync::Arc};
 
 use galatea_engine::Engine;
-use tokio::{
-    runtime::Builder,
-    sync::{mpsc, watch},
+use galatea_frontend::{
+    Closing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol, Stream,
 };
+use hyper::{server::conn::http2, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use crate::{
-    GrpcOptions,
-    accept::{Load, WorkerLink},
-    calls::{Calls, Closing},
-    connection,
-    dispatch::Dispatcher,
-    worker::Worker,
-};
+use crate::{GrpcOptions, connection, dispatch::Dispatcher};
 
-/// A running gRPC front end. Dropped, it stops at once.
-pub struct GrpcServer {
-    address: SocketAddr,
-    calls: Arc<Calls>,
-    closing: watch::Sender<bool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-/// Serves gRPC on `listener` from threads of its own until [`GrpcServer::shut_down`].
+/// Serves gRPC on `listener` from threads of its own until [`FrontEnd::shut_down`].
+///
+/// Once requests are refused, every call is answered UNAVAILABLE, those on new connections too.
 pub fn serve(
-    listener: std::net::TcpListener,
+    listener: impl Into<Listener>,
     engine: &Arc<Engine>,
     options: &GrpcOptions,
-) -> io::Result<GrpcServer> {
-    let address = listener.local_addr()?;
-    listener.set_nonblocking(true)?;
-    let (closing, is_closing) = watch::channel(false);
-    let calls = Arc::new(Calls::default());
-    let dispatcher = Dispatcher::new(engine, options, calls.clone());
-    let mut links = Vec::new();
-    let mut workers = Vec::new();
-    for _ in 0..options.thread_count.max(1) {
-        let (connections, incoming) = mpsc::unbounded_channel();
-        let load = Arc::new(Load::default());
-        links.push(WorkerLink { connections, load: load.clone() });
-        workers.push(Worker {
-            runtime: Builder::new_current_thread().enable_all().build()?,
-            incoming,
-            load,
-            builder: connection::builder(options),
-            dispatcher: dispatcher.clone(),
-            closing: Closing(is_closing.clone()),
-        });
-    }
-    let mut listener = Some((listener, links));
-    let mut threads = Vec::new();
-    for (index, worker) in workers.into_iter().enumerate() {
-        // The first worker also accepts.
-        let listener = listener.take();
-        let name = format!("grpc-{index}");
-        threads.push(thread::Builder::new().name(name).spawn(move || worker.run(listener))?);
-    }
-    Ok(GrpcServer { address, calls, closing, threads })
+) -> io::Result<FrontEnd> {
+    let threads = FrontEndOptions {
+        name: "grpc",
+        thread_count: options.thread_count,
+        accepts_while_draining: true,
+    };
+    let service = GrpcService {
+        builder: connection::builder(options),
+        dispatcher: Dispatcher::new(engine, options),
+    };
+    FrontEnd::start(listener.into(), Plain, service, threads)
 }
 
-impl GrpcServer {
-    /// Where it listens; the port is the real one when 0 was asked for.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// From now on new calls are answered UNAVAILABLE (G-69); those in flight go on.
-    pub fn refuse_new_calls(&self) {
-        self.calls.close();
-    }
-
-    /// Refuses new calls, waits for those in flight at most `timeout`, then closes. Blocks. Returns how many
-    /// calls had to be cut off.
-    pub fn shut_down(self, timeout: Duration) -> usize {
-        self.refuse_new_calls();
-        self.calls.wait_idle(timeout)
-    }
+/// What is served on every connection.
+struct GrpcService {
+    builder: http2::Builder<TokioExecutor>,
+    dispatcher: Dispatcher,
 }
 
-impl Drop for GrpcServer {
-    fn drop(&mut self) {
-        self.calls.close();
-        self.closing.send_replace(true);
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                log::error!("a gRPC thread ended with a panic");
-            }
-        }
+impl Protocol for GrpcService {
+    type Error = hyper::Error;
+
+    fn in_flight(&self) -> &Arc<InFlight> {
+        self.dispatcher.in_flight()
+    }
+
+    async fn serve(&self, stream: impl Stream, closing: Closing) -> Result<(), hyper::Error> {
+        let dispatcher = self.dispatcher.clone();
+        let answer = service_fn(move |request| dispatcher.clone().answer(request));
+        let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
+        closing.serve(connection, http2::Connection::graceful_shutdown).await
     }
 }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use galatea_engine::{Engine, Readiness};
+use galatea_frontend::InFlight;
 use galatea_proto::inference as pb;
 use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use galatea_protocol::parse_model_version;
@@ -8,16 +9,14 @@ use galatea_types::Error;
 use tokio::task::spawn_blocking;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{
-    calls::Calls, infer, metadata, repository, statistics, status::status_of, stream::InferStream,
-};
+use crate::{infer, metadata, repository, statistics, status::status_of, stream::InferStream};
 
 /// The inference service on top of the engine.
 #[derive(Clone)]
 pub(crate) struct InferenceService {
     pub engine: Arc<Engine>,
     pub max_message_size: usize,
-    pub calls: Arc<Calls>,
+    pub in_flight: Arc<InFlight>,
 }
 
 type Reply<T> = Result<Response<T>, Status>;

@@ -107,7 +107,7 @@ impl InferStream {
 
     /// A server that shuts down takes no more requests, not even on a stream that is open.
     fn find_model(&self, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
-        if self.service.calls.is_closed() {
+        if self.service.in_flight.is_closed() {
             return Err(Error::unavailable(SHUTTING_DOWN));
         }
         find_model(&self.service.engine, message)

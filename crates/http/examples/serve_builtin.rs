@@ -21,9 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("{error}");
     }
     let listen = |port| TcpListener::bind(("127.0.0.1", port));
-    let server = serve(listen(http)?, &engine, &HttpOptions::default())?;
-    let metrics = serve_metrics(listen(metrics)?, &engine)?;
-    println!("HTTP on {}, metrics on {}", server.local_addr(), metrics.local_addr());
+    let (http, metrics) = (listen(http)?, listen(metrics)?);
+    println!("HTTP on {}, metrics on {}", http.local_addr()?, metrics.local_addr()?);
+    let _http = serve(http, &engine, &HttpOptions::default())?;
+    let _metrics = serve_metrics(metrics, &engine)?;
     loop {
         thread::park();
     }

@@ -11,13 +11,12 @@ use std::{
 };
 
 use galatea_engine::ServedModel;
+use galatea_frontend::CancelOnDrop;
 use galatea_types::{
     Cancellation, Error, InferRequest, InferResponse, Refused, Responder, Response, ResponseSink,
     Result,
 };
 use tokio::sync::mpsc;
-
-use crate::cancel::CancelOnDrop;
 
 /// How much may wait for a client that does not read. The thread that makes the responses must not be made
 /// to wait, for it works for other clients too; so a request whose responses pile up higher is cut off.

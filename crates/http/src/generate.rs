@@ -103,7 +103,7 @@ async fn in_events(
     let write = |response: galatea_types::Response| {
         response.result.map(|result| server_sent_event(&document(result).1))
     };
-    let held = (service.activity.begin_request(), model);
+    let held = (service.in_flight.begin(), model);
     let body = StreamedBody::new(first, answers, Box::new(write), held);
     reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
 }

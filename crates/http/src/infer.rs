@@ -1,5 +1,6 @@
 use bytes::Bytes;
 use galatea_engine::ServedModel;
+use galatea_frontend::CancelOnDrop;
 use galatea_protocol::http::{EncodedResponse, ResponsePlan, decode, encode};
 use galatea_types::{Buffer, Error, InferResponse, Refused, Responder, Result};
 use http::{
@@ -10,7 +11,6 @@ use hyper::body::{Body as _, Incoming};
 
 use crate::{
     body::Body,
-    cancel::CancelOnDrop,
     compression::{self, Coding},
     lines, request_body,
     responses::{JSON, TEXT, failure, ok_json, reply},

@@ -7,8 +7,8 @@
 //! # fn main() -> std::io::Result<()> {
 //! # let engine = galatea_engine::Engine::new(Default::default(), Default::default());
 //! let listener = std::net::TcpListener::bind("127.0.0.1:8000")?;
+//! println!("listening on {}", listener.local_addr()?);
 //! let server = galatea_http::serve(listener, &engine, &galatea_http::HttpOptions::default())?;
-//! println!("listening on {}", server.local_addr());
 //! let cut_off = server.shut_down(std::time::Duration::from_secs(30));
 //! # Ok(())
 //! # }
@@ -18,11 +18,8 @@
 //! request blocks a front end thread: what blocks runs on blocking threads. A panic in a request ends that
 //! request with 500 and nothing else.
 
-mod accept;
-mod activity;
 mod answers;
 mod body;
-mod cancel;
 mod compression;
 mod generate;
 mod infer;
@@ -30,7 +27,6 @@ mod lines;
 mod management;
 mod metrics;
 mod options;
-mod panics;
 mod readiness;
 mod repository;
 mod request_body;
@@ -39,7 +35,6 @@ mod route;
 mod server;
 mod service;
 mod streamed;
-mod worker;
 
 pub use options::HttpOptions;
-pub use server::{HttpServer, serve, serve_metrics};
+pub use server::{serve, serve_metrics};

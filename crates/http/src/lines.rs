@@ -57,7 +57,7 @@ pub(crate) async fn respond(
     let status = status_for(first.as_ref());
     let labels = model.clone();
     let write = move |response: Response| write_line(response, &plan, &empty, &labels);
-    let held = (service.activity.begin_request(), model);
+    let held = (service.in_flight.begin(), model);
     let body = StreamedBody::new(first, answers, Box::new(write), held);
     reply(status, HeaderValue::from_static(MEDIA_TYPE), Body::Streamed(Box::new(body)))
 }

@@ -1,6 +1,9 @@
+//! From a request to its response: routing, refusals at the end, the wall against panics.
+
 use std::sync::Arc;
 
 use galatea_engine::Engine;
+use galatea_frontend::{InFlight, catch_panic};
 use galatea_types::Error;
 use http::{
     HeaderValue, Request, Response, StatusCode,
@@ -10,14 +13,14 @@ use hyper::body::{Body as _, Incoming};
 
 use crate::{
     HttpOptions,
-    activity::Activity,
     body::Body,
-    generate, infer, management, metrics,
-    panics::caught,
-    readiness, repository, request_body,
+    generate, infer, management, metrics, readiness, repository, request_body,
     responses::{JSON, failure, method_not_allowed, not_found},
     route::{self, ModelAction, Route},
 };
+
+/// The name of a request in the log.
+const REQUEST: &str = "an HTTP request";
 
 /// What a port serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,26 +33,30 @@ pub(crate) enum Content {
 pub(crate) struct Service {
     pub engine: Arc<Engine>,
     pub options: HttpOptions,
-    pub activity: Arc<Activity>,
+    pub in_flight: Arc<InFlight>,
     pub content: Content,
 }
 
 impl Service {
+    pub fn new(content: Content, engine: &Arc<Engine>, options: &HttpOptions) -> Self {
+        let (engine, options) = (engine.clone(), options.clone());
+        Self { engine, options, in_flight: Arc::default(), content }
+    }
+
     pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
-        let _answering = self.activity.begin_request();
+        let _answering = self.in_flight.begin();
         let response = match self.content {
-            Content::Inference => caught(self.respond(request)).await,
+            Content::Inference => catch_panic(REQUEST, self.respond(request)).await,
             Content::Metrics => {
                 // The body is never looked at.
                 let head = request.map(drop);
-                caught(async move { metrics::respond(&self.engine, &head) }).await
+                catch_panic(REQUEST, async { metrics::respond(&self.engine, &head) }).await
             }
         };
         let mut response = response.unwrap_or_else(|| {
-            log::error!("a request ended in a panic");
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
-        if self.activity.is_closing() {
+        if self.in_flight.is_closed() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
@@ -70,7 +77,7 @@ impl Service {
         if !route.allows(request.method()) {
             return method_not_allowed(route.early_error_type());
         }
-        if self.activity.is_closing() && !matches!(route, Route::Live | Route::Ready) {
+        if self.in_flight.is_closed() && !matches!(route, Route::Live | Route::Ready) {
             return failure(&Error::unavailable("Server exiting"), route.early_error_type());
         }
         match route {
@@ -90,7 +97,7 @@ impl Service {
     }
 
     pub fn is_live(&self) -> bool {
-        !self.activity.is_closing() && self.engine.is_live()
+        !self.in_flight.is_closed() && self.engine.is_live()
     }
 }
 

@@ -6,10 +6,11 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::ServedModel;
+use galatea_frontend::RequestGuard;
 use galatea_types::Response;
 use http_body::Frame;
 
-use crate::{activity::RequestGuard, answers::Answers};
+use crate::answers::Answers;
 
 /// Writes a response as a piece of a body; `None` where there is nothing to tell.
 pub(crate) type WriteResponse = Box<dyn FnMut(Response) -> Option<Vec<u8>> + Send>;

@@ -1,9 +1,10 @@
-//! Cancelling, loading beside inference, and the end of the server.
+//! Cancelling, loading beside inference, a Unix socket, and the end of the server.
 
-use std::time::Duration;
+use std::{os::unix::net::UnixListener, time::Duration};
 
+use galatea_grpc::{GrpcOptions, serve};
 use galatea_proto::inference as pb;
-use tonic::{Code, Request};
+use tonic::{Code, Request, transport::Endpoint};
 
 use crate::support::*;
 
@@ -64,6 +65,19 @@ async fn models_come_and_go_beside_inference() {
     assert_eq!(error.code(), Code::NotFound);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn inference_through_a_unix_socket() {
+    let f = Fixture::start();
+    let folder = tempfile::tempdir().expect("temp dir");
+    let path = folder.path().join("grpc");
+    let listener = UnixListener::bind(&path).expect("binds");
+    let _server = serve(listener, &f.engine, &GrpcOptions::default()).expect("serves");
+    let endpoint = Endpoint::from_shared(format!("unix:{}", path.display())).expect("a uri");
+    let mut client = Client::new(endpoint.connect().await.expect("connects"));
+    let answer = client.model_infer(vector("identity_fp32", "u", &[1.0, 2.0])).await;
+    assert_eq!(answer.expect("answered").into_inner().raw_output_contents, [floats(&[1.0, 2.0])]);
+}
+
 const SHUTTING_DOWN: &str = "GRPC server is shutting down and has stopped accepting new requests.";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -77,7 +91,7 @@ async fn a_shutdown_lets_calls_in_flight_end() {
     });
     f.arrival();
     let server = f.server.take().expect("running");
-    server.refuse_new_calls();
+    server.refuse_new_requests();
     let status =
         client.model_infer(vector("identity_fp32", "", &[1.0])).await.expect_err("refused");
     assert_eq!((status.code(), status.message()), (Code::Unavailable, SHUTTING_DOWN));

@@ -215,7 +215,7 @@ async fn a_server_that_shuts_down_answers_what_it_has_and_takes_no_more() {
     f.gate.set(true);
     call.send(vector("gated", "has", &[1.0]));
     assert_eq!(f.arrival().0, "has");
-    f.server.as_ref().expect("running").refuse_new_calls();
+    f.server.as_ref().expect("running").refuse_new_requests();
     call.send(vector("identity_fp32", "more", &[1.0]));
     f.gate.set(false);
     assert_eq!(call.brief().await, ("has".into(), String::new()));

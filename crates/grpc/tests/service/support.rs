@@ -13,7 +13,8 @@ use galatea_backend::{
     Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
 };
 use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
-use galatea_grpc::{GrpcOptions, GrpcServer, serve};
+use galatea_frontend::FrontEnd;
+use galatea_grpc::{GrpcOptions, serve};
 use galatea_proto::inference::{
     InferParameter, ModelInferRequest, ModelRepositoryParameter,
     grpc_inference_service_client::GrpcInferenceServiceClient,
@@ -113,7 +114,7 @@ impl ModelInstance for HandedOutBackend {
 
 pub struct Fixture {
     pub engine: Arc<Engine>,
-    pub server: Option<GrpcServer>,
+    pub server: Option<FrontEnd>,
     pub gate: Gate,
     pub arrivals: mpsc::Receiver<(String, Cancellation)>,
     /// Ways back of the requests to the model `decoupled`, in the order they were executed.
@@ -204,7 +205,7 @@ impl Fixture {
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.server.as_ref().expect("running").local_addr()
+        self.server.as_ref().expect("running").local_addr().expect("TCP")
     }
 
     pub async fn channel(&self) -> Channel {

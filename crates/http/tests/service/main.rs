@@ -12,6 +12,7 @@ mod life;
 mod lines;
 mod routes;
 mod script;
+mod unix_socket;
 
 use std::{
     fs,
@@ -21,7 +22,8 @@ use std::{
 };
 
 use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
-use galatea_http::{HttpOptions, HttpServer, serve, serve_metrics};
+use galatea_frontend::FrontEnd;
+use galatea_http::{HttpOptions, serve, serve_metrics};
 use tempfile::TempDir;
 
 const MODELS: [(&str, &str); 6] = [
@@ -60,7 +62,7 @@ const MODELS: [(&str, &str); 6] = [
 
 /// A server with its engine and its repository; all go with it.
 struct Fixture {
-    server: Option<HttpServer>,
+    server: Option<FrontEnd>,
     engine: Arc<Engine>,
     address: SocketAddr,
     conductor: script::Conductor,
@@ -97,11 +99,11 @@ impl Fixture {
         );
         engine.load_startup_models().expect("models load");
         let server = serve(any_port(), &engine, &options).expect("serves");
-        let address = server.local_addr();
+        let address = server.local_addr().expect("TCP");
         Self { server: Some(server), engine, address, conductor, _repository: repository }
     }
 
-    fn server(&self) -> &HttpServer {
+    fn server(&self) -> &FrontEnd {
         self.server.as_ref().expect("running")
     }
 
@@ -109,7 +111,7 @@ impl Fixture {
         self.server.take().expect("running").shut_down(timeout)
     }
 
-    fn metrics(&self) -> HttpServer {
+    fn metrics(&self) -> FrontEnd {
         serve_metrics(any_port(), &self.engine).expect("serves")
     }
 }

@@ -132,7 +132,7 @@ fn models_are_loaded_and_unloaded() {
 fn the_metrics_port() {
     let fixture = Fixture::start();
     let metrics = fixture.metrics();
-    let mut client = Client::connect(metrics.local_addr());
+    let mut client = Client::connect(metrics.local_addr().expect("TCP"));
     let prometheus = "text/plain; charset=utf-8";
     for path in ["/metrics", "/metrics/"] {
         let reply = client.get(path);

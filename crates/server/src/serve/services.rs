@@ -6,17 +6,16 @@ use std::{
 
 use anyhow::{Context, Result};
 use galatea_engine::Engine;
-use galatea_grpc::GrpcServer;
-use galatea_http::HttpServer;
+use galatea_frontend::FrontEnd;
 
 use super::socket::Sockets;
 use crate::options::{Endpoint, ServeOptions};
 
 /// The front ends that run.
 pub struct Services {
-    http: Option<HttpServer>,
-    grpc: Option<GrpcServer>,
-    metrics: Option<HttpServer>,
+    http: Option<FrontEnd>,
+    grpc: Option<FrontEnd>,
+    metrics: Option<FrontEnd>,
 }
 
 impl Services {
@@ -48,7 +47,7 @@ impl Services {
     /// metrics stay: how the end goes is worth watching.
     pub fn refuse_new_requests(&self) {
         if let Some(grpc) = &self.grpc {
-            grpc.refuse_new_calls();
+            grpc.refuse_new_requests();
         }
         if let Some(http) = &self.http {
             http.refuse_new_requests();
@@ -68,6 +67,6 @@ impl Services {
 }
 
 /// The address as it was given, with the port it really is.
-fn place(endpoint: &Endpoint, at: SocketAddr) -> String {
-    format!("{}:{}", endpoint.address, at.port())
+fn place(endpoint: &Endpoint, at: Option<SocketAddr>) -> String {
+    format!("{}:{}", endpoint.address, at.map_or(endpoint.port, |at| at.port()))
 }

@@ -1,14 +1,18 @@
+//! What happens to a request whose client has gone.
+
 use galatea_types::Cancellation;
 
-/// Cancels a request when it is dropped before the answer came: the client has gone (H-52).
-pub(crate) struct CancelOnDrop(Option<Cancellation>);
+/// Cancels a request when it is dropped before the answer came, as it is when the client closes the connection.
+#[derive(Debug)]
+pub struct CancelOnDrop(Option<Cancellation>);
 
 impl CancelOnDrop {
+    /// Guards the request that `cancellation` belongs to.
     pub fn new(cancellation: Cancellation) -> Self {
         Self(Some(cancellation))
     }
 
-    /// The answer is there.
+    /// The answer is there: nothing is left to cancel.
     pub fn disarm(mut self) {
         self.0 = None;
     }

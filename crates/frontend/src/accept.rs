@@ -1,0 +1,106 @@
+//! Accepting connections and giving each to a worker.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    listener::{AttachedListener, Listener},
+    socket::{DetachedSocket, Socket},
+    stage::Stage,
+};
+
+/// How long to wait after a failed accept. The usual cause is that the process is out of file descriptors: trying
+/// again at once would only spin.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
+
+/// A connection on its way to its worker, counted there from now on.
+pub(crate) struct Accepted {
+    pub socket: DetachedSocket,
+    pub counted: ConnectionGuard,
+}
+
+/// A worker as the accepting one sees it.
+pub(crate) struct WorkerLink {
+    pub sender: mpsc::UnboundedSender<Accepted>,
+    pub connections: Arc<Connections>,
+}
+
+/// Connections that a worker holds.
+#[derive(Debug, Default)]
+pub(crate) struct Connections(AtomicUsize);
+
+impl Connections {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(self: &Arc<Self>) -> ConnectionGuard {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        ConnectionGuard(self.clone())
+    }
+}
+
+/// Held while a connection is open.
+pub(crate) struct ConnectionGuard(Arc<Connections>);
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes connections from a listener for all workers.
+pub(crate) struct Acceptor {
+    /// Of the front end, for the log.
+    pub name: &'static str,
+    pub listener: Listener,
+    pub workers: Vec<WorkerLink>,
+    pub stage: watch::Receiver<Stage>,
+    /// No connections are accepted from this stage on.
+    pub stops_at: Stage,
+}
+
+impl Acceptor {
+    /// Accepts until the front end has come to the stage at which it stops.
+    pub async fn run(self) {
+        let Self { name, listener, workers, mut stage, stops_at } = self;
+        let listener = match listener.attach() {
+            Ok(listener) => listener,
+            Err(error) => return log::error!("{name}: failed to listen: {error}"),
+        };
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept(&listener) => accepted,
+                () = stops_at.reached(&mut stage) => return,
+            };
+            match accepted {
+                Ok(socket) => hand_over(socket, &workers),
+                Err(error) => {
+                    log::warn!("{name}: failed to accept a connection: {error}");
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
+                }
+            }
+        }
+    }
+}
+
+async fn accept(listener: &AttachedListener) -> io::Result<DetachedSocket> {
+    listener.accept().await.and_then(Socket::detach)
+}
+
+/// Gives the connection to the worker with the fewest.
+fn hand_over(socket: DetachedSocket, workers: &[WorkerLink]) {
+    if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
+        let counted = worker.connections.add();
+        // A worker that is gone drops the connection, which is what a server at its end does.
+        let _ = worker.sender.send(Accepted { socket, counted });
+    }
+}

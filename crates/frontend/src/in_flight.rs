@@ -1,0 +1,109 @@
+//! Requests being answered: how many, and whether new ones are taken.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use galatea_types::{CondvarExt, LockExt};
+
+/// Counts the requests being answered, and refuses new ones once it is closed: what a shutdown needs to know.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    count: AtomicUsize,
+    is_closed: AtomicBool,
+    /// Guards nothing but the wait: the count itself is touched by every request and stays without a lock.
+    idle: Mutex<()>,
+    became_idle: Condvar,
+}
+
+impl InFlight {
+    /// Counts a request until the guard is dropped, also when the gate is closed: for requests that are answered
+    /// to the very end.
+    pub fn begin(self: &Arc<Self>) -> RequestGuard {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        RequestGuard(self.clone())
+    }
+
+    /// Counts a request until the guard is dropped. `None` when the gate is closed.
+    pub fn try_begin(self: &Arc<Self>) -> Option<RequestGuard> {
+        // Counted before the look at the flag, so that whoever closes and then sees zero misses nobody.
+        let guard = self.begin();
+        (!self.is_closed()).then_some(guard)
+    }
+
+    /// From now on requests are refused.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether requests are refused.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Requests being answered now.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no request is being answered, at most `timeout`. Returns how many still are.
+    ///
+    /// Only a closed gate wakes the waiter early.
+    pub fn wait_idle(&self, timeout: Duration) -> usize {
+        let is_busy = |(): &mut ()| self.count() > 0;
+        drop(self.became_idle.wait_timeout_while_unpoisoned(
+            self.idle.lock_unpoisoned(),
+            timeout,
+            is_busy,
+        ));
+        self.count()
+    }
+}
+
+/// Held while a request is answered.
+#[derive(Debug)]
+pub struct RequestGuard(Arc<InFlight>);
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let was_last = self.0.count.fetch_sub(1, Ordering::SeqCst) == 1;
+        // Only where the gate is closed is somebody waiting.
+        if was_last && self.0.is_closed() {
+            // Taking the lock keeps the wake-up from falling between the waiter's look and its sleep.
+            drop(self.0.idle.lock_unpoisoned());
+            self.0.became_idle.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn the_last_request_wakes_the_waiter() {
+        let in_flight = Arc::new(InFlight::default());
+        let guard = in_flight.try_begin().expect("open");
+        in_flight.close();
+        assert!(in_flight.try_begin().is_none());
+        let waiter = thread::spawn({
+            let in_flight = in_flight.clone();
+            move || in_flight.wait_idle(Duration::from_secs(60))
+        });
+        drop(guard);
+        assert_eq!(waiter.join().expect("no panic"), 0);
+    }
+
+    #[test]
+    fn a_request_that_outlasts_the_deadline_is_counted() {
+        let in_flight = Arc::new(InFlight::default());
+        let _guard = in_flight.begin();
+        assert_eq!(in_flight.wait_idle(Duration::ZERO), 1);
+    }
+}

@@ -1,0 +1,37 @@
+//! The server under the protocols: what HTTP and gRPC would otherwise each have for themselves.
+//!
+//! A [`FrontEnd`] accepts connections from a [`Listener`] (TCP or Unix socket) and gives each to one of a few
+//! worker threads, the one with the fewest. A worker is an OS thread with a single-threaded runtime; a
+//! connection and all its requests stay on it, so a request costs no hand-over between threads here. A
+//! [`Transport`] turns the accepted socket into the byte stream that a [`Protocol`] is spoken on.
+//!
+//! The parts that a protocol uses itself: [`InFlight`] counts the requests being answered and closes the door at
+//! shutdown, [`catch_panic`] turns a panic into an answer, [`CancelOnDrop`] cancels the request of a client that
+//! has gone.
+//!
+//! **Invariants.** Nothing here knows HTTP/1, HTTP/2 or a message format; this is the only crate of the server
+//! that opens sockets.
+
+#![warn(missing_docs)]
+
+mod accept;
+mod cancel;
+mod front_end;
+mod in_flight;
+mod listener;
+mod panics;
+mod protocol;
+mod socket;
+mod stage;
+mod transport;
+mod worker;
+
+pub use cancel::CancelOnDrop;
+pub use front_end::{FrontEnd, FrontEndOptions};
+pub use in_flight::{InFlight, RequestGuard};
+pub use listener::Listener;
+pub use panics::{catch_panic, catch_panic_in_poll};
+pub use protocol::Protocol;
+pub use socket::Socket;
+pub use stage::Closing;
+pub use transport::{Plain, Stream, Transport};

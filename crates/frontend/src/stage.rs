@@ -1,0 +1,50 @@
+//! The stages of a shutdown, and how connections learn of them.
+
+use std::pin::{Pin, pin};
+
+use tokio::sync::watch;
+
+/// How far a front end has come on its way to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Serving,
+    /// Requests in flight go on, new ones are refused.
+    Draining,
+    /// Connections are closed as soon as nothing is being answered on them.
+    Closing,
+}
+
+impl Stage {
+    /// Waits until the front end has come so far, or is gone.
+    pub async fn reached(self, stage: &mut watch::Receiver<Stage>) {
+        let _ = stage.wait_for(|now| *now >= self).await;
+    }
+}
+
+/// Tells a connection that the front end closes.
+#[derive(Clone, Debug)]
+pub struct Closing(pub(crate) watch::Receiver<Stage>);
+
+impl Closing {
+    /// Returns once the front end closes its connections; at once when it already does.
+    pub async fn wait(&mut self) {
+        Stage::Closing.reached(&mut self.0).await;
+    }
+
+    /// Drives `connection` to its end. When the front end closes, `shut_down` is called on it first, which lets it
+    /// finish what is being answered and then end.
+    pub async fn serve<C: Future>(
+        mut self,
+        connection: C,
+        shut_down: impl FnOnce(Pin<&mut C>),
+    ) -> C::Output {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            output = connection.as_mut() => output,
+            () = self.wait() => {
+                shut_down(connection.as_mut());
+                connection.await
+            }
+        }
+    }
+}
