@@ -29,7 +29,7 @@ use galatea_config::{
     CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_text,
     resolve_backend,
 };
-use galatea_runtimes::{FindOptions, Runtime};
+use galatea_runtimes::{Environment, FindOptions, Runtime};
 use galatea_types::{DataType, Shape, Tensor};
 
 /// One way to spread work over threads.
@@ -224,7 +224,9 @@ fn measure(options: &Options, name: &str) {
 }
 
 fn open_backend() -> Arc<dyn Backend> {
-    let library = galatea_runtimes::find(&Runtime::ONNXRUNTIME, &FindOptions::default())
+    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
+    let options = FindOptions::new(&Environment::of(variables));
+    let library = galatea_runtimes::find(&Runtime::ONNXRUNTIME, &options)
         .expect("ONNX Runtime is not installed: run `galatea runtime install onnxruntime`");
     OnnxBackend::open(&library, &BTreeMap::new()).expect("the library opens")
 }

@@ -15,6 +15,7 @@ use galatea_backend::{
     testing::{instance_spec, model_config, tensor_spec},
 };
 use galatea_backend_python::PythonBackend;
+use galatea_runtimes::Environment;
 use galatea_types::{DataType, InferRequest, Responder, Tensor};
 
 const MODEL: &str = "
@@ -34,7 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = model_config("m", "python");
     config.inputs = vec![tensor_spec("IN", DataType::Uint8, [-1])];
     config.outputs = vec![tensor_spec("OUT", DataType::Uint8, [-1])];
-    let model = PythonBackend::open(&settings)?.load(LoadContext {
+    let variables = env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
+    let model = PythonBackend::open(&settings, &Environment::of(variables))?.load(LoadContext {
         config: Arc::new(config),
         version: 1,
         model_dir: folder.path().to_owned(),

@@ -36,13 +36,16 @@ pub(crate) fn complete(
     let settings = Settings::read(&backend_config)?;
     let parameters = config.parameters.iter();
     let parameters = parameters.map(|(name, p)| (name.clone(), p.string_value.clone())).collect();
-    let environment = environment::resolve(&EnvironmentRequest {
-        model_name: context.model_name,
-        model_dir: context.model_dir,
-        version_dir: context.version_dir,
-        parameters: &origin.parameters(parameters),
-        backend_config: &backend_config,
-    })?;
+    let environment = environment::resolve(
+        &EnvironmentRequest {
+            model_name: context.model_name,
+            model_dir: context.model_dir,
+            version_dir: context.version_dir,
+            parameters: &origin.parameters(parameters),
+            backend_config: &backend_config,
+        },
+        &origin.variables,
+    )?;
     let mut worker = Worker::start(WorkerPlan {
         identity: Identity { model: context.model_name.into(), instance: None },
         config: None,

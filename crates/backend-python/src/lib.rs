@@ -64,9 +64,14 @@ pub struct PythonBackend {
 }
 
 impl PythonBackend {
-    /// `settings`: those of `--backend-config` for this backend. Errors name a setting that cannot be.
-    pub fn open(settings: &BTreeMap<String, String>) -> Result<Arc<dyn Backend>> {
-        Self::made("python", Origin { files: None, settings: settings.clone() })
+    /// `settings`: those of `--backend-config` for this backend. `variables`: the server's environment, where
+    /// interpreters and folders are looked for. Errors name a setting that cannot be.
+    pub fn open(
+        settings: &BTreeMap<String, String>,
+        variables: &Environment,
+    ) -> Result<Arc<dyn Backend>> {
+        let (settings, variables) = (settings.clone(), variables.clone());
+        Self::made("python", Origin { files: None, settings, variables })
     }
 
     /// A backend whose models all run the code in `files`: their own folders hold what that code reads.
@@ -75,8 +80,10 @@ impl PythonBackend {
         name: &str,
         files: PythonBackendFiles,
         settings: &BTreeMap<String, String>,
+        variables: &Environment,
     ) -> Result<Arc<dyn Backend>> {
-        Self::made(name, Origin { files: Some(files), settings: settings.clone() })
+        let (settings, variables) = (settings.clone(), variables.clone());
+        Self::made(name, Origin { files: Some(files), settings, variables })
     }
 
     fn made(name: &str, origin: Origin) -> Result<Arc<dyn Backend>> {
@@ -90,7 +97,7 @@ impl PythonBackend {
 
     fn package(&self) -> Result<Arc<Package>> {
         let install = || {
-            let data_folder = data_folder(&Environment::of_process()).ok();
+            let data_folder = data_folder(&self.origin.variables).ok();
             Package::install(data_folder.as_deref()).map(Arc::new)
         };
         self.package.get_or_init(install).clone()

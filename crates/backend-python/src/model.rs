@@ -49,13 +49,16 @@ impl PythonModel {
         let settings = Settings::read(&backend_config)?;
         check_parameters(&context)?;
         let file = origin.file(&context.version_dir, &config.default_model_filename)?;
-        let environment = environment::resolve(&EnvironmentRequest {
-            model_name: &config.name,
-            model_dir: &context.model_dir,
-            version_dir: &context.version_dir,
-            parameters: &origin.parameters(config.parameters.clone()),
-            backend_config: &backend_config,
-        })?;
+        let environment = environment::resolve(
+            &EnvironmentRequest {
+                model_name: &config.name,
+                model_dir: &context.model_dir,
+                version_dir: &context.version_dir,
+                parameters: &origin.parameters(config.parameters.clone()),
+                backend_config: &backend_config,
+            },
+            &origin.variables,
+        )?;
         log::info!("model '{}' runs in {}", config.name, environment.description);
         Ok(Self {
             takes_senders: config.is_decoupled || takes_senders(&file)?,

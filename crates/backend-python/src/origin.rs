@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 
 use crate::environment::{EXECUTION_ENV_PATH, PythonBackendFiles};
@@ -16,6 +17,8 @@ pub(crate) struct Origin {
     pub files: Option<PythonBackendFiles>,
     /// Of the backend; a model's own go before them.
     pub settings: BTreeMap<String, String>,
+    /// The server's environment variables.
+    pub variables: Variables,
 }
 
 impl Origin {
@@ -66,7 +69,11 @@ mod tests {
             execution_env: Some("/backends/mine/env.tar.gz".into()),
         };
         let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        let origin = Origin { files: Some(files), settings: one("a", "backend") };
+        let origin = Origin {
+            files: Some(files),
+            settings: one("a", "backend"),
+            variables: Variables::default(),
+        };
         let file = origin.file(Path::new("/nowhere"), "other.py");
         assert_eq!(file.expect("the backend has it"), model_py);
         let packed = one(EXECUTION_ENV_PATH, "/backends/mine/env.tar.gz");

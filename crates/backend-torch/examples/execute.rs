@@ -19,7 +19,9 @@ use galatea_backend_torch::{SHIM, TorchBackend};
 use galatea_config::{
     CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
 };
-use galatea_runtimes::{FindOptions, Libtorch, ShimOptions, TerminalProgress, prepare_shim};
+use galatea_runtimes::{
+    Environment, FindOptions, Libtorch, ShimOptions, TerminalProgress, prepare_shim,
+};
 use galatea_types::{DataType, Shape, Tensor};
 
 const RUNS: usize = 4000;
@@ -67,9 +69,12 @@ fn read_config(folder: &Path) -> ModelConfig {
 }
 
 fn load(folder: &Path, config: ModelConfig) -> Box<dyn ModelInstance> {
-    let libtorch = Libtorch::find(&FindOptions::default()).expect("a libtorch").expect("installed");
-    let shim =
-        prepare_shim(&libtorch, &SHIM, &ShimOptions::default(), &mut TerminalProgress::new());
+    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
+    let environment = Environment::of(variables);
+    let libtorch = Libtorch::find(&FindOptions::new(&environment));
+    let libtorch = libtorch.expect("a libtorch").expect("installed");
+    let options = ShimOptions::new(&environment);
+    let shim = prepare_shim(&libtorch, &SHIM, &options, &mut TerminalProgress::new());
     let backend: Arc<dyn Backend> =
         TorchBackend::open(&shim.expect("compiles"), None).expect("opens");
     let model = backend.load(LoadContext {

@@ -78,6 +78,7 @@ impl Engine {
                 options.backend_config.clone(),
                 retired,
                 access::of(engine.clone(), custom_metrics.clone()),
+                options.hold_until_queued,
             ),
             lifecycle,
             dependencies: Dependencies::default(),

@@ -39,8 +39,8 @@ impl Loader {
         settings: BTreeMap<String, BTreeMap<String, String>>,
         retired: mpsc::Sender<Retired>,
         server: ServerAccess,
+        hold_until_queued: usize,
     ) -> Self {
-        let hold_until_queued = hold_from_environment();
         Self { registry, opened: Mutex::default(), settings, retired, server, hold_until_queued }
     }
 
@@ -219,9 +219,4 @@ fn instance_specs(groups: &[InstanceGroup]) -> Vec<InstanceSpec> {
             alarm: InstanceAlarm::default(),
         })
         .collect()
-}
-
-/// S-23: the upstream test suite holds requests back until this many are queued.
-fn hold_from_environment() -> usize {
-    std::env::var("TRITONSERVER_DELAY_SCHEDULER").ok().and_then(|n| n.parse().ok()).unwrap_or(0)
 }

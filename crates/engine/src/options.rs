@@ -31,6 +31,9 @@ pub struct EngineOptions {
     pub metrics: MetricsOptions,
     /// The machine's GPUs: by default none.
     pub gpus: GpuOptions,
+    /// No model executes anything until this many requests are queued for it; 0 turns that off. Triton's test
+    /// suite needs it, to form batches deterministically.
+    pub hold_until_queued: usize,
 }
 
 /// What the engine knows about GPUs; whoever starts it looks for them.
@@ -58,6 +61,7 @@ impl Default for EngineOptions {
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),
+            hold_until_queued: 0,
         }
     }
 }

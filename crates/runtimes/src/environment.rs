@@ -1,33 +1,33 @@
+//! Environment variables as a value, so that only the program itself reads those of the process.
+
 use std::{
     collections::BTreeMap,
-    env,
     ffi::{OsStr, OsString},
     path::PathBuf,
+    sync::Arc,
 };
 
-/// Environment variables: the process's, or given ones (for tests, which must not touch the process's).
+/// Environment variables that were handed in: those of the process, or a test's own. The default has none.
 #[derive(Clone, Debug, Default)]
-pub struct Environment(Option<BTreeMap<String, OsString>>);
+pub struct Environment(Arc<BTreeMap<String, OsString>>);
 
 impl Environment {
-    /// Those of this process.
-    pub fn of_process() -> Self {
-        Self(None)
-    }
-
+    /// Of names and values. The program collects those of its process like this; a library never does.
     pub fn of<K: Into<String>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
-        Self(Some(variables.into_iter().map(|(k, v)| (k.into(), v.into())).collect()))
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self(Arc::new(variables.collect()))
+    }
+
+    /// Whether a variable is set, be it to nothing.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 
     /// A variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<OsString> {
-        let value = match &self.0 {
-            None => env::var_os(name),
-            Some(variables) => variables.get(name).cloned(),
-        };
-        value.filter(|v| !v.is_empty())
+        self.0.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
     /// A variable as text; one that is not UTF-8 counts as not set.
@@ -35,6 +35,7 @@ impl Environment {
         self.get(name).as_deref().and_then(OsStr::to_str).map(str::to_owned)
     }
 
+    /// A variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }

@@ -5,13 +5,21 @@ use galatea_types::{Error, Result};
 use crate::{Environment, Runtime};
 
 /// Where to look for a runtime.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct FindOptions {
     /// A library named on the command line: wins, whether it exists or not, so that an error names it.
     pub library: Option<PathBuf>,
     /// Folder of the user's data in place of the usual one.
     pub data_folder: Option<PathBuf>,
+    /// Names libraries and folders.
     pub environment: Environment,
+}
+
+impl FindOptions {
+    /// The usual places, as these variables name them.
+    pub fn new(environment: &Environment) -> Self {
+        Self { library: None, data_folder: None, environment: environment.clone() }
+    }
 }
 
 /// The library to open: the one asked for by option, by environment variable, or an installed one.
@@ -74,9 +82,8 @@ mod tests {
     fn an_option_wins_over_a_variable_over_an_installed_one() {
         let home = tempfile::tempdir().expect("folder");
         let installed = place(home.path());
-        let of = |variables: &[(&str, &str)]| FindOptions {
-            environment: Environment::of(variables.iter().copied()),
-            ..FindOptions::default()
+        let of = |variables: &[(&str, &str)]| {
+            FindOptions::new(&Environment::of(variables.iter().copied()))
         };
         let home = home.path().to_str().expect("text");
         let mut options =

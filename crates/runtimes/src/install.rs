@@ -22,7 +22,7 @@ use crate::{
 const PAGE_LIMIT: u64 = 64 << 20;
 
 /// How to install.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct InstallOptions {
     /// Folder of the user's data in place of the usual one.
     pub data_folder: Option<PathBuf>,
@@ -30,7 +30,15 @@ pub struct InstallOptions {
     pub wheel: Option<PathBuf>,
     /// Whether to install over an installed one.
     pub reinstalls: bool,
+    /// Names the data folder, and how pip reaches its index.
     pub environment: Environment,
+}
+
+impl InstallOptions {
+    /// From the index into the usual folder, as these variables name them, where it is not installed yet.
+    pub fn new(environment: &Environment) -> Self {
+        Self { data_folder: None, wheel: None, reinstalls: false, environment: environment.clone() }
+    }
 }
 
 /// Installs `runtime` and returns the path of its library. One that is installed already is left as it is, but a

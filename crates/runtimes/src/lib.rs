@@ -4,13 +4,16 @@
 //! [`find`] looks for an installed one, [`install`] fetches it:
 //!
 //! ```no_run
-//! use galatea_runtimes::{FindOptions, InstallOptions, Runtime, TerminalProgress, find, install};
+//! use galatea_runtimes::{
+//!     Environment, FindOptions, InstallOptions, Runtime, TerminalProgress, find, install,
+//! };
 //!
 //! # fn main() -> galatea_types::Result<()> {
 //! let runtime = &Runtime::ONNXRUNTIME;
-//! let library = match find(runtime, &FindOptions::default()) {
+//! let environment = Environment::of([("GALATEA_HOME", "/var/lib/galatea")]);
+//! let library = match find(runtime, &FindOptions::new(&environment)) {
 //!     Some(path) => path,
-//!     None => install(runtime, &InstallOptions::default(), &mut TerminalProgress::new())?,
+//!     None => install(runtime, &InstallOptions::new(&environment), &mut TerminalProgress::new())?,
 //! };
 //! # let _ = library; Ok(())
 //! # }

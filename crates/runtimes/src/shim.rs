@@ -21,13 +21,21 @@ use crate::{
 pub type ShimSource<'a> = &'a [(&'a str, &'a str)];
 
 /// Where and how a shim is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ShimOptions {
     /// Folder of the user's data in place of the usual one.
     pub data_folder: Option<PathBuf>,
     /// Whether one that is there is made again.
     pub rebuilds: bool,
+    /// Names the data folder and the compiler.
     pub environment: Environment,
+}
+
+impl ShimOptions {
+    /// Into the usual folder with the usual compiler, as these variables name them, where there is none yet.
+    pub fn new(environment: &Environment) -> Self {
+        Self { data_folder: None, rebuilds: false, environment: environment.clone() }
+    }
 }
 
 const LIBRARY: &str = "libgalatea_shim.so";
@@ -277,8 +285,7 @@ mod tests {
         fs::write(libtorch.library(), "").expect("written");
         let options = |cxx: &str| ShimOptions {
             data_folder: Some(folder.path().join("data")),
-            environment: Environment::of([("CXX", cxx)]),
-            ..ShimOptions::default()
+            ..ShimOptions::new(&Environment::of([("CXX", cxx)]))
         };
         let prepare = |cxx| {
             let source: ShimSource<'_> = &[("a.cpp", "int x;")];

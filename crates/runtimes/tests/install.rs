@@ -86,12 +86,11 @@ impl Progress for Recorder {
 fn options(folder: &Path, index: &str) -> InstallOptions {
     InstallOptions {
         data_folder: Some(folder.to_path_buf()),
-        environment: Environment::of([
+        ..InstallOptions::new(&Environment::of([
             ("PIP_CONFIG_FILE", "/dev/null"),
             ("PIP_INDEX_URL", index),
             ("PIP_DEFAULT_TIMEOUT", "5"),
-        ]),
-        ..InstallOptions::default()
+        ]))
     }
 }
 
@@ -127,8 +126,7 @@ fn assert_installed(attempt: &Attempt, package: &Package) {
         &package.runtime,
         &FindOptions {
             data_folder: Some(attempt.folder.path().to_path_buf()),
-            environment: Environment::of([("HOME", "/nowhere")]),
-            ..FindOptions::default()
+            ..FindOptions::new(&Environment::of([("HOME", "/nowhere")]))
         },
     );
     assert_eq!(found.as_ref(), Some(library));

@@ -2,6 +2,8 @@
 
 use std::{env, path::Path, process::ExitCode};
 
+use galatea_runtimes::Environment;
+
 use crate::{
     flags::{self, FlagError, Parsed},
     options::ServeOptions,
@@ -36,7 +38,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     match arguments.next().as_deref() {
         Some("serve") => serve_command("galatea serve", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
-        Some("runtime") => runtime::run(&arguments.collect::<Vec<_>>()),
+        Some("runtime") => runtime::run(&arguments.collect::<Vec<_>>(), &environment()),
         Some("--help" | "-h" | "help") => print(USAGE),
         Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(other) => {
@@ -67,7 +69,14 @@ fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitC
 }
 
 fn checked(flags: &Parsed) -> Result<ServeOptions, FlagError> {
-    ServeOptions::from_flags(flags, &|name| env::var(name).ok())
+    ServeOptions::from_flags(flags, &environment())
+}
+
+/// The variables of this process: read here, and handed to whoever needs them. Names that are not UTF-8 are
+/// nobody's.
+fn environment() -> Environment {
+    let variables = env::vars_os();
+    Environment::of(variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value))))
 }
 
 /// One line, and where to read on. The whole help would push the one line that matters off the screen.

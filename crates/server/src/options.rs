@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, num::NonZero, path::PathBuf, thread, time::Dura
 use galatea_engine::{ControlMode, EngineOptions, GpuOptions};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
+use galatea_runtimes::Environment;
 use galatea_telemetry::{
     logger::{LogFormat, LogSettings},
     metrics::MetricsOptions,
@@ -46,6 +47,8 @@ pub struct RuntimeOptions {
     pub libtorch: Option<PathBuf>,
     /// Only where one was given: its default is the place of another server's libraries.
     pub backend_directory: Option<PathBuf>,
+    /// Names libraries and folders where no flag does.
+    pub environment: Environment,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -54,16 +57,13 @@ pub enum Note {
     Info(String),
 }
 
-/// Looks up an environment variable; tests have their own.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
 impl ServeOptions {
-    pub fn from_flags(flags: &Parsed, environment: Environment<'_>) -> Result<Self, FlagError> {
+    pub fn from_flags(flags: &Parsed, environment: &Environment) -> Result<Self, FlagError> {
         check_rules(flags)?;
         let (http, grpc, metrics) = endpoint::from_flags(flags)?;
         Ok(Self {
             log: log_settings(flags, environment),
-            engine: engine_options(flags)?,
+            engine: engine_options(flags, environment)?,
             exits_on_error: flags.bool("exit-on-error"),
             http,
             grpc,
@@ -78,7 +78,7 @@ impl ServeOptions {
                 keepalive_timeout: Duration::from_millis(flags.integer("grpc-keepalive-timeout")),
                 ..GrpcOptions::default()
             },
-            runtimes: runtime_options(flags),
+            runtimes: runtime_options(flags, environment),
             has_gpu_metrics: has_gpu_metrics(flags, environment),
             notes: notes(flags, environment),
             rows: rows(flags),
@@ -135,7 +135,7 @@ fn control_mode(flags: &Parsed) -> Result<ControlMode, FlagError> {
     }
 }
 
-fn engine_options(flags: &Parsed) -> Result<EngineOptions, FlagError> {
+fn engine_options(flags: &Parsed, environment: &Environment) -> Result<EngineOptions, FlagError> {
     Ok(EngineOptions {
         server_id: flags.text("id").to_owned(),
         repositories: flags.all("model-repository").map(PathBuf::from).collect(),
@@ -151,6 +151,10 @@ fn engine_options(flags: &Parsed) -> Result<EngineOptions, FlagError> {
             min_compute_capability: flags.number("min-supported-compute-capability"),
             ..GpuOptions::default()
         },
+        hold_until_queued: environment
+            .text("TRITONSERVER_DELAY_SCHEDULER")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0),
     })
 }
 
@@ -196,13 +200,13 @@ fn metrics_options(flags: &Parsed) -> Result<MetricsOptions, FlagError> {
     Ok(options)
 }
 
-fn has_gpu_metrics(flags: &Parsed, environment: Environment<'_>) -> bool {
+fn has_gpu_metrics(flags: &Parsed, environment: &Environment) -> bool {
     flags.bool("allow-metrics")
         && flags.bool("allow-gpu-metrics")
-        && environment("TRITON_SERVER_CPU_ONLY").is_none()
+        && !environment.is_set("TRITON_SERVER_CPU_ONLY")
 }
 
-fn log_settings(flags: &Parsed, environment: Environment<'_>) -> LogSettings {
+fn log_settings(flags: &Parsed, environment: &Environment) -> LogSettings {
     let is_iso = flags.text("log-format").eq_ignore_ascii_case("ISO8601");
     LogSettings {
         has_info: flags.bool("log-info"),
@@ -211,21 +215,22 @@ fn log_settings(flags: &Parsed, environment: Environment<'_>) -> LogSettings {
         verbose_level: flags.integer("log-verbose"),
         format: if is_iso { LogFormat::Iso8601 } else { LogFormat::Default },
         file: Some(flags.text("log-file")).filter(|file| !file.is_empty()).map(PathBuf::from),
-        has_escaping: environment("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0"),
+        has_escaping: environment.text("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0"),
     }
 }
 
-fn runtime_options(flags: &Parsed) -> RuntimeOptions {
+fn runtime_options(flags: &Parsed, environment: &Environment) -> RuntimeOptions {
     let path = |flag| Some(flags.text(flag)).filter(|p| !p.is_empty()).map(PathBuf::from);
     RuntimeOptions {
         may_download: !flags.text("runtime-downloads").eq_ignore_ascii_case("never"),
         onnxruntime_lib: path("onnxruntime-lib"),
         libtorch: path("libtorch"),
         backend_directory: flags.last("backend-directory").map(PathBuf::from),
+        environment: environment.clone(),
     }
 }
 
-fn notes(flags: &Parsed, environment: Environment<'_>) -> Vec<Note> {
+fn notes(flags: &Parsed, environment: &Environment) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for (flag, value) in flags.given() {
         if let Some(warning) = flag.deprecation {
@@ -238,7 +243,7 @@ fn notes(flags: &Parsed, environment: Environment<'_>) -> Vec<Note> {
             _ => {}
         }
     }
-    if environment("AIP_MODE").as_deref() == Some("PREDICTION") {
+    if environment.text("AIP_MODE").as_deref() == Some("PREDICTION") {
         let text = "AIP_MODE=PREDICTION is set, but there is no Vertex AI endpoint yet";
         notes.push(Note::Warning(text.to_owned()));
     }

@@ -9,7 +9,9 @@ use std::{
     process::ExitCode,
 };
 
-use galatea_runtimes::{FindOptions, InstallOptions, Runtime, TerminalProgress, find, install};
+use galatea_runtimes::{
+    Environment, FindOptions, InstallOptions, Runtime, TerminalProgress, find, install,
+};
 use galatea_types::{Error, Result};
 
 use crate::options::RuntimeOptions;
@@ -18,17 +20,17 @@ const USAGE: &str = "Usage: galatea runtime list | install <name> [--wheel <file
                      [--reinstall] | path <name>";
 
 /// Runs one of the sub-commands of `runtime`.
-pub fn run(arguments: &[String]) -> ExitCode {
+pub fn run(arguments: &[String], environment: &Environment) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
         ["list"] => {
-            list();
+            list(environment);
             Ok(())
         }
         ["install", name, options @ ..] => {
-            by_name(name).and_then(|runtime| install_one(runtime, options))
+            by_name(name).and_then(|runtime| install_one(runtime, options, environment))
         }
-        ["path", name] => by_name(name).and_then(print_path),
+        ["path", name] => by_name(name).and_then(|runtime| print_path(runtime, environment)),
         ["--help"] => {
             say(USAGE);
             Ok(())
@@ -50,14 +52,14 @@ pub fn run(arguments: &[String]) -> ExitCode {
 /// installed.
 pub fn onnxruntime_library(options: &RuntimeOptions) -> Result<PathBuf> {
     const RUNTIME: &Runtime = &Runtime::ONNXRUNTIME;
-    let is_named =
-        options.onnxruntime_lib.is_some() || std::env::var_os(RUNTIME.variable).is_some();
+    let environment = &options.environment;
+    let is_named = options.onnxruntime_lib.is_some() || environment.get(RUNTIME.variable).is_some();
     let given = options.backend_directory.as_deref().filter(|_| !is_named);
     if let Some(path) = given.and_then(|folder| library_in(&folder.join(RUNTIME.name))) {
         return Ok(path);
     }
     let library = options.onnxruntime_lib.clone();
-    if let Some(path) = find(RUNTIME, &FindOptions { library, ..FindOptions::default() }) {
+    if let Some(path) = find(RUNTIME, &FindOptions { library, ..FindOptions::new(environment) }) {
         return Ok(path);
     }
     if !options.may_download {
@@ -67,7 +69,7 @@ pub fn onnxruntime_library(options: &RuntimeOptions) -> Result<PathBuf> {
         "{} is not installed; fetching it (--runtime-downloads=never forbids that)",
         RUNTIME.title
     );
-    install(RUNTIME, &InstallOptions::default(), &mut TerminalProgress::new())
+    install(RUNTIME, &InstallOptions::new(environment), &mut TerminalProgress::new())
 }
 
 /// `libonnxruntime.so` with or without a version behind it, as Triton's images have it.
@@ -101,9 +103,9 @@ fn by_name(name: &str) -> Result<&'static Runtime> {
     })
 }
 
-fn list() {
+fn list(environment: &Environment) {
     for runtime in Runtime::ALL {
-        let (version, state) = match library_of(runtime) {
+        let (version, state) = match library_of(runtime, environment) {
             Ok(Some((version, path))) => (version, path.display().to_string()),
             Ok(None) => (runtime.version.to_owned(), "not installed".to_owned()),
             Err(error) => (runtime.version.to_owned(), error.to_string()),
@@ -113,17 +115,17 @@ fn list() {
 }
 
 /// Version and library that would be used.
-fn library_of(runtime: &Runtime) -> Result<Option<(String, PathBuf)>> {
+fn library_of(runtime: &Runtime, environment: &Environment) -> Result<Option<(String, PathBuf)>> {
     if *runtime == Runtime::PYTORCH {
-        let libtorch = pytorch::find(None)?;
+        let libtorch = pytorch::find(None, environment)?;
         return Ok(libtorch.map(|l| (l.version_text(), l.library())));
     }
-    let path = find(runtime, &FindOptions::default());
+    let path = find(runtime, &FindOptions::new(environment));
     Ok(path.map(|path| (runtime.version.to_owned(), path)))
 }
 
-fn install_one(runtime: &Runtime, options: &[&str]) -> Result<()> {
-    let wanted = install_options(options)?;
+fn install_one(runtime: &Runtime, options: &[&str], environment: &Environment) -> Result<()> {
+    let wanted = install_options(options, environment)?;
     let mut progress = TerminalProgress::new();
     let library = if *runtime == Runtime::PYTORCH {
         pytorch::install_one(&wanted.install, wanted.libtorch, &mut progress)?
@@ -136,15 +138,14 @@ fn install_one(runtime: &Runtime, options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-#[derive(Default)]
 struct Wanted {
     install: InstallOptions,
     /// Folder of a libtorch to use in place of a fetched one.
     libtorch: Option<PathBuf>,
 }
 
-fn install_options(arguments: &[&str]) -> Result<Wanted> {
-    let mut wanted = Wanted::default();
+fn install_options(arguments: &[&str], environment: &Environment) -> Result<Wanted> {
+    let mut wanted = Wanted { install: InstallOptions::new(environment), libtorch: None };
     let mut arguments = arguments.iter().copied();
     while let Some(argument) = arguments.next() {
         let (name, attached) = match argument.split_once('=') {
@@ -172,12 +173,13 @@ fn install_options(arguments: &[&str]) -> Result<Wanted> {
     Ok(wanted)
 }
 
-fn print_path(runtime: &Runtime) -> Result<()> {
+fn print_path(runtime: &Runtime, environment: &Environment) -> Result<()> {
     let missing = || match *runtime == Runtime::PYTORCH {
         true => pytorch::not_installed(),
         false => not_installed(runtime),
     };
-    let (_, path) = library_of(runtime)?.ok_or_else(|| Error::unavailable(missing()))?;
+    let (_, path) =
+        library_of(runtime, environment)?.ok_or_else(|| Error::unavailable(missing()))?;
     say(&path.display().to_string());
     Ok(())
 }
@@ -188,6 +190,8 @@ mod tests {
 
     #[test]
     fn options_of_install() {
+        let install_options =
+            |arguments: &[&str]| install_options(arguments, &Environment::default());
         for arguments in
             [&["--wheel", "a.whl", "--reinstall"][..], &["--reinstall", "--wheel=a.whl"]]
         {

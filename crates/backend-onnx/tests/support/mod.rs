@@ -19,12 +19,13 @@ use galatea_config::{
     CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_text,
     resolve_backend,
 };
-use galatea_runtimes::{FindOptions, Runtime, find};
+use galatea_runtimes::{Environment, FindOptions, Runtime, find};
 use galatea_types::{InferRequest, InferResponse, RequestedOutput, Result, Tensor};
 use tempfile::TempDir;
 
 pub fn library() -> PathBuf {
-    find(&Runtime::ONNXRUNTIME, &FindOptions::default()).expect(
+    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
+    find(&Runtime::ONNXRUNTIME, &FindOptions::new(&Environment::of(variables))).expect(
         "ONNX Runtime is not installed; run: \
          cargo run -p galatea-runtimes --example install -- onnxruntime",
     )

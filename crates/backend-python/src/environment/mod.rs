@@ -71,20 +71,12 @@ pub struct Environment {
 }
 
 /// Finds the model's environment, building or unpacking it when that has not been done before. May take
-/// minutes then: never call it where requests wait.
+/// minutes then: never call it where requests wait. Of `variables`, `PATH` and `HOME` lead to the
+/// interpreters, `GALATEA_HOME` to what is built; those of pip and uv hold too.
 ///
 /// # Errors
 /// Each names the file, parameter or option that decided, and what would help.
-pub fn resolve(request: &EnvironmentRequest<'_>) -> Result<Environment> {
-    resolve_with(request, &Variables::of_process())
-}
-
-/// As [`resolve`], with given environment variables in place of the process's: `PATH` and `HOME` for the
-/// interpreters, `GALATEA_HOME` for what is built, those of pip and uv.
-pub fn resolve_with(
-    request: &EnvironmentRequest<'_>,
-    variables: &Variables,
-) -> Result<Environment> {
+pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
     note_ignored_stub(request);
     Resolution { request, variables, timeout: timeout(request.backend_config)? }.resolve()
 }

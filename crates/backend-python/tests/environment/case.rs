@@ -11,7 +11,7 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use galatea_backend_python::environment::{Environment, EnvironmentRequest, resolve_with};
+use galatea_backend_python::environment::{Environment, EnvironmentRequest, resolve};
 use galatea_runtimes::Environment as Variables;
 use galatea_types::Result;
 
@@ -68,7 +68,7 @@ impl Case {
             parameters: &self.parameters,
             backend_config: &self.backend_config,
         };
-        resolve_with(&request, &Variables::of(self.variables.clone()))
+        resolve(&request, &Variables::of(self.variables.clone()))
     }
 
     #[track_caller]

@@ -15,6 +15,7 @@ use galatea_backend::{
 };
 use galatea_backend_python::PythonBackend;
 use galatea_config::ModelConfig;
+use galatea_runtimes::Environment;
 use galatea_types::{DataType, Error, InferRequest, InferResponse, Result, Tensor};
 use tempfile::TempDir;
 
@@ -60,7 +61,8 @@ pub fn settings() -> BTreeMap<String, String> {
 }
 
 pub fn backend() -> Arc<dyn Backend> {
-    PythonBackend::open(&settings()).expect("opened")
+    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
+    PythonBackend::open(&settings(), &Environment::of(variables)).expect("opened")
 }
 
 /// A model as a test describes it.

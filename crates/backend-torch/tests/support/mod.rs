@@ -29,16 +29,24 @@ use self::archive::Script;
 
 /// The one that `GALATEA_LIBTORCH` names, else Debian's (small and quick to load), else an installed one.
 pub fn libtorch() -> Libtorch {
-    let is_named = Environment::of_process().get("GALATEA_LIBTORCH").is_some();
+    let environment = environment();
+    let is_named = environment.get("GALATEA_LIBTORCH").is_some();
     let system = Libtorch::of_system().filter(|_| !is_named);
-    system.or_else(|| Libtorch::find(&FindOptions::default()).expect("a libtorch")).expect(
+    let find = || Libtorch::find(&FindOptions::new(&environment)).expect("a libtorch");
+    system.or_else(find).expect(
         "libtorch is not installed; on Debian: apt-get install libtorch-dev g++ (cargo xtask setup does), or \
          name the folder of another one with GALATEA_LIBTORCH",
     )
 }
 
+fn environment() -> Environment {
+    let variables = std::env::vars_os();
+    Environment::of(variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v))))
+}
+
 pub fn shim() -> PathBuf {
-    prepare_shim(&libtorch(), &SHIM, &ShimOptions::default(), &mut TerminalProgress::new())
+    let options = ShimOptions::new(&environment());
+    prepare_shim(&libtorch(), &SHIM, &options, &mut TerminalProgress::new())
         .expect("the shim compiles")
 }
 

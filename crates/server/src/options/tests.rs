@@ -3,10 +3,7 @@ use crate::flags::parse;
 
 fn options_in(arguments: &[&str], variables: &[(&str, &str)]) -> Result<ServeOptions, FlagError> {
     let flags = parse(arguments.iter().map(|&a| a.to_owned()))?;
-    let environment = |name: &str| {
-        variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-    };
-    ServeOptions::from_flags(&flags, &environment)
+    ServeOptions::from_flags(&flags, &Environment::of(variables.iter().copied()))
 }
 
 fn options(arguments: &[&str]) -> ServeOptions {

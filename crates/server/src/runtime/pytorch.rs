@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use galatea_backend_torch::SHIM;
 use galatea_runtimes::{
-    FindOptions, InstallOptions, Libtorch, Progress, Runtime, ShimOptions, install, prepare_shim,
+    Environment, FindOptions, InstallOptions, Libtorch, Progress, Runtime, ShimOptions, install,
+    prepare_shim,
 };
 use galatea_types::{Error, Result};
 
@@ -17,14 +18,18 @@ pub struct Pytorch {
 }
 
 /// The libtorch to use, with its shim. It is not fetched unasked: half a gigabyte is for the user to decide.
-pub fn prepared(folder: Option<PathBuf>, progress: &mut dyn Progress) -> Result<Pytorch> {
-    let libtorch = find(folder)?.ok_or_else(|| Error::unavailable(not_installed()))?;
-    with_shim(libtorch, false, progress)
+pub fn prepared(
+    folder: Option<PathBuf>,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Pytorch> {
+    let libtorch = find(folder, environment)?.ok_or_else(|| Error::unavailable(not_installed()))?;
+    with_shim(libtorch, false, environment, progress)
 }
 
 /// In `folder` where one is given, else where `GALATEA_LIBTORCH` says, else installed, else Debian's.
-pub fn find(folder: Option<PathBuf>) -> Result<Option<Libtorch>> {
-    Libtorch::find(&FindOptions { library: folder, ..FindOptions::default() })
+pub fn find(folder: Option<PathBuf>, environment: &Environment) -> Result<Option<Libtorch>> {
+    Libtorch::find(&FindOptions { library: folder, ..FindOptions::new(environment) })
 }
 
 pub fn not_installed() -> String {
@@ -43,7 +48,7 @@ pub fn install_one(
 ) -> Result<PathBuf> {
     let is_named = folder.is_some();
     let is_fetched = !is_named && (options.wheel.is_some() || options.reinstalls);
-    let there = if is_fetched { None } else { find(folder)? };
+    let there = if is_fetched { None } else { find(folder, &options.environment)? };
     let libtorch = match there {
         Some(libtorch) => {
             let (version, folder) = (libtorch.version_text(), libtorch.lib_dir.display());
@@ -54,7 +59,7 @@ pub fn install_one(
         }
         None => fetched(options, progress)?,
     };
-    Ok(with_shim(libtorch, options.reinstalls, progress)?.libtorch.library())
+    Ok(with_shim(libtorch, options.reinstalls, &options.environment, progress)?.libtorch.library())
 }
 
 fn fetched(options: &InstallOptions, progress: &mut dyn Progress) -> Result<Libtorch> {
@@ -63,8 +68,13 @@ fn fetched(options: &InstallOptions, progress: &mut dyn Progress) -> Result<Libt
     Libtorch::in_folder(folder.unwrap_or(&library))
 }
 
-fn with_shim(libtorch: Libtorch, rebuilds: bool, progress: &mut dyn Progress) -> Result<Pytorch> {
-    let options = ShimOptions { rebuilds, ..ShimOptions::default() };
+fn with_shim(
+    libtorch: Libtorch,
+    rebuilds: bool,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Pytorch> {
+    let options = ShimOptions { rebuilds, ..ShimOptions::new(environment) };
     let shim = prepare_shim(&libtorch, &SHIM, &options, progress)?;
     Ok(Pytorch { libtorch, shim })
 }

@@ -12,7 +12,7 @@ use galatea_backend_python::{
 };
 use galatea_backend_torch::TorchBackend;
 use galatea_engine::BackendRegistry;
-use galatea_runtimes::TerminalProgress;
+use galatea_runtimes::{Environment, TerminalProgress};
 use galatea_types::{LockExt, Result};
 
 use crate::{
@@ -60,18 +60,19 @@ impl Backends {
         registry.register("onnxruntime", move || open_onnx(&runtimes, &config, &opened));
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
         registry.register("pytorch", move || open_torch(&runtimes, &opened));
-        let opened = self.opened.clone();
+        let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
         let config = settings_of(&self.config, "python");
         registry.register("python", move || {
-            let backend = PythonBackend::open(&config)?;
+            let backend = PythonBackend::open(&config, &variables)?;
             note(&opened, "python", Path::new("built-in"));
             Ok(backend)
         });
         let (config, opened) = (self.config.clone(), self.opened.clone());
         let directory = backend_directory(&self.runtimes);
+        let variables = self.runtimes.environment.clone();
         registry.search(move |name| {
             let files = find_python_backend(&directory, name)?;
-            Some(open_python_based(name, files, &config, &opened))
+            Some(open_python_based(name, files, &config, &variables, &opened))
         });
         registry
     }
@@ -99,8 +100,8 @@ fn open_onnx(
 }
 
 fn open_torch(runtimes: &RuntimeOptions, opened: &Opened) -> Result<Arc<dyn Backend>> {
-    let folder = runtimes.libtorch.clone();
-    let found = runtime::pytorch::prepared(folder, &mut TerminalProgress::new())?;
+    let (folder, environment) = (runtimes.libtorch.clone(), &runtimes.environment);
+    let found = runtime::pytorch::prepared(folder, environment, &mut TerminalProgress::new())?;
     let backend = TorchBackend::open(&found.shim, found.libtorch.cuda_library().as_deref())?;
     note(opened, "pytorch", &found.libtorch.library());
     Ok(backend)
@@ -111,12 +112,13 @@ fn open_python_based(
     name: &str,
     files: PythonBackendFiles,
     config: &BackendConfig,
+    variables: &Environment,
     opened: &Opened,
 ) -> Result<Arc<dyn Backend>> {
     let mut settings = settings_of(config, "python");
     settings.extend(settings_of(config, name));
     let path = files.model_py.clone();
-    let backend = PythonBackend::of_files(name, files, &settings)?;
+    let backend = PythonBackend::of_files(name, files, &settings, variables)?;
     note(opened, name, &path);
     Ok(backend)
 }

@@ -1,4 +1,7 @@
-//! The rules a reviewer would otherwise repeat: layers, manifests, file sizes, ignored tests.
+//! The rules a reviewer would otherwise repeat: layers, manifests, file sizes, ignored tests, who reads the
+//! environment.
+
+mod environment;
 
 use std::{
     collections::HashMap,
@@ -148,6 +151,7 @@ fn source_faults() -> Result<Vec<String>> {
             let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
             let shown = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
             faults.extend(text_faults(&shown, &text));
+            faults.extend(environment::faults(&shown, &text));
         }
     }
     Ok(faults)
