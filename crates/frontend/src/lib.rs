@@ -7,7 +7,8 @@
 //!
 //! The parts that a protocol uses itself: [`InFlight`] counts the requests being answered and closes the door at
 //! shutdown, [`catch_panic`] turns a panic into an answer, [`CancelOnDrop`] cancels the request of a client that
-//! has gone.
+//! has gone, and [`ResponseReceiver`] brings the responses of any number of requests to the connection that writes
+//! them, with a bound on what may wait for a client that does not read.
 //!
 //! **Invariants.** Nothing here knows HTTP/1, HTTP/2 or a message format; this is the only crate of the server
 //! that opens sockets.
@@ -21,6 +22,7 @@ mod in_flight;
 mod listener;
 mod panics;
 mod protocol;
+mod responses;
 mod socket;
 mod stage;
 mod transport;
@@ -32,6 +34,9 @@ pub use in_flight::{InFlight, RequestGuard};
 pub use listener::Listener;
 pub use panics::{catch_panic, catch_panic_in_poll};
 pub use protocol::Protocol;
+pub use responses::{
+    KeyedResponse, OnOverflow, Overflow, ResponseKey, ResponseReceiver, StreamResponder,
+};
 pub use socket::Socket;
 pub use stage::Closing;
 pub use transport::{Plain, Stream, Transport};

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_engine::{Engine, ServedModel};
+use galatea_frontend::CancelOnDrop;
 use galatea_proto::inference::{ModelInferRequest, ModelInferResponse};
 use galatea_protocol::{
     classify,
@@ -10,7 +11,7 @@ use galatea_protocol::{
     parse_model_version,
 };
 use galatea_types::{
-    Cancellation, Error, InferRequest, InferResponse, Refused, RequestedOutput, Responder, Result,
+    Error, InferRequest, InferResponse, Refused, RequestedOutput, Responder, Result,
 };
 use tokio::sync::oneshot;
 use tonic::Status;
@@ -25,13 +26,7 @@ pub(crate) struct Pending {
     /// Outputs wanted as classes; empty in nearly every request.
     classifications: Vec<RequestedOutput>,
     max_message_size: usize,
-    cancellation: Cancellation,
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        self.cancellation.cancel();
-    }
+    _cancel: CancelOnDrop,
 }
 
 pub(crate) fn find_model(engine: &Engine, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
@@ -45,9 +40,9 @@ pub(crate) fn read(
     max_message_size: usize,
 ) -> Result<(DecodedRequest, Pending)> {
     let decoded = decode(message, model.config())?;
-    let cancellation = decoded.request.cancellation.clone();
+    let _cancel = CancelOnDrop::new(decoded.request.cancellation.clone());
     let classifications = classifications(&decoded.request);
-    Ok((decoded, Pending { model, classifications, max_message_size, cancellation }))
+    Ok((decoded, Pending { model, classifications, max_message_size, _cancel }))
 }
 
 /// Finds the model, reads the request and hands it to the engine. Fails where nothing is executed.

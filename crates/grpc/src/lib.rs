@@ -13,7 +13,6 @@ mod deadline;
 mod dispatch;
 mod health;
 mod infer;
-mod mailbox;
 mod metadata;
 mod options;
 mod reply;

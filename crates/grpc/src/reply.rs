@@ -1,5 +1,6 @@
 //! What a stream sends back for a response, an end without one, or an error (G-55 to G-58).
 
+use galatea_frontend::KeyedResponse;
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::parameter_message;
 use galatea_types::{Error, ParameterValue};
@@ -7,14 +8,13 @@ use tonic::Status;
 
 use crate::{
     infer::{Pending, unanswered},
-    mailbox::Arrival,
     status::status_of,
 };
 
 /// A message of a stream, or the status that ends it.
 pub(crate) struct Reply {
     pub item: Result<ModelStreamInferResponse, Status>,
-    /// Its share of the mailbox's backlog.
+    /// Bytes to release from the backlog once it is sent.
     pub weight: usize,
 }
 
@@ -32,17 +32,17 @@ pub(crate) struct Open {
 
 impl Open {
     /// The reply of an ordinary model, which answers once.
-    pub fn only_reply(&self, mut arrival: Arrival) -> Reply {
-        arrival.response.result.get_or_insert_with(|| Err(unanswered()));
-        arrival.response.is_final = true;
-        self.reply(arrival).unwrap_or_else(|| self.failure_reply(&unanswered(), true, 0))
+    pub fn only_reply(&self, mut received: KeyedResponse) -> Reply {
+        received.response.result.get_or_insert_with(|| Err(unanswered()));
+        received.response.is_final = true;
+        self.reply(received).unwrap_or_else(|| self.failure_reply(&unanswered(), true, 0))
     }
 
     /// The reply to a client that wants one: ends without a response go unsaid unless it asked for them.
-    pub fn reply(&self, arrival: Arrival) -> Option<Reply> {
-        let weight = arrival.weight();
-        let is_final = arrival.response.is_final;
-        let item = match arrival.response.result {
+    pub fn reply(&self, received: KeyedResponse) -> Option<Reply> {
+        let weight = received.weight();
+        let is_final = received.response.is_final;
+        let item = match received.response.result {
             None if is_final && self.wants_empty_final => self.named(String::new(), is_final),
             None => return None,
             Some(result) => match self.pending.render(result) {

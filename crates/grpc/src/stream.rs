@@ -8,8 +8,9 @@ use std::{
 };
 
 use galatea_engine::ServedModel;
+use galatea_frontend::{KeyedResponse, OnOverflow, ResponseKey, ResponseReceiver};
 use galatea_proto::inference::{ModelInferRequest, ModelStreamInferResponse};
-use galatea_types::{Error, Responder, Result};
+use galatea_types::{Error, Refused, Result};
 use tokio::time::Sleep;
 use tonic::{Status, Streaming, codegen::tokio_stream::Stream, metadata::MetadataMap};
 
@@ -17,7 +18,6 @@ use crate::{
     deadline::deadline_of,
     dispatch::SHUTTING_DOWN,
     infer::{find_model, read},
-    mailbox::{Arrival, Key, Mailbox, Slip, Taken},
     reply::{Open, Reply, refusal_reply},
     service::InferenceService,
 };
@@ -28,7 +28,7 @@ use crate::{
 ///
 /// It runs on the call's own task: no task per request, and no channel between reader and writer. When the
 /// client stops reading answers, flow control stops the polling and with it the reading ahead; what decoupled
-/// models say meanwhile waits in the mailbox, up to its limit.
+/// models send meanwhile waits in the receiver, up to its limit.
 pub(crate) struct InferStream {
     service: InferenceService,
     requests: Streaming<ModelInferRequest>,
@@ -36,7 +36,7 @@ pub(crate) struct InferStream {
     /// An error in a model's answer ends the stream with its status (G-56).
     is_strict: bool,
     deadline: Option<Pin<Box<Sleep>>>,
-    mailbox: Arc<Mailbox>,
+    responses: ResponseReceiver,
     /// Requests answered in order, from number `first_ordered` on.
     ordered: VecDeque<Ordered>,
     first_ordered: u64,
@@ -45,8 +45,6 @@ pub(crate) struct InferStream {
     next_decoupled: u64,
     /// What is sent next.
     ready: VecDeque<Reply>,
-    /// Room for what is taken from the mailbox.
-    arrivals: Vec<Arrival>,
     is_done: bool,
 }
 
@@ -66,20 +64,19 @@ impl InferStream {
     ) -> Self {
         let deadline = deadline_of(metadata.as_ref());
         // As much may wait as could be sent in one message.
-        let mailbox = Mailbox::new(service.max_message_size);
+        let responses = ResponseReceiver::new(service.max_message_size, OnOverflow::Discard);
         Self {
             service,
             requests,
             has_more_requests: true,
             is_strict: metadata.get("triton_grpc_error").is_some_and(|v| v == "true"),
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
-            mailbox,
+            responses,
             ordered: VecDeque::new(),
             first_ordered: 0,
             decoupled: HashMap::new(),
             next_decoupled: 0,
             ready: VecDeque::new(),
-            arrivals: Vec::new(),
             is_done: false,
         }
     }
@@ -114,8 +111,8 @@ impl InferStream {
     }
 
     fn start_ordered(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
-        let key = Key::Ordered(self.first_ordered + self.ordered.len() as u64);
-        match self.hand_in(key, model, message) {
+        let key = ResponseKey::Ordered(self.first_ordered + self.ordered.len() as u64);
+        match self.submit(key, model, message) {
             Ok(open) => self.ordered.push_back(Ordered::Running(open)),
             Err(refusal) => self.answer_next_ordered(*refusal),
         }
@@ -124,15 +121,16 @@ impl InferStream {
     fn start_decoupled(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
         let number = self.next_decoupled;
         self.next_decoupled += 1;
-        match self.hand_in(Key::Decoupled(number), model, message) {
+        match self.submit(ResponseKey::Unordered(number), model, message) {
             Ok(open) => drop(self.decoupled.insert(number, open)),
             Err(refusal) => self.ready.push_back(*refusal),
         }
     }
 
-    fn hand_in(
+    /// Reads a request and hands it to its model; a refusal is the reply.
+    fn submit(
         &self,
-        key: Key,
+        key: ResponseKey,
         model: Arc<ServedModel>,
         message: ModelInferRequest,
     ) -> Result<Open, Box<Reply>> {
@@ -140,11 +138,12 @@ impl InferStream {
         let version = message.model_version.clone();
         let read = read(model, message, self.service.max_message_size);
         let (decoded, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
-        let responder = Responder::calling(Slip { mailbox: self.mailbox.clone(), key });
-        pending
-            .model()
-            .infer(decoded.request, responder)
-            .map_err(|refused| Box::new(refusal_reply(&refused.into_error(), id.clone())))?;
+        let cancellation = decoded.request.cancellation.clone();
+        let responder = self.responses.responder(key, cancellation);
+        let accepted = pending.model().infer(decoded.request, responder);
+        accepted.map_err(|refused| {
+            Box::new(refusal_reply(&Refused::into_error(refused), id.clone()))
+        })?;
         let wants_empty_final = decoded.wants_empty_final;
         Ok(Open { id, version, pending, wants_empty_final, is_strict: self.is_strict })
     }
@@ -154,45 +153,42 @@ impl InferStream {
         self.release_ordered();
     }
 
-    /// Moves what has come to its place. Returns when there is something to send, or nothing has come.
-    fn collect(&mut self, cx: &Context<'_>) -> Result<(), Status> {
+    /// Sorts the responses that have come, until there is something to send or nothing has come.
+    fn collect(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         while self.ready.is_empty() {
-            match self.mailbox.take(self.first_ordered, cx.waker(), &mut self.arrivals) {
-                Taken::Nothing => break,
-                Taken::Overflow => return Err(overflow()),
-                Taken::Some => {}
+            match self.responses.poll_next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(received)) => self.sort(received),
+                Poll::Ready(Err(_)) => return Err(overflow()),
             }
-            let mut arrivals = std::mem::take(&mut self.arrivals);
-            arrivals.drain(..).for_each(|arrival| self.sort(arrival));
-            self.arrivals = arrivals;
         }
         Ok(())
     }
 
-    fn sort(&mut self, arrival: Arrival) {
-        match arrival.key {
-            Key::Ordered(number) => self.sort_ordered(number, arrival),
-            Key::Decoupled(number) => self.sort_decoupled(number, arrival),
+    fn sort(&mut self, received: KeyedResponse) {
+        match received.key {
+            ResponseKey::Ordered(number) => self.sort_ordered(number, received),
+            ResponseKey::Unordered(number) => self.sort_decoupled(number, received),
         }
     }
 
-    /// The first answer counts; what a model may say after it has nowhere to go.
-    fn sort_ordered(&mut self, number: u64, arrival: Arrival) {
-        let place = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
-        let Some(place) = place.and_then(|n| self.ordered.get_mut(n)) else { return };
-        if let Ordered::Running(open) = place {
-            *place = Ordered::Answered(open.only_reply(arrival));
+    /// The first response counts; what a model may send after it has nowhere to go.
+    fn sort_ordered(&mut self, number: u64, received: KeyedResponse) {
+        let index = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
+        let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
+        if let Ordered::Running(open) = entry {
+            *entry = Ordered::Answered(open.only_reply(received));
             self.release_ordered();
         }
     }
 
-    fn sort_decoupled(&mut self, number: u64, arrival: Arrival) {
-        let is_final = arrival.response.is_final;
-        let weight = arrival.weight();
+    fn sort_decoupled(&mut self, number: u64, received: KeyedResponse) {
+        let is_final = received.response.is_final;
+        let weight = received.weight();
         let Some(open) = self.decoupled.get(&number) else { return };
-        match open.reply(arrival) {
+        match open.reply(received) {
             Some(reply) => self.ready.push_back(reply),
-            None => self.mailbox.sent(weight),
+            None => self.responses.release(weight),
         }
         if is_final {
             self.decoupled.remove(&number);
@@ -203,6 +199,7 @@ impl InferStream {
     fn release_ordered(&mut self) {
         while let Some(Ordered::Answered(_)) = self.ordered.front() {
             self.first_ordered += 1;
+            self.responses.await_ordered(self.first_ordered);
             if let Some(Ordered::Answered(reply)) = self.ordered.pop_front() {
                 self.ready.push_back(reply);
             }
@@ -218,7 +215,7 @@ impl InferStream {
         }
         match self.ready.pop_front() {
             Some(reply) => {
-                self.mailbox.sent(reply.weight);
+                self.responses.release(reply.weight);
                 Poll::Ready(Some(reply.item))
             }
             None if self.is_idle() => Poll::Ready(None),
@@ -237,7 +234,7 @@ impl InferStream {
         self.ordered.clear();
         self.decoupled.clear();
         self.ready.clear();
-        self.mailbox.close();
+        self.responses.close();
     }
 }
 
@@ -245,12 +242,6 @@ fn overflow() -> Status {
     Status::resource_exhausted(
         "the client does not read its responses: too many of them wait to be sent",
     )
-}
-
-impl Drop for InferStream {
-    fn drop(&mut self) {
-        self.mailbox.close();
-    }
 }
 
 impl Stream for InferStream {

@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode, header::CONTENT_ENCODING
 use hyper::body::Incoming;
 
 use crate::{
-    answers::Answers,
     body::Body,
     request_body,
+    response_stream::ResponseStream,
     responses::{JSON, failure, reply},
     route::ModelPath,
     service::Service,
@@ -27,7 +27,7 @@ pub(crate) async fn respond(
     request: &mut Request<Incoming>,
 ) -> http::Response<Body> {
     match submit(service, path, request).await {
-        Ok((_model, answers)) => in_one(answers).await,
+        Ok((_model, responses)) => in_one(responses).await,
         Err(error) => failure(&error, JSON),
     }
 }
@@ -39,7 +39,7 @@ pub(crate) async fn respond_with_events(
     request: &mut Request<Incoming>,
 ) -> http::Response<Body> {
     match submit(service, path, request).await {
-        Ok((model, answers)) => in_events(service, model, answers).await,
+        Ok((model, responses)) => in_events(service, model, responses).await,
         Err(error) => failure(&error, JSON),
     }
 }
@@ -48,14 +48,15 @@ async fn submit(
     service: &Service,
     path: ModelPath<'_>,
     request: &mut Request<Incoming>,
-) -> Result<(Arc<ServedModel>, Answers)> {
+) -> Result<(Arc<ServedModel>, ResponseStream)> {
     let version = path.version()?;
     let model = service.engine.model(path.name, version)?;
     refuse_compressed(request.headers())?;
     let limit = service.options.max_input_size;
     let body = request_body::read(request.body_mut(), None, limit).await?;
-    let answers = Answers::to(decode_generate(&body, model.config(), version)?, &model)?;
-    Ok((model, answers))
+    let request = decode_generate(&body, model.config(), version)?;
+    let responses = ResponseStream::submit(request, &model)?;
+    Ok((model, responses))
 }
 
 /// H-60.
@@ -69,9 +70,10 @@ fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
 }
 
 /// The status tells of the first response only, as in Triton, even where the body is about their number.
-async fn in_one(mut answers: Answers) -> http::Response<Body> {
+async fn in_one(mut responses: ResponseStream) -> http::Response<Body> {
     let (mut status, mut body, mut count) = (StatusCode::OK, Vec::new(), 0usize);
-    while let Some(response) = answers.next().await {
+    loop {
+        let response = responses.next().await;
         if let Some(result) = response.result {
             if count == 0 {
                 (status, body) = document(result);
@@ -95,16 +97,16 @@ async fn in_one(mut answers: Answers) -> http::Response<Body> {
 async fn in_events(
     service: &Service,
     model: Arc<ServedModel>,
-    mut answers: Answers,
+    mut responses: ResponseStream,
 ) -> http::Response<Body> {
-    let first = answers.next().await;
-    let is_failed = first.as_ref().is_some_and(|r| matches!(r.result, Some(Err(_))));
+    let first = responses.next().await;
+    let is_failed = matches!(first.result, Some(Err(_)));
     let status = if is_failed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let write = |response: galatea_types::Response| {
         response.result.map(|result| server_sent_event(&document(result).1))
     };
     let held = (service.in_flight.begin(), model);
-    let body = StreamedBody::new(first, answers, Box::new(write), held);
+    let body = StreamedBody::new(first, responses, Box::new(write), held);
     reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
 }
 

@@ -18,7 +18,6 @@
 //! request blocks a front end thread: what blocks runs on blocking threads. A panic in a request ends that
 //! request with 500 and nothing else.
 
-mod answers;
 mod body;
 mod compression;
 mod generate;
@@ -30,6 +29,7 @@ mod options;
 mod readiness;
 mod repository;
 mod request_body;
+mod response_stream;
 mod responses;
 mod route;
 mod server;

@@ -12,8 +12,8 @@ use galatea_types::{Buffer, InferResponse, Response, Result};
 use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
 
 use crate::{
-    answers::Answers,
     body::Body,
+    response_stream::ResponseStream,
     responses::{JSON, failure, reply},
     service::Service,
     streamed::StreamedBody,
@@ -46,25 +46,25 @@ pub(crate) async fn respond(
         let header_length = header_length.unwrap_or(body.len());
         let (request, plan) = decode_for_lines(&body, header_length, model.config(), version)?;
         let empty = end_of(&model, request.id.clone());
-        Ok((Answers::to(request, &model)?, plan, empty))
+        Ok((ResponseStream::submit(request, &model)?, plan, empty))
     })();
     drop(body);
-    let (mut answers, plan, empty) = match submitted {
+    let (mut responses, plan, empty) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
     };
-    let first = answers.next().await;
-    let status = status_for(first.as_ref());
+    let first = responses.next().await;
+    let status = status_for(&first);
     let labels = model.clone();
     let write = move |response: Response| write_line(response, &plan, &empty, &labels);
     let held = (service.in_flight.begin(), model);
-    let body = StreamedBody::new(first, answers, Box::new(write), held);
+    let body = StreamedBody::new(first, responses, Box::new(write), held);
     reply(status, HeaderValue::from_static(MEDIA_TYPE), Body::Streamed(Box::new(body)))
 }
 
-fn status_for(first: Option<&Response>) -> StatusCode {
+fn status_for(first: &Response) -> StatusCode {
     match first {
-        Some(Response { result: Some(Err(error)), .. }) => {
+        Response { result: Some(Err(error)), .. } => {
             let status = StatusCode::from_u16(http_status(error.code()));
             status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
         }

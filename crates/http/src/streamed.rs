@@ -1,3 +1,5 @@
+//! Bodies that are written while the model still works.
+
 use std::{
     convert::Infallible,
     sync::Arc,
@@ -10,15 +12,15 @@ use galatea_frontend::RequestGuard;
 use galatea_types::Response;
 use http_body::Frame;
 
-use crate::answers::Answers;
+use crate::response_stream::ResponseStream;
 
-/// Writes a response as a piece of a body; `None` where there is nothing to tell.
+/// Writes a response as a piece of a body; `None` where there is nothing to write.
 pub(crate) type WriteResponse = Box<dyn FnMut(Response) -> Option<Vec<u8>> + Send>;
 
 /// A body of a piece per response, each handed over as soon as it is there. Dropped before its end, it
 /// cancels the request: the client has gone.
 pub(crate) struct StreamedBody {
-    answers: Answers,
+    responses: ResponseStream,
     /// Taken before the body began, because the status depended on it.
     first: Option<Response>,
     write: WriteResponse,
@@ -31,13 +33,12 @@ pub(crate) type Held = (RequestGuard, Arc<ServedModel>);
 
 impl StreamedBody {
     pub fn new(
-        first: Option<Response>,
-        answers: Answers,
+        first: Response,
+        responses: ResponseStream,
         write: WriteResponse,
         held: Held,
     ) -> Self {
-        let is_ended = first.is_none();
-        Self { answers, first, write, is_ended, _held: held }
+        Self { responses, first: Some(first), write, is_ended: false, _held: held }
     }
 
     pub fn poll_frame(
@@ -45,17 +46,15 @@ impl StreamedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         while !self.is_ended {
-            let next = match self.first.take() {
-                Some(response) => Some(response),
-                None => ready!(self.answers.poll_next(context)),
+            let response = match self.first.take() {
+                Some(response) => response,
+                None => ready!(self.responses.poll_next(context)),
             };
-            let Some(response) = next else { break };
             self.is_ended = response.is_final;
             if let Some(piece) = (self.write)(response) {
                 return Poll::Ready(Some(Ok(Frame::data(piece.into()))));
             }
         }
-        self.is_ended = true;
         Poll::Ready(None)
     }
 

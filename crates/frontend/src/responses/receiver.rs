@@ -1,0 +1,76 @@
+//! The connection's end.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use galatea_types::{Cancellation, Responder};
+
+use super::{
+    queue::{KeyedResponse, OnOverflow, Overflow, Queue, ResponseKey},
+    responder::StreamResponder,
+};
+
+/// Receives the responses to the requests of one stream, or to one request.
+///
+/// Dropped, it takes no more of them, and models that ask learn that nobody listens.
+#[derive(Debug)]
+pub struct ResponseReceiver {
+    queue: Arc<Queue>,
+    /// The ordered request whose response can be sent next.
+    awaited: u64,
+    /// Taken from the queue, not yet received.
+    taken: VecDeque<KeyedResponse>,
+}
+
+impl ResponseReceiver {
+    /// At most `limit` bytes of responses may wait for the client; a single one may be longer.
+    pub fn new(limit: usize, on_overflow: OnOverflow) -> Self {
+        let queue = Queue::new(limit, on_overflow);
+        Self { queue, awaited: 0, taken: VecDeque::new() }
+    }
+
+    /// The responder of a request that goes by the name `key` here; `cancellation` is set where its responses pass the
+    /// bound.
+    pub fn responder(&self, key: ResponseKey, cancellation: Cancellation) -> Responder {
+        Responder::calling(StreamResponder::new(self.queue.clone(), key, cancellation))
+    }
+
+    /// Of the ordered requests, `number` is the one whose response can be sent next: only it wakes the task that waits.
+    pub fn await_ordered(&mut self, number: u64) {
+        self.awaited = number;
+    }
+
+    /// The next response, in the order they came.
+    pub fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<KeyedResponse, Overflow>> {
+        if self.taken.is_empty()
+            && let Err(overflow) =
+                self.queue.take_all(self.awaited, context.waker(), &mut self.taken)
+        {
+            return Poll::Ready(Err(overflow));
+        }
+        self.taken.pop_front().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+    }
+
+    /// `weight` bytes of what was received have been sent, or need not be: others may take their room.
+    pub fn release(&self, weight: usize) {
+        self.queue.release(weight);
+    }
+
+    /// Takes no more responses and drops those that wait.
+    pub fn close(&mut self) {
+        self.taken.clear();
+        self.queue.close();
+    }
+}
+
+impl Drop for ResponseReceiver {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
