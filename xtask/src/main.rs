@@ -25,7 +25,7 @@ usage: cargo xtask <task> [options]
   test [filter...]   every test: workspace, then the stock clients and the real Triton against the built server
   bench [options]    one table: cost and latency of this server, side by side with its peers
   setup              fetch what the tests need (clients, models, peers) into target/peers
-  tidy               check layers, manifests and file sizes
+  tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
   deny               licences, bans and sources of all dependencies";
 

@@ -1,52 +1,45 @@
-//! Environment variables are read by the program alone and handed down from there: a library that reads them by
-//! itself has an option that no caller sees and no test can set.
+//! The environment of the process is read in the program alone; whoever else needs a variable is given it.
 
-/// Where they may be read: the program, the tasks, and what is no part of a library.
-const READERS: [&str; 6] =
-    ["crates/server/", "xtask/", "tests/", "examples/", "/tests/", "/examples/"];
-const CALLS: [&str; 4] = ["env::var(", "env::var_os(", "env::vars(", "env::vars_os("];
-/// Read by golden tests, to write what they expect.
-const OF_TESTS: &str = "\"UPDATE_GOLDEN\"";
+use super::{
+    allowed,
+    source::{SourceFile, Workspace},
+};
 
-/// `shown`: path of a source file from the root of the repository.
-pub(super) fn faults(shown: &str, text: &str) -> Vec<String> {
-    let may_read = READERS.iter().any(|part| match part.strip_prefix('/') {
-        Some(_) => shown.contains(part),
-        None => shown.starts_with(part),
-    });
-    if may_read || !shown.ends_with(".rs") {
-        return Vec::new();
-    }
-    let reads = |line: &str| {
-        let code = line.split("//").next().unwrap_or_default();
-        CALLS.iter().any(|call| code.contains(call)) && !code.contains(OF_TESTS)
+/// The program, and the tasks.
+const READERS: [&str; 2] = ["crates/server", "xtask"];
+
+pub fn faults(workspace: &Workspace) -> Vec<String> {
+    let is_bound = |file: &&SourceFile| {
+        file.is_in_src()
+            && !READERS.contains(&file.krate.as_str())
+            && !allowed::ENVIRONMENT.contains(&file.path.as_str())
     };
-    let lines = text.lines().enumerate().filter(|(_, line)| reads(line));
-    lines
-        .map(|(index, _)| {
-            format!("{shown}:{}: reads the environment; only crates/server does", index + 1)
-        })
+    let readers = workspace.rust().filter(is_bound).filter(|file| reads(file));
+    readers
+        .map(|file| format!("{}: reads the process's environment; have it given", file.path))
         .collect()
+}
+
+fn reads(file: &SourceFile) -> bool {
+    let functions = ["var", "var_os", "vars", "vars_os"];
+    functions.iter().any(|function| file.has_tokens(&["env", ":", ":", function]))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::source::made_up, *};
 
     #[test]
-    fn only_the_program_reads_the_environment() {
-        let text = "fn home() {\n    std::env::var_os(\"HOME\");\n}\n";
+    fn readers_are_named_outside_the_program() {
+        let found = faults(&made_up(&[
+            ("crates/engine/src/a.rs", "fn f() { std::env::var_os(\"A\"); }"),
+            ("crates/engine/src/b.rs", "fn f() { env!(\"A\"); env::temp_dir(); }"),
+            ("crates/engine/tests/it.rs", "fn f() { env::var(\"A\"); }"),
+            ("crates/server/src/main.rs", "fn f() { env::var(\"A\"); }"),
+        ]));
         assert_eq!(
-            faults("crates/engine/src/a.rs", text),
-            ["crates/engine/src/a.rs:2: reads the environment; only crates/server does"]
+            found,
+            ["crates/engine/src/a.rs: reads the process's environment; have it given"]
         );
-        for reader in ["crates/server/src/a.rs", "crates/engine/tests/a.rs", "xtask/src/a.rs"] {
-            assert!(faults(reader, text).is_empty(), "{reader}");
-        }
-        for harmless in
-            ["env!(\"HOME\")", "// env::var(\"HOME\")", "env::var_os(\"UPDATE_GOLDEN\")"]
-        {
-            assert!(faults("crates/engine/src/a.rs", harmless).is_empty(), "{harmless}");
-        }
     }
 }

@@ -1,0 +1,353 @@
+//! Which files of a crate take names from which, read from `use` lines and from paths in the code.
+//!
+//! A name counts for the file that defines it, also where it is taken through a re-export. Tests do not count.
+//! Methods are not seen: whoever calls one has its type from somewhere.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::{
+    Attribute, ImplItemFn, Item, ItemFn, ItemMod, ItemUse, Macro, Path, UseTree,
+    visit::{self, Visit},
+};
+
+use super::{super::source::SourceFile, Graph};
+
+type Name = String;
+/// From the root of the crate; the root has no names.
+type ModulePath = Vec<Name>;
+
+/// What a module is made of, as far as names go.
+#[derive(Default)]
+struct Module {
+    file: String,
+    defined: Vec<Name>,
+    /// What a `use` calls a name here, and the path that it stands for.
+    imported: BTreeMap<Name, Vec<Name>>,
+    globs: Vec<Vec<Name>>,
+    /// Every path that stands in the module, those of `use` lines included.
+    used: Vec<Vec<Name>>,
+}
+
+type Modules = BTreeMap<ModulePath, Module>;
+
+pub fn graph(files: &[&SourceFile]) -> Graph {
+    let mut modules = Modules::new();
+    for file in files {
+        let parsed = syn::parse_file(&file.text).ok();
+        let items = parsed.map(|parsed| parsed.items).unwrap_or_default();
+        if let Some(path) = module_path(file) {
+            read_module(&mut modules, path, &file.path, &items);
+        }
+    }
+    let mut graph = Graph::new();
+    for (path, module) in &modules {
+        let targets = module.used.iter().filter_map(|used| target(&modules, path, used, 0));
+        let others =
+            targets.filter(|target| *target != module.file && !is_root_of(target, &module.file));
+        graph.entry(module.file.clone()).or_default().extend(others.map(str::to_owned));
+    }
+    graph
+}
+
+/// Whether `root` is the file of a module above `file`.
+fn is_root_of(root: &str, file: &str) -> bool {
+    let folder = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"]
+        .iter()
+        .find_map(|ending| root.strip_suffix(ending));
+    folder.and_then(|folder| file.strip_prefix(folder)).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`. None for files of tests.
+fn module_path(file: &SourceFile) -> Option<ModulePath> {
+    let inside = file.path.strip_prefix(&file.krate)?.strip_prefix("/src/")?.strip_suffix(".rs")?;
+    let mut path: ModulePath = inside.split('/').map(str::to_owned).collect();
+    let last = path.last().map(String::as_str);
+    if matches!(last, Some("mod")) || (path.len() == 1 && matches!(last, Some("lib" | "main"))) {
+        path.pop();
+    }
+    (!path.iter().any(|name| name == "tests")).then_some(path)
+}
+
+fn read_module(modules: &mut Modules, path: ModulePath, file: &str, items: &[Item]) {
+    let mut module = Module { file: file.to_owned(), ..Module::default() };
+    for item in items.iter().filter(|item| !is_test(attributes(item))) {
+        module.defined.extend(defined(item));
+        if let Item::Mod(ItemMod { ident, content: Some((_, items)), .. }) = item {
+            let path = path.iter().cloned().chain([ident.to_string()]).collect();
+            read_module(modules, path, file, items);
+        } else {
+            Reader(&mut module).visit_item(item);
+        }
+    }
+    modules.insert(path, module);
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        syn::Meta::Path(path) => path.is_ident("test"),
+        syn::Meta::List(list) => {
+            list.path.is_ident("cfg") && list.tokens.to_string().starts_with("test")
+        }
+        syn::Meta::NameValue(_) => false,
+    })
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Mod(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Const(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn defined(item: &Item) -> Option<Name> {
+    let ident = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        Item::Macro(item) => item.ident.as_ref()?,
+        _ => return None,
+    };
+    Some(ident.to_string())
+}
+
+/// Collects the paths of a module, wherever they stand in it.
+struct Reader<'a>(&'a mut Module);
+
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        self.read_use(&mut Vec::new(), &item.tree);
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast ItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_impl_item_fn(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast Path) {
+        self.0.used.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        self.visit_path(&call.path);
+        self.read_tokens(call.tokens.clone());
+    }
+}
+
+impl Reader<'_> {
+    fn read_use(&mut self, before: &mut Vec<Name>, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.read_use(before, &path.tree);
+                before.pop();
+            }
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.read_use(before, tree))
+            }
+            UseTree::Glob(_) => {
+                self.0.globs.push(before.clone());
+                self.0.used.push(before.clone());
+            }
+            UseTree::Name(name) => self.import(before, &name.ident.to_string(), None),
+            UseTree::Rename(name) => {
+                self.import(before, &name.ident.to_string(), Some(name.rename.to_string()));
+            }
+        }
+    }
+
+    fn import(&mut self, before: &[Name], name: &str, renamed: Option<Name>) {
+        let mut path = before.to_vec();
+        if name != "self" {
+            path.push(name.to_owned());
+        }
+        if let Some(bound) = renamed.or_else(|| path.last().cloned()) {
+            self.0.imported.insert(bound, path.clone());
+        }
+        self.0.used.push(path);
+    }
+
+    /// Paths among the tokens of a macro's call: names with `::` between them.
+    fn read_tokens(&mut self, tokens: TokenStream) {
+        let mut path: Vec<Name> = Vec::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    if colons != 2 {
+                        self.0.used.push(std::mem::take(&mut path));
+                    }
+                    path.push(ident.to_string());
+                    colons = 0;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                other => {
+                    colons = 0;
+                    self.0.used.push(std::mem::take(&mut path));
+                    if let TokenTree::Group(group) = other {
+                        self.read_tokens(group.stream());
+                    }
+                }
+            }
+        }
+        self.0.used.push(path);
+    }
+}
+
+/// How far re-exports are followed; they could form a circle themselves.
+const MAX_DEPTH: usize = 8;
+
+/// The file that a path in the module `at` leads to. None where that is another crate, or only a module as such.
+fn target<'a>(modules: &'a Modules, at: &[Name], path: &[Name], depth: usize) -> Option<&'a str> {
+    let (first, rest) = path.split_first()?;
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let child = || at.iter().cloned().chain([first.clone()]).collect::<ModulePath>();
+    let start = match first.as_str() {
+        "crate" => Vec::new(),
+        "self" => at.to_vec(),
+        "super" => at.split_last()?.1.to_vec(),
+        _ if modules.contains_key(&child()) => child(),
+        // A name alone is either defined here or was counted where it is imported.
+        _ if rest.is_empty() => return None,
+        _ => {
+            let imported = modules.get(at)?.imported.get(first)?;
+            let whole: Vec<Name> = imported.iter().chain(rest).cloned().collect();
+            // `use a;` of another crate and `a::b` would call themselves.
+            return (imported.first() != Some(first) || imported.len() > 1)
+                .then(|| target(modules, at, &whole, depth + 1))
+                .flatten();
+        }
+    };
+    descend(modules, start, rest, depth)
+}
+
+fn descend<'a>(
+    modules: &'a Modules,
+    mut at: ModulePath,
+    path: &[Name],
+    depth: usize,
+) -> Option<&'a str> {
+    for (index, name) in path.iter().enumerate() {
+        if name == "super" {
+            at.pop();
+            continue;
+        }
+        at.push(name.clone());
+        if !modules.contains_key(&at) {
+            at.pop();
+            return item(modules, &at, path.get(index..)?, depth);
+        }
+    }
+    None
+}
+
+/// The file that defines the item with which `path` begins in the module `at`.
+fn item<'a>(modules: &'a Modules, at: &[Name], path: &[Name], depth: usize) -> Option<&'a str> {
+    let module = modules.get(at)?;
+    let name = path.first()?;
+    if module.defined.contains(name) {
+        return Some(&module.file);
+    }
+    if let Some(imported) = module.imported.get(name) {
+        let whole: Vec<Name> = imported.iter().chain(path.get(1..)?).cloned().collect();
+        return target(modules, at, &whole, depth + 1);
+    }
+    module.globs.iter().find_map(|glob| {
+        let whole: Vec<Name> = glob.iter().chain(path).cloned().collect();
+        target(modules, at, &whole, depth + 1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::super::source::made_up, *};
+
+    /// What the file takes from, without folder and ending.
+    fn used_by(files: &[(&str, &str)], file: &str) -> Vec<String> {
+        let files: Vec<(String, &str)> =
+            files.iter().map(|(path, text)| (format!("crates/a/src/{path}"), *text)).collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let workspace = made_up(&files);
+        let graph = graph(&workspace.files.iter().collect::<Vec<_>>());
+        let name = |path: &String| path["crates/a/src/".len()..].trim_end_matches(".rs").to_owned();
+        graph[&format!("crates/a/src/{file}.rs")].iter().map(name).collect()
+    }
+
+    const ROOT: (&str, &str) =
+        ("lib.rs", "mod deep; mod one; mod user; pub use deep::leaf::Leaf; pub struct Rooted;");
+    const ONE: (&str, &str) = ("one.rs", "pub struct One; pub fn make() {}");
+    const DEEP: (&str, &str) = (
+        "deep/mod.rs",
+        "pub mod leaf; pub use leaf::*; pub use leaf::Leaf as Renamed; pub const D: u8 = 0;",
+    );
+    const LEAF: (&str, &str) = ("deep/leaf.rs", "pub struct Leaf; pub struct Other;");
+
+    #[track_caller]
+    fn assert_uses(text: &str, expected: &[&str]) {
+        assert_eq!(
+            used_by(&[ROOT, ONE, DEEP, LEAF, ("user.rs", text)], "user"),
+            expected,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn names_count_for_the_file_that_defines_them() {
+        assert_uses("use crate::one::One;", &["one"]);
+        assert_uses("use crate::{Leaf, Rooted};", &["deep/leaf"]);
+        assert_uses("use crate::deep::Renamed;", &["deep/leaf"]);
+        assert_uses("use crate::deep::Other;", &["deep/leaf"]);
+        assert_uses("use super::deep::{D, leaf::Leaf};", &["deep/leaf", "deep/mod"]);
+    }
+
+    #[test]
+    fn paths_in_code_and_in_macros_count() {
+        assert_uses("fn f() { crate::one::make() }", &["one"]);
+        assert_uses("use crate::one; fn f() { one::make() }", &["one"]);
+        assert_uses("use crate::deep as d; fn f() -> d::Leaf { todo() }", &["deep/leaf"]);
+        assert_uses("fn f() { assert!(matches!(x, crate::one::One)) }", &["one"]);
+        assert_uses("use crate::one; fn f() { vec![a::b, one::make()] }", &["one"]);
+    }
+
+    #[test]
+    fn modules_as_such_other_crates_and_tests_do_not_count() {
+        assert_uses("use crate::one;", &[]);
+        assert_uses("use std::fs; use log; fn f() { fs::read(); log::info!(\"x\") }", &[]);
+        assert_uses("#[cfg(test)] mod tests { use crate::one::One; }", &[]);
+        assert_uses(
+            "#[cfg(test)] use crate::one::One; #[cfg(test)] fn f() { crate::one::make() }",
+            &[],
+        );
+        assert_uses("// crate::one::make()\nconst A: &str = \"crate::one::make()\";", &[]);
+    }
+
+    #[test]
+    fn what_a_child_takes_from_a_module_above_it_does_not_count() {
+        let child =
+            ("deep/leaf.rs", "use super::D; use crate::{Rooted, one::One}; pub struct Leaf;");
+        let files = [ROOT, ONE, DEEP, child, ("user.rs", "")];
+        assert_eq!(used_by(&files, "deep/leaf"), ["one"]);
+        assert_eq!(used_by(&files, "deep/mod"), ["deep/leaf"]);
+    }
+}
