@@ -85,7 +85,7 @@ fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
 }
 
 fn check(config: &ModelConfig) -> Result<()> {
-    let model = &config.name;
+    let model = config.name();
     let all = [config.input("INPUT0"), config.input("INPUT1")]
         .into_iter()
         .chain([config.output("OUTPUT0"), config.output("OUTPUT1")]);

@@ -29,10 +29,10 @@ impl Backend for FailingBackend {
         let config = &context.config;
         let failure = failure_of_model(config)?;
         if failure == Some(Failure::Load) {
-            return Err(Error::internal(format!("model '{}' fails to load", config.name)));
+            return Err(Error::internal(format!("model '{}' fails to load", config.name())));
         }
         let wiring = Arc::new(Wiring::from_config(config)?);
-        Ok(Box::new(FailingModel { wiring, failure, name: config.name.clone() }))
+        Ok(Box::new(FailingModel { wiring, failure, name: config.name().clone() }))
     }
 }
 
@@ -103,11 +103,11 @@ impl FailingInstance {
 }
 
 fn failure_of_model(config: &ModelConfig) -> Result<Option<Failure>> {
-    let Some(name) = config.parameters.get("fail") else {
+    let Some(name) = config.parameters().get("fail") else {
         return Ok(None);
     };
     let unknown = || {
-        let model = &config.name;
+        let model = config.name();
         Error::invalid_arg(format!(
             "parameter 'fail' of model '{model}' is '{name}', not load, creation, execute or panic"
         ))

@@ -75,7 +75,7 @@ fn input_byte_counter(context: &LoadContext) -> Option<CustomMetric> {
         "Cumulative input byte size of all requests received by the model",
         CustomMetricKind::Counter,
     );
-    let model = ("model".to_owned(), context.config.name.to_string());
+    let model = ("model".to_owned(), context.config.name().to_string());
     let version = ("version".to_owned(), context.version.to_string());
     family.ok()?.metric([model, version].into(), None).ok()
 }
@@ -117,7 +117,7 @@ struct Wire {
 
 impl Wiring {
     pub fn from_config(config: &ModelConfig) -> Result<Self> {
-        let outputs = config.outputs.iter().enumerate();
+        let outputs = config.outputs().iter().enumerate();
         outputs.map(|(i, output)| wire(config, i, output)).collect::<Result<_>>().map(Self)
     }
 
@@ -136,8 +136,8 @@ impl Wiring {
 
 fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire> {
     let named = output.name.strip_prefix("OUTPUT").map(|n| format!("INPUT{n}"));
-    let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs.get(index));
-    let (model, name) = (&config.name, &output.name);
+    let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs().get(index));
+    let (model, name) = (config.name(), &output.name);
     let Some(input) = input else {
         return Err(Error::invalid_arg(format!(
             "identity model '{model}' has no input for output '{name}'"

@@ -3,11 +3,11 @@ use galatea_types::{Error, Result};
 
 /// The model parameter `name` as a whole number; 0 when it is not there.
 pub(crate) fn whole_number(config: &ModelConfig, name: &str) -> Result<u64> {
-    let Some(text) = config.parameters.get(name) else {
+    let Some(text) = config.parameters().get(name) else {
         return Ok(0);
     };
     text.trim().parse().map_err(|e| {
-        let model = &config.name;
+        let model = config.name();
         Error::invalid_arg(format!("parameter '{name}' of model '{model}' is '{text}': {e}"))
     })
 }

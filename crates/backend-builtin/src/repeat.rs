@@ -48,9 +48,9 @@ fn check(config: &ModelConfig) -> Result<()> {
         ("DELAY", DataType::Uint32, false),
         ("WAIT", DataType::Uint32, true),
     ];
-    check_tensors("input", &config.inputs, &inputs)?;
+    check_tensors("input", config.inputs(), &inputs)?;
     let outputs = [("OUT", DataType::Int32, true), ("IDX", DataType::Uint32, true)];
-    check_tensors("output", &config.outputs, &outputs)
+    check_tensors("output", config.outputs(), &outputs)
 }
 
 struct RepeatModel;

@@ -35,8 +35,8 @@ impl Backend for SquareBackend {
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
         let config = &context.config;
         check_decoupled(config)?;
-        check_tensors("input", &config.inputs, &[("IN", DataType::Int32, true)])?;
-        check_tensors("output", &config.outputs, &[("OUT", DataType::Int32, true)])?;
+        check_tensors("input", config.inputs(), &[("IN", DataType::Int32, true)])?;
+        check_tensors("output", config.outputs(), &[("OUT", DataType::Int32, true)])?;
         Ok(Box::new(SquareModel { habits: Arc::new(Habits::from_config(config)) }))
     }
 }
@@ -94,7 +94,7 @@ enum Kind {
 impl Habits {
     fn from_config(config: &ModelConfig) -> Self {
         let number = |name: &str| -> u64 {
-            config.parameters.get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
+            config.parameters().get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
         };
         let delay = |name: &str| Duration::from_nanos(number(name));
         Self {

@@ -87,10 +87,10 @@ pub(crate) fn cancelled() -> Error {
 }
 
 pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
-    if config.is_decoupled {
+    if config.is_decoupled() {
         return Ok(());
     }
-    let (model, backend) = (&config.name, &config.backend);
+    let (model, backend) = (config.name(), config.backend());
     Err(Error::invalid_arg(format!(
         "model '{model}' of backend '{backend}' needs model_transaction_policy {{ decoupled: true }}"
     )))

@@ -10,18 +10,20 @@ use std::{
 use galatea_backend::{
     Model,
     testing::{
-        Fixture, instance_spec, load_context, model_config, request, run_batch, sample, tensor_spec,
+        Fixture, instance_spec, load_context, model_config, request, run_batch, sample, tensors,
     },
 };
 use galatea_backend_builtin::all;
 use galatea_types::{DataType, InferRequest, ParameterValue, Result};
 
 fn fixture(backend: &str, parameters: &[(&str, &str)]) -> Fixture {
-    let mut config = model_config("m", backend);
-    config.max_batch_size = 8;
-    config.inputs = ["INPUT0", "INPUT1"].map(|n| tensor_spec(n, DataType::Fp32, [-1])).into();
-    config.outputs = ["OUTPUT1", "OUTPUT0"].map(|n| tensor_spec(n, DataType::Fp32, [-1])).into();
-    config.parameters = parameters.iter().map(|&(k, v)| (k.into(), v.into())).collect();
+    let mut text = format!("backend: '{backend}' max_batch_size: 8\n");
+    text += &tensors("input", ["INPUT0", "INPUT1"], DataType::Fp32, &[-1]);
+    text += &tensors("output", ["OUTPUT1", "OUTPUT0"], DataType::Fp32, &[-1]);
+    for (key, value) in parameters {
+        text += &format!("parameters {{ key: '{key}' value {{ string_value: '{value}' }} }}\n");
+    }
+    let config = model_config(&text);
     Fixture::new(config, "unused")
 }
 

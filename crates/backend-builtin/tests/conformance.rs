@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use galatea_backend::{
     Backend,
-    testing::{Clause, Fixture, Subject, model_config, run, tensor_spec},
+    testing::{Clause, Fixture, Subject, changed, model_config, run, tensors},
 };
 use galatea_backend_builtin::{AddSubBackend, FailingBackend, IdentityBackend, RepeatBackend};
 use galatea_types::{DataType, InferRequest};
 
 fn fixture(backend: &str, data_type: DataType, tensor_count: usize) -> Fixture {
-    let mut config = model_config(&format!("{backend}_{data_type}"), backend);
-    config.max_batch_size = 8;
-    let specs = |prefix: &str| {
-        (0..tensor_count).map(|i| tensor_spec(&format!("{prefix}{i}"), data_type, [-1])).collect()
-    };
-    config.inputs = specs("INPUT");
-    config.outputs = specs("OUTPUT");
+    let names =
+        |prefix: &str| (0..tensor_count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+    let config = model_config(&format!(
+        "name: '{backend}_{data_type}' backend: '{backend}' max_batch_size: 8 {} {}",
+        tensors("input", names("INPUT"), data_type, &[-1]),
+        tensors("output", names("OUTPUT"), data_type, &[-1]),
+    ));
     Fixture::new(config, "unused")
 }
 
@@ -37,7 +37,7 @@ impl Subject for Identity {
 
     fn broken(&self) -> Option<(Fixture, String)> {
         let mut broken = fixture(self.0.name(), DataType::Fp32, 1);
-        broken.config.inputs.clear();
+        broken.config = changed(&broken.config, |raw| raw.input.clear());
         Some((broken, "OUTPUT0".to_owned()))
     }
 }
@@ -94,22 +94,22 @@ impl Subject for Repeat {
 
     fn repeat(&self, data_type: DataType) -> Option<Fixture> {
         (data_type == DataType::Int32).then(|| {
-            let mut config = model_config("repeat", "repeat");
-            config.is_decoupled = true;
-            config.inputs = vec![
-                tensor_spec("IN", data_type, [-1]),
-                tensor_spec("DELAY", DataType::Uint32, [-1]),
-                tensor_spec("WAIT", DataType::Uint32, [1]),
-            ];
-            config.outputs =
-                vec![tensor_spec("OUT", data_type, [1]), tensor_spec("IDX", DataType::Uint32, [1])];
+            let data_type = data_type.config_name();
+            let config = model_config(&format!(
+                "name: 'repeat' backend: 'repeat' model_transaction_policy {{ decoupled: true }}
+                 input [ {{ name: 'IN' data_type: {data_type} dims: -1 }},
+                         {{ name: 'DELAY' data_type: TYPE_UINT32 dims: -1 }},
+                         {{ name: 'WAIT' data_type: TYPE_UINT32 dims: 1 }} ]
+                 output [ {{ name: 'OUT' data_type: {data_type} dims: 1 }},
+                          {{ name: 'IDX' data_type: TYPE_UINT32 dims: 1 }} ]"
+            ));
             Fixture::new(config, "unused")
         })
     }
 
     fn broken(&self) -> Option<(Fixture, String)> {
         let mut broken = self.repeat(DataType::Int32)?;
-        broken.config.inputs.swap(0, 1);
+        broken.config = changed(&broken.config, |raw| raw.input.swap(0, 1));
         Some((broken, "IN".to_owned()))
     }
 }

@@ -6,11 +6,10 @@ use std::sync::mpsc::Receiver;
 
 use galatea_backend::{
     Model, ModelInstance,
-    testing::{
-        Fixture, instance_spec, load_context, model_config, request, run_stream, tensor_spec,
-    },
+    testing::{Fixture, changed, instance_spec, load_context, model_config, request, run_stream},
 };
 use galatea_backend_builtin::all;
+use galatea_config::RawModelConfig;
 use galatea_types::{
     Code, DataType, InferRequest, InferResponse, RequestedOutput, Response, Result, Tensor,
 };
@@ -25,30 +24,31 @@ fn tensor(name: &str, data_type: DataType, words: &[i32]) -> Tensor {
 }
 
 fn repeat_fixture() -> Fixture {
-    let mut config = model_config("m", "repeat");
-    config.is_decoupled = true;
-    config.inputs = vec![
-        tensor_spec("IN", DataType::Int32, [-1]),
-        tensor_spec("DELAY", DataType::Uint32, [-1]),
-        tensor_spec("WAIT", DataType::Uint32, [1]),
-    ];
-    config.outputs =
-        vec![tensor_spec("OUT", DataType::Int32, [1]), tensor_spec("IDX", DataType::Uint32, [1])];
+    let config = model_config(
+        "backend: 'repeat' model_transaction_policy { decoupled: true }
+         input [ { name: 'IN' data_type: TYPE_INT32 dims: -1 },
+                 { name: 'DELAY' data_type: TYPE_UINT32 dims: -1 },
+                 { name: 'WAIT' data_type: TYPE_UINT32 dims: 1 } ]
+         output [ { name: 'OUT' data_type: TYPE_INT32 dims: 1 },
+                  { name: 'IDX' data_type: TYPE_UINT32 dims: 1 } ]",
+    );
     Fixture::new(config, "unused")
 }
 
 fn square_fixture(parameters: &[(&str, &str)]) -> Fixture {
-    let mut config = model_config("m", "square");
-    config.is_decoupled = true;
-    config.inputs = vec![tensor_spec("IN", DataType::Int32, [1])];
-    config.outputs = vec![tensor_spec("OUT", DataType::Int32, [1])];
-    config.parameters = parameters.iter().map(|&(k, v)| (k.into(), v.into())).collect();
-    Fixture::new(config, "unused")
+    let mut text = "backend: 'square' model_transaction_policy { decoupled: true }
+         input { name: 'IN' data_type: TYPE_INT32 dims: 1 }
+         output { name: 'OUT' data_type: TYPE_INT32 dims: 1 }\n"
+        .to_owned();
+    for (key, value) in parameters {
+        text += &format!("parameters {{ key: '{key}' value {{ string_value: '{value}' }} }}\n");
+    }
+    Fixture::new(model_config(&text), "unused")
 }
 
 fn load(fixture: &Fixture) -> Result<Box<dyn Model>> {
-    let backend = &fixture.config.backend;
-    let (_, make) = all().into_iter().find(|(n, _)| n == backend).expect("it is registered");
+    let backend = fixture.config.backend();
+    let (_, make) = all().into_iter().find(|(n, _)| *n == backend).expect("it is registered");
     make().load(load_context(fixture))
 }
 
@@ -198,21 +198,21 @@ fn an_instance_that_goes_waits_for_no_delay() {
     }
 }
 
-type Spoil = fn(&mut Fixture);
+type Spoil = fn(&mut RawModelConfig);
 
 #[test]
 fn wrong_configurations_are_refused() {
     let cases: [(Spoil, &str); 6] = [
-        (|f| f.config.is_decoupled = false, "decoupled: true"),
-        (|f| f.config.max_batch_size = 1, "max_batch_size == 0"),
-        (|f| f.config.inputs.truncate(2), "expected 3 inputs, got 2"),
-        (|f| f.config.outputs.swap(0, 1), "first output tensor name to be OUT, got IDX"),
-        (|f| f.config.inputs[2].dims = [2].into(), "expected WAIT shape to be [1], got [2]"),
-        (|f| f.config.inputs[1].data_type = DataType::Fp32, "DELAY datatype to be UINT32"),
+        (|c| c.model_transaction_policy = None, "decoupled: true"),
+        (|c| c.max_batch_size = 1, "max_batch_size == 0"),
+        (|c| c.input.truncate(2), "expected 3 inputs, got 2"),
+        (|c| c.output.swap(0, 1), "first output tensor name to be OUT, got IDX"),
+        (|c| c.input[2].dims = vec![2], "expected WAIT shape to be [1], got [2]"),
+        (|c| c.input[1].data_type = c.input[0].data_type, "DELAY datatype to be UINT32"),
     ];
     for (spoil, text) in cases {
         let mut fixture = repeat_fixture();
-        spoil(&mut fixture);
+        fixture.config = changed(&fixture.config, spoil);
         let error = load(&fixture).err().expect("it is refused");
         assert!(error.message().contains(text), "{error}");
     }

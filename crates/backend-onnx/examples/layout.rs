@@ -293,7 +293,7 @@ fn inputs(config: &ModelConfig, batch: i64, options: &Options) -> Vec<Tensor> {
         let data: Vec<u8> = (0..count).flat_map(|i| encode(spec.data_type, value(i))).collect();
         Tensor::new(spec.name.clone(), spec.data_type, shape, data)
     };
-    config.inputs.iter().map(tensor).collect()
+    config.inputs().iter().map(tensor).collect()
 }
 
 fn encode(data_type: DataType, value: i64) -> Vec<u8> {

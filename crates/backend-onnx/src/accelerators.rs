@@ -13,7 +13,7 @@ use crate::ort::{Provider, ProviderKind};
 /// Accelerators of GPUs concern GPU instances only: as in Triton they are passed over on the CPU. One for the CPU
 /// changes the answers' speed at least, so it is not.
 pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()> {
-    let model = &context.config.name;
+    let model = context.config.name();
     for accelerator in of_gpus(context) {
         match accelerator.name.as_str() {
             "cuda" | "tensorrt" if has_gpu_instances => {}
@@ -48,20 +48,20 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
             name => return Err(unknown(name)),
         }
     }
-    cuda_parameters(&context.config.parameters, &mut cuda)?;
+    cuda_parameters(context.config.parameters(), &mut cuda)?;
     cuda.insert("device_id".to_owned(), gpu.to_string());
     providers.push(Provider { kind: ProviderKind::Cuda, options: cuda });
     Ok(providers)
 }
 
 fn of_gpus(context: &LoadContext) -> &[Accelerator] {
-    let optimization = context.config.raw.optimization.as_ref();
+    let optimization = context.config.raw().optimization.as_ref();
     let accelerators = optimization.and_then(|o| o.execution_accelerators.as_ref());
     accelerators.map(|a| a.gpu_execution_accelerator.as_slice()).unwrap_or_default()
 }
 
 fn of_cpu(context: &LoadContext) -> &[Accelerator] {
-    let optimization = context.config.raw.optimization.as_ref();
+    let optimization = context.config.raw().optimization.as_ref();
     let accelerators = optimization.and_then(|o| o.execution_accelerators.as_ref());
     accelerators.map(|a| a.cpu_execution_accelerator.as_slice()).unwrap_or_default()
 }

@@ -11,12 +11,12 @@ use crate::{
 pub(crate) fn check(config: &ModelConfig, signature: &Signature) -> Result<()> {
     check_input_count(config, signature)?;
     let inputs = Side { config, what: "input", is_exact: false };
-    for spec in &config.inputs {
+    for spec in config.inputs() {
         inputs.check_optional(spec)?;
         inputs.check(spec, signature.expect_input(&spec.name)?)?;
     }
     let outputs = Side { config, what: "output", is_exact: true };
-    for spec in &config.outputs {
+    for spec in config.outputs() {
         outputs.check(spec, signature.expect_output(&spec.name)?)?;
     }
     Ok(())
@@ -24,9 +24,9 @@ pub(crate) fn check(config: &ModelConfig, signature: &Signature) -> Result<()> {
 
 /// Inputs that are initialisers are optional and do not count; what a sequence batcher feeds does.
 fn check_input_count(config: &ModelConfig, signature: &Signature) -> Result<()> {
-    let mut expected = config.inputs.iter().filter(|s| !s.is_optional).count();
-    expected += config.raw.batch_input.len();
-    if matches!(config.scheduling, Scheduling::Sequence) {
+    let mut expected = config.inputs().iter().filter(|s| !s.is_optional).count();
+    expected += config.raw().batch_input.len();
+    if matches!(config.scheduling(), Scheduling::Sequence) {
         expected += sequence_input_count(config);
     }
     let provided = signature.inputs.len();
@@ -34,19 +34,19 @@ fn check_input_count(config: &ModelConfig, signature: &Signature) -> Result<()> 
         return Ok(());
     }
     // An unknown name explains itself better than a count.
-    for spec in &config.inputs {
+    for spec in config.inputs() {
         signature.expect_input(&spec.name)?;
     }
     Err(Error::invalid_arg(format!(
         "unable to load model '{}', configuration expects {expected} inputs, model provides {provided}",
-        config.name
+        config.name()
     )))
 }
 
 fn sequence_input_count(config: &ModelConfig) -> usize {
     use galatea_proto::inference::model_config::SchedulingChoice;
 
-    match &config.raw.scheduling_choice {
+    match &config.raw().scheduling_choice {
         Some(SchedulingChoice::SequenceBatching(s)) => s.control_input.len() + s.state.len(),
         _ => 0,
     }
@@ -67,7 +67,8 @@ impl Side<'_> {
         Err(Error::invalid_arg(format!(
             "unable to load model '{}', optional input '{}' is not supported for models that support \
              batching",
-            self.config.name, spec.name
+            self.config.name(),
+            spec.name
         )))
     }
 
@@ -82,7 +83,7 @@ impl Side<'_> {
     }
 
     fn check_type(&self, spec: &TensorSpec, info: &TensorInfo) -> Result<()> {
-        let model = &self.config.name;
+        let model = self.config.name();
         let (what, name) = (self.what, &spec.name);
         let provided = match info.kind {
             ValueKind::Tensor(data_type) if data_type == spec.data_type => return Ok(()),
@@ -104,12 +105,13 @@ impl Side<'_> {
         Err(Error::invalid_arg(format!(
             "unable to load model '{}', scalar tensor '{}', should only provide 1 in the model \
              configuration when the model doesn't support batching. Model configuration provided: {dims}.",
-            self.config.name, spec.name
+            self.config.name(),
+            spec.name
         )))
     }
 
     fn check_dims(&self, spec: &TensorSpec, dims: &Shape, model_dims: &Shape) -> Result<()> {
-        let prefix = format!("model '{}', tensor '{}': ", self.config.name, spec.name);
+        let prefix = format!("model '{}', tensor '{}': ", self.config.name(), spec.name);
         let full = if self.config.has_batching() {
             if model_dims.first() != Some(&-1) {
                 return Err(Error::invalid_arg(format!(

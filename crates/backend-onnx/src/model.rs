@@ -90,8 +90,8 @@ impl OnnxModel {
             library: library.clone(),
             sessions,
             run_options: RunOptions::new(library, &settings.run_entries())?,
-            inputs: ports(&config.inputs, |name| signature.expect_input(name))?,
-            outputs: ports(&config.outputs, |name| signature.expect_output(name))?,
+            inputs: ports(config.inputs(), |name| signature.expect_input(name))?,
+            outputs: ports(config.outputs(), |name| signature.expect_output(name))?,
             config,
         })
     }
@@ -100,7 +100,7 @@ impl OnnxModel {
 /// Every device some instance is for, the CPU first; the CPU where no instance was said.
 fn devices(library: &Arc<Library>, config: &ModelConfig) -> Result<BTreeSet<Device>> {
     let mut devices = BTreeSet::new();
-    for group in &config.instance_groups {
+    for group in config.instance_groups() {
         if group.kind == InstanceKind::Gpu {
             check_cuda(library, config, group)?;
             devices.extend(group.gpus.iter().map(|&gpu| Device::Gpu(gpu)));
@@ -119,7 +119,7 @@ fn check_cuda(library: &Arc<Library>, config: &ModelConfig, group: &InstanceGrou
         Error::invalid_arg(format!(
             "unable to load model '{}': instance group '{}' is for GPUs (KIND_GPU), but ONNX Runtime {} {}; use \
              KIND_CPU, or an ONNX Runtime that can use CUDA here (--onnxruntime-lib names it)",
-            config.name,
+            config.name(),
             group.name,
             library.version(),
             error.message()
@@ -138,7 +138,7 @@ fn providers(
         library.try_provider(ProviderKind::TensorRt).map_err(|error| {
             Error::invalid_arg(format!(
                 "unable to load model '{}': it asks for Execution Accelerator 'tensorrt', but ONNX Runtime {} {}",
-                context.config.name,
+                context.config.name(),
                 library.version(),
                 error.message()
             ))
@@ -148,7 +148,7 @@ fn providers(
 }
 
 fn nowhere(config: &ModelConfig) -> Error {
-    Error::internal(format!("model '{}' has no instance anywhere", config.name))
+    Error::internal(format!("model '{}' has no instance anywhere", config.name()))
 }
 
 fn ports<'s>(
@@ -160,8 +160,8 @@ fn ports<'s>(
 
 /// The model's file. A folder of that name holds it together with the weights it refers to.
 pub(crate) fn model_path(context: &LoadContext) -> Result<PathBuf> {
-    let name = &context.config.name;
-    find_model(&context.version_dir, &context.config.default_model_filename, name)
+    let name = context.config.name();
+    find_model(&context.version_dir, context.config.default_model_filename(), name)
 }
 
 pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Result<PathBuf> {
@@ -213,7 +213,7 @@ fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
         return Threads { intra_op, lets_runs_overlap: false, is_open: false };
     }
     let cores = i32::try_from(usable_cores()).unwrap_or(1);
-    let of_cpu = config.instance_groups.iter().filter(|g| g.kind != InstanceKind::Gpu);
+    let of_cpu = config.instance_groups().iter().filter(|g| g.kind != InstanceKind::Gpu);
     let instances: u32 = of_cpu.map(|g| g.count).sum();
     let has_helpers = cores > 1;
     Threads {

@@ -18,7 +18,9 @@ pub(crate) fn share(
     let Some(data_type) = data_type.filter(|&t| t == spec.data_type) else {
         return Err(Error::internal(format!(
             "output '{}' of model '{}' has another datatype than the configured {}",
-            spec.name, config.name, spec.data_type
+            spec.name,
+            config.name(),
+            spec.data_type
         )));
     };
     Share::divide(config, spec, &shape, bytes_of(value, data_type, &shape)?, sizes)

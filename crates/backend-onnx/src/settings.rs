@@ -31,9 +31,9 @@ pub(crate) struct Settings {
 impl Settings {
     pub fn read(context: &LoadContext) -> Result<Self> {
         let config = &context.config;
-        let parameters = Source::of(&config.parameters).or(&context.backend_config);
+        let parameters = Source::of(config.parameters()).or(&context.backend_config);
         let session_entries = config
-            .parameters
+            .parameters()
             .iter()
             .filter(|(key, _)| key.starts_with(SESSION_PREFIX))
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -49,7 +49,7 @@ impl Settings {
             memory_arena: parameters.boolean("enable_mem_arena")?,
             memory_pattern: parameters.boolean("enable_mem_pattern")?,
             session_entries,
-            arena_shrinkage: config.parameters.get(ARENA_SHRINKAGE).cloned(),
+            arena_shrinkage: config.parameters().get(ARENA_SHRINKAGE).cloned(),
             uses_global_threads: global_threads(&context.backend_config)?.is_some(),
             operator_libraries: operator_libraries(context),
         })
@@ -81,7 +81,7 @@ pub(crate) fn default_max_batch_size(config: &BTreeMap<String, String>) -> Resul
 
 /// C-57: -1 basic, 1 extended, 2 none, anything else all.
 fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
-    let level = context.config.raw.optimization.as_ref()?.graph.as_ref()?.level;
+    let level = context.config.raw().optimization.as_ref()?.graph.as_ref()?.level;
     Some(match level {
         -1 => GraphLevel::Basic,
         1 => GraphLevel::Extended,
@@ -92,7 +92,7 @@ fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
 
 /// Relative paths are looked for in the version's folder, then the model's, then left to the loader.
 fn operator_libraries(context: &LoadContext) -> Vec<PathBuf> {
-    let operations = context.config.raw.model_operations.as_ref();
+    let operations = context.config.raw().model_operations.as_ref();
     let names = operations.map(|o| o.op_library_filename.as_slice()).unwrap_or_default();
     let find = |name: &String| {
         [&context.version_dir, &context.model_dir]

@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use galatea_backend::{
     Backend,
-    testing::{Fixture, Subject, model_config, run, tensor_spec},
+    testing::{Fixture, Subject, model_config, run, tensors},
 };
 use galatea_types::DataType;
 use support::{Folder, onnx};
@@ -31,12 +31,11 @@ impl Onnx {
         inputs: &[&str],
         outputs: &[&str],
     ) -> Fixture {
-        let mut config = model_config("m", "onnxruntime");
-        config.max_batch_size = 8;
-        let specs =
-            |names: &[&str]| names.iter().map(|n| tensor_spec(n, data_type, [-1])).collect();
-        config.inputs = specs(inputs);
-        config.outputs = specs(outputs);
+        let config = model_config(&format!(
+            "backend: 'onnxruntime' max_batch_size: 8 {} {}",
+            tensors("input", inputs, data_type, &[-1]),
+            tensors("output", outputs, data_type, &[-1]),
+        ));
         Fixture::new(config, self.keep(model))
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use galatea_backend::testing::instance_spec;
+use galatea_backend::testing::{instance_spec, model_config, tensors};
 use galatea_backend_onnx::OnnxBackend;
 use galatea_types::{DataType::Fp32, Tensor};
 use support::{Folder, ask, context, floats, infer, library, onnx};
@@ -19,10 +19,11 @@ fn models_share_the_threads_of_the_command_line() {
             .into();
     let backend = OnnxBackend::open(&library(), &settings).expect("opens");
     let folder = Folder::new(&onnx::identity(Fp32));
-    let mut config = galatea_backend::testing::model_config("m", "onnxruntime");
-    config.max_batch_size = 4;
-    config.inputs = vec![galatea_backend::testing::tensor_spec("X", Fp32, [-1])];
-    config.outputs = vec![galatea_backend::testing::tensor_spec("Y", Fp32, [-1])];
+    let config = model_config(&format!(
+        "backend: 'onnxruntime' max_batch_size: 4 {} {}",
+        tensors("input", ["X"], Fp32, &[-1]),
+        tensors("output", ["Y"], Fp32, &[-1]),
+    ));
     let mut load_context = context(&folder, config);
     load_context.backend_config = settings;
     let model = backend.load(load_context).expect("loads");

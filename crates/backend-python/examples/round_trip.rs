@@ -12,7 +12,7 @@ use std::{
 
 use galatea_backend::{
     Batch, Job, LoadContext, ModelInstance, Outcome, ServerAccess,
-    testing::{instance_spec, model_config, tensor_spec},
+    testing::{instance_spec, model_config},
 };
 use galatea_backend_python::PythonBackend;
 use galatea_runtimes::Environment;
@@ -32,9 +32,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::create_dir(folder.path().join("1"))?;
     fs::write(folder.path().join("1/model.py"), MODEL)?;
     let settings = BTreeMap::from([("python-interpreter".to_owned(), python)]);
-    let mut config = model_config("m", "python");
-    config.inputs = vec![tensor_spec("IN", DataType::Uint8, [-1])];
-    config.outputs = vec![tensor_spec("OUT", DataType::Uint8, [-1])];
+    let config = model_config(
+        "backend: 'python'
+         input { name: 'IN' data_type: TYPE_UINT8 dims: -1 }
+         output { name: 'OUT' data_type: TYPE_UINT8 dims: -1 }",
+    );
     let variables = env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
     let model = PythonBackend::open(&settings, &Environment::of(variables))?.load(LoadContext {
         config: Arc::new(config),

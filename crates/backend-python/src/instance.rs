@@ -61,7 +61,7 @@ impl PythonInstance {
         may_detach: bool,
         worker: Worker,
     ) -> Self {
-        let outputs = config.outputs.iter().map(|output| output.name.clone()).collect();
+        let outputs = config.outputs().iter().map(|output| output.name.clone()).collect();
         Self {
             name: name.to_owned(),
             config,
@@ -137,7 +137,7 @@ impl PythonInstance {
             return None;
         }
         batch.mark_input_done();
-        if self.config.is_decoupled {
+        if self.config.is_decoupled() {
             // Before it starts: its first response may come before it has returned.
             self.detach(batch, &requests);
         }
@@ -208,7 +208,7 @@ impl PythonInstance {
                 let mut left = Vec::new();
                 for &(index, key) in sent {
                     match answers.remove(&key) {
-                        Some(answer) if self.config.is_decoupled => {
+                        Some(answer) if self.config.is_decoupled() => {
                             answer.err().into_iter().for_each(|e| {
                                 self.worker.link().streams.fail(key, &e);
                             });

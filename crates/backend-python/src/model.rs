@@ -48,20 +48,20 @@ impl PythonModel {
         let backend_config = origin.settings(&context.backend_config);
         let settings = Settings::read(&backend_config)?;
         check_parameters(&context)?;
-        let file = origin.file(&context.version_dir, &config.default_model_filename)?;
+        let file = origin.file(&context.version_dir, config.default_model_filename())?;
         let environment = environment::resolve(
             &EnvironmentRequest {
-                model_name: &config.name,
+                model_name: config.name(),
                 model_dir: &context.model_dir,
                 version_dir: &context.version_dir,
-                parameters: &origin.parameters(config.parameters.clone()),
+                parameters: &origin.parameters(config.parameters().clone()),
                 backend_config: &backend_config,
             },
             &origin.variables,
         )?;
-        log::info!("model '{}' runs in {}", config.name, environment.description);
+        log::info!("model '{}' runs in {}", config.name(), environment.description);
         Ok(Self {
-            takes_senders: config.is_decoupled || takes_senders(&file)?,
+            takes_senders: config.is_decoupled() || takes_senders(&file)?,
             file,
             settings,
             environment: Arc::new(environment),
@@ -78,17 +78,17 @@ impl PythonModel {
             "model_py": self.file,
             "version_dir": self.context.version_dir,
             "model_dir": self.context.model_dir,
-            "decoupled": config.is_decoupled,
+            "decoupled": config.is_decoupled(),
             "inline_limit": INLINE_LIMIT,
             "arena_limit": self.settings.arenas.max,
             "args": {
-                "model_config": to_json(&config.raw),
+                "model_config": to_json(config.raw()),
                 "model_instance_kind": kind_name(spec.kind),
                 "model_instance_name": spec.name,
                 "model_instance_device_id": spec.device_id.to_string(),
                 "model_repository": self.context.model_dir,
                 "model_version": self.context.version.to_string(),
-                "model_name": &*config.name,
+                "model_name": &**config.name(),
             },
             "log_level": log_level(),
         })
@@ -96,7 +96,7 @@ impl PythonModel {
 
     fn start(&self, spec: &InstanceSpec) -> Result<Worker> {
         let config = &self.context.config;
-        let identity = Identity { model: config.name.clone(), instance: Some(spec.name.clone()) };
+        let identity = Identity { model: config.name().clone(), instance: Some(spec.name.clone()) };
         let mut worker = Worker::start(WorkerPlan {
             identity,
             config: Some(config.clone()),
@@ -175,7 +175,7 @@ impl Model for PythonModel {
 
 /// B-62.
 fn check_parameters(context: &LoadContext) -> Result<()> {
-    match context.config.parameters.get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
+    match context.config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
         None | Some("yes" | "no") => Ok(()),
         Some(other) => Err(Error::unsupported(format!(
             "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {other}'"

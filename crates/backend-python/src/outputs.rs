@@ -37,7 +37,8 @@ fn checked(link: &Link, mut tensor: Tensor) -> Result<Tensor> {
     let spec = config.output(&tensor.name).ok_or_else(|| {
         Error::internal(format!(
             "unexpected inference output '{}' for model '{}'",
-            tensor.name, config.name
+            tensor.name,
+            config.name()
         ))
     })?;
     tensor.name = spec.name.clone();

@@ -32,7 +32,7 @@ fn main() {
     let number = |at: usize| arguments.get(at).map_or(0, |n| n.parse().expect("a number"));
     let (batch, pause) = (number(1).max(1), Duration::from_micros(number(2)));
     let config = read_config(folder);
-    let spec = config.inputs.first().expect("an input").clone();
+    let spec = config.inputs().first().expect("an input").clone();
     let shape = spec.dims.with_leading(i64::try_from(batch).expect("a batch size"));
     let mut instance = load(folder, config);
     let mut times: Vec<Duration> = (0..RUNS)

@@ -37,8 +37,8 @@ impl TorchInstance {
     /// In the order of the arguments. One that nobody brought must be optional, and the last.
     fn inputs(&self, batch: &Batch, part: &[usize]) -> Result<Vec<Input>> {
         let config = &self.model.config;
-        let mut slots: Vec<Option<Input>> = config.inputs.iter().map(|_| None).collect();
-        for (spec, &position) in config.inputs.iter().zip(&self.model.inputs.positions) {
+        let mut slots: Vec<Option<Input>> = config.inputs().iter().map(|_| None).collect();
+        for (spec, &position) in config.inputs().iter().zip(&self.model.inputs.positions) {
             let tensors = tensors_of(batch, part, spec)?;
             if tensors.is_empty() {
                 continue;
@@ -62,7 +62,7 @@ impl TorchInstance {
         let gap = slots.iter().position(Option::is_none);
         let lacking = gap.and_then(|gap| {
             let index = self.model.inputs.positions.iter().position(|&p| p == gap)?;
-            self.model.config.inputs.get(index)
+            self.model.config.inputs().get(index)
         });
         lacking.map_or_else(|| Ok(slots.into_iter().flatten().collect()), |s| Err(missing(s)))
     }
@@ -82,7 +82,7 @@ impl ModelInstance for TorchInstance {
     fn execute(&mut self, batch: &mut Batch) {
         let config = self.model.config.clone();
         let parts = batching::parts(batch, config.has_batching(), |request| {
-            batching::check(&config.inputs, request)
+            batching::check(config.inputs(), request)
         });
         for part in parts {
             if let Err(error) = self.execute_part(batch, &part) {

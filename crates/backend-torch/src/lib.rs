@@ -101,5 +101,5 @@ impl Backend for TorchBackend {
 }
 
 fn is_package(config: &ModelConfig) -> bool {
-    config.platform == "torch_aoti" || config.default_model_filename.ends_with(".pt2")
+    config.platform() == "torch_aoti" || config.default_model_filename().ends_with(".pt2")
 }

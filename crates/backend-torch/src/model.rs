@@ -64,7 +64,7 @@ impl TorchModel {
         let loaded = self.modules.get(&place).ok_or_else(|| {
             Error::internal(format!(
                 "model '{}' has no instance group for {place:?}",
-                self.config.name
+                self.config.name()
             ))
         })?;
         if !loaded.module.writes() || self.settings.shares_state {
@@ -80,7 +80,7 @@ impl TorchModel {
 
     /// An error of libtorch, with what it comes from where that is known.
     pub fn explain(&self, text: &str) -> String {
-        explain(&self.library, &self.config.name, text)
+        explain(&self.library, self.config.name(), text)
     }
 }
 
@@ -94,8 +94,8 @@ fn load_module(
     Module::load(library, path, place, settings.switches).map_err(|text| {
         Error::internal(format!(
             "failed to load model '{}': {} ('{}')",
-            config.name,
-            explain(library, &config.name, &text),
+            config.name(),
+            explain(library, config.name(), &text),
             path.display()
         ))
     })
@@ -119,7 +119,7 @@ pub(crate) fn find_model(
     config: &ModelConfig,
     default: &str,
 ) -> Result<PathBuf> {
-    let filename = match config.default_model_filename.as_str() {
+    let filename = match config.default_model_filename() {
         "" => default,
         name => name,
     };
@@ -130,30 +130,30 @@ pub(crate) fn find_model(
     Err(Error::unavailable(format!(
         "unable to find '{}' for model instance '{}'",
         path.display(),
-        config.name
+        config.name()
     )))
 }
 
 fn refuse_runtimes(config: &ModelConfig) -> Result<()> {
-    let name = &config.name;
-    if !config.raw.runtime.is_empty() {
+    let name = config.name();
+    if !config.raw().runtime.is_empty() {
         return Err(Error::unsupported(format!(
             "model '{name}' asks for runtime '{}' of the pytorch backend, which this server does not support \
              yet: use backend \"python\" for a model.py",
-            config.raw.runtime
+            config.raw().runtime
         )));
     }
     Ok(())
 }
 
 pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
-    let inputs = config.inputs.iter().map(|spec| ("input", spec));
-    let outputs = config.outputs.iter().map(|spec| ("output", spec));
+    let inputs = config.inputs().iter().map(|spec| ("input", spec));
+    let outputs = config.outputs().iter().map(|spec| ("output", spec));
     inputs.chain(outputs).try_for_each(|(what, spec)| check_type(config, what, spec))
 }
 
 fn check_type(config: &ModelConfig, what: &str, spec: &TensorSpec) -> Result<()> {
-    let (model, name) = (&config.name, &spec.name);
+    let (model, name) = (config.name(), &spec.name);
     if spec.data_type != DataType::Bytes {
         return scalar_type_of(spec.data_type).map(drop).ok_or_else(|| {
             let data_type = spec.data_type.config_name();
@@ -174,7 +174,7 @@ fn check_type(config: &ModelConfig, what: &str, spec: &TensorSpec) -> Result<()>
 /// Where the model's instances run, each place once.
 pub(crate) fn places(config: &ModelConfig, library: &Library) -> Result<Vec<Place>> {
     let mut places = Vec::new();
-    for group in &config.instance_groups {
+    for group in config.instance_groups() {
         match group.kind {
             InstanceKind::Cpu => places.push(Place::Cpu),
             InstanceKind::Model => places.push(Place::AsSaved),
@@ -210,7 +210,7 @@ fn check_gpu(
     Err(Error::invalid_arg(format!(
         "unable to load model '{}': instance group '{}' is for GPU {gpu} (KIND_GPU), but PyTorch {} {found}; \
          use KIND_CPU, or a PyTorch built for the GPUs of this machine (--libtorch names it)",
-        config.name,
+        config.name(),
         group.name,
         library.version()
     )))

@@ -18,7 +18,7 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     pub fn assign(config: &ModelConfig, arguments: &[Argument]) -> Result<Self> {
-        if config.inputs.is_empty() {
+        if config.inputs().is_empty() {
             return Err(Error::internal(
                 "model configuration must contain at least one input, none were specified.",
             ));
@@ -26,7 +26,7 @@ impl Inputs {
         if let [only] = arguments
             && only.takes == Takes::Dictionary
         {
-            let positions = (0..config.inputs.len()).collect();
+            let positions = (0..config.inputs().len()).collect();
             return Ok(Self { form: Form::Dictionary, positions });
         }
         check_arguments(config, arguments)?;
@@ -44,7 +44,7 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
              Tensor) is supported.",
         ));
     }
-    let configured = config.inputs.len();
+    let configured = config.inputs().len();
     let is_strange = |a: &&Argument| matches!(a.takes, Takes::Dictionary | Takes::Other);
     // What a model does not have to be given is its own business.
     let must_fit = arguments.iter().enumerate().filter(|(i, a)| *i < configured || !a.has_default);
@@ -61,27 +61,27 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
     }
     Err(Error::invalid_arg(format!(
         "unable to load model '{}', configuration expects {configured} inputs, model provides {}",
-        config.name,
+        config.name(),
         arguments.len()
     )))
 }
 
 fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>> {
     let named = |spec: &TensorSpec| arguments.iter().position(|a| a.name == *spec.name);
-    let positions: Option<Vec<usize>> = config.inputs.iter().map(named).collect();
-    let positions = match positions.or_else(|| indices(&config.inputs)) {
+    let positions: Option<Vec<usize>> = config.inputs().iter().map(named).collect();
+    let positions = match positions.or_else(|| indices(config.inputs())) {
         Some(positions) => positions,
         None => {
-            if let Some(spec) = config.inputs.iter().find(|s| s.name.contains(SEPARATOR)) {
+            if let Some(spec) = config.inputs().iter().find(|s| s.name.contains(SEPARATOR)) {
                 log::warn!(
                     "input '{}' or previous input(s) are neither an input argument to the model '{}' nor \
                      do they follow the <name>__<index> naming convention. Falling back to enforcing \
                      strict ordering from model configuration.",
                     spec.name,
-                    config.name
+                    config.name()
                 );
             }
-            (0..config.inputs.len()).collect()
+            (0..config.inputs().len()).collect()
         }
     };
     check_positions(config, &positions)?;
@@ -91,12 +91,12 @@ fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>>
 /// Each argument once, none left out between them.
 fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
     let mut taken = BTreeMap::new();
-    for (spec, &position) in config.inputs.iter().zip(positions) {
+    for (spec, &position) in config.inputs().iter().zip(positions) {
         if position >= positions.len() {
             return Err(Error::invalid_arg(format!(
                 "unable to load model '{}', input '{}' refers to argument {position} of forward(), but \
                  the configuration has {} inputs: their indices must be 0 to {}",
-                config.name,
+                config.name(),
                 spec.name,
                 positions.len(),
                 positions.len() - 1
@@ -106,7 +106,8 @@ fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
             return Err(Error::invalid_arg(format!(
                 "unable to load model '{}', inputs '{other}' and '{}' both refer to argument {position} \
                  of forward()",
-                config.name, spec.name
+                config.name(),
+                spec.name
             )));
         }
     }
@@ -115,13 +116,13 @@ fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
 
 /// Texts go to lists of texts and tensors to tensors.
 fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]) -> Result<()> {
-    for (spec, &position) in config.inputs.iter().zip(positions) {
+    for (spec, &position) in config.inputs().iter().zip(positions) {
         let Some(argument) = arguments.get(position) else { continue };
         let wanted = if spec.data_type == DataType::Bytes { Takes::Strings } else { Takes::Tensor };
         if argument.takes != wanted {
             return Err(Error::invalid_arg(format!(
                 "unable to load model '{}', input '{}' is {}, but argument '{}' of forward() takes {}",
-                config.name,
+                config.name(),
                 spec.name,
                 spec.data_type.config_name(),
                 argument.name,
@@ -135,23 +136,23 @@ fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]
 /// Position of each output of the configuration among what `forward` returns. In a dictionary, outputs are
 /// found by their names instead.
 pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>> {
-    if config.outputs.is_empty() {
+    if config.outputs().is_empty() {
         return Err(Error::internal(
             "model configuration must contain at least one output, none were specified.",
         ));
     }
-    if let Some(positions) = indices(&config.outputs) {
+    if let Some(positions) = indices(config.outputs()) {
         return Ok(positions);
     }
-    if let Some(spec) = config.outputs.iter().find(|spec| spec.name.contains(SEPARATOR)) {
+    if let Some(spec) = config.outputs().iter().find(|spec| spec.name.contains(SEPARATOR)) {
         log::warn!(
             "output '{}' or previous output(s) of the model '{}' do not follow the <name>__<index> naming \
              convention. Falling back to enforcing strict ordering from model configuration.",
             spec.name,
-            config.name
+            config.name()
         );
     }
-    Ok((0..config.outputs.len()).collect())
+    Ok((0..config.outputs().len()).collect())
 }
 
 const SEPARATOR: &str = "__";

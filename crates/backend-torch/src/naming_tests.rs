@@ -1,36 +1,16 @@
-use std::{collections::BTreeMap, sync::Arc};
-
-use galatea_config::{Format, RawModelConfig, Scheduling, VersionPolicy};
+use galatea_config::testing;
 
 use super::*;
 
 fn config(inputs: &[&str], outputs: &[&str]) -> ModelConfig {
-    let spec = |name: &&str| TensorSpec {
-        name: Arc::from(*name),
-        data_type: if name.starts_with("text") { DataType::Bytes } else { DataType::Fp32 },
-        dims: [-1].into(),
-        reshape: None,
-        format: Format::None,
-        is_optional: false,
-        allows_ragged_batch: false,
-        label_filename: None,
+    let tensor = |field: &str, name: &&str| {
+        let is_text = name.starts_with("text");
+        let data_type = if is_text { DataType::Bytes } else { DataType::Fp32 };
+        testing::tensors(field, [name], data_type, &[-1])
     };
-    ModelConfig {
-        name: "m".into(),
-        platform: String::new(),
-        backend: "pytorch".into(),
-        version_policy: VersionPolicy::All,
-        max_batch_size: 0,
-        inputs: inputs.iter().map(spec).collect(),
-        outputs: outputs.iter().map(spec).collect(),
-        instance_groups: Vec::new(),
-        default_model_filename: String::new(),
-        scheduling: Scheduling::Direct,
-        parameters: BTreeMap::new(),
-        metric_tags: BTreeMap::new(),
-        is_decoupled: false,
-        raw: RawModelConfig::default(),
-    }
+    let inputs: String = inputs.iter().map(|name| tensor("input", name)).collect();
+    let outputs: String = outputs.iter().map(|name| tensor("output", name)).collect();
+    testing::model_config(&format!("backend: 'pytorch' {inputs} {outputs}"))
 }
 
 fn argument(name: &str, takes: Takes) -> Argument {

@@ -20,7 +20,7 @@ pub(crate) fn shares(
 ) -> Result<Vec<Share>> {
     let sizes = batching::sizes(batch, part);
     let mut shares = Vec::with_capacity(positions.len());
-    for (spec, &position) in config.outputs.iter().zip(positions) {
+    for (spec, &position) in config.outputs().iter().zip(positions) {
         let output = find(config, spec, position, outputs)?;
         check(config, spec, output)?;
         if batching::is_wanted(batch, part, &spec.name) {
@@ -43,7 +43,7 @@ fn find<'o>(
         return outputs.iter().find(|o| o.name.as_deref() == Some(&*spec.name)).ok_or_else(|| {
             Error::invalid_arg(format!(
                 "model '{}': output '{}' is not in the dictionary that the model returned, which has {}",
-                config.name,
+                config.name(),
                 spec.name,
                 keys.join(", ")
             ))
@@ -53,7 +53,7 @@ fn find<'o>(
         Error::invalid_arg(format!(
             "model '{}': The output {} in the model configuration refers to an output index which doesn't \
              exist. This model has {} outputs",
-            config.name,
+            config.name(),
             spec.name,
             outputs.len()
         ))
@@ -67,14 +67,14 @@ fn check(config: &ModelConfig, spec: &TensorSpec, output: &Output) -> Result<()>
             output.data_type.map_or("a type that no request can carry", |t| t.config_name());
         return Err(Error::invalid_arg(format!(
             "model '{}': configuration expects datatype {} for output '{name}', model provides {found}",
-            config.name,
+            config.name(),
             spec.data_type.config_name()
         )));
     }
     if output.shape.is_empty() && (config.has_batching() || spec.dims.is_variable()) {
         return Err(Error::invalid_arg(format!(
             "model '{}': output '{name}' is a scalar which is not supported.",
-            config.name
+            config.name()
         )));
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the parameters; those that concern the whole process are put into effect.
     pub fn apply(context: &LoadContext, library: &Library) -> Result<Self> {
-        let source = Source::of(&context.config.parameters);
+        let source = Source::of(context.config.parameters());
         let is_on = |key, default| source.boolean(key).map(|said| said.unwrap_or(default));
         let settings = Self {
             switches: Switches {
@@ -26,7 +26,7 @@ impl Settings {
             cleans_cache: is_on("ENABLE_CACHE_CLEANING", false)?,
         };
         apply_switches(&source, library)?;
-        apply_threads(&source, &context.config.name, library)?;
+        apply_threads(&source, context.config.name(), library)?;
         Ok(settings)
     }
 }

@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use galatea_backend::{
     Backend,
-    testing::{Fixture, Subject, model_config, run, tensor_spec},
+    testing::{Fixture, Subject, changed, model_config, run, tensors},
 };
 use galatea_types::DataType;
 use support::{Folder, archive::Script};
@@ -30,21 +30,20 @@ impl Torch {
         inputs: &[&str],
         outputs: &[&str],
     ) -> Fixture {
-        let mut config = model_config("m", "pytorch");
-        config.max_batch_size = 8;
-        let specs =
-            |names: &[&str]| names.iter().map(|n| tensor_spec(n, data_type, [-1])).collect();
-        config.inputs = specs(inputs);
-        config.outputs = specs(outputs);
+        let config = model_config(&format!(
+            "backend: 'pytorch' max_batch_size: 8 {} {}",
+            tensors("input", inputs, data_type, &[-1]),
+            tensors("output", outputs, data_type, &[-1]),
+        ));
         Fixture::new(config, self.keep(folder))
     }
 
     /// Texts are lists of one dimension, so they have no batch dimension to be joined along.
     fn text_identity(&self) -> Fixture {
         let script = Script::new("x: List[str]) -> List[str]:\n    return x");
-        let mut fixture = self.fixture(Folder::new(&script), DataType::Bytes, &["x"], &["y"]);
-        fixture.config.max_batch_size = 0;
-        fixture
+        let fixture = self.fixture(Folder::new(&script), DataType::Bytes, &["x"], &["y"]);
+        let config = changed(&fixture.config, |raw| raw.max_batch_size = 0);
+        Fixture { config, ..fixture }
     }
 }
 

@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use galatea_backend::{
     Backend, Model,
-    testing::{self, Fixture, Subject, instance_spec, model_config, tensor_spec},
+    testing::{self, Fixture, Subject, instance_spec, model_config, tensors},
 };
 use galatea_config::{
     CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
@@ -98,13 +98,11 @@ impl Packages {
         inputs: &[&str],
         outputs: &[&str],
     ) -> Fixture {
-        let mut config = model_config("m", "pytorch");
-        config.platform = "torch_aoti".to_owned();
-        config.max_batch_size = 8;
-        let specs =
-            |names: &[&str]| names.iter().map(|n| tensor_spec(n, data_type, [-1])).collect();
-        config.inputs = specs(inputs);
-        config.outputs = specs(outputs);
+        let config = model_config(&format!(
+            "backend: 'pytorch' platform: 'torch_aoti' max_batch_size: 8 {} {}",
+            tensors("input", inputs, data_type, &[-1]),
+            tensors("output", outputs, data_type, &[-1]),
+        ));
         let path: PathBuf = folder.path().to_path_buf();
         self.0.lock().unwrap().push(folder);
         Fixture::new(config, path)

@@ -17,6 +17,8 @@ mod json;
 mod model_config;
 mod normalize;
 mod schema;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod text;
 
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};

@@ -7,23 +7,23 @@ use crate::RawModelConfig;
 /// A model's configuration after defaults and checks. Only the validator builds one.
 #[derive(Clone, Debug)]
 pub struct ModelConfig {
-    pub name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Empty when only a backend was given.
-    pub platform: String,
-    pub backend: String,
-    pub version_policy: VersionPolicy,
+    pub(crate) platform: String,
+    pub(crate) backend: String,
+    pub(crate) version_policy: VersionPolicy,
     /// 0: the model takes no batch dimension.
-    pub max_batch_size: u32,
-    pub inputs: Vec<TensorSpec>,
-    pub outputs: Vec<TensorSpec>,
-    pub instance_groups: Vec<InstanceGroup>,
-    pub default_model_filename: String,
-    pub scheduling: Scheduling,
-    pub parameters: BTreeMap<String, String>,
-    pub metric_tags: BTreeMap<String, String>,
-    pub is_decoupled: bool,
+    pub(crate) max_batch_size: u32,
+    pub(crate) inputs: Vec<TensorSpec>,
+    pub(crate) outputs: Vec<TensorSpec>,
+    pub(crate) instance_groups: Vec<InstanceGroup>,
+    pub(crate) default_model_filename: String,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) parameters: BTreeMap<String, String>,
+    pub(crate) metric_tags: BTreeMap<String, String>,
+    pub(crate) is_decoupled: bool,
     /// The normalised message this was checked from, with every default filled in: what clients are shown.
-    pub raw: RawModelConfig,
+    pub(crate) raw: RawModelConfig,
 }
 
 impl ModelConfig {

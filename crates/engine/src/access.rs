@@ -37,7 +37,7 @@ impl InferTarget for Access {
     }
 
     fn is_decoupled(&self, model: &str, version: Option<i64>) -> Result<bool> {
-        Ok(self.engine()?.model_for_step(model, version)?.config().is_decoupled)
+        Ok(self.engine()?.model_for_step(model, version)?.config().is_decoupled())
     }
 }
 

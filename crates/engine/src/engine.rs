@@ -211,7 +211,7 @@ impl Engine {
         name: Option<&str>,
         version: Option<i64>,
     ) -> Result<Vec<ModelStatisticsEntry>> {
-        let wanted = |m: &Arc<ServedModel>| name.is_none_or(|n| *m.config().name == *n);
+        let wanted = |m: &Arc<ServedModel>| name.is_none_or(|n| **m.config().name() == *n);
         let mut models: Vec<_> = self.all_ready().into_iter().filter(wanted).collect();
         if let Some(name) = name.filter(|_| models.is_empty()) {
             return Err(Error::invalid_arg(format!("requested model '{name}' is not available")));
@@ -233,7 +233,7 @@ impl Engine {
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.serving.swap(Arc::default());
         for model in old.values().flat_map(BTreeMap::values) {
-            self.lifecycle.unloading(&model.config().name, model.version(), model.generation());
+            self.lifecycle.unloading(model.config().name(), model.version(), model.generation());
         }
         drop(old);
         self.wait_for_unload(deadline)
@@ -313,7 +313,7 @@ impl Engine {
 
 fn statistics_of(model: &ServedModel) -> ModelStatisticsEntry {
     ModelStatisticsEntry {
-        name: model.config().name.to_string(),
+        name: model.config().name().to_string(),
         version: model.version(),
         statistics: model.statistics().snapshot(),
     }

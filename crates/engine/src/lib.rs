@@ -5,7 +5,6 @@
 mod access;
 mod dependencies;
 mod engine;
-mod ensemble;
 mod index;
 mod lifecycle;
 mod load_failure;

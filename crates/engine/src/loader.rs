@@ -86,12 +86,12 @@ impl Loader {
             return Err(failure.clone());
         }
         let labels = served_model::read_labels(&config, &plan.folder.dir)?;
-        let model = self.backend(&config.backend)?.load(LoadContext {
+        let model = self.backend(config.backend())?.load(LoadContext {
             config: config.clone(),
             version,
             model_dir: plan.folder.dir.clone(),
             version_dir: plan.folder.version_dir(version),
-            backend_config: self.settings(&config.backend),
+            backend_config: self.settings(config.backend()),
             server: self.server.clone(),
         })?;
         let statistics = Arc::new(ModelStatistics::default());
@@ -99,7 +99,7 @@ impl Loader {
             config: config.clone(),
             version,
             model: Arc::from(model),
-            instances: instance_specs(&config.instance_groups),
+            instances: instance_specs(config.instance_groups()),
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
         })?;
@@ -165,8 +165,8 @@ impl Loader {
 
 /// What is checked as configuration but not built yet is refused by name, never half-done.
 fn refuse_unsupported(config: &ModelConfig) -> Result<()> {
-    let name = &config.name;
-    let what = match config.scheduling {
+    let name = config.name();
+    let what = match config.scheduling() {
         Scheduling::Sequence => "sequence_batching",
         Scheduling::Direct | Scheduling::Dynamic(_) | Scheduling::Ensemble(_) => {
             warn_ignored(config);
@@ -180,16 +180,16 @@ fn refuse_unsupported(config: &ModelConfig) -> Result<()> {
 
 /// Settings that change speed, not answers, are told and left out.
 fn warn_ignored(config: &ModelConfig) {
-    if !config.raw.model_warmup.is_empty() {
+    if !config.raw().model_warmup.is_empty() {
         log::warn!(
             "model_warmup of model '{}' is not supported yet: its first requests run cold",
-            config.name
+            config.name()
         );
     }
-    if config.raw.response_cache.as_ref().is_some_and(|c| c.enable) {
+    if config.raw().response_cache.as_ref().is_some_and(|c| c.enable) {
         log::warn!(
             "response_cache of model '{}' is not supported yet: every request is executed",
-            config.name
+            config.name()
         );
     }
 }

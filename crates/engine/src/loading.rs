@@ -16,7 +16,6 @@ use crate::{
     ControlMode, Engine, FailedModels, LoadOverrides, ModelFailure, ServedModel, StartupError,
     dependencies::{Wanted, circle},
     engine::ReadyVersions,
-    ensemble,
     lifecycle::{Broken, Generation},
     load_failure::{LoadFailure, Outcome, no_version},
     plan::{self, LoadPlan},
@@ -193,7 +192,7 @@ impl Engine {
             self.note_broken(name, Broken::NoVersion(no_version(name)));
             return Err(LoadFailure::NoVersion);
         }
-        match &plan.config.scheduling {
+        match plan.config.scheduling() {
             Scheduling::Ensemble(_) => self.load_ensemble(plan, failures),
             _ => self.load_versions(name, &plan, |version, generation| {
                 self.loader().load(&plan, version, generation)
@@ -223,7 +222,7 @@ impl Engine {
         failures: &Mutex<Failures>,
     ) -> Result<Vec<Arc<ServedModel>>> {
         let name = &plan.folder.name;
-        let Scheduling::Ensemble(ensembling) = &plan.config.scheduling else {
+        let Scheduling::Ensemble(ensembling) = plan.config.scheduling() else {
             return Ok(Vec::new());
         };
         let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,12 +246,8 @@ impl Engine {
 
     /// Checks whether an ensemble fits its models, and sets what follows from them.
     fn fit(&self, plan: &mut LoadPlan, models: &[Arc<ServedModel>]) -> Result<()> {
-        let config = Arc::make_mut(&mut plan.config);
-        let Scheduling::Ensemble(ensembling) = &config.scheduling else { return Ok(()) };
         let configs: Vec<_> = models.iter().map(|m| m.shared_config()).collect();
-        ensemble::check(config, ensembling, &configs)?;
-        config.is_decoupled = configs.iter().any(|c| c.is_decoupled);
-        config.raw.model_transaction_policy.get_or_insert_default().decoupled = config.is_decoupled;
+        plan.config = Arc::new(plan.config.with_step_models(&configs)?);
         // The graph knows which tensors must not meet; it is made again for each version.
         self.loader().ensemble_scheduler(&plan.config, models, 0, Arc::default()).map(drop)
     }

@@ -15,9 +15,9 @@ impl Engine {
             .iter()
             .zip(&counted)
             .map(|(model, statistics)| ModelMetrics {
-                name: &model.config().name,
+                name: model.config().name(),
                 version: model.version(),
-                tags: &model.config().metric_tags,
+                tags: model.config().metric_tags(),
                 statistics,
                 load_duration: model.load_duration(),
             })

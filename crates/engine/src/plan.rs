@@ -40,7 +40,7 @@ impl LoadPlan {
             None => read_config(&folder, engine.options().auto_completes_config)?,
         };
         let (config, backend_failure) = complete(raw, &folder, engine)?;
-        let versions = choose_versions(&config.version_policy, &folder);
+        let versions = choose_versions(config.version_policy(), &folder);
         Ok(Self { folder, config: Arc::new(config), versions, backend_failure, _files: files })
     }
 }

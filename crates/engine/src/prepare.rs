@@ -36,7 +36,7 @@ enum Refusal {
 fn check_outputs(request: &InferRequest, config: &ModelConfig) -> Result<()> {
     for output in &request.outputs {
         if config.output(&output.name).is_none() {
-            let (name, model) = (&output.name, &config.name);
+            let (name, model) = (&output.name, config.name());
             return Err(Error::invalid_arg(format!(
                 "unexpected inference output '{name}' for model '{model}'"
             )));
@@ -56,22 +56,22 @@ fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Ref
     let batch_size = u32::try_from(batch_size).ok().filter(|&size| size >= 1);
     let batch_size = batch_size.ok_or_else(|| batch_size_refusal(config))?;
     for input in &request.inputs {
-        check_byte_size(input, &config.name).map_err(Refusal::WithId)?;
+        check_byte_size(input, config.name()).map_err(Refusal::WithId)?;
     }
     Ok(batch_size)
 }
 
 fn spec_of<'c>(input: &Tensor, config: &'c ModelConfig) -> Result<&'c TensorSpec, Refusal> {
     config.input(&input.name).ok_or_else(|| {
-        let (name, model) = (&input.name, &config.name);
+        let (name, model) = (&input.name, config.name());
         Refusal::Plain(format!("unexpected inference input '{name}' for model '{model}'"))
     })
 }
 
 fn check_input_count(request: &InferRequest, config: &ModelConfig) -> Result<(), Refusal> {
-    let required = config.inputs.iter().filter(|s| !s.is_optional).count();
+    let required = config.inputs().iter().filter(|s| !s.is_optional).count();
     let given = request.inputs.len();
-    if (required..=config.inputs.len()).contains(&given) {
+    if (required..=config.inputs().len()).contains(&given) {
         return Ok(());
     }
     Err(missing_inputs(request, config, required))
@@ -79,7 +79,7 @@ fn check_input_count(request: &InferRequest, config: &ModelConfig) -> Result<(),
 
 /// The count may be right while an optional input stands in for a required one.
 fn check_required_inputs(request: &InferRequest, config: &ModelConfig) -> Result<(), Refusal> {
-    let required = config.inputs.iter().filter(|s| !s.is_optional);
+    let required = config.inputs().iter().filter(|s| !s.is_optional);
     if required.clone().all(|spec| request.input(&spec.name).is_some()) {
         return Ok(());
     }
@@ -87,7 +87,7 @@ fn check_required_inputs(request: &InferRequest, config: &ModelConfig) -> Result
 }
 
 fn missing_inputs(request: &InferRequest, config: &ModelConfig, required: usize) -> Refusal {
-    let total = config.inputs.len();
+    let total = config.inputs().len();
     let expected = if required == total {
         format!("expected {total} inputs")
     } else {
@@ -95,12 +95,12 @@ fn missing_inputs(request: &InferRequest, config: &ModelConfig, required: usize)
     };
     let given = request.inputs.iter().map(|t| &*t.name);
     let missing =
-        config.inputs.iter().filter(|s| !s.is_optional && request.input(&s.name).is_none());
+        config.inputs().iter().filter(|s| !s.is_optional && request.input(&s.name).is_none());
     Refusal::WithId(format!(
         "{expected} but got {} inputs for model '{}'. Got input(s) {}, but missing required input(s) {}. \
          Please provide all required input(s).",
         request.inputs.len(),
-        config.name,
+        config.name(),
         quoted_list(given),
         quoted_list(missing.map(|s| &*s.name)),
     ))
@@ -121,7 +121,7 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refus
     if !config.has_batching() {
         return Ok(1);
     }
-    let model = &config.name;
+    let model = config.name();
     let mut batch: Option<i64> = None;
     for input in &request.inputs {
         spec_of(input, config)?;
@@ -140,19 +140,19 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refus
     }
     let batch = batch.unwrap_or(1);
     // A batch below 1 is refused only after the shapes, as in the original: a wrong shape is the better hint.
-    if batch > i64::from(config.max_batch_size) {
+    if batch > i64::from(config.max_batch_size()) {
         return Err(batch_size_refusal(config));
     }
     Ok(batch)
 }
 
 fn batch_size_refusal(config: &ModelConfig) -> Refusal {
-    let (max, model) = (config.max_batch_size, &config.name);
+    let (max, model) = (config.max_batch_size(), config.name());
     Refusal::WithId(format!("inference request batch-size must be <= {max} for '{model}'"))
 }
 
 fn check_input(input: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Result<(), String> {
-    let (name, model) = (&input.name, &config.name);
+    let (name, model) = (&input.name, config.name());
     if input.data_type != spec.data_type {
         return Err(format!(
             "inference input '{name}' data-type is '{}', but model '{model}' expects '{}'",

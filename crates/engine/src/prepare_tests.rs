@@ -1,40 +1,17 @@
-use std::collections::BTreeMap;
-
-use galatea_config::{Format, RawModelConfig, Scheduling, VersionPolicy};
+use galatea_config::testing;
 use galatea_types::RequestedOutput;
 
 use super::*;
 
-fn spec(name: &str, data_type: DataType, dims: &[i64], is_optional: bool) -> TensorSpec {
-    TensorSpec {
-        name: name.into(),
-        data_type,
-        dims: dims.into(),
-        reshape: None,
-        format: Format::None,
-        is_optional,
-        allows_ragged_batch: false,
-        label_filename: None,
-    }
+fn spec(name: &str, data_type: DataType, dims: &[i64]) -> String {
+    testing::tensors("input", [name], data_type, dims)
 }
 
-fn config(max_batch_size: u32, inputs: Vec<TensorSpec>) -> ModelConfig {
-    ModelConfig {
-        name: "m".into(),
-        platform: String::new(),
-        backend: "identity".into(),
-        version_policy: VersionPolicy::Latest(1),
-        max_batch_size,
-        outputs: vec![spec("OUT", DataType::Int32, &[2], false)],
-        inputs,
-        instance_groups: Vec::new(),
-        default_model_filename: String::new(),
-        scheduling: Scheduling::Direct,
-        parameters: BTreeMap::new(),
-        metric_tags: BTreeMap::new(),
-        is_decoupled: false,
-        raw: RawModelConfig::default(),
-    }
+fn config(max_batch_size: u32, inputs: &str) -> ModelConfig {
+    testing::model_config(&format!(
+        "backend: 'identity' max_batch_size: {max_batch_size} {inputs}
+         output {{ name: 'OUT' data_type: TYPE_INT32 dims: 2 }}"
+    ))
 }
 
 fn ints(name: &str, shape: &[i64], byte_size: usize) -> Tensor {
@@ -59,10 +36,8 @@ fn check(config: &ModelConfig, inputs: Vec<Tensor>, expected: Result<u32, &str>)
 
 #[test]
 fn batching_models() {
-    let model = config(
-        4,
-        vec![spec("A", DataType::Int32, &[2], false), spec("B", DataType::Int32, &[-1], true)],
-    );
+    let optional = "input { name: 'B' data_type: TYPE_INT32 dims: -1 optional: true }";
+    let model = config(4, &format!("{} {optional}", spec("A", DataType::Int32, &[2])));
     check(&model, vec![ints("A", &[3, 2], 24)], Ok(3));
     check(&model, vec![ints("A", &[3, 2], 24), ints("B", &[3, 7], 84)], Ok(3));
     check(
@@ -120,7 +95,7 @@ fn batching_models() {
 
 #[test]
 fn models_without_batching() {
-    let model = config(0, vec![spec("A", DataType::Int32, &[-1, 2], false)]);
+    let model = config(0, &spec("A", DataType::Int32, &[-1, 2]));
     check(&model, vec![ints("A", &[0, 2], 0)], Ok(1));
     check(
         &model,
@@ -157,7 +132,7 @@ fn models_without_batching() {
 
 #[test]
 fn string_tensors() {
-    let model = config(0, vec![spec("S", DataType::Bytes, &[2], false)]);
+    let model = config(0, &spec("S", DataType::Bytes, &[2]));
     check(&model, vec![strings(&[2], b"\x01\0\0\0a\0\0\0\0")], Ok(1));
     check(
         &model,
@@ -194,7 +169,7 @@ fn string_tensors() {
 
 #[test]
 fn requested_outputs_must_exist() {
-    let model = config(0, vec![]);
+    let model = config(0, "");
     let mut request = InferRequest::new("m");
     request.outputs = vec![RequestedOutput::plain("OUT")];
     assert!(prepare(&mut request, &model).is_ok());

@@ -154,14 +154,14 @@ impl InferTarget for ServedModel {
     }
 
     fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {
-        Ok(self.config.is_decoupled)
+        Ok(self.config.is_decoupled())
     }
 }
 
 impl Drop for ServedModel {
     fn drop(&mut self) {
         let retired = Retired {
-            model: self.config.name.clone(),
+            model: self.config.name().clone(),
             version: self.version,
             generation: self.generation,
             scheduler: self.scheduler.clone(),
@@ -179,7 +179,7 @@ pub(crate) fn read_labels(
     model_dir: &Path,
 ) -> Result<BTreeMap<String, Vec<String>>> {
     let mut labels = BTreeMap::new();
-    for output in &config.outputs {
+    for output in config.outputs() {
         let Some(file) = &output.label_filename else { continue };
         let path = model_dir.join(file);
         let text = fs::read_to_string(&path).map_err(|e| {

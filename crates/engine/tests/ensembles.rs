@@ -86,7 +86,7 @@ fn at_start_ensembles_load_after_their_models() {
     let counts = ["a_outer", "b_inner", "y", "z"].map(|m| executions(&f.engine, m));
     assert_eq!(counts, [1, 1, 1, 2]);
     let config = f.engine.model("a_outer", None).expect("ready").config().clone();
-    assert!(!config.is_decoupled && config.raw.model_transaction_policy.is_some());
+    assert!(!config.is_decoupled() && config.raw().model_transaction_policy.is_some());
 }
 
 #[test]

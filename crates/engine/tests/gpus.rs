@@ -32,7 +32,7 @@ impl Backend for Recorder {
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
-        let mut kinds = context.config.instance_groups.iter().map(|group| group.kind);
+        let mut kinds = context.config.instance_groups().iter().map(|group| group.kind);
         if !self.has_gpus && kinds.any(|kind| kind == InstanceKind::Gpu) {
             return Err(Error::invalid_arg("this library is built for CPUs only"));
         }

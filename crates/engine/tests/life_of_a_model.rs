@@ -186,7 +186,7 @@ fn a_load_may_bring_configuration_and_files() {
     };
     f.engine.load_model("m", overrides.clone()).expect("loads");
     let model = f.engine.model("m", None).expect("ready");
-    assert_eq!((model.version(), model.config().max_batch_size), (7, 0));
+    assert_eq!((model.version(), model.config().max_batch_size()), (7, 0));
     let without_config = LoadOverrides { config: None, ..overrides };
     let error = f.engine.load_model("m", without_config).expect_err("needs a config");
     assert!(error.message().contains("Load parameter 'config' must be specified"), "{error}");

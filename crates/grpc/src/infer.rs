@@ -52,7 +52,7 @@ fn submit(
     max_message_size: usize,
 ) -> Result<(Pending, oneshot::Receiver<Result<InferResponse>>)> {
     let model = find_model(engine, &message)?;
-    if model.config().is_decoupled {
+    if model.config().is_decoupled() {
         // G-54. A model that may answer any number of times has no place in a call with one answer.
         return Err(Error::unsupported(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",

@@ -21,13 +21,13 @@ pub(crate) fn model_metadata(model: &ServedModel, version: Option<i64>) -> Model
     let tensors = |specs: &[TensorSpec]| -> Vec<TensorMetadata> {
         specs.iter().map(|spec| tensor_metadata(spec, config.has_batching())).collect()
     };
-    let platform = if config.platform.is_empty() { &config.backend } else { &config.platform };
+    let platform = if config.platform().is_empty() { config.backend() } else { config.platform() };
     ModelMetadataResponse {
-        name: config.name.as_ref().to_owned(),
+        name: config.name().as_ref().to_owned(),
         versions: versions.iter().map(i64::to_string).collect(),
-        platform: platform.clone(),
-        inputs: tensors(&config.inputs),
-        outputs: tensors(&config.outputs),
+        platform: platform.to_owned(),
+        inputs: tensors(config.inputs()),
+        outputs: tensors(config.outputs()),
     }
 }
 

@@ -65,7 +65,7 @@ impl Open {
     fn named(&self, error_message: String, is_final: bool) -> ModelStreamInferResponse {
         let response = ModelInferResponse {
             id: self.id.clone(),
-            model_name: self.pending.model().config().name.to_string(),
+            model_name: self.pending.model().config().name().to_string(),
             model_version: self.version.clone(),
             ..Default::default()
         };

@@ -83,7 +83,7 @@ impl GrpcInferenceService for InferenceService {
         let request = request.into_inner();
         let model = parse_model_version(&request.version)
             .and_then(|version| self.engine.model(&request.name, version));
-        reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw.clone()) }))
+        reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw().clone()) }))
     }
 
     /// The dispatcher answers ModelInfer itself, without the generated codec; this is the same by the

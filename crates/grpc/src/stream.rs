@@ -96,7 +96,7 @@ impl InferStream {
     /// A request whose model is not found has a place in the order, as an ordinary one.
     fn start(&mut self, message: ModelInferRequest) {
         match self.find_model(&message) {
-            Ok(model) if model.config().is_decoupled => self.start_decoupled(model, message),
+            Ok(model) if model.config().is_decoupled() => self.start_decoupled(model, message),
             Ok(model) => self.start_ordered(model, message),
             Err(error) => self.answer_next_ordered(refusal_reply(&error, message.id)),
         }

@@ -83,7 +83,7 @@ async fn infer(
 }
 
 fn check_unary(model: &ServedModel) -> Result<()> {
-    if model.config().is_decoupled {
+    if model.config().is_decoupled() {
         return Err(Error::unsupported(
             "HTTP end point doesn't support models with decoupled transaction policy",
         ));

@@ -75,7 +75,7 @@ fn status_for(first: &Response) -> StatusCode {
 /// What tells of an end without outputs.
 fn end_of(model: &ServedModel, id: String) -> InferResponse {
     InferResponse {
-        model_name: model.config().name.clone(),
+        model_name: model.config().name().clone(),
         model_version: model.version(),
         id,
         parameters: Vec::new(),

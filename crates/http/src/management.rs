@@ -48,7 +48,7 @@ fn respond_for_model(
     match action {
         ModelAction::Metadata => ok_or_failure(found().map(|m| metadata(&m, version))),
         ModelAction::Config => {
-            ok_or_failure(found().map(|m| galatea_config::to_json(&m.config().raw).into_bytes()))
+            ok_or_failure(found().map(|m| galatea_config::to_json(m.config().raw()).into_bytes()))
         }
         ModelAction::Statistics => ok_or_failure(statistics_of(service, Some(model.name), version)),
         ModelAction::TraceSetting => not_built("trace"),

@@ -17,7 +17,6 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
     testing::{instance_spec, model_config, request},
 };
-use galatea_config::{DynamicBatching, QueuePolicy, Scheduling};
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, Responder, Result};
@@ -75,19 +74,9 @@ fn start(
     instances: usize,
     statistics: Arc<ModelStatistics>,
 ) -> Arc<QueueScheduler> {
-    let mut config = model_config("empty", "empty");
-    config.max_batch_size = 32;
-    if is_dynamic {
-        config.scheduling = Scheduling::Dynamic(DynamicBatching {
-            preferred_batch_sizes: Vec::new(),
-            max_queue_delay: Duration::ZERO,
-            preserves_ordering: false,
-            priority_levels: 0,
-            default_priority_level: 0,
-            default_queue_policy: QueuePolicy::default(),
-            priority_queue_policies: Default::default(),
-        });
-    }
+    let dynamic = if is_dynamic { "dynamic_batching {}" } else { "" };
+    let config =
+        model_config(&format!("name: 'empty' backend: 'empty' max_batch_size: 32 {dynamic}"));
     QueueScheduler::start(SchedulerSpec {
         config: Arc::new(config),
         version: 1,

@@ -14,12 +14,12 @@ pub(crate) struct JoinRules {
 impl JoinRules {
     pub fn from_config(config: &ModelConfig) -> Self {
         let equal_inputs = config
-            .inputs
+            .inputs()
             .iter()
             .filter(|i| i.dims.is_variable() && !i.allows_ragged_batch)
             .map(|i| i.name.clone())
             .collect();
-        Self { equal_inputs, has_optional_inputs: config.inputs.iter().any(|i| i.is_optional) }
+        Self { equal_inputs, has_optional_inputs: config.inputs().iter().any(|i| i.is_optional) }
     }
 
     pub fn can_join(&self, a: &InferRequest, b: &InferRequest) -> bool {

@@ -84,7 +84,7 @@ enum Wake {
 impl Line {
     pub fn new(config: &ModelConfig, threads: usize, hold_until_queued: usize) -> Self {
         let rules = BatchRules::from_config(config);
-        let queue = match &config.scheduling {
+        let queue = match config.scheduling() {
             Scheduling::Dynamic(dynamic) => BatchQueue::from_config(dynamic),
             _ => BatchQueue::plain(),
         };

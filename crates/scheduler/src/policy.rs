@@ -46,9 +46,9 @@ struct Pending {
 
 impl BatchRules {
     pub fn from_config(config: &ModelConfig) -> Self {
-        match &config.scheduling {
+        match config.scheduling() {
             Scheduling::Dynamic(dynamic) if config.has_batching() => {
-                Self::dynamic(dynamic, u64::from(config.max_batch_size))
+                Self::dynamic(dynamic, u64::from(config.max_batch_size()))
             }
             _ => Self {
                 joins_requests: false,

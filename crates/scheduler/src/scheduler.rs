@@ -82,18 +82,18 @@ impl QueueScheduler {
         check(&spec)?;
         let line = Line::new(&spec.config, spec.instances.len(), spec.hold_until_queued);
         let desk = Desk {
-            model_name: spec.config.name.clone(),
+            model_name: spec.config.name().clone(),
             statistics: spec.statistics,
             completion: preserves_ordering(&spec.config).then(Arc::<CompletionQueue>::default),
         };
-        let may_detach = spec.config.is_decoupled || spec.model.may_answer_later();
+        let may_detach = spec.config.is_decoupled() || spec.model.may_answer_later();
         let shared = Arc::new(Shared {
             line: Arc::new(line),
             desk: Arc::new(desk),
             version: spec.version,
             model: spec.model,
             may_detach,
-            is_pipelined: !may_detach && matches!(spec.config.scheduling, Scheduling::Direct),
+            is_pipelined: !may_detach && matches!(spec.config.scheduling(), Scheduling::Direct),
         });
         let scheduler = QueueScheduler { shared, threads: Mutex::default() };
         scheduler.start_threads(spec.instances).inspect_err(|_| scheduler.stop())?;
@@ -201,19 +201,19 @@ impl Drop for QueueScheduler {
 
 fn check(spec: &SchedulerSpec) -> Result<()> {
     let config = &spec.config;
-    let field = match &config.scheduling {
+    let field = match config.scheduling() {
         Scheduling::Sequence => "sequence_batching",
         Scheduling::Ensemble(_) => "ensemble_scheduling",
         Scheduling::Direct | Scheduling::Dynamic(_) => {
             return match spec.instances.is_empty() {
-                true => Err(Error::internal(format!("model '{}' has no instances", config.name))),
+                true => Err(Error::internal(format!("model '{}' has no instances", config.name()))),
                 false => Ok(()),
             };
         }
     };
-    Err(Error::unsupported(format!("{field} is not supported yet for model '{}'", config.name)))
+    Err(Error::unsupported(format!("{field} is not supported yet for model '{}'", config.name())))
 }
 
 fn preserves_ordering(config: &ModelConfig) -> bool {
-    matches!(&config.scheduling, Scheduling::Dynamic(d) if d.preserves_ordering)
+    matches!(config.scheduling(), Scheduling::Dynamic(d) if d.preserves_ordering)
 }

@@ -14,7 +14,7 @@ use galatea_backend::{
     testing::{self, Fixture},
 };
 use galatea_backend_python::PythonBackend;
-use galatea_config::ModelConfig;
+use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_runtimes::Environment;
 use galatea_types::{DataType, Error, InferRequest, InferResponse, Result, Tensor};
 use tempfile::TempDir;
@@ -96,9 +96,11 @@ impl Written {
 
     /// The whole file. Input IN and output OUT of any size, UINT8, no batching.
     pub fn file(code: &str) -> Self {
-        let mut config = testing::model_config("m", "python");
-        config.inputs = vec![testing::tensor_spec("IN", DataType::Uint8, [-1])];
-        config.outputs = vec![testing::tensor_spec("OUT", DataType::Uint8, [-1])];
+        let config = testing::model_config(
+            "backend: 'python'
+             input { name: 'IN' data_type: TYPE_UINT8 dims: -1 }
+             output { name: 'OUT' data_type: TYPE_UINT8 dims: -1 }",
+        );
         Self {
             code: code.to_owned(),
             config,
@@ -107,9 +109,15 @@ impl Written {
         }
     }
 
+    pub fn changed(mut self, change: impl FnOnce(&mut RawModelConfig)) -> Self {
+        self.config = testing::changed(&self.config, change);
+        self
+    }
+
     pub fn data_type(mut self, data_type: DataType) -> Self {
-        let specs = self.config.inputs.iter_mut().chain(&mut self.config.outputs);
-        specs.for_each(|spec| spec.data_type = data_type);
+        let tensor = |field, name| testing::tensors(field, [name], data_type, &[-1]);
+        let (input, output) = (tensor("input", "IN"), tensor("output", "OUT"));
+        self.config = testing::model_config(&format!("backend: 'python' {input} {output}"));
         self
     }
 
@@ -118,9 +126,8 @@ impl Written {
         self
     }
 
-    pub fn decoupled(mut self) -> Self {
-        self.config.is_decoupled = true;
-        self
+    pub fn decoupled(self) -> Self {
+        self.changed(|raw| raw.model_transaction_policy.get_or_insert_default().decoupled = true)
     }
 
     pub fn beside(mut self, server: ServerAccess) -> Self {

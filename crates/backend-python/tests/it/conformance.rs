@@ -4,7 +4,6 @@ use galatea_backend::{
     Backend,
     testing::{self, Fixture, Subject},
 };
-use galatea_config::ModelConfig;
 use galatea_types::DataType;
 use tempfile::TempDir;
 
@@ -99,14 +98,11 @@ impl PythonModels {
     }
 
     fn fixture(&self, name: &str, inputs: &[&str], outputs: &[&str], t: DataType) -> Fixture {
-        let specs =
-            |names: &[&str]| names.iter().map(|n| testing::tensor_spec(n, t, [-1])).collect();
-        let config = ModelConfig {
-            max_batch_size: 8,
-            inputs: specs(inputs),
-            outputs: specs(outputs),
-            ..testing::model_config(name, "python")
-        };
+        let config = testing::model_config(&format!(
+            "name: '{name}' backend: 'python' max_batch_size: 8 {} {}",
+            testing::tensors("input", inputs, t, &[-1]),
+            testing::tensors("output", outputs, t, &[-1]),
+        ));
         Fixture { backend_config: common::settings(), ..Fixture::new(config, self.path(name)) }
     }
 }
@@ -130,13 +126,16 @@ impl Subject for PythonModels {
         if data_type != DataType::Int32 {
             return None;
         }
-        let spec = |name, t| testing::tensor_spec(name, t, [-1]);
         let mut fixture = self.fixture("repeat", &[], &[], data_type);
-        fixture.config.max_batch_size = 0;
-        fixture.config.is_decoupled = true;
-        let (delay, wait) = (spec("DELAY", DataType::Uint32), spec("WAIT", DataType::Uint32));
-        fixture.config.inputs = vec![spec("IN", data_type), delay, wait];
-        fixture.config.outputs = vec![spec("OUT", data_type), spec("IDX", DataType::Uint32)];
+        let data_type = data_type.config_name();
+        fixture.config = testing::model_config(&format!(
+            "name: 'repeat' backend: 'python' model_transaction_policy {{ decoupled: true }}
+             input [ {{ name: 'IN' data_type: {data_type} dims: -1 }},
+                     {{ name: 'DELAY' data_type: TYPE_UINT32 dims: -1 }},
+                     {{ name: 'WAIT' data_type: TYPE_UINT32 dims: -1 }} ]
+             output [ {{ name: 'OUT' data_type: {data_type} dims: -1 }},
+                      {{ name: 'IDX' data_type: TYPE_UINT32 dims: -1 }} ]"
+        ));
         // How long the end of an instance waits for its streams.
         fixture.backend_config.insert("stub-timeout-seconds".to_owned(), "5".to_owned());
         Some(fixture)

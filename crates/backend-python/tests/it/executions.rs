@@ -1,4 +1,5 @@
-use galatea_backend::testing::{self, tensor_spec};
+use galatea_backend::testing;
+use galatea_proto::inference::{ModelOutput, ModelTensorReshape};
 use galatea_types::{
     Buffer, Code, CorrelationId, DataType, ParameterValue, RequestedOutput, Shape, Tensor,
 };
@@ -124,8 +125,10 @@ fn outputs_nobody_knows_or_wants() {
         one = np.zeros(3, dtype=np.uint8)
         return [pb_utils.InferenceResponse([pb_utils.Tensor(name, one), pb_utils.Tensor("MORE", one)])]
 "#;
-    let mut written = Written::execute(body);
-    written.config.outputs.push(tensor_spec("MORE", DataType::Uint8, [-1]));
+    let written = Written::execute(body).changed(|raw| {
+        let more = ModelOutput { name: "MORE".to_owned(), ..raw.output[0].clone() };
+        raw.output.push(more);
+    });
     let (mut instance, _loaded) = written.instance();
     let mut one = request(bytes(&[1]));
     one.outputs = vec![RequestedOutput::plain("MORE")];
@@ -146,11 +149,11 @@ fn reshaped_tensors_look_different_inside() {
         assert array.shape == (2, 3), array.shape
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array)])]
 "#;
-    let mut written = Written::execute(body);
-    for spec in written.config.inputs.iter_mut().chain(&mut written.config.outputs) {
-        spec.dims = Shape::from([6]);
-        spec.reshape = Some(Shape::from([2, 3]));
-    }
+    let written = Written::execute(body).changed(|raw| {
+        let reshape = Some(ModelTensorReshape { shape: vec![2, 3] });
+        (raw.input[0].dims, raw.input[0].reshape) = (vec![6], reshape.clone());
+        (raw.output[0].dims, raw.output[0].reshape) = (vec![6], reshape);
+    });
     let (mut instance, _loaded) = written.instance();
     let answer = run(&mut *instance, bytes(&[1, 2, 3, 4, 5, 6])).expect("an answer");
     assert_eq!(answer.outputs[0].shape, Shape::from([6]));

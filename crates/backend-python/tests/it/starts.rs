@@ -16,8 +16,7 @@ fn initialize_is_told_who_it_is() {
 
     def execute(self, requests):{IDENTITY}"#
     );
-    let mut written = Written::class(&class);
-    written.config.raw.name = "m".to_owned();
+    let written = Written::class(&class);
     let (mut instance, _loaded) = written.instance();
     assert_eq!(output(run(&mut *instance, bytes(&[1]))), [1]);
 }
@@ -52,8 +51,8 @@ fn dying_while_initialising_is_told() {
 
 #[test]
 fn a_model_without_its_file_cannot_be_loaded() {
-    let mut written = Written::execute(IDENTITY);
-    written.config.default_model_filename = "other.py".to_owned();
+    let written = Written::execute(IDENTITY)
+        .changed(|raw| raw.default_model_filename = "other.py".to_owned());
     let error = written.try_load().err().expect("an error");
     assert!(error.message().starts_with("Python model file not found in '"), "{error}");
 }

@@ -27,7 +27,7 @@ impl PackageInstance {
         let outputs = self.container.run(operands).map_err(|text| {
             Error::internal(format!(
                 "Inductor model instance \"{}\" execution failure: {text}",
-                self.model.config.name
+                self.model.config.name()
             ))
         });
         if self.model.settings.cleans_cache {
@@ -42,7 +42,7 @@ impl PackageInstance {
 
     /// In the order of the package.
     fn operands(&self, batch: &Batch, part: &[usize]) -> Result<Vec<Operand>> {
-        let specs = &self.model.config.inputs;
+        let specs = self.model.config.inputs();
         let mut operands: Vec<Option<Operand>> = specs.iter().map(|_| None).collect();
         for (spec, &position) in specs.iter().zip(&self.model.inputs) {
             let operand = self.operand(spec, &tensors_of(batch, part, spec)?)?;
@@ -58,7 +58,7 @@ impl PackageInstance {
     fn check(&self, spec: &TensorSpec, position: usize, operand: &Operand) -> Result<()> {
         let checked = self.model.checks.check(position, operand.scalar_type, &operand.shape);
         checked.map_err(|text| {
-            let model = &self.model.config.name;
+            let model = self.model.config.name();
             Error::invalid_arg(format!("model '{model}': input '{}' {text}", spec.name))
         })
     }
@@ -87,7 +87,7 @@ impl ModelInstance for PackageInstance {
     fn execute(&mut self, batch: &mut Batch) {
         let config = self.model.config.clone();
         let parts = batching::parts(batch, config.has_batching(), |request| {
-            batching::check(&config.inputs, request)
+            batching::check(config.inputs(), request)
         });
         for part in parts {
             if let Err(error) = self.execute_part(batch, &part) {

@@ -92,7 +92,7 @@ impl PackageModel {
         let loaded = self.containers.get(&place).ok_or_else(|| {
             Error::internal(format!(
                 "model '{}' has no instance group for {place:?}",
-                self.config.name
+                self.config.name()
             ))
         })?;
         if !loaded.container.has_state() || self.settings.shares_state {
@@ -155,18 +155,19 @@ impl Code {
 fn refused(config: &ModelConfig, path: &Path, reason: &dyn std::fmt::Display) -> Error {
     Error::internal(format!(
         "failed to load model '{}': {reason} ('{}')",
-        config.name,
+        config.name(),
         path.display()
     ))
 }
 
 fn refuse_texts(config: &ModelConfig) -> Result<()> {
-    let mut specs = config.inputs.iter().chain(&config.outputs);
+    let mut specs = config.inputs().iter().chain(config.outputs());
     match specs.find(|spec| spec.data_type == DataType::Bytes) {
         None => Ok(()),
         Some(spec) => Err(Error::invalid_arg(format!(
             "unsupported datatype TYPE_STRING for '{}' for model '{}': packages take and return tensors",
-            spec.name, config.name
+            spec.name,
+            config.name()
         ))),
     }
 }
@@ -202,7 +203,8 @@ fn instances(config: &ModelConfig, place: Place) -> usize {
         (InstanceKind::Gpu, Place::Gpu(index)) => group.gpus.contains(&index),
         _ => false,
     };
-    let count: u32 = config.instance_groups.iter().filter(is_there).map(|group| group.count).sum();
+    let count: u32 =
+        config.instance_groups().iter().filter(is_there).map(|group| group.count).sum();
     usize::try_from(count).unwrap_or(1).max(1)
 }
 
@@ -226,21 +228,22 @@ fn positions(
         names: &spec.outputs,
     };
     let positions =
-        (inputs.positions(config, &config.inputs)?, outputs.positions(config, &config.outputs)?);
+        (inputs.positions(config, config.inputs())?, outputs.positions(config, config.outputs())?);
     naming::check_complete(config, &inputs)?;
     Ok(positions)
 }
 
 /// What the configuration says of the inputs against what the code expects.
 fn check_declarations(config: &ModelConfig, positions: &[usize], checks: &Checks) -> Result<()> {
-    for (spec, &position) in config.inputs.iter().zip(positions) {
+    for (spec, &position) in config.inputs().iter().zip(positions) {
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
         let shape = if config.has_batching() { dims.with_leading(-1) } else { dims.clone() };
         let Some(scalar_type) = scalar_type_of(spec.data_type) else { continue };
         checks.check(position, scalar_type, &shape).map_err(|text| {
             Error::invalid_arg(format!(
                 "unable to load model '{}', input '{}' {text}",
-                config.name, spec.name
+                config.name(),
+                spec.name
             ))
         })?;
     }

@@ -21,7 +21,7 @@ impl Side<'_> {
             return Err(Error::internal(format!(
                 "model configuration must contain at least one {what}, none were specified: model '{}' has {}, \
                  of types and dimensions that its package does not tell",
-                config.name,
+                config.name(),
                 self.known()
             )));
         }
@@ -30,7 +30,7 @@ impl Side<'_> {
             let position = self.position(&spec.name).ok_or_else(|| {
                 Error::invalid_arg(format!(
                     "unable to load model '{}', {what} '{}' is not in the package, which has {}",
-                    config.name,
+                    config.name(),
                     spec.name,
                     self.known()
                 ))
@@ -38,7 +38,8 @@ impl Side<'_> {
             if positions.contains(&position) {
                 return Err(Error::invalid_arg(format!(
                     "unable to load model '{}', {what} '{}' is another name of one that is there already",
-                    config.name, spec.name
+                    config.name(),
+                    spec.name
                 )));
             }
             positions.push(position);
@@ -64,19 +65,20 @@ impl Side<'_> {
 
 /// Compiled code takes all its inputs.
 pub(super) fn check_complete(config: &ModelConfig, side: &Side<'_>) -> Result<()> {
-    if let Some(spec) = config.inputs.iter().find(|spec| spec.is_optional) {
+    if let Some(spec) = config.inputs().iter().find(|spec| spec.is_optional) {
         return Err(Error::invalid_arg(format!(
             "unable to load model '{}', input '{}' is optional, but a package takes all its inputs",
-            config.name, spec.name
+            config.name(),
+            spec.name
         )));
     }
-    if config.inputs.len() == side.count {
+    if config.inputs().len() == side.count {
         return Ok(());
     }
     Err(Error::invalid_arg(format!(
         "unable to load model '{}', configuration expects {} inputs, model provides {}: {}",
-        config.name,
-        config.inputs.len(),
+        config.name(),
+        config.inputs().len(),
         side.count,
         side.known()
     )))

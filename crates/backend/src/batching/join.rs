@@ -137,21 +137,12 @@ fn joined_shape(
 
 #[cfg(test)]
 mod tests {
-    use galatea_config::Format;
+    use galatea_config::testing::tensor_spec;
 
     use super::*;
 
     fn spec(data_type: DataType, dims: &[i64]) -> TensorSpec {
-        TensorSpec {
-            name: "x".into(),
-            data_type,
-            dims: dims.into(),
-            reshape: None,
-            format: Format::None,
-            is_optional: false,
-            allows_ragged_batch: false,
-            label_filename: None,
-        }
+        tensor_spec("x", data_type, dims)
     }
 
     #[test]

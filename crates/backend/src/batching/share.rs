@@ -98,27 +98,19 @@ fn wrong_batch(config: &ModelConfig, spec: &TensorSpec, shape: &Shape, sizes: &[
     Error::internal(format!(
         "output '{}' of model '{}' has shape {shape}, but a batch of {total} needs {total} as its first \
          dimension",
-        spec.name, config.name
+        spec.name,
+        config.name()
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use galatea_config::Format;
+    use galatea_config::testing::tensor_spec;
 
     use super::*;
 
     fn spec(data_type: DataType) -> TensorSpec {
-        TensorSpec {
-            name: "y".into(),
-            data_type,
-            dims: Shape::from([2]),
-            reshape: None,
-            format: Format::None,
-            is_optional: false,
-            allows_ragged_batch: false,
-            label_filename: None,
-        }
+        tensor_spec("y", data_type, [2])
     }
 
     #[test]

@@ -1,15 +1,11 @@
 use std::{
-    collections::BTreeMap,
     sync::{Arc, mpsc},
     time::Instant,
 };
 
-use galatea_config::{
-    Format, InstanceKind, ModelConfig, RawModelConfig, Scheduling, TensorSpec, VersionPolicy,
-};
+use galatea_config::InstanceKind;
 use galatea_types::{
-    DataType, Error, InferRequest, InferResponse, Responder, Response, ResponseSink, Result, Shape,
-    Tensor,
+    Error, InferRequest, InferResponse, Responder, Response, ResponseSink, Result, Tensor,
 };
 use tokio::sync::oneshot;
 
@@ -20,39 +16,6 @@ use crate::{
 
 /// Where the answer to a job arrives.
 pub type Answer = oneshot::Receiver<Result<InferResponse>>;
-
-/// A configuration without tensors: no batching, direct scheduling. Set the fields a test is about.
-pub fn model_config(name: &str, backend: &str) -> ModelConfig {
-    ModelConfig {
-        name: name.into(),
-        platform: String::new(),
-        backend: backend.to_owned(),
-        version_policy: VersionPolicy::Latest(1),
-        max_batch_size: 0,
-        inputs: Vec::new(),
-        outputs: Vec::new(),
-        instance_groups: Vec::new(),
-        default_model_filename: String::new(),
-        scheduling: Scheduling::Direct,
-        parameters: BTreeMap::new(),
-        metric_tags: BTreeMap::new(),
-        is_decoupled: false,
-        raw: RawModelConfig::default(),
-    }
-}
-
-pub fn tensor_spec(name: &str, data_type: DataType, dims: impl Into<Shape>) -> TensorSpec {
-    TensorSpec {
-        name: name.into(),
-        data_type,
-        dims: dims.into(),
-        reshape: None,
-        format: Format::None,
-        is_optional: false,
-        allows_ragged_batch: false,
-        label_filename: None,
-    }
-}
 
 /// What a backend is given to load `fixture`.
 pub fn load_context(fixture: &Fixture) -> LoadContext {

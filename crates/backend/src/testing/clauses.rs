@@ -108,7 +108,7 @@ impl Case<'_> {
 
     fn joined_requests(&self) -> Outcome {
         let mut instance = self.instance()?;
-        let max = self.fixture.config.max_batch_size;
+        let max = self.fixture.config.max_batch_size();
         if max < 4 {
             return Ok(());
         }
@@ -118,13 +118,13 @@ impl Case<'_> {
 
     fn requested_outputs(&self) -> Outcome {
         let mut instance = self.instance()?;
-        let outputs = &self.fixture.config.outputs;
+        let outputs = self.fixture.config.outputs();
         for wanted in outputs {
             let mut exchange = self.exchange(1, 3, 1);
             exchange.request.outputs = vec![RequestedOutput::plain(wanted.name.clone())];
             exchange.expected.retain(|t| t.name == wanted.name);
             // Beside a request that wants everything, when requests may be joined at all.
-            let count = if self.fixture.config.max_batch_size > 1 { 2 } else { 1 };
+            let count = if self.fixture.config.max_batch_size() > 1 { 2 } else { 1 };
             let all = [exchange, self.exchange(1, 3, 2)];
             self.run(&mut *instance, all.into_iter().take(count).collect())?;
         }
@@ -133,14 +133,14 @@ impl Case<'_> {
 
     fn large_batch(&self) -> Outcome {
         let mut instance = self.instance()?;
-        let max = self.fixture.config.max_batch_size.max(1);
+        let max = self.fixture.config.max_batch_size().max(1);
         self.run(&mut *instance, vec![self.exchange(max, LARGE, 3)])?;
         self.run(&mut *instance, (0..max).map(|n| self.exchange(1, LARGE, n as usize)).collect())
     }
 
     fn empty_tensor(&self) -> Outcome {
         let is_fixed = |dims: &Shape| !dims.is_variable();
-        if self.fixture.config.inputs.iter().any(|i| is_fixed(&i.dims)) {
+        if self.fixture.config.inputs().iter().any(|i| is_fixed(&i.dims)) {
             return Ok(());
         }
         let mut instance = self.instance()?;
@@ -151,7 +151,7 @@ impl Case<'_> {
     /// The request in the middle is bad. `others_survive`: look at those beside it.
     fn bad_request(&self, others_survive: bool) -> Outcome {
         let mut instance = self.instance()?;
-        let count = if self.fixture.config.max_batch_size >= 3 { 3 } else { 1 };
+        let count = if self.fixture.config.max_batch_size() >= 3 { 3 } else { 1 };
         let bad = count / 2;
         let exchanges: Vec<_> = (0..count).map(|seed| self.exchange(1, 4, seed)).collect();
         let mut requests: Vec<_> = exchanges.iter().map(|e| e.request.clone()).collect();
@@ -201,7 +201,7 @@ impl Case<'_> {
     fn killed_instance(&self) -> Outcome {
         let model = self.load()?;
         let (raised, alarms) = mpsc::channel();
-        let mut spec = build::instance_spec(&self.fixture.config.name, 0);
+        let mut spec = build::instance_spec(self.fixture.config.name(), 0);
         spec.alarm = InstanceAlarm::new(move |reason| {
             // Nobody listens for a second one.
             let _ = raised.send(reason);
@@ -231,7 +231,7 @@ impl Case<'_> {
     }
 
     fn instance_of(&self, model: &dyn Model, i: usize) -> Result<Box<dyn ModelInstance>, String> {
-        let spec = build::instance_spec(&self.fixture.config.name, i);
+        let spec = build::instance_spec(self.fixture.config.name(), i);
         model.new_instance(&spec).map_err(|e| format!("making an instance failed: {e}"))
     }
 
@@ -239,7 +239,7 @@ impl Case<'_> {
     fn exchange(&self, items: u32, size: i64, seed: usize) -> Exchange {
         let config = &self.fixture.config;
         let inputs: Vec<Sample> = config
-            .inputs
+            .inputs()
             .iter()
             .enumerate()
             .map(|(i, spec)| {
@@ -249,12 +249,12 @@ impl Case<'_> {
                 sample(shape, if i == 0 { 20 } else { 0 }, seed + i)
             })
             .collect();
-        let tensors = inputs.iter().zip(&config.inputs);
+        let tensors = inputs.iter().zip(config.inputs());
         let tensors = tensors.map(|(s, spec)| s.tensor(&spec.name, self.data_type)).collect();
         let results = self.results(&inputs);
-        let expected = results.iter().zip(&config.outputs);
+        let expected = results.iter().zip(config.outputs());
         Exchange {
-            request: build::request(&config.name, items, tensors),
+            request: build::request(config.name(), items, tensors),
             expected: expected.map(|(s, spec)| s.tensor(&spec.name, self.data_type)).collect(),
         }
     }

@@ -149,7 +149,7 @@ impl Case<'_> {
             Tensor::new("DELAY", DataType::Uint32, values.shape.clone(), delays),
             Tensor::new("WAIT", DataType::Uint32, [1], bytes(&[0])),
         ];
-        build::request(&self.fixture.config.name, 1, inputs)
+        build::request(self.fixture.config.name(), 1, inputs)
     }
 
     fn load(&self) -> Result<Box<dyn Model>, String> {
@@ -158,7 +158,7 @@ impl Case<'_> {
     }
 
     fn instance(&self, model: &dyn Model) -> Result<Box<dyn ModelInstance>, String> {
-        let spec = build::instance_spec(&self.fixture.config.name, 0);
+        let spec = build::instance_spec(self.fixture.config.name(), 0);
         model.new_instance(&spec).map_err(|e| format!("making an instance failed: {e}"))
     }
 }

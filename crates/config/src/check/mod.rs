@@ -5,6 +5,7 @@ mod ensemble;
 mod instance_groups;
 mod scheduling;
 mod sequence;
+mod step_models;
 mod tensors;
 
 use std::collections::BTreeMap;

@@ -29,7 +29,7 @@ pub struct DecodedRequest {
 /// Sizes are not checked against shapes here: the engine does that for every front end alike. Errors are
 /// complete and carry the texts of G-51 to G-53.
 pub fn decode(message: ModelInferRequest, config: &ModelConfig) -> Result<DecodedRequest> {
-    let mut request = InferRequest::new(config.name.clone());
+    let mut request = InferRequest::new(config.name().clone());
     request.model_version = parse_model_version(&message.model_version)?;
     request.id = message.id;
     let wants_empty_final = parameters::apply(&mut request, message.parameters)?;
@@ -92,7 +92,7 @@ fn input_data(
     raw: &mut impl Iterator<Item = Bytes>,
     config: &ModelConfig,
 ) -> Result<Buffer> {
-    let (name, model) = (input.name.as_str(), &*config.name);
+    let (name, model) = (input.name.as_str(), config.name().as_ref());
     if let Some(region) = shared_memory::region_of(name, &input.parameters)? {
         return Err(match &input.contents {
             Some(_) => Error::invalid_arg(format!(
@@ -138,7 +138,7 @@ fn known_name(spec: Option<&TensorSpec>, name: &str) -> Arc<str> {
 
 /// What the engine says about a wrong data type (H-70, H-71), for one the vocabulary has no value for.
 fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> Error {
-    let model = &config.name;
+    let model = config.name();
     Error::invalid_arg(match config.input(input) {
         None => format!("unexpected inference input '{input}' for model '{model}'"),
         Some(spec) => format!(

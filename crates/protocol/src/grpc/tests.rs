@@ -1,45 +1,22 @@
 use bytes::Bytes;
-use galatea_config::{Format, ModelConfig, RawModelConfig, Scheduling, TensorSpec, VersionPolicy};
+use galatea_config::{ModelConfig, testing};
 use galatea_proto::inference::{
     InferParameter, InferTensorContents, ModelInferRequest,
     infer_parameter::ParameterChoice,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
-use galatea_types::{
-    Code, CorrelationId, DataType, InferResponse, ParameterValue, Result, Shape, Tensor,
-};
+use galatea_types::{Code, CorrelationId, DataType, InferResponse, ParameterValue, Result, Tensor};
 
 use super::{DecodedRequest, check_message_size, decode, encode};
 
 type Change = fn(&mut ModelInferRequest);
 
 fn config() -> ModelConfig {
-    let spec = |name: &str| TensorSpec {
-        name: name.into(),
-        data_type: DataType::Fp32,
-        dims: Shape::from([-1]),
-        reshape: None,
-        format: Format::None,
-        is_optional: false,
-        allows_ragged_batch: false,
-        label_filename: None,
-    };
-    ModelConfig {
-        name: "m".into(),
-        platform: String::new(),
-        backend: "identity".into(),
-        version_policy: VersionPolicy::Latest(1),
-        max_batch_size: 0,
-        inputs: vec![spec("INPUT0")],
-        outputs: vec![spec("OUTPUT0")],
-        instance_groups: Vec::new(),
-        default_model_filename: String::new(),
-        scheduling: Scheduling::Direct,
-        parameters: Default::default(),
-        metric_tags: Default::default(),
-        is_decoupled: false,
-        raw: RawModelConfig::default(),
-    }
+    testing::model_config(
+        "backend: 'identity'
+         input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }
+         output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }",
+    )
 }
 
 fn request() -> ModelInferRequest {

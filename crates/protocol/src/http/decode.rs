@@ -40,7 +40,7 @@ pub(crate) fn decode_for(
     model: &ModelConfig,
     version: Option<i64>,
 ) -> Result<(InferRequest, ResponsePlan)> {
-    let mut request = InferRequest::new(model.name.clone());
+    let mut request = InferRequest::new(model.name().clone());
     request.model_version = version;
     if header_length == 0 {
         request.inputs.push(raw_input(body, model)?);
@@ -49,9 +49,9 @@ pub(crate) fn decode_for(
     }
     let json = body.get(..header_length).ok_or_else(|| header_out_of_range(body, header_length))?;
     let mut tail = BinaryTail { body, next: header_length };
-    let decoded = Header::scan(json, &mut tail, &model.name)
+    let decoded = Header::scan(json, &mut tail, model.name())
         .and_then(|header| header.into_request(&mut request, &mut plan))
-        .and_then(|()| check_used_up(&tail, &model.name));
+        .and_then(|()| check_used_up(&tail, model.name()));
     match decoded {
         Ok(()) => Ok((request, plan)),
         Err(error) => Err(Cursor::check_document(json).err().unwrap_or(error)),
@@ -319,12 +319,12 @@ fn read_output(cursor: &mut Cursor<'_>) -> Result<PlannedOutput> {
 fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
     let refuse =
         |text: String| Err(Error::invalid_arg(format!("[request id: <id_unknown>] {text}")));
-    let [spec] = model.inputs.as_slice() else {
+    let [spec] = model.inputs() else {
         return refuse(format!(
             "Raw request must only have 1 input (found 1) to be deduced but got {} inputs in '{}' model \
              configuration",
-            model.inputs.len(),
-            model.name
+            model.inputs().len(),
+            model.name()
         ));
     };
     let mut shape = spec.dims.clone();
@@ -350,7 +350,7 @@ fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
                 return refuse(format!(
                     "input byte size mismatch for input 'raw_input' for model '{}'. Expected {expected}, \
                      got {}",
-                    model.name,
+                    model.name(),
                     body.len()
                 ));
             }

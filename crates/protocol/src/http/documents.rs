@@ -33,13 +33,13 @@ pub fn model_metadata(config: &ModelConfig, versions: &[i64]) -> Vec<u8> {
         inputs: Vec<TensorMetadata<'a>>,
         outputs: Vec<TensorMetadata<'a>>,
     }
-    let platform = if config.platform.is_empty() { &config.backend } else { &config.platform };
+    let platform = if config.platform().is_empty() { config.backend() } else { config.platform() };
     to_json(&ModelMetadata {
-        name: &config.name,
+        name: config.name(),
         versions: versions.iter().map(ToString::to_string).collect(),
         platform,
-        inputs: tensors(&config.inputs, config.has_batching()),
-        outputs: tensors(&config.outputs, config.has_batching()),
+        inputs: tensors(config.inputs(), config.has_batching()),
+        outputs: tensors(config.outputs(), config.has_batching()),
     })
 }
 

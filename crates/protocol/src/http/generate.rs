@@ -30,7 +30,7 @@ pub fn decode_generate(
     version: Option<i64>,
 ) -> Result<InferRequest> {
     let mut cursor = Cursor::new(body);
-    let mut request = InferRequest::new(model.name.clone());
+    let mut request = InferRequest::new(model.name().clone());
     request.model_version = version;
     request.id = checked_document(&cursor)?;
     Mapping { model, request: &mut request, is_nested: false }.read(&mut cursor)?;
@@ -72,7 +72,7 @@ impl Mapping<'_> {
         for_each_member(cursor, |key, cursor| {
             let is_first = seen.insert(key.to_vec());
             let key = String::from_utf8_lossy(key);
-            let spec = self.model.inputs.iter().find(|input| *input.name == *key);
+            let spec = self.model.inputs().iter().find(|input| *input.name == *key);
             match (&*key, spec) {
                 (NESTED, None) if is_first && !self.is_nested => self.read_nested(cursor),
                 (NESTED, Some(_)) if !self.is_nested => Err(nested_and_input()),

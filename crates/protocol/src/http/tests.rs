@@ -8,44 +8,26 @@ mod lines;
 mod properties;
 mod refusals;
 
-use galatea_config::{Format, ModelConfig, Scheduling, TensorSpec, VersionPolicy};
-use galatea_types::{Buffer, DataType, InferRequest, Result, Shape};
+use galatea_config::{ModelConfig, testing};
+use galatea_types::{Buffer, DataType, InferRequest, Result};
 
 use super::{ResponsePlan, decode};
 
-fn spec(name: &str, data_type: DataType, dims: &[i64]) -> TensorSpec {
-    TensorSpec {
-        name: name.into(),
-        data_type,
-        dims: Shape::from(dims),
-        reshape: None,
-        format: Format::None,
-        is_optional: false,
-        allows_ragged_batch: false,
-        label_filename: None,
-    }
+/// Name, type and dimensions of an input.
+type Spec = (&'static str, DataType, Vec<i64>);
+
+fn spec(name: &'static str, data_type: DataType, dims: &[i64]) -> Spec {
+    (name, data_type, dims.to_vec())
 }
 
-fn model(max_batch_size: u32, inputs: Vec<TensorSpec>) -> ModelConfig {
-    ModelConfig {
-        name: "m".into(),
-        platform: String::new(),
-        backend: "identity".to_owned(),
-        version_policy: VersionPolicy::Latest(1),
-        max_batch_size,
-        outputs: inputs
-            .iter()
-            .map(|i| spec(&i.name.replace("IN", "OUT"), i.data_type, &i.dims))
-            .collect(),
-        inputs,
-        instance_groups: Vec::new(),
-        default_model_filename: String::new(),
-        scheduling: Scheduling::Direct,
-        parameters: Default::default(),
-        metric_tags: Default::default(),
-        is_decoupled: false,
-        raw: Default::default(),
+/// Each input has an output named alike, of the same type and dimensions.
+fn model(max_batch_size: u32, inputs: Vec<Spec>) -> ModelConfig {
+    let mut text = format!("backend: 'identity' max_batch_size: {max_batch_size}\n");
+    for (name, data_type, dims) in inputs {
+        text += &testing::tensors("input", [name], data_type, &dims);
+        text += &testing::tensors("output", [name.replace("IN", "OUT")], data_type, &dims);
     }
+    testing::model_config(&text)
 }
 
 fn decode_json(json: impl AsRef<[u8]>) -> Result<(InferRequest, ResponsePlan)> {

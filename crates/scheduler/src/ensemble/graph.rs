@@ -95,11 +95,11 @@ impl Graph {
         models: Vec<StepModel>,
     ) -> Result<Self> {
         let layout = Layout::of(config, ensembling, &models)?;
-        let inputs = config.inputs.iter().map(|spec| {
+        let inputs = config.inputs().iter().map(|spec| {
             let slot = layout.place(&spec.name)?.slot;
             Ok(EnsembleInput { name: spec.name.clone(), slot })
         });
-        let outputs = config.outputs.iter().map(|spec| {
+        let outputs = config.outputs().iter().map(|spec| {
             let slot = layout.place(&spec.name)?.slot;
             let dims = spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
             Ok(EnsembleOutput { name: spec.name.clone(), slot, dims })
@@ -109,7 +109,7 @@ impl Graph {
             new_step(step, model, &layout, limiter)
         });
         let mut graph = Self {
-            name: config.name.clone(),
+            name: config.name().clone(),
             is_batched: config.has_batching(),
             is_decoupled: layout.slot_counts.len() > 1,
             inputs: inputs.collect::<Result<_>>()?,
@@ -153,12 +153,12 @@ fn new_step(
     limiter: Option<Limiter>,
 ) -> Result<Step> {
     let inputs = step.inputs.iter().map(|(name, tensor)| {
-        let spec = model.config.input(name).ok_or_else(|| no_tensor(name, &model.config.name))?;
+        let spec = model.config.input(name).ok_or_else(|| no_tensor(name, model.config.name()))?;
         let slot = layout.place(tensor)?.slot;
         Ok(StepInput { name: spec.name.clone(), slot, dims: spec.dims.clone() })
     });
     // In the order in which the model most likely answers them.
-    let specs = model.config.outputs.iter();
+    let specs = model.config.outputs().iter();
     let mapped = specs.filter_map(|spec| Some((&spec.name, step.outputs.get(&spec.name)?)));
     let outputs = mapped.map(|(name, tensor)| {
         let slot = layout.place(tensor)?.slot;
@@ -195,8 +195,8 @@ impl<'a> Layout<'a> {
         models: &[StepModel],
     ) -> Result<Self> {
         let mut layout =
-            Self { ensemble: &config.name, places: BTreeMap::new(), slot_counts: vec![0] };
-        for input in &config.inputs {
+            Self { ensemble: config.name(), places: BTreeMap::new(), slot_counts: vec![0] };
+        for input in config.inputs() {
             layout.add(&input.name, 0);
         }
         let mut open: Vec<_> = ensembling.steps.iter().zip(models).collect();
@@ -205,7 +205,7 @@ impl<'a> Layout<'a> {
             let mut left = Vec::new();
             for (step, model) in open {
                 if step.inputs.values().all(|t| layout.places.contains_key(&**t)) {
-                    layout.add_outputs(step, model.config.is_decoupled)?;
+                    layout.add_outputs(step, model.config.is_decoupled())?;
                 } else {
                     left.push((step, model));
                 }
@@ -258,7 +258,7 @@ impl<'a> Layout<'a> {
 
     /// The ensemble itself reads its outputs.
     fn output_stage(&self, config: &ModelConfig) -> Result<usize> {
-        self.common_stage(config.outputs.iter().map(|spec| &spec.name), &config.name)
+        self.common_stage(config.outputs().iter().map(|spec| &spec.name), config.name())
     }
 
     fn place(&self, tensor: &str) -> Result<Place> {

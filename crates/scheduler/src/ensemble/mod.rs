@@ -68,11 +68,11 @@ impl EnsembleScheduler {
     /// `InvalidArg` when a step would read tensors of different decoupled steps.
     pub fn new(spec: EnsembleSpec) -> Result<Self> {
         let EnsembleSpec { config, version, models, statistics } = spec;
-        let Scheduling::Ensemble(ensembling) = &config.scheduling else {
-            return Err(Error::internal(format!("model '{}' is no ensemble", config.name)));
+        let Scheduling::Ensemble(ensembling) = config.scheduling() else {
+            return Err(Error::internal(format!("model '{}' is no ensemble", config.name())));
         };
         if models.len() != ensembling.steps.len() {
-            return Err(Error::internal(format!("ensemble '{}' lacks models", config.name)));
+            return Err(Error::internal(format!("ensemble '{}' lacks models", config.name())));
         }
         let graph = Graph::new(&config, ensembling, models)?;
         let (gate, answered) = (Mutex::default(), Condvar::new());

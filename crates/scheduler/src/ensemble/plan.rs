@@ -79,7 +79,7 @@ fn sources(step: &Step) -> Vec<usize> {
 fn asked(step: &Step, reads: &[Vec<usize>]) -> Asked {
     let read = step.outputs.iter().filter(|o| is_read(reads, step.output_stage, o.slot) > 0);
     let asked: Asked = read.map(|o| o.asked.clone()).collect();
-    if asked.len() == step.model.config.outputs.len() { Asked::new() } else { asked }
+    if asked.len() == step.model.config.outputs().len() { Asked::new() } else { asked }
 }
 
 fn is_read(reads: &[Vec<usize>], stage: usize, slot: usize) -> usize {

@@ -159,7 +159,7 @@ impl Run {
             }
         };
         let mark = said.or_else(|| from.mark.clone());
-        let at = match step.model.config.is_decoupled {
+        let at = match step.model.config.is_decoupled() {
             true => state.open_round(self.graph(), step.output_stage),
             false => from.round,
         };
@@ -243,7 +243,7 @@ impl Run {
         let head = &self.head;
         let now = Instant::now();
         InferRequest {
-            model_name: step.model.config.name.clone(),
+            model_name: step.model.config.name().clone(),
             model_version: step.version,
             id: head.id.clone(),
             inputs,

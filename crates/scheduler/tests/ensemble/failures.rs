@@ -1,10 +1,9 @@
 //! What goes wrong on the way.
 
-use galatea_config::ModelConfig;
 use galatea_telemetry::FailureReason;
 use galatea_types::{Code, Error};
 
-use crate::rig::{Queue, Rig, build, ensemble, request, step, tensor};
+use crate::rig::{Queue, Rig, build, decoupled, ensemble, request, step, tensor};
 
 fn other_failures(rig: &Rig) -> u64 {
     let s = rig.statistics();
@@ -95,7 +94,6 @@ fn a_model_that_panics_while_it_is_asked_loses_no_request() {
 
 #[test]
 fn tensors_of_different_decoupled_models_do_not_meet() {
-    let decoupled = |config: &mut ModelConfig| config.is_decoupled = true;
     let steps = vec![
         step("a", "X=IN", "Y=one").with(decoupled),
         step("b", "X=IN", "Y=two").with(decoupled),

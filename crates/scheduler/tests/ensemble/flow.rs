@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::ModelConfig;
+use galatea_config::RawModelConfig;
 use galatea_scheduler::Scheduler as _;
 use galatea_types::{CorrelationId, ParameterValue, RequestedOutput, Responder, Tensor};
 
@@ -10,7 +10,7 @@ use crate::rig::{
     Queue, StepSetup, build, ensemble, eventually, request, response, step, tensor, text,
 };
 
-fn batching(size: u32) -> impl FnOnce(&mut ModelConfig) {
+fn batching(size: i32) -> impl FnOnce(&mut RawModelConfig) {
     move |config| config.max_batch_size = size
 }
 

@@ -1,8 +1,6 @@
 //! `max_inflight_requests` (S-46).
 
-use galatea_config::ModelConfig;
-
-use crate::rig::{Queue, build, response, step, tensor};
+use crate::rig::{Queue, build, decoupled, response, step, tensor};
 
 #[test]
 fn a_step_has_no_more_under_way_than_allowed() {
@@ -26,7 +24,6 @@ fn a_step_has_no_more_under_way_than_allowed() {
 #[test]
 fn one_place_is_enough_for_a_model_that_follows_itself() {
     let a = Queue::default();
-    let decoupled = |config: &mut ModelConfig| config.is_decoupled = true;
     let steps = vec![
         step("a", "X=IN", "Y=mid").with(decoupled).queued(&a),
         step("a", "X=mid", "Y=OUT").with(decoupled).queued(&a),

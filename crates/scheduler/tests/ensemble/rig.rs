@@ -7,9 +7,9 @@ use std::{
 
 use galatea_backend::{
     InferTarget,
-    testing::{model_config, tensor_spec},
+    testing::{changed, model_config, tensors},
 };
-use galatea_config::{EnsembleStep, Ensembling, ModelConfig, Scheduling};
+use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{EnsembleScheduler, EnsembleSpec, Scheduler, StepModel};
 use galatea_telemetry::{ModelStatistics, StatisticsSnapshot};
 use galatea_types::{
@@ -41,34 +41,41 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
 /// A step's model, built up with what the test is about.
 pub struct StepSetup {
     config: ModelConfig,
-    step: EnsembleStep,
+    /// The text of the step in the ensemble's configuration.
+    step: String,
     behaviour: Behaviour,
 }
 
 /// A step of model `name`; maps are written `"model=ensemble ..."`. It answers each output with the bytes of
 /// all its inputs, one after the other, at once.
 pub fn step(name: &str, inputs: &str, outputs: &str) -> StepSetup {
-    let mut config = model_config(name, "fake");
-    let spec = |(tensor, _): (&str, &str)| tensor_spec(tensor, DataType::Uint8, [-1]);
-    config.inputs = pairs(inputs).map(spec).collect();
-    config.outputs = pairs(outputs).map(spec).collect();
-    let map = |text| pairs(text).map(|(m, e)| (m.into(), e.into())).collect();
-    let step = EnsembleStep {
-        model_name: name.into(),
-        model_version: None,
-        inputs: map(inputs),
-        outputs: map(outputs),
+    let names = |text| pairs(text).map(|(model, _)| model).collect::<Vec<_>>();
+    let config = model_config(&format!(
+        "name: '{name}' backend: 'fake' {} {}",
+        tensors("input", names(inputs), DataType::Uint8, &[-1]),
+        tensors("output", names(outputs), DataType::Uint8, &[-1]),
+    ));
+    let map = |field: &str, text| -> String {
+        pairs(text).map(|(m, e)| format!("{field} {{ key: '{m}' value: '{e}' }} ")).collect()
     };
-    let outputs: Vec<Arc<str>> = config.outputs.iter().map(|o| o.name.clone()).collect();
+    let (input_map, output_map) = (map("input_map", inputs), map("output_map", outputs));
+    let step =
+        format!("step {{ model_name: '{name}' model_version: -1 {input_map} {output_map} }}\n");
+    let outputs: Vec<Arc<str>> = config.outputs().iter().map(|o| o.name.clone()).collect();
     let behaviour = Box::new(move |request: InferRequest, responder: Responder| {
         responder.finish(Ok(joined(&request, &outputs)));
     });
     StepSetup { config, step, behaviour }
 }
 
+/// For [`StepSetup::with`]: the model may answer any number of times.
+pub fn decoupled(config: &mut RawModelConfig) {
+    config.model_transaction_policy.get_or_insert_default().decoupled = true;
+}
+
 impl StepSetup {
-    pub fn with(mut self, adjust: impl FnOnce(&mut ModelConfig)) -> Self {
-        adjust(&mut self.config);
+    pub fn with(mut self, adjust: impl FnOnce(&mut RawModelConfig)) -> Self {
+        self.config = changed(&self.config, adjust);
         self
     }
 
@@ -79,7 +86,7 @@ impl StepSetup {
     /// Requests wait in the queue until the test answers them.
     pub fn queued(self, queue: &Queue) -> Self {
         let queue = queue.clone();
-        let name = self.config.name.clone();
+        let name = self.config.name().clone();
         self.doing(move |request, responder| {
             assert_eq!(request.model_name, name);
             queue.0.lock().expect("queue").push_back((request, responder));
@@ -187,25 +194,24 @@ pub fn build(
     inputs: &str,
     outputs: &str,
     steps: Vec<StepSetup>,
-    adjust: impl FnOnce(&mut ModelConfig),
+    adjust: impl FnOnce(&mut RawModelConfig),
     max_inflight_requests: u32,
 ) -> Result<Rig> {
-    let mut config = model_config("ens", "");
-    let spec = |name: &str| {
-        let mut spec = tensor_spec(name.trim_end_matches('?'), DataType::Uint8, [-1]);
-        spec.is_optional = name.ends_with('?');
-        spec
+    let tensor = |field: &str, name: &str| {
+        let optional = if name.ends_with('?') { "optional: true" } else { "" };
+        let name = name.trim_end_matches('?');
+        format!("{field} {{ name: '{name}' data_type: TYPE_UINT8 dims: -1 {optional} }}\n")
     };
-    config.inputs = inputs.split_whitespace().map(spec).collect();
-    config.outputs = outputs.split_whitespace().map(spec).collect();
+    let mut text = "name: 'ens' platform: 'ensemble'\n".to_owned();
+    text.extend(inputs.split_whitespace().map(|name| tensor("input", name)));
+    text.extend(outputs.split_whitespace().map(|name| tensor("output", name)));
+    text += &format!("ensemble_scheduling {{ max_inflight_requests: {max_inflight_requests}\n");
     let mut models = Vec::new();
-    let mut graph = Vec::new();
     for StepSetup { config, step, behaviour } in steps {
         models.push(StepModel { config: Arc::new(config), target: Arc::new(Fake(behaviour)) });
-        graph.push(step);
+        text += &step;
     }
-    config.scheduling = Scheduling::Ensemble(Ensembling { steps: graph, max_inflight_requests });
-    adjust(&mut config);
+    let config = changed(&model_config(&(text + "}")), adjust);
     let statistics = Arc::new(ModelStatistics::default());
     let spec = EnsembleSpec {
         config: Arc::new(config),

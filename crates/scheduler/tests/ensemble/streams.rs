@@ -1,13 +1,8 @@
 //! Decoupled models: each of their responses starts a round of what follows.
 
-use galatea_config::ModelConfig;
 use galatea_types::{Error, Responder};
 
-use crate::rig::{Queue, ensemble, response, step, tensor, text};
-
-fn decoupled(config: &mut ModelConfig) {
-    config.is_decoupled = true;
-}
+use crate::rig::{Queue, decoupled, ensemble, response, step, tensor, text};
 
 fn send(responder: &mut Responder, name: &str, bytes: &[u8]) {
     responder.send(Ok(response(vec![tensor(name, bytes)])));

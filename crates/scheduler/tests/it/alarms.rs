@@ -102,12 +102,9 @@ fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
 
 #[test]
 fn a_leader_that_breaks_hands_its_batch_on() {
-    let rig = Setup::dynamic(|d| {
-        d.preferred_batch_sizes = vec![4];
-        d.max_queue_delay = Duration::from_secs(3600);
-    })
-    .instances(2)
-    .start();
+    let rig = Setup::dynamic("preferred_batch_size: 4 max_queue_delay_microseconds: 3600000000")
+        .instances(2)
+        .start();
     let instances = [rig.next_made(), rig.next_made()];
     let first = rig.submit("a");
     // Whichever leads, it breaks, and then the other.
@@ -299,11 +296,9 @@ fn alarms_lose_no_request() {
 
 #[test]
 fn alarms_lose_no_batch() {
-    let setup = Setup::dynamic(|d| {
-        d.preferred_batch_sizes = vec![3];
-        d.max_queue_delay = Duration::from_micros(300);
-        d.preserves_ordering = true;
-    });
+    let setup = Setup::dynamic(
+        "preferred_batch_size: 3 max_queue_delay_microseconds: 300 preserve_ordering: true",
+    );
     stress(setup.instances(2), false);
 }
 

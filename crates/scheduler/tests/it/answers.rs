@@ -1,9 +1,7 @@
 //! What a client gets, and what is counted for it.
 
 use galatea_scheduler::Scheduler as _;
-use std::time::Duration;
 
-use galatea_config::TimeoutAction;
 use galatea_telemetry::{FailureReason, StatisticsSnapshot};
 use galatea_types::Code;
 
@@ -28,7 +26,7 @@ fn a_batch_of_8_in_one_request_is_one_execution_of_8_inferences() {
 
 #[test]
 fn merged_requests_are_one_execution() {
-    let rig = Setup::dynamic(|_| {}).hold(2).start();
+    let rig = Setup::dynamic("").hold(2).start();
     let answers = [rig.submit_request(named("a", 3)), rig.submit_request(named("b", 2))];
     assert_eq!(rig.next_start(), ["a", "b"]);
     let ids = answers.map(|a| wait(a).expect("success").id);
@@ -50,7 +48,7 @@ fn a_failed_execution_counts_as_failure_only() {
 
 #[test]
 fn each_request_of_a_batch_has_its_own_outcome() {
-    let rig = Setup::dynamic(|_| {}).hold(4).start();
+    let rig = Setup::dynamic("").hold(4).start();
     let answers = ["a", "fail", "cancel", "mute"].map(|id| rig.submit(id)).map(wait);
     assert_eq!(rig.next_start().len(), 4);
     let codes = answers.map(|a| a.err().map(|e| e.code()));
@@ -82,7 +80,7 @@ fn requests_nobody_waits_for_are_skipped() {
 
 #[test]
 fn a_full_queue_refuses() {
-    let rig = Setup::dynamic(|d| d.default_queue_policy.max_queue_size = 1).gated().start();
+    let rig = Setup::dynamic("default_queue_policy { max_queue_size: 1 }").gated().start();
     let executing = rig.submit("executing");
     rig.next_start();
     let queued = rig.submit("queued");
@@ -97,10 +95,10 @@ fn a_full_queue_refuses() {
 
 #[test]
 fn an_expired_request_is_rejected() {
-    let rig = Setup::dynamic(|d| {
-        d.default_queue_policy.timeout_action = TimeoutAction::Reject;
-        d.default_queue_policy.default_timeout = Some(Duration::from_nanos(1));
-    })
+    let rig = Setup::dynamic(
+        "preferred_batch_size: 8 max_queue_delay_microseconds: 3600000000
+         default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 1 }",
+    )
     .start();
     let error = wait(rig.submit("late")).expect_err("rejected");
     assert_eq!((error.code(), error.message()), (Code::Unavailable, "Request timeout expired"));
@@ -137,7 +135,7 @@ fn a_panic_fails_its_request_and_no_other() {
 
 #[test]
 fn a_panic_spares_answers_given_before_it() {
-    let rig = Setup::dynamic(|_| {}).hold(3).start();
+    let rig = Setup::dynamic("").hold(3).start();
     let answers = ["a", "panic", "b"].map(|id| rig.submit(id)).map(wait);
     assert_eq!(answers.map(|a| a.is_ok()), [true, false, false]);
 }

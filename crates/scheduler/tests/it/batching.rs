@@ -3,14 +3,14 @@
 use galatea_scheduler::Scheduler as _;
 use std::time::Duration;
 
-use galatea_backend::testing::tensor_spec;
-use galatea_types::{DataType, InferRequest};
+use galatea_backend::testing::model_config;
+use galatea_types::InferRequest;
 use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::probe::{Rig, Setup, all_succeed, named, sized, wait};
 
 /// A delay no test lives to see the end of: whatever is executed was not waited for.
-const ENDLESS: Duration = Duration::from_secs(3600);
+const ENDLESS: &str = "max_queue_delay_microseconds: 3600000000";
 
 fn batches_of(rig: &Rig, requests: Vec<InferRequest>) -> Vec<Vec<String>> {
     let answers: Vec<_> = requests.into_iter().map(|r| rig.submit_request(r)).collect();
@@ -32,28 +32,28 @@ fn the_default_scheduler_joins_nothing() {
 
 #[test]
 fn a_model_without_batch_dimension_joins_nothing() {
-    let mut setup = Setup::dynamic(|_| {}).hold(2);
-    setup.config.max_batch_size = 0;
+    let config = model_config(
+        "name: 'probe' backend: 'probe' dynamic_batching {}
+         input { name: 'IN' data_type: TYPE_FP32 dims: -1 }",
+    );
+    let setup = Setup { config, ..Setup::direct().hold(2) };
     assert_eq!(batches_of(&setup.start(), vec![named("a", 1), named("b", 1)]), [["a"], ["b"]]);
 }
 
 #[test]
 fn variable_inputs_of_different_shape_are_not_joined() {
     let requests = || vec![sized("a", 1, 4), sized("b", 2, 4), sized("c", 1, 5)];
-    let rig = Setup::dynamic(|_| {}).hold(3).start();
+    let rig = Setup::dynamic("").hold(3).start();
     assert_eq!(batches_of(&rig, requests()), [vec!["a", "b"], vec!["c"]]);
 
-    let mut ragged = Setup::dynamic(|_| {}).hold(3);
-    ragged.config.inputs[0].allows_ragged_batch = true;
+    let ragged = Setup::dynamic("").hold(3).changed(|raw| raw.input[0].allow_ragged_batch = true);
     assert_eq!(batches_of(&ragged.start(), requests()), [["a", "b", "c"]]);
 }
 
 #[test]
 fn requests_with_other_optional_inputs_are_not_joined() {
-    let mut setup = Setup::dynamic(|_| {}).hold(3);
-    let mut optional = tensor_spec("MASK", DataType::Fp32, [4]);
-    optional.is_optional = true;
-    setup.config.inputs.push(optional);
+    let optional = "input { name: 'MASK' data_type: TYPE_FP32 dims: 4 optional: true }";
+    let setup = Setup::of(&format!("dynamic_batching {{}} {optional}")).hold(3);
     let mut with_mask = named("c", 1);
     let mut mask = with_mask.inputs[0].clone();
     mask.name = "MASK".into();
@@ -64,7 +64,7 @@ fn requests_with_other_optional_inputs_are_not_joined() {
 
 #[test]
 fn what_arrives_while_the_instance_is_busy_is_one_batch() {
-    let rig = Setup::dynamic(|_| {}).gated().start();
+    let rig = Setup::dynamic("").gated().start();
     let mut answers = vec![rig.submit("first")];
     rig.next_start();
     answers.extend(["a", "b", "c"].map(|id| rig.submit(id)));
@@ -76,12 +76,9 @@ fn what_arrives_while_the_instance_is_busy_is_one_batch() {
 #[test]
 fn reaching_the_preferred_size_ends_the_delay() {
     for instances in [1, 3] {
-        let rig = Setup::dynamic(|d| {
-            d.preferred_batch_sizes = vec![4];
-            d.max_queue_delay = ENDLESS;
-        })
-        .instances(instances)
-        .start();
+        let rig = Setup::dynamic(&format!("preferred_batch_size: 4 {ENDLESS}"))
+            .instances(instances)
+            .start();
         let batches = batches_of(&rig, vec![named("a", 1), named("b", 2), named("c", 1)]);
         assert_eq!(batches, [["a", "b", "c"]], "{instances} instances");
     }
@@ -89,7 +86,7 @@ fn reaching_the_preferred_size_ends_the_delay() {
 
 #[test]
 fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
-    let rig = Setup::dynamic(|d| d.max_queue_delay = ENDLESS).instances(2).start();
+    let rig = Setup::dynamic(ENDLESS).instances(2).start();
     let first = [rig.submit_request(sized("a", 1, 4)), rig.submit_request(sized("b", 1, 4))];
     let other = rig.submit_request(sized("c", 1, 5));
     assert_eq!(rig.next_start(), ["a", "b"]);
@@ -102,7 +99,7 @@ fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
 
 #[test]
 fn the_delay_ends_by_itself() {
-    let rig = Setup::dynamic(|d| d.max_queue_delay = Duration::from_millis(5)).start();
+    let rig = Setup::dynamic("max_queue_delay_microseconds: 5000").start();
     let request = named("a", 1);
     let queued_at = request.received_at;
     wait(rig.submit_request(request)).expect("success");
@@ -111,13 +108,10 @@ fn the_delay_ends_by_itself() {
 
 #[test]
 fn higher_priorities_go_first() {
-    let rig = Setup::dynamic(|d| {
-        d.preferred_batch_sizes = vec![1];
-        d.priority_levels = 3;
-        d.default_priority_level = 2;
-    })
-    .gated()
-    .start();
+    let rig =
+        Setup::dynamic("preferred_batch_size: 1 priority_levels: 3 default_priority_level: 2")
+            .gated()
+            .start();
     let mut answers = vec![rig.submit("first")];
     rig.next_start();
     for (id, priority) in [("low", 3), ("default", 0), ("unknown", 9), ("high", 1)] {
@@ -131,13 +125,10 @@ fn higher_priorities_go_first() {
 
 #[test]
 fn ordered_answers_wait_for_earlier_ones() {
-    let rig = Setup::dynamic(|d| {
-        d.preferred_batch_sizes = vec![1];
-        d.preserves_ordering = true;
-    })
-    .instances(2)
-    .gated()
-    .start();
+    let rig = Setup::dynamic("preferred_batch_size: 1 preserve_ordering: true")
+        .instances(2)
+        .gated()
+        .start();
     let mut first = rig.submit("first");
     assert_eq!(rig.next_start(), ["first"]);
     let mut second = rig.submit("second");

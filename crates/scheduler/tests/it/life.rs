@@ -7,7 +7,6 @@ use std::{
     time::Instant,
 };
 
-use galatea_config::Scheduling;
 use galatea_telemetry::FailureReason;
 use galatea_types::{Code, Error};
 
@@ -32,8 +31,7 @@ fn a_panic_while_starting_is_an_error() {
 
 #[test]
 fn what_is_not_supported_is_named() {
-    let mut sequence = Setup::direct();
-    sequence.config.scheduling = Scheduling::Sequence;
+    let sequence = Setup::of("sequence_batching {}");
     let error = sequence.try_start().err().expect("an error");
     assert_eq!(error.code(), Code::Unsupported);
     assert!(error.message().contains("sequence_batching"), "{error}");

@@ -103,7 +103,7 @@ impl Rig {
         let executed = Arc::<AtomicUsize>::default();
         let statistics = Arc::<ModelStatistics>::default();
         let scheduler = QueueScheduler::start(SchedulerSpec {
-            config: Arc::new(model_config("pipe", "pipe")),
+            config: Arc::new(model_config("name: 'pipe' backend: 'pipe'")),
             version: 1,
             model: Arc::new(Pipe {
                 taken: Mutex::new(taken_sender),

@@ -12,9 +12,9 @@ use std::{
 
 use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance, ResponseSender,
-    testing::{Answer, instance_spec, model_config, request, tensor_spec},
+    testing::{Answer, changed, instance_spec, model_config, request},
 };
-use galatea_config::{DynamicBatching, ModelConfig, QueuePolicy, Scheduling};
+use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
@@ -157,32 +157,31 @@ pub struct Setup {
 
 impl Setup {
     pub fn direct() -> Self {
-        let mut config = model_config("probe", "probe");
-        config.max_batch_size = 8;
-        config.inputs = vec![tensor_spec("IN", DataType::Fp32, [-1])];
+        Self::of("")
+    }
+
+    /// `fields`: those of `dynamic_batching`.
+    pub fn dynamic(fields: &str) -> Self {
+        Self::of(&format!("dynamic_batching {{ {fields} }}"))
+    }
+
+    /// `text`: what the configuration has besides a batch size of 8 and one input of any size.
+    pub fn of(text: &str) -> Self {
+        let config = model_config(&format!(
+            "name: 'probe' backend: 'probe' max_batch_size: 8
+             input {{ name: 'IN' data_type: TYPE_FP32 dims: -1 }} {text}"
+        ));
         let on_create = Box::new(|_| Ok(()));
         Self { config, instances: 1, has_gate: false, hold_until_queued: 0, on_create }
     }
 
-    pub fn dynamic(adjust: impl FnOnce(&mut DynamicBatching)) -> Self {
-        let mut setup = Self::direct();
-        let mut dynamic = DynamicBatching {
-            preferred_batch_sizes: Vec::new(),
-            max_queue_delay: Duration::ZERO,
-            preserves_ordering: false,
-            priority_levels: 0,
-            default_priority_level: 0,
-            default_queue_policy: QueuePolicy::default(),
-            priority_queue_policies: Default::default(),
-        };
-        adjust(&mut dynamic);
-        setup.config.scheduling = Scheduling::Dynamic(dynamic);
-        setup
+    pub fn changed(mut self, change: impl FnOnce(&mut RawModelConfig)) -> Self {
+        self.config = changed(&self.config, change);
+        self
     }
 
-    pub fn decoupled(mut self) -> Self {
-        self.config.is_decoupled = true;
-        self
+    pub fn decoupled(self) -> Self {
+        self.changed(|raw| raw.model_transaction_policy.get_or_insert_default().decoupled = true)
     }
 
     pub fn gated(self) -> Self {

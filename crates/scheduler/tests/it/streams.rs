@@ -61,7 +61,7 @@ fn a_stream_is_counted_once_before_its_last_response_leaves() {
 
 #[test]
 fn a_stream_that_ends_during_its_execution_is_counted_when_its_client_has_it() {
-    let rig = Setup::dynamic(|_| {}).decoupled().hold(2).start();
+    let rig = Setup::dynamic("").decoupled().hold(2).start();
     let streams = [rig.submit_stream("short stream"), rig.submit_stream("short stream")];
     for (index, stream) in (1..).zip(streams) {
         assert_eq!(collect(stream).0, 1);
@@ -74,7 +74,7 @@ fn a_stream_that_ends_during_its_execution_is_counted_when_its_client_has_it() {
 
 #[test]
 fn streams_and_single_answers_share_a_batch() {
-    let rig = Setup::dynamic(|_| {}).decoupled().hold(3).start();
+    let rig = Setup::dynamic("").decoupled().hold(3).start();
     let stream = rig.submit_stream("stream");
     let (single, failing) = (rig.submit("a"), rig.submit("fail"));
     wait(single).expect("success");
@@ -152,7 +152,7 @@ fn an_alarm_ends_the_wait_for_streams_of_a_dead_instance() {
 
 #[test]
 fn a_panic_leaves_streams_to_whoever_has_them() {
-    let rig = Setup::dynamic(|_| {}).decoupled().hold(2).start();
+    let rig = Setup::dynamic("").decoupled().hold(2).start();
     let stream = rig.submit_stream("stream");
     let panicking = rig.submit("panic");
     wait(panicking).expect_err("failure");
@@ -166,12 +166,7 @@ fn a_panic_leaves_streams_to_whoever_has_them() {
 
 #[test]
 fn streams_keep_the_order_of_arrival() {
-    let rig = Setup::dynamic(|d| {
-        d.preferred_batch_sizes = vec![1];
-        d.preserves_ordering = true;
-    })
-    .decoupled()
-    .start();
+    let rig = Setup::dynamic("preferred_batch_size: 1 preserve_ordering: true").decoupled().start();
     let mut streams = ["stream", "stream"].map(|id| rig.submit_stream(id));
     let single = rig.submit("a");
     let [mut first, mut second] = [rig.next_stream(), rig.next_stream()];
@@ -209,7 +204,7 @@ fn requests_cancelled_while_queued_are_not_streamed() {
 fn many_streams() {
     const REQUESTS: u64 = 400;
     const SUBMITTERS: u64 = 4;
-    for setup in [Setup::direct(), Setup::dynamic(|d| d.preserves_ordering = true)] {
+    for setup in [Setup::direct(), Setup::dynamic("preserve_ordering: true")] {
         let rig = setup.decoupled().instances(2).start();
         thread::scope(|scope| {
             let rig = &rig;

@@ -4,10 +4,9 @@ use galatea_scheduler::Scheduler as _;
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use galatea_config::QueuePolicy;
 use galatea_types::Code;
 
 use crate::probe::{LONG, Rig, Setup, sized, wait};
@@ -96,21 +95,15 @@ fn direct() {
 
 #[test]
 fn dynamic() {
-    stress(Setup::dynamic(|_| {}).instances(2), None);
+    stress(Setup::dynamic("").instances(2), None);
 }
 
 #[test]
 fn dynamic_with_everything_closed_in_the_middle() {
-    let setup = Setup::dynamic(|d| {
-        d.preferred_batch_sizes = vec![4, 8];
-        d.max_queue_delay = Duration::from_micros(200);
-        d.preserves_ordering = true;
-        d.default_queue_policy = QueuePolicy {
-            default_timeout: Some(Duration::from_millis(50)),
-            max_queue_size: 6,
-            ..QueuePolicy::default()
-        };
-    });
+    let setup = Setup::dynamic(
+        "preferred_batch_size: [4, 8] max_queue_delay_microseconds: 200 preserve_ordering: true
+         default_queue_policy { default_timeout_microseconds: 50000 max_queue_size: 6 }",
+    );
     stress(setup.instances(3), Some(SUBMITTERS * REQUESTS / 4));
 }
 

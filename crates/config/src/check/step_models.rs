@@ -1,9 +1,10 @@
-//! Whether an ensemble and the models it names fit together (S-43).
+//! Whether an ensemble and the models of its steps fit together: names, data types, shapes and batch sizes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use galatea_config::{EnsembleStep, Ensembling, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Error, Result, Shape};
+
+use crate::{EnsembleStep, ModelConfig, Scheduling, TensorSpec};
 
 /// What is known of an ensemble tensor, and which model it was learnt from.
 struct Node<'a> {
@@ -14,24 +15,38 @@ struct Node<'a> {
     full_dims: Shape,
 }
 
-/// `models` are those of the steps, in order.
-///
-/// # Errors
-/// `InvalidArg` with Triton's text, which names ensemble, step and tensor.
-pub(crate) fn check(
-    config: &ModelConfig,
-    ensembling: &Ensembling,
+impl ModelConfig {
+    /// This ensemble's configuration with what follows from `models`, those of its steps in order: it is
+    /// decoupled where one of them is. Any other configuration stays as it is.
+    ///
+    /// # Errors
+    /// `InvalidArg` with Triton's text, which names ensemble, step and tensor, when they do not fit.
+    pub fn with_step_models(&self, models: &[Arc<ModelConfig>]) -> Result<ModelConfig> {
+        let mut config = self.clone();
+        if let Scheduling::Ensemble(ensembling) = &self.scheduling {
+            check_steps(self, &ensembling.steps, models)?;
+            config.is_decoupled = models.iter().any(|m| m.is_decoupled);
+            let policy = config.raw.model_transaction_policy.get_or_insert_default();
+            policy.decoupled = config.is_decoupled;
+        }
+        Ok(config)
+    }
+}
+
+fn check_steps(
+    ensemble: &ModelConfig,
+    steps: &[EnsembleStep],
     models: &[Arc<ModelConfig>],
 ) -> Result<()> {
     let mut nodes = BTreeMap::new();
-    for spec in config.inputs.iter().chain(&config.outputs) {
+    for spec in ensemble.inputs().iter().chain(ensemble.outputs()) {
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
-        nodes.insert(&*spec.name, Node::new(config, spec.data_type, dims));
+        nodes.insert(&*spec.name, Node::new(ensemble, spec.data_type, dims));
     }
-    for (step, model) in ensembling.steps.iter().zip(models) {
-        check_batch_size(config, model)?;
-        check_inputs(config, step, model, &mut nodes)?;
-        check_outputs(config, step, model, &mut nodes)?;
+    for (step, model) in steps.iter().zip(models) {
+        check_batch_size(ensemble, model)?;
+        check_inputs(ensemble, step, model, &mut nodes)?;
+        check_outputs(ensemble, step, model, &mut nodes)?;
     }
     Ok(())
 }
@@ -39,7 +54,7 @@ pub(crate) fn check(
 impl<'a> Node<'a> {
     fn new(model: &'a ModelConfig, data_type: DataType, dims: &Shape) -> Self {
         let full_dims = if model.has_batching() { dims.with_leading(-1) } else { dims.clone() };
-        Self { model: &model.name, data_type, dims: dims.clone(), full_dims }
+        Self { model: model.name(), data_type, dims: dims.clone(), full_dims }
     }
 
     fn of_step(model: &'a ModelConfig, spec: &TensorSpec) -> Self {
@@ -48,19 +63,20 @@ impl<'a> Node<'a> {
 }
 
 fn refuse(ensemble: &ModelConfig, text: &str) -> Result<()> {
-    Err(Error::invalid_arg(format!("in ensemble {}, {text}", ensemble.name)))
+    Err(Error::invalid_arg(format!("in ensemble {}, {text}", ensemble.name())))
 }
 
 /// A model without batch dimension may stand in an ensemble that has one, as long as the shapes agree.
 fn check_batch_size(ensemble: &ModelConfig, model: &ModelConfig) -> Result<()> {
-    let (wanted, allowed) = (ensemble.max_batch_size, model.max_batch_size);
+    let (wanted, allowed) = (ensemble.max_batch_size(), model.max_batch_size());
     if allowed == 0 || allowed >= wanted {
         return Ok(());
     }
     Err(Error::invalid_arg(format!(
         "ensemble {} allows maximum batch size {wanted}, but it contains model {} which only allows \
          maximum batch size to be {allowed}",
-        ensemble.name, model.name
+        ensemble.name(),
+        model.name()
     )))
 }
 
@@ -74,19 +90,20 @@ fn check_inputs<'a>(
         if model.input(input).is_none() {
             let text = format!(
                 "ensemble tensor {tensor} is mapping to non-existing input {input} in model {}",
-                model.name
+                model.name()
             );
             return refuse(ensemble, &text);
         }
     }
-    for spec in &model.inputs {
+    for spec in model.inputs() {
         match step.inputs.get(&spec.name) {
             Some(tensor) => agree(ensemble, tensor, Node::of_step(model, spec), nodes)?,
             None if spec.is_optional => {}
             None => {
                 let text = format!(
                     "input {} in model {} is not mapped to any ensemble tensors",
-                    spec.name, model.name
+                    spec.name,
+                    model.name()
                 );
                 return refuse(ensemble, &text);
             }
@@ -105,12 +122,12 @@ fn check_outputs<'a>(
         if model.output(output).is_none() {
             let text = format!(
                 "ensemble tensor {tensor} is mapped from non-existing output {output} in model {}",
-                model.name
+                model.name()
             );
             return refuse(ensemble, &text);
         }
     }
-    for spec in &model.outputs {
+    for spec in model.outputs() {
         if let Some(tensor) = step.outputs.get(&spec.name) {
             agree(ensemble, tensor, Node::of_step(model, spec), nodes)?;
         }
