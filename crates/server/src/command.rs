@@ -1,11 +1,12 @@
-//! Sub-commands.
+//! The sub-commands of the program, and the names it can be started under.
 
 use std::{env, path::Path, process::ExitCode};
 
 use galatea_runtimes::Environment;
+use galatea_types::suggest;
 
 use crate::{
-    flags::{self, FlagError, Parsed},
+    flags::{self, FlagError},
     options::ServeOptions,
     runtime, serve,
 };
@@ -15,14 +16,13 @@ Usage: galatea <command>
 
   serve [options]          Serve the models of a repository
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
-  runtime list             Tell which native runtimes are installed, and where
+  runtime list             List the native runtimes: their versions, and where they are installed
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
                            a wheel on this machine, --reinstall replaces an installed one, and for pytorch
                            --libtorch <folder> prepares one that is on this machine
   runtime path <name>      Print where its library is
-  --help                   Print this text; `galatea serve --help` and
-                           `galatea perf --help` tell the options
-  --version                Print the version
+  -h, --help               Print this text; each command prints its own with --help
+  -V, --version            Print the version
 
 Started under the name `tritonserver` it is `galatea serve`, under `perf_analyzer` it is `galatea perf`.
 ";
@@ -38,11 +38,11 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     match arguments.next().as_deref() {
         Some("serve") => serve_command("galatea serve", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
-        Some("runtime") => runtime::run(&arguments.collect::<Vec<_>>(), &environment()),
+        Some("runtime") => runtime::run(arguments.collect(), &environment()),
         Some("--help" | "-h" | "help") => print(USAGE),
         Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(other) => {
-            eprintln!("error: unknown command '{other}'; `galatea --help` tells what there is");
+            eprintln!("error: unknown command '{other}'; {}", hint(other));
             ExitCode::FAILURE
         }
         None => {
@@ -52,24 +52,34 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
+const COMMANDS: [&str; 4] = ["serve", "perf", "runtime", "help"];
+
+fn hint(command: &str) -> String {
+    match suggest::nearest(command, COMMANDS).first() {
+        Some(near) => format!("did you mean '{near}'? `galatea --help` lists the commands"),
+        None => "`galatea --help` lists the commands".to_owned(),
+    }
+}
+
 fn serve_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    let flags = match flags::parse(arguments) {
-        Ok(flags) if flags.asks_for_help => return print(&flags::help(program)),
-        Ok(flags) => flags,
-        Err(error) => return refuse(program, &error),
-    };
-    match checked(&flags) {
-        Ok(options) => serve::run(options),
+    match serve_options(arguments) {
+        Ok(Some(options)) => serve::run(options),
+        Ok(None) => print(&flags::help(program)),
         Err(error) => refuse(program, &error),
     }
 }
 
-fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    ExitCode::from(galatea_perf::run(program, arguments.collect()) as u8)
+/// `None` when the help is asked for.
+fn serve_options(
+    arguments: impl Iterator<Item = String>,
+) -> Result<Option<ServeOptions>, FlagError> {
+    let environment = environment();
+    let flags = flags::parse(arguments)?;
+    flags.map(|flags| ServeOptions::from_flags(flags, &environment)).transpose()
 }
 
-fn checked(flags: &Parsed) -> Result<ServeOptions, FlagError> {
-    ServeOptions::from_flags(flags, &environment())
+fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
+    ExitCode::from(galatea_perf::run(program, arguments.collect()) as u8)
 }
 
 /// The variables of this process: read here, and handed to whoever needs them. Names that are not UTF-8 are
@@ -82,7 +92,7 @@ fn environment() -> Environment {
 /// One line, and where to read on. The whole help would push the one line that matters off the screen.
 fn refuse(program: &str, error: &FlagError) -> ExitCode {
     eprintln!("error: {error}");
-    eprintln!("Usage: {program} [options]; `{program} --help` tells them");
+    eprintln!("Usage: {program} [options]; `{program} --help` lists them");
     ExitCode::FAILURE
 }
 

@@ -1,5 +1,6 @@
 //! `galatea runtime ...`, and finding a library for a backend that needs one.
 
+mod command;
 pub mod pytorch;
 
 use std::{
@@ -14,28 +15,18 @@ use galatea_runtimes::{
 };
 use galatea_types::{Error, Result};
 
-use crate::options::RuntimeOptions;
-
-const USAGE: &str = "Usage: galatea runtime list | install <name> [--wheel <file>] [--libtorch <folder>] \
-                     [--reinstall] | path <name>";
+use self::command::{InstallFlags, Request};
+use crate::flags::RuntimeOptions;
 
 /// Runs one of the sub-commands of `runtime`.
-pub fn run(arguments: &[String], environment: &Environment) -> ExitCode {
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let outcome = match arguments.as_slice() {
-        ["list"] => {
-            list(environment);
-            Ok(())
+pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
+    let outcome = match command::read(words) {
+        Ok(request) => answer(request, environment),
+        Err(error) => {
+            eprintln!("error: {error}");
+            eprintln!("Usage: galatea runtime <command>; `galatea runtime --help` lists them");
+            return ExitCode::FAILURE;
         }
-        ["install", name, options @ ..] => {
-            by_name(name).and_then(|runtime| install_one(runtime, options, environment))
-        }
-        ["path", name] => by_name(name).and_then(|runtime| print_path(runtime, environment)),
-        ["--help"] => {
-            say(USAGE);
-            Ok(())
-        }
-        _ => Err(Error::invalid_arg(USAGE)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -44,6 +35,16 @@ pub fn run(arguments: &[String], environment: &Environment) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn answer(request: Request, environment: &Environment) -> Result<()> {
+    match request {
+        Request::Help(text) => say(text.trim_end()),
+        Request::List => list(environment),
+        Request::Install { name, options } => install_one(by_name(&name)?, options, environment)?,
+        Request::Path { name } => print_path(by_name(&name)?, environment)?,
+    }
+    Ok(())
 }
 
 /// The ONNX Runtime library to open; fetched when there is none and fetching is allowed.
@@ -124,53 +125,18 @@ fn library_of(runtime: &Runtime, environment: &Environment) -> Result<Option<(St
     Ok(path.map(|path| (runtime.version.to_owned(), path)))
 }
 
-fn install_one(runtime: &Runtime, options: &[&str], environment: &Environment) -> Result<()> {
-    let wanted = install_options(options, environment)?;
+fn install_one(runtime: &Runtime, flags: InstallFlags, environment: &Environment) -> Result<()> {
+    let options = flags.install_options(environment);
     let mut progress = TerminalProgress::new();
     let library = if *runtime == Runtime::PYTORCH {
-        pytorch::install_one(&wanted.install, wanted.libtorch, &mut progress)?
-    } else if wanted.libtorch.is_some() {
+        pytorch::install_one(&options, flags.libtorch, &mut progress)?
+    } else if flags.libtorch.is_some() {
         return Err(Error::invalid_arg("--libtorch is for the runtime pytorch"));
     } else {
-        install(runtime, &wanted.install, &mut progress)?
+        install(runtime, &options, &mut progress)?
     };
     say(&library.display().to_string());
     Ok(())
-}
-
-struct Wanted {
-    install: InstallOptions,
-    /// Folder of a libtorch to use in place of a fetched one.
-    libtorch: Option<PathBuf>,
-}
-
-fn install_options(arguments: &[&str], environment: &Environment) -> Result<Wanted> {
-    let mut wanted = Wanted { install: InstallOptions::new(environment), libtorch: None };
-    let mut arguments = arguments.iter().copied();
-    while let Some(argument) = arguments.next() {
-        let (name, attached) = match argument.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (argument, None),
-        };
-        let place = match name {
-            "--reinstall" if attached.is_none() => {
-                wanted.install.reinstalls = true;
-                continue;
-            }
-            "--wheel" => &mut wanted.install.wheel,
-            "--libtorch" => &mut wanted.libtorch,
-            _ => {
-                return Err(Error::invalid_arg(format!(
-                    "unrecognized option '{argument}'; {USAGE}"
-                )));
-            }
-        };
-        let value = attached.or_else(|| arguments.next());
-        let value = value.filter(|v| !v.is_empty());
-        let missing = || Error::invalid_arg(format!("{name} needs a path; {USAGE}"));
-        *place = Some(PathBuf::from(value.ok_or_else(missing)?));
-    }
-    Ok(wanted)
 }
 
 fn print_path(runtime: &Runtime, environment: &Environment) -> Result<()> {
@@ -187,29 +153,6 @@ fn print_path(runtime: &Runtime, environment: &Environment) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_of_install() {
-        let install_options =
-            |arguments: &[&str]| install_options(arguments, &Environment::default());
-        for arguments in
-            [&["--wheel", "a.whl", "--reinstall"][..], &["--reinstall", "--wheel=a.whl"]]
-        {
-            let wanted = install_options(arguments).expect("good");
-            assert!(wanted.install.reinstalls);
-            assert_eq!(wanted.install.wheel, Some(PathBuf::from("a.whl")));
-        }
-        let wanted = install_options(&["--libtorch", "/opt/torch"]).expect("good");
-        assert_eq!(wanted.libtorch, Some(PathBuf::from("/opt/torch")));
-        for (arguments, expected) in [
-            (&["--whel", "x"][..], "unrecognized option '--whel'"),
-            (&["--reinstall=1"], "unrecognized option '--reinstall=1'"),
-            (&["--wheel"], "--wheel needs a path"),
-        ] {
-            let error = install_options(arguments).err().expect("bad");
-            assert!(error.message().starts_with(expected), "{error}");
-        }
-    }
 
     #[test]
     fn a_given_backend_directory_is_looked_at() {

@@ -37,7 +37,7 @@ fn help_and_version() {
     );
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     assert_eq!(run(&[]).status.code(), Some(1));
-    fails(&["bench"], "unknown command 'bench'; `galatea --help` tells what there is");
+    fails(&["bench"], "unknown command 'bench'; `galatea --help` lists the commands");
     fails(&["runtime", "install", "x"], "no runtime is called 'x'; there is onnxruntime, pytorch");
 }
 

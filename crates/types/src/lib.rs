@@ -14,6 +14,7 @@ mod responder;
 mod response;
 mod shape;
 mod step_times;
+pub mod suggest;
 mod tensor;
 
 pub use buffer::{AlignedBlock, BUFFER_ALIGNMENT, Buffer};

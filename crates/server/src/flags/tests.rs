@@ -1,4 +1,8 @@
-use std::collections::BTreeSet;
+//! The table of `serve`: names, values, refusals.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use galatea_command_line::{OptionRow, rows};
 
 use super::*;
 
@@ -29,8 +33,13 @@ const TRITON: &str = "
 
 const OWN: [&str; 3] = ["runtime-downloads", "onnxruntime-lib", "libtorch"];
 
-fn parsed(arguments: &[&str]) -> Result<Parsed, FlagError> {
-    parse(arguments.iter().map(|&a| a.to_owned()))
+fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
+    rows::<ServeFlags>()
+}
+
+fn parsed(arguments: &[&str]) -> Result<ServeFlags, FlagError> {
+    let flags = parse(arguments.iter().map(|&a| a.to_owned()))?;
+    Ok(flags.expect("no help asked for"))
 }
 
 #[track_caller]
@@ -44,7 +53,7 @@ fn refused(arguments: &[&str], expected: &str) {
 #[test]
 fn exactly_the_known_flags_are_in_the_table() {
     let expected: BTreeSet<&str> = TRITON.split_whitespace().chain(OWN).collect();
-    let names: Vec<&str> = all().map(|flag| flag.name).collect();
+    let names: Vec<&str> = all().map(|flag| flag.names.long).collect();
     assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), expected);
     assert_eq!(names.len(), expected.len(), "a name stands in the table twice");
 }
@@ -52,14 +61,10 @@ fn exactly_the_known_flags_are_in_the_table() {
 #[test]
 fn every_flag_accepts_its_default_and_reads_well() {
     for flag in all() {
-        assert!(flag.help.ends_with('.'), "--{}", flag.name);
+        assert!(flag.help.ends_with('.'), "--{}", flag.names.long);
         if !flag.default.is_empty() {
-            assert_eq!(value::check(flag, flag.default), Ok(()), "--{}", flag.name);
-            let typed = format!("--{}={}", flag.name, flag.default);
+            let typed = format!("--{}={}", flag.names.long, flag.default);
             parsed(&[&typed]).unwrap_or_else(|e| panic!("{typed}: {e}"));
-        }
-        if let Some(name) = flag.stands_for {
-            assert!(find(name).is_some(), "--{} stands for nothing", flag.name);
         }
     }
 }
@@ -70,19 +75,21 @@ fn spellings() {
         [&["--http-port=9"][..], &["--http-port", "9"], &["--http-po", "9"], &["--http-por=9"]]
     {
         let flags = parsed(spelling).expect("good");
-        assert_eq!(flags.integer::<u16>("http-port"), 9, "{spelling:?}");
+        assert_eq!(flags.http.port, 9, "{spelling:?}");
     }
     let flags =
         parsed(&["--model-store=a", "--model-repository", "b", "--id=", "--log-file", "--id"]);
     let flags = flags.expect("good");
-    assert_eq!(flags.all("model-repository").collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(flags.text("id"), "");
-    assert_eq!(flags.text("log-file"), "--id");
-    assert!(!flags.is_given("http-port"));
-    assert_eq!(flags.integer::<u16>("http-port"), 8000);
-    assert!(parsed(&["--disable-auto"]).expect("good").is_given("disable-auto-complete-config"));
-    assert!(parsed(&["--help", "extra"]).expect("good").asks_for_help);
-    assert_eq!(parsed(&["--id=a", "--id=b"]).expect("good").text("id"), "b");
+    assert_eq!(flags.engine.repositories, ["a", "b"].map(PathBuf::from));
+    assert_eq!(flags.engine.server_id, "");
+    assert_eq!(flags.log.file, Some(PathBuf::from("--id")));
+    assert_eq!(flags.http.port, 8000);
+    assert!(!parsed(&["--disable-auto"]).expect("good").engine.auto_completes_config);
+    for line in [&["--help", "extra"][..], &["-h"], &["--id=x", "-h", "--nonsense"]] {
+        let words = line.iter().map(|&word| word.to_owned());
+        assert!(matches!(parse(words), Ok(None)), "{line:?}");
+    }
+    assert_eq!(parsed(&["--id=a", "--id=b"]).expect("good").engine.server_id, "b");
 }
 
 #[test]
@@ -98,7 +105,7 @@ fn booleans() {
         ("0", false),
     ] {
         let flags = parsed(&["--allow-http", text]).expect("good");
-        assert_eq!(flags.bool("allow-http"), expected, "{text}");
+        assert_eq!(flags.http.is_allowed, expected, "{text}");
     }
 }
 
@@ -192,9 +199,10 @@ fn what_is_missing_is_refused_by_name() {
 #[test]
 fn help_tells_every_flag_within_80_columns() {
     let text = help("tritonserver");
-    assert!(text.starts_with("Usage: tritonserver [options]\n  --help\n"), "{text}");
+    assert!(text.starts_with("Usage: tritonserver [options]\n  -h, --help\n"), "{text}");
     for flag in all() {
-        assert!(text.contains(&format!("\n  --{}", flag.name)), "--{}", flag.name);
+        let name = format!("--{}", flag.names.long);
+        assert!(text.contains(&format!("\n  {name}")) || name == "--help", "{name}");
     }
     for title in ["\n\nServer:\n", "\n\nGRPC:\n", "\n\nDEPRECATED:\n"] {
         assert!(text.contains(title), "{title:?}");

@@ -1,4 +1,6 @@
-use crate::flags::{FlagError, Parsed};
+//! Where the services listen.
+
+use crate::flags::{EndpointFlags, FlagError, ServeFlags};
 
 /// Where one of the services listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,33 +13,26 @@ pub struct Endpoint {
     pub reuses_port: bool,
 }
 
-type Endpoints = (Option<Endpoint>, Option<Endpoint>, Option<Endpoint>);
-
-/// HTTP, gRPC and metrics.
-pub(super) fn from_flags(flags: &Parsed) -> Result<Endpoints, FlagError> {
-    let http_address = flags.text("http-address");
-    let metrics_address = flags.last("metrics-address").unwrap_or(http_address);
-    let http = flags.bool("allow-http").then(|| Endpoint {
-        service: "HTTP",
-        address: http_address.to_owned(),
-        port: flags.integer("http-port"),
-        reuses_port: flags.bool("reuse-http-port"),
-    });
-    let grpc = flags.bool("allow-grpc").then(|| Endpoint {
-        service: "GRPC",
-        address: flags.text("grpc-address").to_owned(),
-        port: flags.integer("grpc-port"),
-        reuses_port: flags.bool("reuse-grpc-port"),
-    });
-    let metrics = flags.bool("allow-metrics").then(|| Endpoint {
-        service: "metrics",
-        address: metrics_address.to_owned(),
-        port: flags.integer("metrics-port"),
-        reuses_port: false,
-    });
-    let all: Vec<&Endpoint> = [&http, &grpc, &metrics].into_iter().flatten().collect();
+/// HTTP, gRPC and metrics; `None`: not served.
+pub(super) fn endpoints(flags: &ServeFlags) -> Result<[Option<Endpoint>; 3], FlagError> {
+    let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address);
+    let endpoints = [
+        endpoint("HTTP", &flags.http, &flags.http.address),
+        endpoint("GRPC", &flags.grpc, &flags.grpc.address),
+        endpoint("metrics", &flags.metrics, metrics_address),
+    ];
+    let all: Vec<&Endpoint> = endpoints.iter().flatten().collect();
     check_collisions(&all)?;
-    Ok((http, grpc, metrics))
+    Ok(endpoints)
+}
+
+fn endpoint(service: &'static str, flags: &EndpointFlags, address: &str) -> Option<Endpoint> {
+    flags.is_allowed.then(|| Endpoint {
+        service,
+        address: address.to_owned(),
+        port: flags.port,
+        reuses_port: flags.reuses_port,
+    })
 }
 
 fn check_collisions(endpoints: &[&Endpoint]) -> Result<(), FlagError> {

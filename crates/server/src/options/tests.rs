@@ -1,9 +1,15 @@
+//! Command lines of `serve`, and what becomes of them.
+
+use std::time::Duration;
+
+use galatea_telemetry::{logger::LogFormat, metrics::MetricsOptions};
+
 use super::*;
 use crate::flags::parse;
 
 fn options_in(arguments: &[&str], variables: &[(&str, &str)]) -> Result<ServeOptions, FlagError> {
-    let flags = parse(arguments.iter().map(|&a| a.to_owned()))?;
-    ServeOptions::from_flags(&flags, &Environment::of(variables.iter().copied()))
+    let flags = parse(arguments.iter().map(|&a| a.to_owned()))?.expect("no help asked for");
+    ServeOptions::from_flags(flags, &Environment::of(variables.iter().copied()))
 }
 
 fn options(arguments: &[&str]) -> ServeOptions {

@@ -15,11 +15,7 @@ use galatea_engine::BackendRegistry;
 use galatea_runtimes::{Environment, TerminalProgress};
 use galatea_types::{LockExt, Result};
 
-use crate::{
-    options::{RuntimeOptions, ServeOptions},
-    runtime,
-    table::Table,
-};
+use crate::{flags::RuntimeOptions, options::ServeOptions, runtime, table::Table};
 
 /// Where Triton has them.
 const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";

@@ -1,4 +1,10 @@
-use super::{Flag, Kind, OWN_THREADS, PORT, at_least};
+//! Options of the services: HTTP, gRPC, SageMaker, Vertex AI.
+
+use std::time::Duration;
+
+use galatea_command_line::Kind;
+
+use super::row::{OWN_THREADS, PORT, Row, at_least};
 
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
@@ -8,189 +14,197 @@ const NO_FORWARDING: &str = "headers are not handed on to models";
 const NO_SAGEMAKER: &str = "there is no SageMaker endpoint";
 const NO_VERTEX: &str = "there is no Vertex AI endpoint";
 
-pub const HTTP: &[Flag] = &[
-    Flag::new("allow-http", Kind::Bool, "true", "Serve HTTP."),
-    Flag::new("http-address", Kind::Text, "0.0.0.0", "Address to serve HTTP at."),
-    Flag::new("http-port", PORT, "8000", "Port to serve HTTP at; 0 takes a free one."),
-    Flag::new(
+pub const HTTP: &[Row] = &[
+    Row::new("allow-http", Kind::Bool, "Serve HTTP.")
+        .default("true")
+        .stores(|o, v| v.put(&mut o.http.is_allowed)),
+    Row::new("http-address", Kind::Text, "Address to serve HTTP at.")
+        .default("0.0.0.0")
+        .stores(|o, v| v.put(&mut o.http.address)),
+    Row::new("http-port", PORT, "Port to serve HTTP at; 0 takes a free one.")
+        .default("8000")
+        .stores(|o, v| v.put(&mut o.http.port)),
+    Row::new(
         "reuse-http-port",
         Kind::Bool,
-        "false",
-        "Let several servers listen at the same HTTP port; the system spreads connections over them.",
-    ),
-    Flag::new(
+        "Let several servers listen at the same HTTP port; the system spreads connections \
+         over them.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.http.reuses_port)),
+    Row::new(
         "http-header-forward-pattern",
         Kind::Text,
-        "",
         "HTTP headers whose names match this expression become parameters of the request.",
     )
     .not_yet(NO_FORWARDING),
-    Flag::new(
+    Row::new(
         "http-thread-count",
         at_least(1),
-        "8",
         "Most threads that serve HTTP; no more are started than there are cores.",
-    ),
-    Flag::new(
-        "http-max-input-size",
-        at_least(1),
-        "67108864",
-        "Longest HTTP request body taken, in bytes.",
-    ),
-    Flag::new(
+    )
+    .default("8")
+    .stores(|o, v| v.put(&mut o.http_options.thread_count)),
+    Row::new("http-max-input-size", at_least(1), "Longest HTTP request body taken, in bytes.")
+        .default("67108864")
+        .stores(|o, v| v.put(&mut o.http_options.max_input_size)),
+    Row::new(
         "http-restricted-api",
-        Kind::Setting("<string>:<string>=<string>"),
-        "",
+        Kind::Form("<string>:<string>=<string>"),
         "HTTP calls that need a header: <apis>:<header>=<value>. May be repeated.",
     )
     .not_yet(NO_RESTRICTION),
 ];
 
-pub const GRPC: &[Flag] = &[
-    Flag::new("allow-grpc", Kind::Bool, "true", "Serve gRPC."),
-    Flag::new("grpc-address", Kind::Text, "0.0.0.0", "Address to serve gRPC at."),
-    Flag::new("grpc-port", PORT, "8001", "Port to serve gRPC at; 0 takes a free one."),
-    Flag::new(
+pub const GRPC: &[Row] = &[
+    Row::new("allow-grpc", Kind::Bool, "Serve gRPC.")
+        .default("true")
+        .stores(|o, v| v.put(&mut o.grpc.is_allowed)),
+    Row::new("grpc-address", Kind::Text, "Address to serve gRPC at.")
+        .default("0.0.0.0")
+        .stores(|o, v| v.put(&mut o.grpc.address)),
+    Row::new("grpc-port", PORT, "Port to serve gRPC at; 0 takes a free one.")
+        .default("8001")
+        .stores(|o, v| v.put(&mut o.grpc.port)),
+    Row::new(
         "reuse-grpc-port",
         Kind::Bool,
-        "false",
-        "Let several servers listen at the same gRPC port; the system spreads connections over them.",
-    ),
-    Flag::new(
+        "Let several servers listen at the same gRPC port; the system spreads connections \
+         over them.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.grpc.reuses_port)),
+    Row::new(
         "grpc-header-forward-pattern",
         Kind::Text,
-        "",
         "gRPC metadata whose names match this expression become parameters of the request.",
     )
     .not_yet(NO_FORWARDING),
-    Flag::new(
+    Row::new(
         "grpc-infer-thread-count",
         Kind::Integer { min: 2, max: 128 },
-        "2",
         "Most threads that serve gRPC; no more are started than there are cores.",
-    ),
-    Flag::new(
-        "grpc-infer-allocation-pool-size",
-        at_least(0),
-        "8",
-        "Requests kept allocated for reuse.",
     )
-    .no_effect("requests are not pooled"),
-    Flag::new(
-        "grpc-max-response-pool-size",
-        at_least(1),
-        "2147483647",
-        "Responses kept allocated for reuse.",
-    )
-    .no_effect("responses are not pooled"),
-    Flag::new("grpc-use-ssl", Kind::Bool, "false", "Encrypt gRPC connections.").not_yet(SSL),
-    Flag::new("grpc-use-ssl-mutual", Kind::Bool, "false", "Ask clients for a certificate.")
+    .default("2")
+    .stores(|o, v| v.put(&mut o.grpc_options.thread_count)),
+    Row::new("grpc-infer-allocation-pool-size", at_least(0), "Requests kept allocated for reuse.")
+        .default("8")
+        .no_effect("requests are not pooled"),
+    Row::new("grpc-max-response-pool-size", at_least(1), "Responses kept allocated for reuse.")
+        .default("2147483647")
+        .no_effect("responses are not pooled"),
+    Row::new("grpc-use-ssl", Kind::Bool, "Encrypt gRPC connections.").default("false").not_yet(SSL),
+    Row::new("grpc-use-ssl-mutual", Kind::Bool, "Ask clients for a certificate.")
+        .default("false")
         .not_yet(SSL),
-    Flag::new("grpc-server-cert", Kind::Text, "", "File with the server's certificate (PEM).")
+    Row::new("grpc-server-cert", Kind::Text, "File with the server's certificate (PEM).")
         .no_effect(ONLY_WITH_SSL),
-    Flag::new("grpc-server-key", Kind::Text, "", "File with the server's key (PEM).")
+    Row::new("grpc-server-key", Kind::Text, "File with the server's key (PEM).")
         .no_effect(ONLY_WITH_SSL),
-    Flag::new("grpc-root-cert", Kind::Text, "", "File with the root certificate (PEM).")
+    Row::new("grpc-root-cert", Kind::Text, "File with the root certificate (PEM).")
         .no_effect(ONLY_WITH_SSL),
-    Flag::new(
+    Row::new(
         "grpc-infer-response-compression-level",
         Kind::Choice(&["none", "low", "medium", "high"]),
-        "none",
         "How much inference responses are compressed.",
     )
+    .default("none")
     .not_yet("responses are sent as they are"),
-    Flag::new(
+    Row::new(
         "grpc-keepalive-time",
         at_least(1),
-        "7200000",
         "A connection without traffic is probed after this many milliseconds.",
-    ),
-    Flag::new(
+    )
+    .default("7200000")
+    .stores(|o, v| {
+        o.grpc_options.keepalive_time = Duration::from_millis(v.integer()?);
+        Ok(())
+    }),
+    Row::new(
         "grpc-keepalive-timeout",
         at_least(1),
-        "20000",
         "A probed connection that does not answer within this many milliseconds is closed.",
-    ),
-    Flag::new(
+    )
+    .default("20000")
+    .stores(|o, v| {
+        o.grpc_options.keepalive_timeout = Duration::from_millis(v.integer()?);
+        Ok(())
+    }),
+    Row::new(
         "grpc-keepalive-permit-without-calls",
         Kind::Bool,
-        "false",
         "Allow pings on connections without calls.",
     )
+    .default("false")
     .no_effect(NO_STRIKES),
-    Flag::new(
+    Row::new(
         "grpc-http2-max-pings-without-data",
         at_least(0),
-        "2",
         "Most pings sent without data between.",
     )
+    .default("2")
     .no_effect("probes are sent at --grpc-keepalive-time and not otherwise"),
-    Flag::new(
+    Row::new(
         "grpc-http2-min-recv-ping-interval-without-data",
         at_least(0),
-        "300000",
         "Pings that come faster than this many milliseconds are bad ones.",
     )
+    .default("300000")
     .no_effect(NO_STRIKES),
-    Flag::new(
-        "grpc-http2-max-ping-strikes",
-        at_least(0),
-        "2",
-        "Bad pings that close a connection.",
-    )
-    .no_effect(NO_STRIKES),
-    Flag::new(
+    Row::new("grpc-http2-max-ping-strikes", at_least(0), "Bad pings that close a connection.")
+        .default("2")
+        .no_effect(NO_STRIKES),
+    Row::new(
         "grpc-max-connection-age",
         at_least(0),
-        "",
         "Longest life of a connection, in milliseconds.",
     )
     .not_yet("connections live as long as the client wants"),
-    Flag::new(
+    Row::new(
         "grpc-max-connection-age-grace",
         at_least(0),
-        "",
         "How long calls on a connection past its age may go on, in milliseconds.",
     )
     .no_effect("it concerns --grpc-max-connection-age only"),
-    Flag::new(
+    Row::new(
         "grpc-restricted-protocol",
-        Kind::Setting("<string>:<string>=<string>"),
-        "",
+        Kind::Form("<string>:<string>=<string>"),
         "gRPC calls that need a header: <protocols>:<header>=<value>. May be repeated.",
     )
     .not_yet(NO_RESTRICTION),
-    Flag::new(
-        "allow-client-shm",
-        Kind::Bool,
-        "false",
-        "Let clients register shared memory regions.",
-    )
-    .not_yet("tensors travel in requests only"),
+    Row::new("allow-client-shm", Kind::Bool, "Let clients register shared memory regions.")
+        .default("false")
+        .not_yet("tensors travel in requests only"),
 ];
 
-pub const SAGEMAKER: &[Flag] = &[
-    Flag::new("allow-sagemaker", Kind::Bool, "false", "Serve SageMaker requests.")
+pub const SAGEMAKER: &[Row] = &[
+    Row::new("allow-sagemaker", Kind::Bool, "Serve SageMaker requests.")
+        .default("false")
         .not_yet(NO_SAGEMAKER),
-    Flag::new("sagemaker-port", PORT, "8080", "Port of the SageMaker endpoint.")
+    Row::new("sagemaker-port", PORT, "Port of the SageMaker endpoint.")
+        .default("8080")
         .not_yet(NO_SAGEMAKER),
-    Flag::new(
+    Row::new(
         "sagemaker-safe-port-range",
-        Kind::Setting("<integer>-<integer>"),
-        "",
+        Kind::Form("<integer>-<integer>"),
         "Ports the other endpoints may use beside SageMaker.",
     )
     .not_yet(NO_SAGEMAKER),
-    Flag::new("sagemaker-thread-count", at_least(1), "8", "Threads that serve SageMaker requests.")
+    Row::new("sagemaker-thread-count", at_least(1), "Threads that serve SageMaker requests.")
+        .default("8")
         .no_effect(OWN_THREADS),
 ];
 
-pub const VERTEX: &[Flag] = &[
-    Flag::new("allow-vertex-ai", Kind::Bool, "false", "Serve Vertex AI requests.")
+pub const VERTEX: &[Row] = &[
+    Row::new("allow-vertex-ai", Kind::Bool, "Serve Vertex AI requests.")
+        .default("false")
         .not_yet(NO_VERTEX),
-    Flag::new("vertex-ai-port", PORT, "8080", "Port of the Vertex AI endpoint.").not_yet(NO_VERTEX),
-    Flag::new("vertex-ai-thread-count", at_least(1), "8", "Threads that serve Vertex AI requests.")
+    Row::new("vertex-ai-port", PORT, "Port of the Vertex AI endpoint.")
+        .default("8080")
+        .not_yet(NO_VERTEX),
+    Row::new("vertex-ai-thread-count", at_least(1), "Threads that serve Vertex AI requests.")
+        .default("8")
         .no_effect(OWN_THREADS),
-    Flag::new("vertex-ai-default-model", Kind::Text, "", "Model of requests that name none.")
+    Row::new("vertex-ai-default-model", Kind::Text, "Model of requests that name none.")
         .not_yet(NO_VERTEX),
 ];

@@ -1,0 +1,71 @@
+//! An option as it stands on a command line, and readings of its value.
+
+use crate::{
+    error::{BadValue, ValueError},
+    kind::{self, Kind},
+    names::Names,
+};
+
+/// An option as it stands on a command line.
+#[derive(Clone, Debug)]
+pub struct Occurrence {
+    /// The names of the option.
+    pub names: &'static Names,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Whether it was typed as a letter.
+    pub is_short: bool,
+    /// Its value as typed; empty for options that take none.
+    pub text: String,
+}
+
+impl Occurrence {
+    /// The name as used: `-p` or `--measurement-interval`, whatever abbreviation was typed.
+    pub fn spelled(&self) -> String {
+        match self.names.short {
+            Some(short) if self.is_short => format!("-{short}"),
+            _ => self.names.plain(),
+        }
+    }
+
+    /// Yes or no; a switch that is there says yes.
+    pub fn bool(&self) -> Result<bool, BadValue> {
+        match self.kind {
+            Kind::Switch => Ok(true),
+            Kind::OptionalBool if self.text.is_empty() => Ok(true),
+            _ => kind::bool_of(&self.text).map_err(|reason| self.bad(reason)),
+        }
+    }
+
+    /// A whole number within the row's bounds and those of the type.
+    pub fn integer<T: TryFrom<i64>>(&self) -> Result<T, BadValue> {
+        let (min, max) = match self.kind {
+            Kind::Integer { min, max } => (min, max),
+            _ => (i64::MIN, i64::MAX),
+        };
+        let number = kind::integer_of(&self.text, min, max).map_err(|reason| self.bad(reason))?;
+        let too_large = |_| self.bad(ValueError::TooLarge(self.text.clone()));
+        T::try_from(number).map_err(too_large)
+    }
+
+    /// A finite number that is not negative.
+    pub fn number(&self) -> Result<f64, BadValue> {
+        kind::number_of(&self.text).map_err(|reason| self.bad(reason))
+    }
+
+    /// Whether the value is that word, in any case.
+    pub fn is(&self, word: &str) -> bool {
+        self.text.eq_ignore_ascii_case(word)
+    }
+
+    /// The error of a value that this option cannot have.
+    pub fn bad(&self, reason: ValueError) -> BadValue {
+        BadValue { option: self.names.plain(), reason }
+    }
+
+    /// The error of a value that has not the form it should have.
+    pub fn malformed(&self, form: &'static str) -> BadValue {
+        let (option, got) = (self.names.plain(), self.text.clone());
+        self.bad(ValueError::Malformed { option, form, got })
+    }
+}

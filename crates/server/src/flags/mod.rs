@@ -1,0 +1,55 @@
+//! The options of `serve`: one table that yields the parser and the help.
+//!
+//! Names, defaults and spellings are those of `tritonserver`; its whole command line is known here. What we
+//! cannot do is refused by name, unless it is given with the value that asks for nothing.
+
+mod error;
+mod serve_flags;
+mod setting;
+mod table;
+
+use galatea_command_line::{Asked, OptionSet, help as help_of, parse as parse_into};
+
+pub use self::{
+    error::FlagError,
+    serve_flags::{EndpointFlags, RuntimeOptions, ServeFlags},
+};
+
+const HELP_WIDTH: usize = 80;
+
+impl OptionSet for ServeFlags {
+    type Error = FlagError;
+
+    fn groups() -> &'static [galatea_command_line::Group<Self>] {
+        table::GROUPS
+    }
+
+    fn word(&mut self, word: String) -> Result<(), FlagError> {
+        self.unexpected.get_or_insert(word);
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: galatea_command_line::Notice) {
+        self.notices.push(notice);
+    }
+}
+
+/// Reads the words behind the command's name; `None` when they ask for the help.
+pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Option<ServeFlags>, FlagError> {
+    let mut flags = ServeFlags::default();
+    match parse_into(words, &mut flags)? {
+        Some(Asked::Help | Asked::Version) => Ok(None),
+        None => match flags.unexpected.take() {
+            Some(word) => Err(FlagError::Unexpected(word)),
+            None => Ok(Some(flags)),
+        },
+    }
+}
+
+/// The help text, for a command that was started as `program`.
+pub fn help(program: &str) -> String {
+    help_of::<ServeFlags>(&format!("Usage: {program} [options]\n"), HELP_WIDTH)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What the command line of `serve` says, before its options are looked at together.
+
+use std::path::PathBuf;
+
+use galatea_command_line::Notice;
+use galatea_engine::EngineOptions;
+use galatea_grpc::GrpcOptions;
+use galatea_http::HttpOptions;
+use galatea_runtimes::Environment;
+use galatea_telemetry::logger::LogSettings;
+
+/// What the command line of `serve` says, before its options are looked at together.
+#[derive(Debug, Default)]
+pub struct ServeFlags {
+    pub log: LogSettings,
+    pub engine: EngineOptions,
+    pub exits_on_error: bool,
+    pub http: EndpointFlags,
+    pub grpc: EndpointFlags,
+    pub metrics: EndpointFlags,
+    /// `None`: the one of HTTP.
+    pub metrics_address: Option<String>,
+    pub http_options: HttpOptions,
+    pub grpc_options: GrpcOptions,
+    pub runtimes: RuntimeOptions,
+    pub allows_gpu_metrics: bool,
+    pub repoagent_directory: String,
+    pub rate_limit: String,
+    pub model_config_name: String,
+    /// Deprecated options and those without effect, as given.
+    pub notices: Vec<Notice>,
+    /// The first word that is no option.
+    pub(super) unexpected: Option<String>,
+}
+
+/// Options that each service has.
+#[derive(Debug, Default)]
+pub struct EndpointFlags {
+    pub is_allowed: bool,
+    pub address: String,
+    /// 0: a free one.
+    pub port: u16,
+    pub reuses_port: bool,
+}
+
+/// Where native runtime libraries come from. Empty paths count as not given.
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeOptions {
+    pub may_download: bool,
+    pub onnxruntime_lib: Option<PathBuf>,
+    /// Folder of a libtorch.
+    pub libtorch: Option<PathBuf>,
+    /// Only where one was given: its default is the place of another server's libraries.
+    pub backend_directory: Option<PathBuf>,
+    /// Names libraries and folders where no flag does.
+    pub environment: Environment,
+}

@@ -1,0 +1,36 @@
+//! The table itself. The order is the one of Triton's help.
+
+mod endpoints;
+mod machine;
+mod models;
+mod row;
+mod server;
+
+use galatea_command_line::Group;
+
+use self::row::Row;
+use super::serve_flags::ServeFlags;
+
+pub(super) const GROUPS: &[Group<ServeFlags>] = &[
+    group("", server::GENERAL),
+    group("Server", server::SERVER),
+    group("Logging", server::LOGGING),
+    group("Model Repository", models::REPOSITORY),
+    group("HTTP", endpoints::HTTP),
+    group("GRPC", endpoints::GRPC),
+    group("Sagemaker", endpoints::SAGEMAKER),
+    group("Vertex", endpoints::VERTEX),
+    group("Metrics", server::METRICS),
+    group("Tracing", server::TRACING),
+    group("Backend", models::BACKEND),
+    group("Repository Agent", models::AGENT),
+    group("Response Cache", models::CACHE),
+    group("Rate Limiter", models::RATE_LIMITER),
+    group("Memory/Device Management", machine::MEMORY),
+    Group { title: "Runtimes (Galatea's own)", rows: machine::RUNTIMES, is_own: true },
+    group("DEPRECATED", server::DEPRECATED),
+];
+
+const fn group(title: &'static str, rows: &'static [Row]) -> Group<ServeFlags> {
+    Group { title, rows, is_own: false }
+}

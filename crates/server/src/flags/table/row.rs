@@ -1,0 +1,17 @@
+//! Parts that several rows of the table share.
+
+use galatea_command_line::{Kind, OptionRow};
+
+use super::super::serve_flags::ServeFlags;
+
+pub(super) type Row = OptionRow<ServeFlags>;
+
+pub(super) const fn at_least(min: i64) -> Kind {
+    Kind::Integer { min, max: i32::MAX as i64 }
+}
+
+pub(super) const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
+
+/// The note on every option that tunes threads we do not have.
+pub(super) const OWN_THREADS: &str =
+    "threads are started as the load and the machine's cores ask for";

@@ -1,0 +1,149 @@
+//! What `serve` was asked to do, checked: the second stage after [`ServeFlags`].
+
+mod endpoint;
+mod rows;
+
+use std::{num::NonZero, path::PathBuf, thread};
+
+use galatea_command_line::Notice;
+use galatea_engine::{ControlMode, EngineOptions};
+use galatea_grpc::GrpcOptions;
+use galatea_http::HttpOptions;
+use galatea_runtimes::Environment;
+use galatea_telemetry::logger::LogSettings;
+
+pub use self::endpoint::Endpoint;
+use crate::flags::{FlagError, RuntimeOptions, ServeFlags};
+
+/// Everything a server needs to know to start.
+#[derive(Debug)]
+pub struct ServeOptions {
+    pub log: LogSettings,
+    pub engine: EngineOptions,
+    pub exits_on_error: bool,
+    /// `None`: not served.
+    pub http: Option<Endpoint>,
+    pub grpc: Option<Endpoint>,
+    pub metrics: Option<Endpoint>,
+    pub http_options: HttpOptions,
+    pub grpc_options: GrpcOptions,
+    pub runtimes: RuntimeOptions,
+    /// Whether the GPUs are watched.
+    pub has_gpu_metrics: bool,
+    /// For the log at start: deprecated flags, and flags without effect.
+    pub notes: Vec<Note>,
+    /// The options in force, as the table at start shows them.
+    pub rows: Vec<(String, String)>,
+}
+
+/// A line of the log about an option.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Note {
+    Warning(String),
+    Info(String),
+}
+
+impl ServeOptions {
+    pub fn from_flags(flags: ServeFlags, environment: &Environment) -> Result<Self, FlagError> {
+        check_rules(&flags)?;
+        let [http, grpc, metrics] = endpoint::endpoints(&flags)?;
+        Ok(Self {
+            http,
+            grpc,
+            metrics,
+            exits_on_error: flags.exits_on_error,
+            has_gpu_metrics: has_gpu_metrics(&flags, environment),
+            notes: notes(&flags.notices, environment),
+            rows: rows::rows(&flags),
+            log: log_settings(flags.log, environment),
+            engine: EngineOptions {
+                hold_until_queued: hold_until_queued(environment),
+                ..flags.engine
+            },
+            http_options: flags.http_options,
+            grpc_options: GrpcOptions {
+                thread_count: flags.grpc_options.thread_count.min(cores()),
+                ..flags.grpc_options
+            },
+            runtimes: runtime_options(flags.runtimes, environment),
+        })
+    }
+}
+
+/// No more threads than cores: the rest would only take turns.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// What several flags say together.
+fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
+    let rule = |text: &str| Err(FlagError::Rule(text.to_owned()));
+    let models = &flags.engine.startup_models;
+    if !models.is_empty() && flags.engine.control_mode != ControlMode::Explicit {
+        return rule(
+            "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
+        );
+    }
+    if models.len() > 1 && models.iter().any(|model| model == "*") {
+        return rule("Wildcard model name '*' must be the ONLY startup model if specified at all.");
+    }
+    if flags.engine.repositories.is_empty() {
+        return rule("creating server: Invalid argument - --model-repository must be specified");
+    }
+    if flags.repoagent_directory.is_empty() {
+        return rule("creating server: Invalid argument - --repoagent-directory can not be empty");
+    }
+    Ok(())
+}
+
+fn hold_until_queued(environment: &Environment) -> usize {
+    let count = environment.text("TRITONSERVER_DELAY_SCHEDULER");
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
+    flags.metrics.is_allowed
+        && flags.allows_gpu_metrics
+        && !environment.is_set("TRITON_SERVER_CPU_ONLY")
+}
+
+fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
+    let has_escaping =
+        environment.text("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0");
+    LogSettings { file: given(log.file), has_escaping, ..log }
+}
+
+fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
+    RuntimeOptions {
+        onnxruntime_lib: given(runtimes.onnxruntime_lib),
+        libtorch: given(runtimes.libtorch),
+        environment: environment.clone(),
+        ..runtimes
+    }
+}
+
+/// An empty path is none.
+fn given(path: Option<PathBuf>) -> Option<PathBuf> {
+    path.filter(|path| !path.as_os_str().is_empty())
+}
+
+fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
+    let mut notes: Vec<Note> = notices.iter().map(note).collect();
+    if environment.text("AIP_MODE").as_deref() == Some("PREDICTION") {
+        let text = "AIP_MODE=PREDICTION is set, but there is no Vertex AI endpoint yet";
+        notes.push(Note::Warning(text.to_owned()));
+    }
+    notes
+}
+
+fn note(notice: &Notice) -> Note {
+    match notice {
+        Notice::Deprecated(warning) => Note::Warning((*warning).to_owned()),
+        Notice::NoEffect { option, value, why } => {
+            Note::Info(format!("{option}={value} has no effect: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

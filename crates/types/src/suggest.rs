@@ -1,0 +1,74 @@
+//! "Did you mean": the nearest known names to an unknown one, for options, commands and fields of a configuration.
+
+/// Longest name worth comparing: the comparison takes time in the square of it.
+const LONGEST: usize = 64;
+
+/// The closest of the names, all at the same distance, in their order, at most three; none when nothing is near.
+/// Letters may be swapped, and case does not count.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
+    let name = name.to_ascii_lowercase();
+    let distances: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|known| (distance(&name, &known.to_ascii_lowercase()), known))
+        .collect();
+    let limit = (name.chars().count() / 3).clamp(1, 3);
+    let Some(best) = distances.iter().map(|&(d, _)| d).min().filter(|&best| best <= limit) else {
+        return Vec::new();
+    };
+    distances.iter().filter(|&&(d, _)| d == best).map(|&(_, known)| known).take(3).collect()
+}
+
+/// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let a = a.chars().collect::<Vec<_>>();
+    let b = b.chars().collect::<Vec<_>>();
+    let width = b.len() + 1;
+    let mut before = vec![0; width];
+    let mut previous = (0..width).collect::<Vec<_>>();
+    for (i, &x) in a.iter().enumerate() {
+        let mut current = vec![i + 1; width];
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = previous[j] + usize::from(x != y);
+            let mut best = replaced.min(previous[j + 1] + 1).min(current[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                best = best.min(before[j - 1] + 1);
+            }
+            current[j + 1] = best;
+        }
+        before = std::mem::replace(&mut previous, current);
+    }
+    previous[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        let cases = [
+            ("", "abc", 3),
+            ("abc", "abc", 0),
+            ("dim", "dims", 1),
+            ("knid", "kind", 1),
+            ("ab", "xy", 2),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(distance(b, a), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_names_in_their_order() {
+        let known = ["serve", "perf", "runtime"];
+        assert_eq!(nearest("Sevre", known), ["serve"]);
+        assert_eq!(nearest("runtimes", known), ["runtime"]);
+        assert!(nearest("bench", known).is_empty());
+        assert_eq!(nearest("ba", ["b", "bat", "bar", "baz", "bag"]), ["b", "bat", "bar"]);
+        assert!(nearest(&"x".repeat(LONGEST + 1), ["x"]).is_empty());
+    }
+}
