@@ -4,13 +4,13 @@
 
 mod model;
 
+use bytes::Bytes;
 use galatea_protocol::http::decode;
-use galatea_types::Buffer;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((header_length, body)) = data.split_first_chunk::<2>() else { return };
-    let body = Buffer::from(body.to_vec());
+    let body = Bytes::from(body.to_vec());
     let header_length = usize::from(u16::from_le_bytes(*header_length));
     let _ = decode(&body, header_length, &model::config(), Some(1));
 });

@@ -70,7 +70,7 @@ impl AddSubInstance {
         let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
         wanted
             .map(|(name, operation)| {
-                let data = apply(*operation, a.data_type, &a.data, &b.data)?;
+                let data = apply(*operation, a.data_type, a.host()?, b.host()?)?;
                 Ok(Tensor::new(name.clone(), a.data_type, a.shape.clone(), data))
             })
             .collect()

@@ -4,7 +4,7 @@ use galatea_types::{Error, Result, Tensor, byte_strings};
 pub(crate) fn check_content(tensor: &Tensor) -> Result<()> {
     let is_whole = match tensor.shape.byte_size(tensor.data_type) {
         Some(size) => size == tensor.data.len(),
-        None => byte_strings::count(&tensor.data).ok() == tensor.shape.element_count(),
+        None => byte_strings::count(tensor.host()?).ok() == tensor.shape.element_count(),
     };
     if is_whole {
         return Ok(());

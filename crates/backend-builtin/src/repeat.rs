@@ -103,10 +103,10 @@ impl Repeat {
                 values.shape, delays.shape
             )));
         }
-        let wait = words(&input(request, "WAIT")?.data).next();
+        let wait = words(input(request, "WAIT")?.host()?).next();
         let wait = wait.ok_or_else(|| Error::invalid_arg("unexpected size for WAIT input"))?;
         Ok(Self {
-            elements: words(&values.data).zip(words(&delays.data).map(millis)).collect(),
+            elements: words(values.host()?).zip(words(delays.host()?).map(millis)).collect(),
             wait: millis(wait),
             wants_element: request.wants_output("OUT"),
             wants_index: request.wants_output("IDX"),

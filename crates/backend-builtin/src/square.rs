@@ -131,7 +131,7 @@ impl Square {
             Error::invalid_arg(format!("model '{model}' got no input 'IN'"))
         })?;
         check_content(input)?;
-        match words(&input.data).next() {
+        match words(input.host()?).next() {
             Some(number) if input.shape.element_count() == Some(1) => {
                 Ok(Self { number: i32::from_le_bytes(number), shape: input.shape.clone() })
             }

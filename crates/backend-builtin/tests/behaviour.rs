@@ -58,7 +58,10 @@ fn identity_goes_by_the_number_in_the_name_and_copies_nothing() {
     for (input, output) in [("INPUT0", "OUTPUT0"), ("INPUT1", "OUTPUT1")] {
         let input = request.input(input).expect("it is there");
         let output = response.output(output).expect("it is there");
-        assert_eq!((input.data.as_ptr(), &input.shape), (output.data.as_ptr(), &output.shape));
+        assert_eq!(
+            (input.host().expect("host memory").as_ptr(), &input.shape),
+            (output.host().expect("host memory").as_ptr(), &output.shape)
+        );
     }
 }
 

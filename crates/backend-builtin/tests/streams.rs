@@ -92,7 +92,11 @@ fn repeat_answers_each_element_and_its_index() {
     let words: Vec<_> = responses
         .iter()
         .map(|r| r.as_ref().expect("success"))
-        .map(|r| ["OUT", "IDX"].map(|name| r.output(name).expect("it is there").data.to_vec()))
+        .map(|r| {
+            ["OUT", "IDX"].map(|name| {
+                r.output(name).expect("it is there").host().expect("host memory").to_vec()
+            })
+        })
         .collect();
     assert_eq!(words, [[bytes(&[7]), bytes(&[0])], [bytes(&[-3]), bytes(&[1])]]);
 }
@@ -139,7 +143,10 @@ fn square_answers_as_often_as_it_is_told() {
         for response in responses {
             let response = response.expect("success");
             let out = response.output("OUT").expect("it is there");
-            assert_eq!((&*out.data, &out.shape[..]), (&*bytes(&[number]), &[1][..]));
+            assert_eq!(
+                (out.host().expect("host memory"), &out.shape[..]),
+                (&*bytes(&[number]), &[1][..])
+            );
         }
     }
 }

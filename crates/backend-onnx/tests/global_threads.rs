@@ -30,7 +30,7 @@ fn models_share_the_threads_of_the_command_line() {
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
     let input = Tensor::new("X", Fp32, [1, 2], floats(&[1.0, 2.0]));
     let answer = infer(&mut *instance, ask(1, vec![input], &[])).expect("answer");
-    assert_eq!(&answer.outputs[0].data[..], floats(&[1.0, 2.0]));
+    assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[1.0, 2.0]));
 
     let bad = BTreeMap::from([("enable-global-threadpool".to_owned(), "perhaps".to_owned())]);
     let error = OnnxBackend::open(&library(), &bad).err().expect("an error");

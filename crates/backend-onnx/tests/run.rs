@@ -34,7 +34,7 @@ fn scalars_are_configured_as_one() {
     let mut instance = instance(&Folder::new(&graph.bytes()), text);
     let inputs = vec![tensor("X", [2], &[1.0, 2.0]), tensor("S", [1], &[3.0])];
     let answer = infer(&mut *instance, ask(1, inputs, &[])).expect("answer");
-    assert_eq!(&answer.output("Y").unwrap().data[..], floats(&[3.0, 6.0]));
+    assert_eq!(answer.output("Y").unwrap().host().expect("host memory"), floats(&[3.0, 6.0]));
     assert_eq!(answer.output("T").unwrap(), &tensor("T", [1], &[3.0]));
 }
 
@@ -79,7 +79,10 @@ fn names_with_colons_and_slashes() {
     let mut instance = instance(&Folder::new(&graph.bytes()), "");
     let request = ask(1, vec![tensor("serving_default_x:0", [1, 1], &[4.0])], &[]);
     let answer = infer(&mut *instance, request).expect("answer");
-    assert_eq!(answer.output("model/dense/Softmax:0").unwrap().data[..], floats(&[-4.0]));
+    assert_eq!(
+        answer.output("model/dense/Softmax:0").unwrap().host().expect("host memory")[..],
+        floats(&[-4.0])
+    );
 }
 
 #[test]
@@ -96,9 +99,12 @@ fn an_initialiser_among_the_inputs_may_be_absent() {
     let mut instance = instance(&Folder::new(&graph.bytes()), text);
     let x = || tensor("X", [1], &[3.0]);
     let absent = infer(&mut *instance, ask(1, vec![x()], &[])).expect("answer");
-    assert_eq!(&absent.outputs[0].data[..], floats(&[6.0]));
+    assert_eq!(absent.outputs[0].host().expect("host memory"), floats(&[6.0]));
     let given = ask(1, vec![x(), tensor("W", [1], &[5.0])], &[]);
-    assert_eq!(&infer(&mut *instance, given).expect("answer").outputs[0].data[..], floats(&[15.0]));
+    assert_eq!(
+        infer(&mut *instance, given).expect("answer").outputs[0].host().expect("host memory"),
+        floats(&[15.0])
+    );
 }
 
 /// Output `Y` is declared of another rank than it has.
@@ -158,7 +164,7 @@ fn an_error_of_the_run_is_told_and_over() {
     let error = at(5).expect_err("out of range");
     assert_eq!(error.code(), Code::Internal);
     assert!(error.message().starts_with("onnx runtime error 2: "), "{error}");
-    assert_eq!(&at(1).expect("answer").outputs[0].data[..], floats(&[8.0]));
+    assert_eq!(at(1).expect("answer").outputs[0].host().expect("host memory"), floats(&[8.0]));
 }
 
 #[test]
@@ -168,8 +174,10 @@ fn a_batch_shares_one_buffer_without_copies() {
         .map(|n| ask(n, vec![tensor("X", [n.into(), 2], &vec![1.0; 2 * n as usize])], &[]))
         .into();
     let answers = run_batch(&mut *instance, requests);
-    let data: Vec<&Buffer> =
-        answers.iter().map(|a| &a.as_ref().expect("answer").outputs[0].data).collect();
+    let data: Vec<&[u8]> = answers
+        .iter()
+        .map(|a| a.as_ref().expect("answer").outputs[0].host().expect("host memory"))
+        .collect();
     assert_eq!((data[0].len(), data[1].len()), (8, 24));
     assert_eq!(data[0].as_ptr().wrapping_add(8), data[1].as_ptr());
 }
@@ -189,12 +197,12 @@ fn an_input_is_not_copied_and_outlives_its_request() {
     let mut block = AlignedBlock::with_capacity(4096);
     block.extend_from_slice(&floats(&[1.5; 1024]));
     let data = block.freeze();
-    let pointer = data.as_ptr();
+    let pointer = data.host().expect("host memory").as_ptr();
     let request = ask(1, vec![Tensor::new("X", Fp32, [1024], data)], &[]);
     let answer = infer(&mut *instance, request).expect("answer");
     drop(instance);
-    assert_eq!(answer.outputs[0].data.as_ptr(), pointer);
-    assert_eq!(&answer.outputs[0].data[..], floats(&[1.5; 1024]));
+    assert_eq!(answer.outputs[0].host().expect("host memory").as_ptr(), pointer);
+    assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[1.5; 1024]));
 }
 
 #[test]
@@ -205,7 +213,7 @@ fn data_at_odd_addresses_is_right() {
     let odd = Buffer::from(bytes).slice(1..13).unwrap();
     let request = ask(1, vec![Tensor::new("X", Fp32, [1, 3], odd)], &[]);
     let answer = infer(&mut *instance, request).expect("answer");
-    assert_eq!(&answer.outputs[0].data[..], floats(&[1.0, 2.0, 3.0]));
+    assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[1.0, 2.0, 3.0]));
 }
 
 #[test]
@@ -224,7 +232,10 @@ fn strings_keep_every_byte_and_are_divided() {
     let answers = run_batch(&mut *instance, vec![request(1, &first), request(2, &second)]);
     let outputs: Vec<&Tensor> =
         answers.iter().map(|a| &a.as_ref().expect("answer").outputs[0]).collect();
-    assert_eq!((&outputs[0].data[..], &outputs[1].data[..]), (&first[..], &second[..]));
+    assert_eq!(
+        (outputs[0].host().expect("host memory"), outputs[1].host().expect("host memory")),
+        (&first[..], &second[..])
+    );
     assert_eq!(outputs[1].shape, Shape::from([2, 2]));
 }
 
@@ -247,6 +258,6 @@ fn answers_outlive_the_model() {
     let answer =
         infer(&mut *instance, ask(1, vec![tensor("X", [1], &[9.0])], &[])).expect("answer");
     drop(instance);
-    assert_eq!(&answer.output("Y").unwrap().data[..], floats(&[1.0, 2.0, 3.0]));
-    assert_eq!(&answer.output("Z").unwrap().data[..], floats(&[-9.0]));
+    assert_eq!(answer.output("Y").unwrap().host().expect("host memory"), floats(&[1.0, 2.0, 3.0]));
+    assert_eq!(answer.output("Z").unwrap().host().expect("host memory"), floats(&[-9.0]));
 }

@@ -24,10 +24,10 @@ pub(crate) fn for_model(config: &ModelConfig, request: &InferRequest) -> Result<
 
 /// The worker builds arrays over the bytes: they must be as many as the shape says.
 fn check(tensor: &Tensor) -> Result<()> {
-    let elements = tensor.shape.element_count();
+    let (elements, data) = (tensor.shape.element_count(), tensor.host()?);
     let fits = match tensor.shape.byte_size(tensor.data_type) {
-        Some(size) => size == tensor.data.len(),
-        None => elements.is_some_and(|count| holds_strings(&tensor.data, count)),
+        Some(size) => size == data.len(),
+        None => elements.is_some_and(|count| holds_strings(data, count)),
     };
     if fits {
         return Ok(());

@@ -2,6 +2,7 @@
 
 use std::{cell::OnceCell, io::IoSlice, sync::Arc};
 
+use bytes::Bytes;
 use galatea_types::{Buffer, Result, Tensor};
 
 use crate::{
@@ -119,10 +120,11 @@ impl Link {
         let cut_short = Malformed("it is cut short");
         // A copy: what is decided on must not change any more.
         let meta = content.get(..meta_length).ok_or(cut_short)?.to_vec();
-        let data = content.slice(meta_length..length).ok_or(cut_short)?;
-        let packet = Packet::read(header, &meta, &data)?;
+        let data = content.get(meta_length..length).ok_or(cut_short)?;
+        let packet = Packet::read(header, &meta, data)?;
         self.take_back(&packet)?;
-        read(&Message { packet, spilled: Some(data.clone()), copied: OnceCell::new() })
+        let spilled = Buffer::from(content.slice(meta_length..length));
+        read(&Message { packet, spilled: Some(spilled), copied: OnceCell::new() })
     }
 
     fn take_back(&self, packet: &Packet<'_>) -> Result<(), Malformed> {
@@ -131,12 +133,12 @@ impl Link {
     }
 
     /// A block of the outbox; the worker gets it back when the last clone is dropped.
-    fn block(&self, offset: u64, length: usize) -> Result<Buffer, Malformed> {
+    fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
         let mapping = self.outbox.mapping(offset, length)?;
         let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
         let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
         self.wake.start_ticking();
-        Ok(Buffer::from_owner(block))
+        Ok(Bytes::from_owner(block))
     }
 
     /// A tensor of `message` with its bytes. Large ones stay where the worker put them.
@@ -146,7 +148,7 @@ impl Link {
         message: &Message<'_>,
     ) -> Result<Tensor, Malformed> {
         let data = match head.place {
-            Place::Arena(offset) => self.block(offset, head.byte_length)?,
+            Place::Arena(offset) => self.block(offset, head.byte_length)?.into(),
             Place::Inline(start) => {
                 let end = start.checked_add(head.byte_length);
                 let data = end.and_then(|end| message.data().slice(start..end));
@@ -154,7 +156,8 @@ impl Link {
             }
         };
         let is_text = head.data_type.byte_size().is_none();
-        if is_text && !holds_strings(&data, head.shape.element_count().unwrap_or(0)) {
+        let count = head.shape.element_count().unwrap_or(0);
+        if is_text && !data.host().is_ok_and(|data| holds_strings(data, count)) {
             return Err(Malformed("a BYTES tensor does not hold its elements"));
         }
         Ok(Tensor::new(head.name, head.data_type, head.shape.clone(), data))

@@ -200,7 +200,10 @@ fn an_error_in_the_model_says_what_and_where_and_no_more() {
     assert!(message.lines().count() == 1 && !message.contains("Traceback"), "{message}");
     // The instance works on.
     let good = ask(1, vec![tensor("x", [1, 1], &[3.0])], &[]);
-    assert_eq!(&infer(&mut *instance, good).expect("answer").outputs[0].data[..], floats(&[9.0]));
+    assert_eq!(
+        infer(&mut *instance, good).expect("answer").outputs[0].host().expect("host memory"),
+        floats(&[9.0])
+    );
 }
 
 #[test]
@@ -222,11 +225,11 @@ fn nothing_is_copied_for_a_request_alone() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return x");
     let mut instance = instance(&script, &ports(&["x"], &["y"]));
     let x = tensor("x", [4], &[1.0, 2.0, 3.0, 4.0]);
-    let there = x.data.as_ptr();
+    let there = x.host().expect("host memory").as_ptr();
     let answer = infer(&mut *instance, ask(1, vec![x], &[])).expect("answer");
-    assert_eq!(answer.outputs[0].data.as_ptr(), there);
+    assert_eq!(answer.outputs[0].host().expect("host memory").as_ptr(), there);
     drop(instance);
-    assert_eq!(&answer.outputs[0].data[..], floats(&[1.0, 2.0, 3.0, 4.0]));
+    assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[1.0, 2.0, 3.0, 4.0]));
 }
 
 /// Batch normalisation counts in training; such models are still shared, and their inputs not copied.
@@ -239,9 +242,9 @@ fn what_is_done_in_training_alone_does_not_count_as_writing() {
     .tensor("seen", &[1], &[0.0]);
     let mut instance = instance(&script, &ports(&["x"], &["y"]));
     let x = tensor("x", [1], &[1.0]);
-    let there = x.data.as_ptr();
+    let there = x.host().expect("host memory").as_ptr();
     let answer = infer(&mut *instance, ask(1, vec![x], &[])).expect("answer");
-    assert_eq!(answer.outputs[0].data.as_ptr(), there);
+    assert_eq!(answer.outputs[0].host().expect("host memory").as_ptr(), there);
 }
 
 #[test]
@@ -253,7 +256,10 @@ fn misaligned_data_is_read_right() {
     block.extend_from_slice(&floats(&[1.0, 2.0]));
     let data: Buffer = block.freeze().slice(1..9).unwrap();
     let answer = infer(&mut *instance, ask(1, vec![Tensor::new("x", Fp32, [2], data)], &[]));
-    assert_eq!(&answer.expect("answer").outputs[0].data[..], floats(&[-1.0, -2.0]));
+    assert_eq!(
+        answer.expect("answer").outputs[0].host().expect("host memory"),
+        floats(&[-1.0, -2.0])
+    );
 }
 
 /// Others may read the request's memory: an ensemble's next step does.
@@ -264,8 +270,8 @@ fn a_model_that_writes_to_its_input_writes_to_a_copy() {
     let x = tensor("x", [2], &[1.0, 2.0]);
     let kept = x.data.clone();
     let answer = infer(&mut *instance, ask(1, vec![x], &[])).expect("answer");
-    assert_eq!(&answer.outputs[0].data[..], floats(&[2.0, 3.0]));
-    assert_eq!(&kept[..], floats(&[1.0, 2.0]));
+    assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[2.0, 3.0]));
+    assert_eq!(kept.host().expect("host memory"), floats(&[1.0, 2.0]));
 }
 
 /// Counts in place, and answers with the very tensor it counts in.
@@ -292,7 +298,7 @@ fn state_belongs_to_an_instance_and_answers_keep_what_they_said() {
     let first = count(&mut *one, 1.0);
     let second = count(&mut *one, 2.0);
     let elsewhere = count(&mut *other, 5.0);
-    let values = [first, second, elsewhere].map(|t| t.data.to_vec());
+    let values = [first, second, elsewhere].map(|t| t.host().expect("host memory").to_vec());
     assert_eq!(values, [floats(&[1.0]), floats(&[3.0]), floats(&[5.0])]);
 }
 
@@ -312,7 +318,7 @@ fn state_is_shared_where_that_is_asked_for() {
         threads.into_iter().for_each(|t| t.join().expect("no panic"));
         let mut instance = model.new_instance(&instance_spec("m", 9)).expect("instance");
         let last = infer(&mut *instance, ask(1, vec![tensor("x", [1], &[0.0])], &[]));
-        vec![last.expect("answer").outputs[0].data.to_vec()]
+        vec![last.expect("answer").outputs[0].host().expect("host memory").to_vec()]
     });
     assert_eq!(totals, [floats(&[400.0])]);
 }
@@ -329,7 +335,7 @@ fn a_module_may_keep_its_input() {
     for n in 1..50u8 {
         let x = tensor("x", [2], &[f32::from(n), 0.5]);
         let answer = infer(&mut *instance, ask(1, vec![x], &[])).expect("answer");
-        said.push(answer.outputs[0].data.to_vec());
+        said.push(answer.outputs[0].host().expect("host memory").to_vec());
     }
     assert_eq!(said[0], floats(&[0.0, 0.0]));
     assert_eq!(said[48], floats(&[48.0, 0.5]));
@@ -348,5 +354,5 @@ fn other_forms_of_results() {
         instance(&Script::new("x: Tensor) -> Tuple[Tensor]:\n    return (torch.sqrt(x),)"), text);
     let x = Tensor::new("x", Fp64, [1], 2f64.to_le_bytes().to_vec());
     let answer = infer(&mut *doubles, ask(1, vec![x], &[])).expect("answer");
-    assert_eq!(&answer.outputs[0].data[..], 2f64.sqrt().to_le_bytes());
+    assert_eq!(answer.outputs[0].host().expect("host memory"), 2f64.sqrt().to_le_bytes());
 }

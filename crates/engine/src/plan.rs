@@ -81,7 +81,7 @@ fn write_override_files(overrides: &LoadOverrides) -> Result<Option<tempfile::Te
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }
-        fs::write(&target, &**content).map_err(failed)?;
+        fs::write(&target, content.host()?).map_err(failed)?;
     }
     Ok(Some(dir))
 }

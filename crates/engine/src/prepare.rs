@@ -206,8 +206,9 @@ fn check_strings(input: &Tensor, model: &str) -> Result<(), String> {
     let Some(expected) = input.shape.element_count() else {
         return Err(too_large(name, model, &input.shape));
     };
+    let data = input.host().map_err(|error| error.message().to_owned())?;
     let mut count = 0usize;
-    for element in byte_strings::elements(&input.data) {
+    for element in byte_strings::elements(data) {
         if count == expected {
             return Err(format!(
                 "unexpected number of string elements {} for inference input '{name}' for model '{model}', expecting {expected}",

@@ -81,7 +81,10 @@ fn at_start_ensembles_load_after_their_models() {
     );
     assert!(f.engine.is_ready() && f.engine.is_model_ready("a_outer", None));
     let answer = ask(&f.engine, "a_outer", 7).expect("an answer");
-    assert_eq!((&*answer.model_name, &answer.outputs[0].data[..]), ("a_outer", &[7, 0, 0, 0][..]));
+    assert_eq!(
+        (&*answer.model_name, answer.outputs[0].host().expect("host memory")),
+        ("a_outer", &[7, 0, 0, 0][..])
+    );
     assert_eq!(&*answer.outputs[0].shape, [1, 1]);
     let counts = ["a_outer", "b_inner", "y", "z"].map(|m| executions(&f.engine, m));
     assert_eq!(counts, [1, 1, 1, 2]);
@@ -324,7 +327,7 @@ fn what_is_under_way_finishes_its_later_steps_when_a_model_is_unloaded() {
     assert_eq!(index[1..], ["b:1:UNLOADING:", "e:1:UNLOADING:"]);
     f.backend.gate.set(false);
     let answer = answer.blocking_recv().expect("answered").expect("an answer");
-    assert_eq!(answer.outputs[0].data[..], 9i32.to_le_bytes());
+    assert_eq!(answer.outputs[0].host().expect("host memory")[..], 9i32.to_le_bytes());
     eventually("unloaded", || f.backend.live_models.load(Ordering::SeqCst) == 1);
 }
 

@@ -24,7 +24,10 @@ fn loads_everything_at_start_and_serves_the_highest_version() {
     f.engine.load_startup_models().expect("all load");
     assert_eq!(index(&f.engine), ["m:3:READY:", "n:1:READY:"]);
     let answer = ask(&f.engine, 7).expect("an answer");
-    assert_eq!((answer.model_version, &answer.outputs[0].data[..]), (3, &[7, 0, 0, 0][..]));
+    assert_eq!(
+        (answer.model_version, answer.outputs[0].host().expect("host memory")),
+        (3, &[7, 0, 0, 0][..])
+    );
     assert!(f.engine.is_ready() && f.engine.is_model_ready("n", Some(1)));
     assert!(!f.engine.is_model_ready("n", Some(2)));
     let refused = f.engine.load_model("m", LoadOverrides::default()).expect_err("mode none");
@@ -131,7 +134,7 @@ fn requests_in_flight_are_answered_before_a_model_goes() {
     f.backend.gate.set(false);
     for (i, answer) in (0..5i32).zip(answers) {
         let answer = answer.blocking_recv().expect("answered").expect("an answer");
-        assert_eq!(answer.outputs[0].data[..], i.to_le_bytes());
+        assert_eq!(answer.outputs[0].host().expect("host memory")[..], i.to_le_bytes());
     }
     eventually("unloaded", || index(&f.engine) == ["m:1:UNAVAILABLE:unloaded"]);
 }

@@ -102,7 +102,7 @@ impl Pending {
         for wanted in &self.classifications {
             self.classify_output(&mut response, wanted)?;
         }
-        let message = encode(response);
+        let message = encode(response)?;
         check_message_size(&message, self.max_message_size)?;
         Ok(message)
     }

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_frontend::CancelOnDrop;
 use galatea_protocol::http::{EncodedResponse, ResponsePlan, decode, encode};
-use galatea_types::{Buffer, Error, InferResponse, Refused, Responder, Result};
+use galatea_types::{Error, InferResponse, Refused, Responder, Result};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
@@ -67,7 +67,7 @@ pub(crate) async fn respond(
 async fn infer(
     model: &ServedModel,
     version: Option<i64>,
-    body: &Buffer,
+    body: &Bytes,
     header_length: Option<usize>,
 ) -> Result<(InferResponse, ResponsePlan)> {
     let header_length = header_length.unwrap_or(body.len());
@@ -104,7 +104,7 @@ async fn read(
     request: &mut Request<Incoming>,
     coding: Coding,
     limit: usize,
-) -> Result<(Buffer, Option<usize>), (Error, HeaderValue)> {
+) -> Result<(Bytes, Option<usize>), (Error, HeaderValue)> {
     let as_text = |error| (error, TEXT);
     if coding != Coding::Identity {
         let body = request_body::read(request.body_mut(), None, limit).await;

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_protocol::{
     http::{ResponsePlan, decode_for_lines, error_line, response_line},
     http_status,
 };
-use galatea_types::{Buffer, InferResponse, Response, Result};
+use galatea_types::{InferResponse, Response, Result};
 use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
 
 use crate::{
@@ -40,7 +41,7 @@ pub(crate) async fn respond(
     service: &Service,
     model: Arc<ServedModel>,
     version: Option<i64>,
-    (body, header_length): (Buffer, Option<usize>),
+    (body, header_length): (Bytes, Option<usize>),
 ) -> http::Response<Body> {
     let submitted = (|| {
         let header_length = header_length.unwrap_or(body.len());

@@ -1,8 +1,9 @@
 //! Model control (H-13 to H-15). What reads files or waits for a model runs on a blocking thread.
 
+use bytes::Bytes;
 use galatea_engine::{IndexEntry, LoadOverrides};
 use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
-use galatea_types::{Buffer, Error, Result};
+use galatea_types::{Error, Result};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::task::spawn_blocking;
@@ -61,7 +62,7 @@ pub(crate) async fn unload(
     ok_or_failure(on_blocking_thread(unload).await)
 }
 
-async fn body_of(service: &Service, request: &mut Request<Incoming>) -> Result<Buffer> {
+async fn body_of(service: &Service, request: &mut Request<Incoming>) -> Result<Bytes> {
     request_body::read(request.body_mut(), None, service.options.max_input_size).await
 }
 

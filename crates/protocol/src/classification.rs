@@ -93,7 +93,7 @@ fn best(row: &[Score], count: usize) -> Vec<usize> {
 }
 
 fn scores_of(tensor: &Tensor) -> Result<Vec<Score>> {
-    let data = &tensor.data;
+    let data = tensor.host()?;
     let scores = match tensor.data_type {
         DataType::Uint8 => read(data, |b| Score::Integer(u8::from_le_bytes(b).into())),
         DataType::Uint16 => read(data, |b| Score::Integer(u16::from_le_bytes(b).into())),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn texts(tensor: &Tensor) -> Vec<String> {
-        byte_strings::elements(&tensor.data)
+        byte_strings::elements(tensor.host().expect("host memory"))
             .map(|e| String::from_utf8_lossy(e.expect("whole")).into_owned())
             .collect()
     }

@@ -125,15 +125,16 @@ mod tests {
     fn packed_elements_come_back() {
         let words: [&[u8]; 3] = [b"cat", b"", &[0xff, 0]];
         let data = pack(&words).expect("short words");
+        let data = data.host().expect("host memory");
         let mut pushed = Vec::new();
         words.iter().for_each(|word| push(&mut pushed, word).expect("short"));
         assert_eq!(&pushed[..7], b"\x03\0\0\0cat");
-        assert_eq!(&data[..], pushed);
-        let back: Result<Vec<_>, _> = elements(&data).collect();
+        assert_eq!(data, pushed);
+        let back: Result<Vec<_>, _> = elements(data).collect();
         assert_eq!(back.expect("whole"), words);
-        assert_eq!(count(&data), Ok(3));
-        assert_eq!(size_of_first(&data, 2), Some(7 + 4));
-        assert_eq!(size_of_first(&data, 4), None);
+        assert_eq!(count(data), Ok(3));
+        assert_eq!(size_of_first(data, 2), Some(7 + 4));
+        assert_eq!(size_of_first(data, 4), None);
     }
 
     #[test]

@@ -17,7 +17,10 @@ mod step_times;
 pub mod suggest;
 mod tensor;
 
-pub use buffer::{AlignedBlock, BUFFER_ALIGNMENT, Buffer};
+pub use buffer::{
+    AlignedBlock, BUFFER_ALIGNMENT, Buffer, Device, DeviceKind, DeviceMemory, Memory,
+    NotInHostMemory,
+};
 pub use cancel::Cancellation;
 pub use data_type::DataType;
 pub use error::{Code, Error, Result};

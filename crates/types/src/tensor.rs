@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use crate::{Buffer, DataType, Shape};
+use bytes::Bytes;
+
+use crate::{Buffer, DataType, Error, NotInHostMemory, Result, Shape};
 
 /// A named tensor. `data` holds exactly `shape` elements of `data_type`, row-major, little-endian;
 /// for [`DataType::Bytes`] each element is a `u32` length followed by its bytes.
@@ -20,5 +22,25 @@ impl Tensor {
         data: impl Into<Buffer>,
     ) -> Self {
         Self { name: name.into(), data_type, shape: shape.into(), data: data.into() }
+    }
+
+    /// The elements, to be read by the host.
+    ///
+    /// # Errors
+    /// `Unsupported`, with the tensor's name, when they lie in the memory of a device.
+    pub fn host(&self) -> Result<&[u8]> {
+        self.data.host().map_err(|error| self.not_in_host_memory(error))
+    }
+
+    /// As [`Tensor::host`], with the shared ownership of the bytes.
+    ///
+    /// # Errors
+    /// As [`Tensor::host`].
+    pub fn host_bytes(&self) -> Result<&Bytes> {
+        self.data.host_bytes().map_err(|error| self.not_in_host_memory(error))
+    }
+
+    fn not_in_host_memory(&self, error: NotInHostMemory) -> Error {
+        Error::from(error).prefixed(format_args!("tensor '{}': ", self.name))
     }
 }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Error, Result, Shape, byte_strings};
 use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
 
@@ -18,7 +19,7 @@ pub(crate) struct Value {
     library: Arc<Library>,
     value: NonNull<OrtValue>,
     /// Memory the tensor points into, where it is not its own.
-    backing: Option<Buffer>,
+    backing: Option<Bytes>,
     /// What computed the tensor: an output may lie in the session's memory.
     _session: Option<Arc<Session>>,
 }
@@ -34,13 +35,15 @@ impl Value {
     /// fixed-size type and start on a multiple of the element's size.
     pub fn over(
         library: &Arc<Library>,
-        data: Buffer,
+        data: Bytes,
         dims: &[i64],
         data_type: DataType,
     ) -> Result<Self> {
         let expected = Shape::from(dims).byte_size(data_type);
         let size = data_type.byte_size().unwrap_or(1);
-        if expected != Some(data.len()) || !(data.is_empty() || data.is_aligned_to(size)) {
+        if expected != Some(data.len())
+            || !(data.is_empty() || data.as_ptr().addr().is_multiple_of(size))
+        {
             return Err(Error::internal(format!(
                 "a tensor of shape {} and type {data_type} cannot lie over {} bytes",
                 Shape::from(dims),

@@ -53,19 +53,20 @@ impl Outgoing {
     }
 
     fn put_tensor(&mut self, tensor: &Tensor, blocks: &mut dyn Blocks) -> Result<()> {
+        let bytes = tensor.host()?;
         let start = self.data.len().next_multiple_of(INLINE_ALIGNMENT);
-        let (place, offset) = if start + tensor.data.len() <= INLINE_LIMIT {
+        let (place, offset) = if start + bytes.len() <= INLINE_LIMIT {
             self.data.resize(start, 0);
-            self.data.extend_from_slice(&tensor.data);
+            self.data.extend_from_slice(bytes);
             (0, start as u64)
         } else {
-            (1, blocks.put(&tensor.data)?)
+            (1, blocks.put(bytes)?)
         };
         self.put(&short(tensor.name.len(), "a tensor's name")?.to_le_bytes());
         self.put(&[tensor::number_of(tensor.data_type), place]);
         self.put(&long(tensor.shape.len(), "a tensor's rank")?.to_le_bytes());
         self.put(&offset.to_le_bytes());
-        self.put(&(tensor.data.len() as u64).to_le_bytes());
+        self.put(&(bytes.len() as u64).to_le_bytes());
         tensor.shape.iter().for_each(|d| self.put(&d.to_le_bytes()));
         self.put(tensor.name.as_bytes());
         Ok(())

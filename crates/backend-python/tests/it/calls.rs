@@ -24,7 +24,7 @@ struct Neighbours {
 impl InferTarget for Neighbours {
     fn infer(&self, request: InferRequest, mut responder: Responder) -> Result<(), Refused> {
         self.note(format!("infer {} {}", request.model_name, request.id));
-        let data = request.inputs[0].data.clone();
+        let data = request.inputs[0].host_bytes().expect("host memory").clone();
         let answer = move |data: Vec<u8>| InferResponse {
             model_name: request.model_name.clone(),
             model_version: 1,
@@ -72,7 +72,10 @@ impl ModelControl for Neighbours {
         config: Option<String>,
         files: BTreeMap<String, Buffer>,
     ) -> Result<()> {
-        let files: Vec<_> = files.iter().map(|(n, f)| format!("{n}={:?}", &f[..])).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(n, f)| format!("{n}={:?}", f.host().expect("host memory")))
+            .collect();
         self.note(format!("load {name} {config:?} {files:?}"));
         Ok(())
     }

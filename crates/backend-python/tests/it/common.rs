@@ -200,7 +200,7 @@ pub fn run(instance: &mut dyn ModelInstance, input: Tensor) -> Result<InferRespo
 
 /// The bytes of the output OUT.
 pub fn output(answer: Result<InferResponse>) -> Vec<u8> {
-    answer.expect("an answer").output("OUT").expect("OUT").data.to_vec()
+    answer.expect("an answer").output("OUT").expect("OUT").host().expect("host memory").to_vec()
 }
 
 /// Text of the error.

@@ -48,7 +48,9 @@ fn all(mut stream: ResponseStream) -> Vec<Vec<u8>> {
     let mut bodies = Vec::new();
     loop {
         let Response { result, is_final } = next(&mut stream);
-        bodies.extend(result.map(|r| r.expect("a body").outputs[0].data.to_vec()));
+        bodies.extend(
+            result.map(|r| r.expect("a body").outputs[0].host().expect("host memory").to_vec()),
+        );
         if is_final {
             return bodies;
         }

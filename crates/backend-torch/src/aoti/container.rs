@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use galatea_types::Buffer;
+use bytes::Bytes;
 
 use super::{
     call_spec::CallSpec,
@@ -169,7 +169,7 @@ impl Container {
         }
         let inputs = operands.iter().map(|operand| self.input(operand)).collect::<Result<_, _>>();
         let outputs = self.call(inputs.map_err(|e| self.explain(e))?)?;
-        let inputs: Vec<Buffer> = operands.into_iter().map(|operand| operand.data).collect();
+        let inputs: Vec<Bytes> = operands.into_iter().map(|operand| operand.data).collect();
         let origin = Arc::new(Origin { _inputs: inputs, _container: self.clone() });
         let outputs: Result<_, _> =
             outputs.into_iter().map(|t| t.into_output(&origin, self.has_state)).collect();

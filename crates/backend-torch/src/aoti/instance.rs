@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use galatea_backend::{
     Batch, ModelInstance,
     batching::{self, Content, join, missing, tensors_of},
 };
 use galatea_config::TensorSpec;
-use galatea_types::{AlignedBlock, Buffer, Error, Result, Tensor};
+use galatea_types::{AlignedBlock, Error, Result, Tensor};
 
 use super::{container::Container, model::PackageModel, tensor::Operand};
 use crate::{outputs, torch::fixed};
@@ -74,13 +75,13 @@ impl PackageInstance {
 }
 
 /// The request's own bytes copied; those that were joined are copies already.
-fn own(data: Buffer, tensors: &[&Tensor]) -> Buffer {
-    if tensors.iter().all(|tensor| tensor.data.as_ptr() != data.as_ptr()) {
+fn own(data: Bytes, tensors: &[&Tensor]) -> Bytes {
+    if tensors.iter().all(|t| t.host().is_ok_and(|bytes| bytes.as_ptr() != data.as_ptr())) {
         return data;
     }
     let mut block = AlignedBlock::with_capacity(data.len());
     block.extend_from_slice(&data);
-    block.freeze()
+    block.into_bytes()
 }
 
 impl ModelInstance for PackageInstance {

@@ -2,6 +2,7 @@
 
 use std::{ffi::c_void, ptr, slice, sync::Arc};
 
+use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Shape};
 
 use super::{
@@ -41,7 +42,7 @@ pub(super) struct Operand {
     pub scalar_type: i32,
     pub shape: Shape,
     /// Filled and aligned as type and shape want it; seen by nobody else.
-    pub data: Buffer,
+    pub data: Bytes,
 }
 
 impl Tensor {
@@ -199,7 +200,7 @@ impl Tensor {
 
 /// What the elements of an output may lie in.
 pub(super) struct Origin {
-    pub _inputs: Vec<Buffer>,
+    pub _inputs: Vec<Bytes>,
     pub _container: Arc<Container>,
 }
 

@@ -3,8 +3,9 @@ use std::{
     ptr,
 };
 
+use bytes::Bytes;
 use galatea_backend::batching::{Content, Joined};
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape};
+use galatea_types::{AlignedBlock, DataType, Error, Result, Shape};
 
 use super::{
     element::scalar_type_of,
@@ -20,7 +21,7 @@ pub(crate) struct Input {
 }
 
 enum Owned {
-    Elements { scalar_type: i32, data: Buffer },
+    Elements { scalar_type: i32, data: Bytes },
     Texts(Texts),
 }
 
@@ -86,15 +87,15 @@ impl Input {
 /// # Safety
 /// `owner` must come from [`Input::lend`] and not have been released.
 unsafe extern "C" fn release(owner: *mut c_void) {
-    // SAFETY: made by `Box::into_raw` of a `Buffer`, given back once. Dropping it may run on any thread.
-    drop(unsafe { Box::from_raw(owner.cast::<Buffer>()) });
+    // SAFETY: made by `Box::into_raw` of a `Bytes`, given back once. Dropping it may run on any thread.
+    drop(unsafe { Box::from_raw(owner.cast::<Bytes>()) });
 }
 
 /// The type's number, if `data` is as large and aligned as its elements want.
-pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Buffer) -> Result<i32> {
+pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Bytes) -> Result<i32> {
     let size = data_type.byte_size().unwrap_or(1);
     let is_sound = shape.byte_size(data_type) == Some(data.len())
-        && (data.is_empty() || data.is_aligned_to(size));
+        && (data.is_empty() || data.as_ptr().addr().is_multiple_of(size));
     scalar_type_of(data_type).filter(|_| is_sound).ok_or_else(|| {
         Error::internal(format!(
             "a tensor of shape {shape} and type {data_type} cannot lie over {} bytes",
@@ -103,10 +104,10 @@ pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Buffer) -> Result
     })
 }
 
-fn copy(data: &Buffer) -> Buffer {
+fn copy(data: &Bytes) -> Bytes {
     let mut block = AlignedBlock::with_capacity(data.len());
     block.extend_from_slice(data);
-    block.freeze()
+    block.into_bytes()
 }
 
 impl Texts {

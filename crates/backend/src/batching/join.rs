@@ -1,8 +1,9 @@
 //! From requests to the model's inputs: without a copy for a request alone, with one where several join.
 
+use bytes::Bytes;
 use galatea_config::TensorSpec;
 use galatea_types::{
-    AlignedBlock, Buffer, DataType, Error, InferRequest, Result, Shape, Tensor, byte_strings,
+    AlignedBlock, DataType, Error, InferRequest, Result, Shape, Tensor, byte_strings,
 };
 
 use super::reshape::to_model;
@@ -27,7 +28,7 @@ pub fn check<'s>(
 fn check_tensor(spec: &TensorSpec, tensor: &Tensor) -> Result<()> {
     let fits = match spec.data_type {
         DataType::Bytes => {
-            let count = byte_strings::count(&tensor.data).ok();
+            let count = byte_strings::count(tensor.host()?).ok();
             count.is_some() && count == tensor.shape.element_count()
         }
         fixed => tensor.shape.byte_size(fixed) == Some(tensor.data.len()),
@@ -77,7 +78,7 @@ pub struct Joined<'t> {
 #[derive(Debug, PartialEq)]
 pub enum Content<'t> {
     /// Of a fixed size, the first on a multiple of it: libraries read them through typed pointers.
-    Elements(Buffer),
+    Elements(Bytes),
     Texts(Vec<&'t [u8]>),
 }
 
@@ -91,22 +92,32 @@ pub fn join<'t>(
 ) -> Result<Joined<'t>> {
     let shape = joined_shape(spec, is_scalar, has_batching, tensors)?;
     let content = match (spec.data_type, tensors) {
-        (DataType::Bytes, _) => Content::Texts(texts(tensors)),
-        (fixed, [one]) => Content::Elements(one.data.aligned(fixed.byte_size().unwrap_or(1))),
-        (_, several) => Content::Elements(concatenate(several)),
+        (DataType::Bytes, _) => Content::Texts(texts(tensors)?),
+        (fixed, [one]) => Content::Elements(aligned(one, fixed)?),
+        (_, several) => Content::Elements(concatenate(several)?),
     };
     Ok(Joined { shape, content })
 }
 
-fn texts<'t>(tensors: &[&'t Tensor]) -> Vec<&'t [u8]> {
-    let elements = tensors.iter().flat_map(|tensor| byte_strings::elements(&tensor.data));
-    elements.map_while(Result::ok).collect()
+fn texts<'t>(tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
+    let mut texts = Vec::new();
+    for tensor in tensors {
+        texts.extend(byte_strings::elements(tensor.host()?).map_while(Result::ok));
+    }
+    Ok(texts)
 }
 
-fn concatenate(tensors: &[&Tensor]) -> Buffer {
+fn aligned(tensor: &Tensor, data_type: DataType) -> Result<Bytes> {
+    tensor.host_bytes()?;
+    Ok(tensor.data.aligned(data_type.byte_size().unwrap_or(1))?)
+}
+
+fn concatenate(tensors: &[&Tensor]) -> Result<Bytes> {
     let mut block = AlignedBlock::with_capacity(tensors.iter().map(|t| t.data.len()).sum());
-    tensors.iter().for_each(|t| block.extend_from_slice(&t.data));
-    block.freeze()
+    for tensor in tensors {
+        block.extend_from_slice(tensor.host()?);
+    }
+    Ok(block.into_bytes())
 }
 
 fn joined_shape(
@@ -152,7 +163,7 @@ mod tests {
         let tensor = Tensor::new("x", DataType::Int32, [2, 1], block.freeze());
         let joined = join(&spec(DataType::Int32, &[1]), false, true, &[&tensor]).expect("joins");
         let Content::Elements(data) = joined.content else { panic!("elements") };
-        assert_eq!(data.as_ptr(), tensor.data.as_ptr());
+        assert_eq!(data.as_ptr(), tensor.host().expect("host memory").as_ptr());
         assert_eq!(joined.shape, Shape::from([2, 1]));
     }
 

@@ -22,12 +22,13 @@ pub(super) fn check_tensor(expected: &Tensor, got: &Tensor, tolerance: f64) -> R
 }
 
 fn head(tensor: &Tensor) -> &[u8] {
-    tensor.data.get(..32).unwrap_or(&tensor.data)
+    let data = tensor.host().unwrap_or_default();
+    data.get(..32).unwrap_or(data)
 }
 
 /// The elements of a floating point tensor; empty for any other, which must be equal byte for byte.
 fn floats(tensor: &Tensor) -> Vec<f64> {
-    let data = &tensor.data;
+    let data = tensor.host().unwrap_or_default();
     match tensor.data_type {
         DataType::Fp16 => {
             data.as_chunks().0.iter().map(|&c| f16::from_le_bytes(c).to_f64()).collect()

@@ -70,7 +70,7 @@ async fn measure(target: Target, model: String, duration: Duration) -> Result<()
                         latency += times.end - times.start;
                         count += 1;
                     }
-                    Result::Ok((count, latency))
+                    Ok::<_, Error>((count, latency))
                 })
             });
             let (mut count, mut latency) = (0, Duration::ZERO);

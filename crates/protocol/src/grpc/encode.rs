@@ -5,7 +5,10 @@ use prost::Message as _;
 use super::parameters::parameter_message;
 
 /// The message of a response. Every output goes out raw (G-34); its buffer is shared, not copied.
-pub fn encode(response: InferResponse) -> ModelInferResponse {
+///
+/// # Errors
+/// An output that is not in host memory.
+pub fn encode(response: InferResponse) -> Result<ModelInferResponse> {
     let mut outputs = Vec::with_capacity(response.outputs.len());
     let mut raw_output_contents = Vec::with_capacity(response.outputs.len());
     for tensor in response.outputs {
@@ -15,9 +18,9 @@ pub fn encode(response: InferResponse) -> ModelInferResponse {
             shape: tensor.shape.to_vec(),
             ..InferOutputTensor::default()
         });
-        raw_output_contents.push(tensor.data.into_bytes());
+        raw_output_contents.push(tensor.host_bytes()?.clone());
     }
-    ModelInferResponse {
+    Ok(ModelInferResponse {
         model_name: response.model_name.as_ref().to_owned(),
         model_version: response.model_version.to_string(),
         id: response.id,
@@ -28,7 +31,7 @@ pub fn encode(response: InferResponse) -> ModelInferResponse {
             .collect(),
         outputs,
         raw_output_contents,
-    }
+    })
 }
 
 /// Refuses a message longer than `limit` bytes, which a client could not receive (G-62).

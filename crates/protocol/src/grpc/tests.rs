@@ -86,7 +86,7 @@ fn raw_contents_stay_where_they_are() {
     let message = request();
     let at = message.raw_input_contents[0].as_ptr();
     let request = decode(message, &config()).expect("good").request;
-    assert_eq!(request.inputs[0].data.as_ptr(), at);
+    assert_eq!(request.inputs[0].host().expect("host memory").as_ptr(), at);
     assert_eq!((&*request.model_name, request.model_version), ("m", None));
     assert_eq!(
         (request.inputs[0].data_type, &request.inputs[0].shape[..]),
@@ -144,7 +144,7 @@ fn check_typed(data_type: &str, contents: InferTensorContents, expected: &[u8]) 
     typed(&mut message, data_type, contents);
     let request = decode(message, &config()).expect("good").request;
     assert_eq!(request.inputs[0].data_type.protocol_name(), data_type);
-    assert_eq!(&request.inputs[0].data[..], expected);
+    assert_eq!(request.inputs[0].host().expect("host memory"), expected);
     assert!(expected.is_empty() || request.inputs[0].data.is_aligned_to(64));
 }
 
@@ -407,7 +407,7 @@ fn malformed_requests() {
 #[test]
 fn a_response_shares_its_tensors() {
     let tensor = Tensor::new("OUTPUT0", DataType::Int64, [1, 2], vec![7; 16]);
-    let at = tensor.data.as_ptr();
+    let at = tensor.host().expect("host memory").as_ptr();
     let message = encode(InferResponse {
         model_name: "m".into(),
         model_version: 3,
@@ -417,7 +417,8 @@ fn a_response_shares_its_tensors() {
             ("b".into(), ParameterValue::Bool(true)),
         ],
         outputs: vec![tensor],
-    });
+    })
+    .expect("host memory");
     assert_eq!(message.raw_output_contents[0].as_ptr(), at);
     assert_eq!((message.model_version.as_str(), message.id.as_str()), ("3", "a7"));
     let output = &message.outputs[0];

@@ -39,7 +39,7 @@ impl Pieces {
             left -= taken;
             self.advance(taken);
         }
-        block.freeze().into_bytes()
+        block.into_bytes()
     }
 }
 

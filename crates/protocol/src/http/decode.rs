@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_types::{
     Buffer, CorrelationId, Error, InferRequest, ParameterValue, RequestedOutput, Result, Shape,
@@ -24,7 +25,7 @@ use crate::parameters;
 ///
 /// Fails with the status and text Triton has for the mistake, syntax errors before all others.
 pub fn decode(
-    body: &Buffer,
+    body: &Bytes,
     header_length: usize,
     model: &ModelConfig,
     version: Option<i64>,
@@ -35,7 +36,7 @@ pub fn decode(
 /// [`decode`], with what is known of the answer's form before the request is read.
 pub(crate) fn decode_for(
     mut plan: ResponsePlan,
-    body: &Buffer,
+    body: &Bytes,
     header_length: usize,
     model: &ModelConfig,
     version: Option<i64>,
@@ -59,7 +60,7 @@ pub(crate) fn decode_for(
 }
 
 /// H-40.
-fn header_out_of_range(body: &Buffer, header_length: usize) -> Error {
+fn header_out_of_range(body: &Bytes, header_length: usize) -> Error {
     Error::invalid_arg(format!(
         "inference header size should be in range (0, {}), got: {header_length}",
         body.len()
@@ -316,7 +317,7 @@ fn read_output(cursor: &mut Cursor<'_>) -> Result<PlannedOutput> {
 }
 
 /// H-42: the whole body is the data of the model's one input, whose shape follows from the size.
-fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
+fn raw_input(body: &Bytes, model: &ModelConfig) -> Result<Tensor> {
     let refuse =
         |text: String| Err(Error::invalid_arg(format!("[request id: <id_unknown>] {text}")));
     let [spec] = model.inputs() else {
@@ -354,7 +355,7 @@ fn raw_input(body: &Buffer, model: &ModelConfig) -> Result<Tensor> {
                     body.len()
                 ));
             }
-            body.clone()
+            Buffer::from(body.clone())
         }
     };
     let shape = if model.has_batching() { shape.with_leading(1) } else { shape };

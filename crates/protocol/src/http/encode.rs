@@ -53,7 +53,7 @@ pub fn encode<'a>(
         };
         push_output(&mut json, &tensor, is_binary)?;
         if is_binary && !tensor.data.is_empty() {
-            binary.push(tensor.data.into_bytes());
+            binary.push(tensor.host_bytes()?.clone());
         }
     }
     json.extend_from_slice(b"]}");
@@ -86,7 +86,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor, is_binary: bool) -> Result<(
 
 /// The elements, with commas between them.
 pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
-    let data = &tensor.data[..];
+    let data = tensor.host()?;
     match tensor.data_type {
         DataType::Bool => push_list(json, data.iter(), |json, &b| push_bool(json, b != 0)),
         DataType::Uint8 => push_list(json, data.iter(), |json, &n| push_integer(json, n)),
@@ -141,8 +141,9 @@ pub(crate) fn push_numbers<const N: usize>(
 }
 
 fn push_elements(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
-    json.reserve(tensor.data.len());
-    for (i, element) in byte_strings::elements(&tensor.data).enumerate() {
+    let data = tensor.host()?;
+    json.reserve(data.len());
+    for (i, element) in byte_strings::elements(data).enumerate() {
         if i > 0 {
             json.push(b',');
         }

@@ -221,10 +221,10 @@ fn push_member(json: &mut Vec<u8>, member: &Member<'_>) -> Result<()> {
 }
 
 fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
-    let is_array = !has_one_element(tensor);
+    let is_array = !has_one_element(tensor)?;
     json.extend(is_array.then_some(b'['));
     if tensor.data_type == DataType::Fp32 {
-        push_numbers(json, &tensor.data, |json, b| {
+        push_numbers(json, tensor.host()?, |json, b| {
             push_float(json, f64::from(f32::from_le_bytes(b)))
         });
     } else {
@@ -235,11 +235,11 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
 }
 
 /// Judged by the data, not the shape: what is written is JSON even if a backend got one of them wrong.
-fn has_one_element(tensor: &Tensor) -> bool {
-    match tensor.data_type.byte_size() {
+fn has_one_element(tensor: &Tensor) -> Result<bool> {
+    Ok(match tensor.data_type.byte_size() {
         Some(size) => tensor.data.len() / size == 1,
-        None => byte_strings::elements(&tensor.data).take(2).count() == 1,
-    }
+        None => byte_strings::elements(tensor.host()?).take(2).count() == 1,
+    })
 }
 
 /// A JSON document as a server-sent event (H-84).

@@ -1,5 +1,6 @@
 //! One element of `inputs`.
 
+use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
 
 /// The binary tensors behind the JSON header, handed out in input order.
 pub(crate) struct BinaryTail<'a> {
-    pub body: &'a Buffer,
+    pub body: &'a Bytes,
     /// Where the next tensor starts.
     pub next: usize,
 }
@@ -20,9 +21,10 @@ impl BinaryTail<'_> {
         let available = self.body.len().saturating_sub(self.next);
         let missing = size.saturating_sub(available as u64);
         let end = usize::try_from(size).ok().and_then(|n| self.next.checked_add(n));
-        let slice = end.and_then(|end| self.body.slice(self.next..end)).ok_or(missing)?;
-        self.next += slice.len();
-        Ok(slice)
+        let end = end.filter(|&end| end <= self.body.len()).ok_or(missing)?;
+        let slice = self.body.slice(self.next..end);
+        self.next = end;
+        Ok(slice.into())
     }
 
     pub fn is_used_up(&self) -> bool {

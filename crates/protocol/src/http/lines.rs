@@ -1,8 +1,9 @@
 //! Responses as newline-delimited JSON: one inference response per line. Beyond Triton, which has no way to
 //! tell more than one response over plain HTTP inference.
 
+use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, Error, InferRequest, InferResponse, ParameterValue, Result};
+use galatea_types::{Error, InferRequest, InferResponse, ParameterValue, Result};
 
 use super::{ResponsePlan, decode::decode_for, documents::error_body, encode};
 
@@ -14,7 +15,7 @@ const FINAL_RESPONSE: &str = "triton_final_response";
 ///
 /// The parameter `triton_enable_empty_final_response` is understood here.
 pub fn decode_for_lines(
-    body: &Buffer,
+    body: &Bytes,
     header_length: usize,
     model: &ModelConfig,
     version: Option<i64>,

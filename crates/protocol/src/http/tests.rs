@@ -8,6 +8,7 @@ mod lines;
 mod properties;
 mod refusals;
 
+use bytes::Bytes;
 use galatea_config::{ModelConfig, testing};
 use galatea_types::{Buffer, DataType, InferRequest, Result};
 
@@ -32,11 +33,11 @@ fn model(max_batch_size: u32, inputs: Vec<Spec>) -> ModelConfig {
 
 fn decode_json(json: impl AsRef<[u8]>) -> Result<(InferRequest, ResponsePlan)> {
     let json = json.as_ref();
-    decode(&Buffer::from(json.to_vec()), json.len(), &model(0, Vec::new()), None)
+    decode(&Bytes::from(json.to_vec()), json.len(), &model(0, Vec::new()), None)
 }
 
 fn decode_binary(json: &str, tail: &[u8]) -> Result<(InferRequest, ResponsePlan)> {
-    let body = Buffer::from([json.as_bytes(), tail].concat());
+    let body = Bytes::from([json.as_bytes(), tail].concat());
     decode(&body, json.len(), &model(0, Vec::new()), None)
 }
 

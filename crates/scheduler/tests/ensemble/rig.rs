@@ -95,7 +95,8 @@ impl StepSetup {
 }
 
 pub fn joined(request: &InferRequest, outputs: &[Arc<str>]) -> InferResponse {
-    let bytes: Vec<u8> = request.inputs.iter().flat_map(|t| t.data.to_vec()).collect();
+    let bytes: Vec<u8> =
+        request.inputs.iter().flat_map(|t| t.host().expect("host memory").to_vec()).collect();
     let tensor = |name: &Arc<str>| tensor(name, &bytes);
     response(outputs.iter().map(tensor).collect())
 }
@@ -177,7 +178,7 @@ impl Answers {
 }
 
 pub fn text(tensor: &Tensor) -> String {
-    String::from_utf8_lossy(&tensor.data).into_owned()
+    String::from_utf8_lossy(tensor.host().expect("host memory")).into_owned()
 }
 
 pub struct Rig {

@@ -52,7 +52,10 @@ fn rounds_do_not_mix() {
     let (first, second) = (b.take(), b.take());
     // The second round overtakes the first.
     for (request, responder) in [second, first] {
-        responder.finish(Ok(response(vec![tensor("Y", &request.inputs[0].data)])));
+        responder.finish(Ok(response(vec![tensor(
+            "Y",
+            request.inputs[0].host().expect("host memory"),
+        )])));
     }
     for expected in ["22", "11"] {
         let (request, responder) = c.take();
@@ -68,7 +71,7 @@ fn decoupled_behind_decoupled_multiplies() {
     let twice = |name: &str, inputs: &str, outputs: &str| {
         step(name, inputs, outputs).with(decoupled).doing(|request, mut responder| {
             for n in [b"a", b"b"] {
-                let bytes = [&request.inputs[0].data[..], n].concat();
+                let bytes = [request.inputs[0].host().expect("host memory"), n].concat();
                 send(&mut responder, "Y", &bytes);
             }
             responder.close();
@@ -84,7 +87,7 @@ fn decoupled_behind_decoupled_multiplies() {
 fn an_error_in_the_middle_ends_the_stream() {
     let d = Queue::default();
     let fails_on_b = step("b", "X=mid", "Y=OUT").doing(|request, responder| {
-        responder.finish(match &request.inputs[0].data[..] {
+        responder.finish(match request.inputs[0].host().expect("host memory") {
             b"b" => Err(Error::internal("no b")),
             bytes => Ok(response(vec![tensor("Y", bytes)])),
         });

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use galatea_types::{BUFFER_ALIGNMENT, Buffer, CorrelationId, DataType, ParameterValue};
+use bytes::Bytes;
+use galatea_types::{BUFFER_ALIGNMENT, CorrelationId, DataType, ParameterValue};
 
 use super::{data_of, decode_binary, decode_json, model, spec};
 use crate::http::decode;
@@ -40,7 +41,7 @@ fn numbers_of_every_type() {
         }),
     ] {
         let buffer = data_of(data_type, "[2]", data).expect(data_type);
-        assert_eq!(&buffer[..], expected, "{data_type}");
+        assert_eq!(buffer.host().expect("host memory"), expected, "{data_type}");
         assert!(buffer.is_aligned_to(BUFFER_ALIGNMENT), "{data_type}");
     }
 }
@@ -68,14 +69,21 @@ fn numbers_are_read_to_the_nearest_double() {
     ] {
         let expected: f64 = text.parse().expect("a number");
         let buffer = data_of("FP64", "[1]", &format!("[{text}]")).expect(text);
-        assert_eq!(&buffer[..], expected.to_le_bytes(), "{text}");
+        assert_eq!(buffer.host().expect("host memory"), expected.to_le_bytes(), "{text}");
     }
 }
 
 #[test]
 fn numbers_that_are_not_finite_have_names() {
     let buffer = data_of("FP32", "[4]", "[NaN,Infinity,-Infinity,Inf]").expect("Triton's dialect");
-    let values: Vec<f32> = buffer.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let values: Vec<f32> = buffer
+        .host()
+        .expect("host memory")
+        .as_chunks()
+        .0
+        .iter()
+        .map(|b| f32::from_le_bytes(*b))
+        .collect();
     assert!(values[0].is_nan());
     assert_eq!(values[1..], [f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY]);
 }
@@ -101,7 +109,7 @@ fn keys_may_come_in_any_order_and_the_first_of_two_counts() {
     let [input] = &request.inputs[..] else { panic!("one input") };
     assert_eq!((&*input.name, input.data_type), ("I", DataType::Int32));
     assert_eq!(&input.shape[..], [2, 1]);
-    assert_eq!(&input.data[..], [1, 0, 0, 0, 2, 0, 0, 0]);
+    assert_eq!(input.host().expect("host memory"), [1, 0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(request.outputs[0].classification, Some(3));
 }
 
@@ -109,7 +117,7 @@ fn keys_may_come_in_any_order_and_the_first_of_two_counts() {
 fn strings_need_not_be_utf8() {
     let json = b"{\"inputs\":[{\"name\":\"I\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"\xff\xfe\"]}]}";
     let (request, _) = decode_json(json).expect("as Triton");
-    assert_eq!(&request.inputs[0].data[..], [2, 0, 0, 0, 0xff, 0xfe]);
+    assert_eq!(request.inputs[0].host().expect("host memory"), [2, 0, 0, 0, 0xff, 0xfe]);
 }
 
 #[test]
@@ -125,12 +133,15 @@ fn binary_tensors_are_slices_of_the_body_in_input_order() {
         {"name":"A","shape":[2],"datatype":"UINT8","parameters":{"binary_data_size":2}},
         {"name":"B","shape":[1],"datatype":"INT32","data":[9]},
         {"name":"C","shape":[1],"datatype":"FP16","parameters":{"binary_data_size":2}}]}"#;
-    let body = Buffer::from([json.as_bytes(), &[1, 2, 3, 4]].concat());
+    let body = Bytes::from([json.as_bytes(), &[1, 2, 3, 4]].concat());
     let (request, _) = decode(&body, json.len(), &model(0, Vec::new()), Some(3)).expect("valid");
     assert_eq!(request.model_version, Some(3));
-    let data: Vec<&[u8]> = request.inputs.iter().map(|t| &t.data[..]).collect();
+    let data: Vec<&[u8]> = request.inputs.iter().map(|t| t.host().expect("host memory")).collect();
     assert_eq!(data, [&[1, 2][..], &[9, 0, 0, 0], &[3, 4]]);
-    assert_eq!(request.inputs[0].data.as_ptr(), body[json.len()..].as_ptr());
+    assert_eq!(
+        request.inputs[0].host().expect("host memory").as_ptr(),
+        body[json.len()..].as_ptr()
+    );
 }
 
 #[test]
@@ -189,16 +200,16 @@ fn raw_bodies_take_the_shape_of_the_one_input() {
         (0, &[-1], 0, &[0]),
     ] {
         let model = model(max_batch_size, vec![spec("IN", DataType::Fp32, dims)]);
-        let body = Buffer::from(vec![7; size]);
+        let body = Bytes::from(vec![7; size]);
         let (request, plan) = decode(&body, 0, &model, None).expect("fits");
         assert_eq!(&request.inputs[0].shape[..], expected);
-        assert_eq!(request.inputs[0].data, body);
+        assert_eq!(request.inputs[0].host().expect("host memory"), body);
         assert_eq!(plan.form_of("OUT"), (true, None));
     }
     let model = model(2, vec![spec("IN", DataType::Bytes, &[1])]);
-    let (request, _) = decode(&Buffer::from(b"abc".to_vec()), 0, &model, None).expect("one string");
+    let (request, _) = decode(&Bytes::from(b"abc".to_vec()), 0, &model, None).expect("one string");
     assert_eq!(&request.inputs[0].shape[..], [1, 1]);
-    assert_eq!(&request.inputs[0].data[..], b"\x03\0\0\0abc");
+    assert_eq!(request.inputs[0].host().expect("host memory"), b"\x03\0\0\0abc");
 }
 
 #[test]

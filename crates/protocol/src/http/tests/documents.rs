@@ -82,7 +82,7 @@ fn load_requests() {
         decode_load(br#"{"parameters":{"config":"{\"name\":\"m\"}","file:1/model.onnx":"AQID"}}"#)
             .expect("valid");
     assert_eq!(request.config.as_deref(), Some(r#"{"name":"m"}"#));
-    assert_eq!(&request.files["1/model.onnx"][..], [1, 2, 3]);
+    assert_eq!(request.files["1/model.onnx"].host().expect("host memory"), [1, 2, 3]);
     for (body, text) in [
         (r#"{"parameters":{"foo":"x"}}"#, "unexpected error on creating Triton parameter"),
         (r#"{"parameters":{"config":1}}"#, "attempt to access JSON non-string as string"),

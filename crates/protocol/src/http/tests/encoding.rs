@@ -86,7 +86,7 @@ fn written_floats_read_back_the_same() {
         let json = String::from_utf8(encoded.json).expect("UTF-8");
         let data = json.rsplit_once('[').expect("data").1.split_once(']').expect("data").0;
         let back = super::data_of("FP32", "[1]", &format!("[{data}]")).expect("decodes");
-        assert_eq!(&back[..], value.to_le_bytes(), "{data}");
+        assert_eq!(back.host().expect("host memory"), value.to_le_bytes(), "{data}");
     }
 }
 
@@ -118,7 +118,7 @@ fn binary_outputs_share_the_tensor_s_memory() {
         Tensor::new(name, DataType::Uint8, [data.len() as i64], data.to_vec())
     };
     let outputs = vec![named("A", &[1, 2]), named("B", &[3]), named("C", &[])];
-    let data_at = outputs[0].data.as_ptr();
+    let data_at = outputs[0].host().expect("host memory").as_ptr();
     let EncodedResponse { json, binary } =
         encode(response(outputs), &plan, |_, _| None).expect("encodes");
     let json = String::from_utf8(json).expect("UTF-8");

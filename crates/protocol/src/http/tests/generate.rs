@@ -31,7 +31,7 @@ fn keys_become_tensors_parameters_and_the_id() {
     assert_eq!(request.id, "me");
     let [input] = &request.inputs[..] else { panic!("{:?}", request.inputs) };
     assert_eq!((&*input.name, &input.shape), ("IN", &Shape::from([2])));
-    assert_eq!(input.data[..], [1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff]);
+    assert_eq!(input.host().expect("host memory")[..], [1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff]);
     // The id is a parameter too, as in Triton.
     let expected = [
         ("id", &ParameterValue::String("me".into())),
@@ -125,7 +125,11 @@ fn every_data_type_has_its_form() {
     ] {
         let json = format!(r#"{{"IN":{data}}}"#);
         let request = decode_for(data_type, &[-1], 0, &json).expect("a request");
-        assert_eq!(request.inputs[0].data[..], *bytes, "{data_type} {data}");
+        assert_eq!(
+            request.inputs[0].host().expect("host memory")[..],
+            *bytes,
+            "{data_type} {data}"
+        );
     }
 }
 

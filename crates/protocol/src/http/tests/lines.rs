@@ -1,6 +1,6 @@
+use bytes::Bytes;
 use galatea_types::{
-    Buffer, Code, DataType, Error, InferRequest, InferResponse, ParameterValue, Result, Shape,
-    Tensor,
+    Code, DataType, Error, InferRequest, InferResponse, ParameterValue, Result, Shape, Tensor,
 };
 
 use super::{model, spec};
@@ -11,7 +11,7 @@ const INPUT: &str = r#""inputs":[{"name":"IN","shape":[1],"datatype":"UINT8","da
 fn decoded(rest: &str) -> Result<(InferRequest, ResponsePlan)> {
     let json = format!("{{{INPUT}{rest}}}");
     let model = model(0, vec![spec("IN", DataType::Uint8, &[1])]);
-    decode_for_lines(&Buffer::from(json.clone().into_bytes()), json.len(), &model, None)
+    decode_for_lines(&Bytes::from(json.clone().into_bytes()), json.len(), &model, None)
 }
 
 fn response() -> InferResponse {
@@ -53,8 +53,8 @@ fn binary_outputs_are_refused() {
 fn raw_binary_requests_are_answered_in_json() {
     let model = model(0, vec![spec("IN", DataType::Uint8, &[1])]);
     let (request, plan) =
-        decode_for_lines(&Buffer::from(vec![7]), 0, &model, None).expect("a request");
-    assert_eq!(request.inputs[0].data[..], [7]);
+        decode_for_lines(&Bytes::from(vec![7]), 0, &model, None).expect("a request");
+    assert_eq!(request.inputs[0].host().expect("host memory")[..], [7]);
     let line = response_line(response(), true, &plan, |_, _| None).expect("has a JSON form");
     assert!(String::from_utf8_lossy(&line).contains(r#""data":[7]"#));
 }
@@ -67,6 +67,6 @@ fn the_empty_end_is_told_on_demand_and_only_here() {
     assert!(!decoded("").expect("a request").1.wants_empty_final());
     let json = format!("{{{INPUT}{rest}}}");
     let model = model(0, vec![spec("IN", DataType::Uint8, &[1])]);
-    let error = decode(&Buffer::from(json.clone().into_bytes()), json.len(), &model, None);
+    let error = decode(&Bytes::from(json.clone().into_bytes()), json.len(), &model, None);
     assert_eq!(error.expect_err("reserved").code(), Code::InvalidArg);
 }

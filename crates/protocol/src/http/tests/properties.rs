@@ -1,4 +1,5 @@
-use galatea_types::{Buffer, DataType, InferResponse};
+use bytes::Bytes;
+use galatea_types::{DataType, InferResponse};
 use proptest::prelude::*;
 
 use super::{model, spec};
@@ -82,7 +83,7 @@ proptest! {
     #[test]
     fn decode_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), header in 0usize..220) {
         let model = model(2, vec![spec("IN", DataType::Fp32, &[-1])]);
-        let _ = decode(&Buffer::from(bytes), header, &model, None);
+        let _ = decode(&Bytes::from(bytes), header, &model, None);
     }
 
     #[test]
@@ -93,7 +94,7 @@ proptest! {
         let json = pieces.concat();
         let body = [json.as_bytes(), &tail].concat();
         let model = model(2, vec![spec("IN", DataType::Bytes, &[1])]);
-        let _ = decode(&Buffer::from(body), json.len(), &model, None);
+        let _ = decode(&Bytes::from(body), json.len(), &model, None);
     }
 
     #[test]

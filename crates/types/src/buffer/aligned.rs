@@ -1,0 +1,85 @@
+//! Host memory that starts where compute libraries want it.
+
+use bytes::Bytes;
+
+use super::Buffer;
+
+/// Alignment the compute libraries like best: a cache line, and the widest vector register.
+pub const BUFFER_ALIGNMENT: usize = 64;
+
+/// A growable block whose data starts on [`BUFFER_ALIGNMENT`]. Where joined batches and decoded JSON land.
+///
+/// The alignment holds while the content fits the capacity asked for; growing past it is allowed, and
+/// [`AlignedBlock::freeze`] then repairs the alignment with one copy.
+pub struct AlignedBlock {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl AlignedBlock {
+    /// An empty block with room for `capacity` bytes.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(capacity + BUFFER_ALIGNMENT);
+        let start = padding_of(bytes.as_ptr());
+        bytes.resize(start, 0);
+        Self { bytes, start }
+    }
+
+    /// Appends `data`.
+    pub fn extend_from_slice(&mut self, data: &[u8]) {
+        self.bytes.extend_from_slice(data);
+    }
+
+    /// Number of bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Whether there are none yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends `count` zero bytes.
+    pub fn extend_zeroed(&mut self, count: usize) {
+        self.bytes.resize(self.bytes.len() + count, 0);
+    }
+
+    /// The bytes so far, to be overwritten.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+
+    /// Seals the block. Costs nothing unless it outgrew its capacity.
+    pub fn freeze(self) -> Buffer {
+        Buffer::Host(self.into_bytes())
+    }
+
+    /// [`AlignedBlock::freeze`] for what is known to be host memory.
+    pub fn into_bytes(self) -> Bytes {
+        let bytes = self.seal();
+        // Growth may have moved the block.
+        if bytes.as_ptr().addr().is_multiple_of(BUFFER_ALIGNMENT) { bytes } else { copy(&bytes) }
+    }
+
+    fn seal(self) -> Bytes {
+        Bytes::from(self.bytes).slice(self.start..)
+    }
+}
+
+impl<'a> Extend<&'a u8> for AlignedBlock {
+    fn extend<I: IntoIterator<Item = &'a u8>>(&mut self, bytes: I) {
+        self.bytes.extend(bytes);
+    }
+}
+
+fn padding_of(ptr: *const u8) -> usize {
+    ptr.addr().next_multiple_of(BUFFER_ALIGNMENT) - ptr.addr()
+}
+
+/// A copy of `bytes` that starts on [`BUFFER_ALIGNMENT`].
+pub(super) fn copy(bytes: &[u8]) -> Bytes {
+    let mut block = AlignedBlock::with_capacity(bytes.len());
+    block.extend_from_slice(bytes);
+    block.seal()
+}
