@@ -235,7 +235,7 @@ class Server:
     def table(self):
         """Rows of the table of models that the log ends with, as [name, version, status]."""
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in self.log if line.startswith("| ")]
-        return [row for row in rows[rows.index(["Model", "Version", "Status"]) + 1 :] if len(row) == 3]
+        return [row for row in rows[rows.index(["Model", "Version", "Status"]) + 1 :] if len(row) == 3 and row[0]]
 
     def stop(self):
         if self.process.poll() is None:

@@ -1,8 +1,11 @@
 """The program: command line, start, tables, signals."""
 
 import concurrent.futures
+import contextlib
 import http.client
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
@@ -56,9 +59,9 @@ def test_late_comers_are_told(repository, serve):
         next(concurrent.futures.as_completed(asked))
         late = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
         late.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
-        lines = len(server.log)
         server.process.send_signal(signal.SIGTERM)
-        server.wait(lambda: len(server.log) > lines, "the log to say that it ends")
+        # The line about the signal itself comes before requests are refused.
+        server.wait_for_line("Waiting for in-flight requests")
         with pytest.raises(grpc.RpcError) as error:
             stub.ModelInfer(late, timeout=30)
         assert error.value.code() == grpc.StatusCode.UNAVAILABLE
@@ -71,6 +74,34 @@ def test_late_comers_are_told(repository, serve):
 def test_sigint_ends_it_too(repository, serve):
     repository.add("simple", "add_sub", add_sub_config())
     assert serve(repository.path).stop(signal.SIGINT) == 0
+
+
+def test_a_terminal_shows_reasons_whole(repository):
+    """The lines of a configuration error are lines on a terminal, and one quoted line of the log where it is piped."""
+    repository.add("typo", "identity", 'imput { name: "A" }\n')
+    command = [servers.galatea_binary(), "serve", f"--model-repository={repository.path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0"]
+    ours, theirs = pty.openpty()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, timeout=60)
+    os.close(theirs)
+    shown = read_all(ours)
+    assert done.returncode == 1
+    first = next(line for line in shown if line.startswith("E"))
+    assert first.endswith(": no field `imput` in ModelConfig"), shown
+    # The log's lines are indented below their first; those of the last error are not.
+    source = '| imput { name: "A" }'
+    assert [line.removesuffix(source) for line in shown if line.endswith(source)] == ["    3 ", "3 "], shown
+    piped = subprocess.run(command, capture_output=True, text=True, timeout=60).stderr.splitlines()
+    assert [line for line in piped if line.startswith("E") and "\\n" in line and line.endswith('"')], piped
+
+
+def read_all(terminal):
+    """What was written to it; the end of the last writer is an error on a terminal."""
+    text = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            text += part
+    os.close(terminal)
+    return text.decode().replace("\r\n", "\n").splitlines()
 
 
 def test_exit_timeout(repository, serve):

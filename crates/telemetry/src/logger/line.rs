@@ -1,3 +1,5 @@
+//! The form of one line of the log.
+
 use std::{
     fmt::Write,
     process,
@@ -37,13 +39,19 @@ impl<'a> Line<'a> {
     }
 
     /// The line with its line break.
-    pub fn text(&self) -> String {
+    ///
+    /// For a person at a terminal a message of several lines is shown whole, the lines after its first indented, so
+    /// that none can pass for a line of the log; a program that reads the log gets one line.
+    pub fn text(&self, is_terminal: bool) -> String {
         let mut out = String::with_capacity(self.message.len() + 64);
         self.write_time(&mut out);
         // Writing to a String cannot fail.
         let _ = write!(out, " {} {}:{}] ", self.process, self.file, self.line);
         let is_table = self.message.starts_with('\n');
-        if self.has_escaping && !is_table {
+        let message = self.message.trim_end_matches('\n');
+        if self.has_escaping && !is_table && is_terminal && message.contains('\n') {
+            write_lines(&mut out, message);
+        } else if self.has_escaping && !is_table {
             write_quoted(&mut out, &self.message);
         } else {
             out.push_str(&self.message);
@@ -106,17 +114,35 @@ fn write_quoted(out: &mut String, text: &str) {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
-            }
-            c => out.push(c),
+            c => push_escaped(out, c),
         }
     }
     out.push('"');
+}
+
+/// Line breaks as they are, the lines after the first indented.
+fn write_lines(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\n    "),
+            c => push_escaped(out, c),
+        }
+    }
+}
+
+/// A character, control characters in the form they have in JSON: they could move a terminal's cursor.
+fn push_escaped(out: &mut String, c: char) {
+    match c {
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\u{8}' => out.push_str("\\b"),
+        '\u{c}' => out.push_str("\\f"),
+        c if c < ' ' => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{:04X}", u32::from(c));
+        }
+        c => out.push(c),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A line is `I1121 11:45:34.163989 9939 engine.rs:174] "text"`: severity, month and day, UTC time with
 //! microseconds, process, file and line. The text is quoted and escaped as a JSON string, so that a value
 //! with a line break in it cannot forge a line of its own. A message that begins with a line break is a
-//! table and stays as it is.
+//! table and stays as it is. On a terminal a message of several lines is shown whole, below its first line.
 //!
 //! `log::debug!` is verbose level 1, `log::trace!` level 2; both appear with severity `I`.
 
@@ -129,7 +129,9 @@ impl Log for Logger {
         }
         let state = self.state();
         if state.settings.shows(record.level()) {
-            state.sink.write(record.level(), Line::of(record, &state.settings).text().as_bytes());
+            let line = Line::of(record, &state.settings);
+            let text = line.text(state.sink.is_terminal(record.level()));
+            state.sink.write(record.level(), text.as_bytes());
         }
     }
 

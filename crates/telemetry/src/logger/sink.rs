@@ -1,6 +1,8 @@
+//! Where the lines of the log go: a file, or stdout and stderr.
+
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::Path,
     sync::Mutex,
 };
@@ -22,6 +24,15 @@ impl Sink {
         let Some(path) = path else { return Ok(Sink::Console) };
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Sink::File(Mutex::new(file)))
+    }
+
+    /// Whether a person reads what is logged at this level.
+    pub fn is_terminal(&self, level: Level) -> bool {
+        match self {
+            Sink::File(_) => false,
+            Sink::Console if level <= Level::Warn => io::stderr().is_terminal(),
+            Sink::Console => io::stdout().is_terminal(),
+        }
     }
 
     /// Each line is one write, so that lines of several threads do not mix.

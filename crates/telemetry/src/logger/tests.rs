@@ -1,3 +1,5 @@
+//! What is logged, in which form and where to.
+
 use std::{fs, time::Duration};
 
 use super::{line::Line, *};
@@ -18,7 +20,7 @@ fn line(message: &str) -> Line<'static> {
 #[test]
 fn default_format() {
     assert_eq!(
-        line("loading: simple:1").text(),
+        line("loading: simple:1").text(false),
         "I1121 11:45:34.163989 9939 engine.rs:174] \"loading: simple:1\"\n"
     );
 }
@@ -26,27 +28,39 @@ fn default_format() {
 #[test]
 fn iso_format() {
     let line = Line { format: LogFormat::Iso8601, severity: 'W', ..line("x") };
-    assert_eq!(line.text(), "2026-11-21T11:45:34Z W 9939 engine.rs:174] \"x\"\n");
+    assert_eq!(line.text(false), "2026-11-21T11:45:34Z W 9939 engine.rs:174] \"x\"\n");
 }
 
 #[test]
 fn text_cannot_forge_a_line() {
     assert_eq!(
-        line("cache '{\"size\":\"1\"}'\n\t\\\u{1} é/").text(),
+        line("cache '{\"size\":\"1\"}'\n\t\\\u{1} é/").text(false),
         "I1121 11:45:34.163989 9939 engine.rs:174] \"cache '{\\\"size\\\":\\\"1\\\"}'\\n\\t\\\\\\u0001 é/\"\n"
     );
 }
 
 #[test]
+fn a_terminal_shows_all_lines_of_a_message_and_none_that_is_forged() {
+    assert_eq!(
+        line("config.pbtxt:3: no such field\n  3 | imput \u{1b}[2J\nE1121 11:45 x.rs:1] forged\n")
+            .text(true),
+        "I1121 11:45:34.163989 9939 engine.rs:174] config.pbtxt:3: no such field\n      3 | imput \\u001B[2J\n    \
+         E1121 11:45 x.rs:1] forged\n"
+    );
+    assert_eq!(line("one line\n").text(true), line("one line\n").text(false));
+    assert_eq!(line("\n+---+\n").text(true), line("\n+---+\n").text(false));
+}
+
+#[test]
 fn without_escaping_the_text_is_as_written() {
     let line = Line { has_escaping: false, ..line("a \"b\"\nc") };
-    assert_eq!(line.text(), "I1121 11:45:34.163989 9939 engine.rs:174] a \"b\"\nc\n");
+    assert_eq!(line.text(false), "I1121 11:45:34.163989 9939 engine.rs:174] a \"b\"\nc\n");
 }
 
 #[test]
 fn tables_stand_below_their_head() {
     assert_eq!(
-        line("\n+---+\n| a |\n+---+\n").text(),
+        line("\n+---+\n| a |\n+---+\n").text(false),
         "I1121 11:45:34.163989 9939 engine.rs:174] \n+---+\n| a |\n+---+\n\n"
     );
 }

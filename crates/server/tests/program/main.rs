@@ -3,13 +3,11 @@
 // The lint's exception for tests does not reach what several tests share.
 #![allow(clippy::expect_used)]
 
-mod program {
-    pub mod server;
-}
+mod server;
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, process::Command, thread};
 
-use program::server::{
+use server::{
     IDENTITY, Repository, Server, body_of, infer_body, launch, post, program, run, start,
     start_with,
 };
@@ -180,6 +178,27 @@ fn a_model_that_fails_ends_the_start_unless_told_otherwise() {
     assert!(server.get("/v2/models/good/ready").starts_with("HTTP/1.1 200"));
     assert!(!server.get("/v2/health/ready").starts_with("HTTP/1.1 200"));
     assert_eq!(server.stop("TERM").code, Some(0));
+}
+
+#[test]
+fn a_reason_of_several_lines_is_one_line_of_the_log_and_whole_in_the_table_and_at_the_end() {
+    let repository =
+        Repository::new().with("typo", "backend: \"identity\"\nimput { name: \"A\" }\n");
+    let output =
+        run(&["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let source = "2 | imput { name: \"A\" }";
+    let logged = err.lines().find(|line| line.starts_with('E')).expect("a line of the log");
+    assert!(logged.contains("\\n") && logged.contains("imput { name: \\\"A\\\" }"), "{err}");
+    let row = out.lines().find(|line| line.contains(source)).expect("a line of the table");
+    assert!(row.starts_with("|       |         | ") && row.ends_with(" |"), "{out}");
+    let last = err.split_once("error: ").expect("an error").1;
+    assert!(
+        last.starts_with("creating server: Internal - failed to load all models (typo): "),
+        "{err}"
+    );
+    assert!(last.lines().any(|line| line.trim_start().starts_with(source)), "{err}");
 }
 
 /// Starts two requests to a model that takes `millis` for each, and comes back once the second one waits.
