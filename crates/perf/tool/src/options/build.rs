@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use galatea_client::{Protocol, Tls};
 use galatea_perf_types::settings::{
-    Calls, DataSettings, DataSource, Load, MetricsSettings, Search, SequenceSettings, Settings,
-    TraceSettings, Verbosity, Window,
+    Calls, DataSettings, DataSource, Load, MetricsSettings, Search, Settings, TraceSettings,
+    Verbosity, Window,
 };
 
 use super::{
-    given::{Given, GivenSequences, GivenTls},
+    error::OptionError,
+    given::{Given, GivenTls},
     intervals,
 };
 
-pub fn settings(given: Given) -> Result<Settings, String> {
+pub fn settings(given: Given) -> Result<Settings, OptionError> {
     let load = load(&given)?;
     let url = given.url.clone().unwrap_or_else(|| default_url(given.protocol).to_owned());
     Ok(Settings {
@@ -28,7 +29,7 @@ pub fn settings(given: Given) -> Result<Settings, String> {
             forced_sync: given.forced_sync,
             streaming: given.streaming,
         },
-        sequences: sequences(&given.sequences),
+        sequences: given.sequences,
         tls: tls(&url, given.protocol, &given.tls),
         metrics: metrics(&url, &given),
         trace: TraceSettings { fields: given.trace },
@@ -66,11 +67,9 @@ pub fn settings(given: Given) -> Result<Settings, String> {
     })
 }
 
-fn load(given: &Given) -> Result<Load, String> {
+fn load(given: &Given) -> Result<Load, OptionError> {
     if let Some(file) = &given.intervals_file {
-        let intervals = intervals::read(file)
-            .map_err(|error| format!("Failed to parse --request-intervals. {error}"))?;
-        return Ok(Load::CustomIntervals(intervals));
+        return Ok(Load::CustomIntervals(intervals::read(file)?));
     }
     Ok(match (given.periodic, given.rate) {
         (Some(range), _) => Load::PeriodicConcurrency { range, period: given.period },
@@ -112,18 +111,6 @@ fn source(zero: bool, files: Vec<std::path::PathBuf>) -> DataSource {
         (true, _) => DataSource::Zero,
         (false, true) => DataSource::Random,
         (false, false) => DataSource::Files(files),
-    }
-}
-
-fn sequences(given: &GivenSequences) -> SequenceSettings {
-    SequenceSettings {
-        count: given.count,
-        length: given.length,
-        length_specified: given.length_specified,
-        length_variation: given.length_variation,
-        first_id: given.first_id,
-        id_count: given.id_count,
-        serial: given.serial,
     }
 }
 

@@ -1,13 +1,15 @@
-//! What the options said, before they are looked at together. The defaults are perf_analyzer's.
+//! What the options said, before they are looked at together.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_client::{Compression, Protocol, TensorFormat};
-use galatea_perf_types::settings::{Distribution, Range, Search, SharedMemory};
+use galatea_perf_types::settings::{
+    Distribution, Range, Search, SequenceSettings, Settings, SharedMemory,
+};
 use galatea_types::ParameterValue;
 
 pub struct Given {
-    /// For the console, in order; emptied as they are told.
+    /// For the console, in order; emptied as they are reported.
     pub warnings: Vec<String>,
     pub model_name: String,
     pub model_version: String,
@@ -39,7 +41,7 @@ pub struct Given {
     pub asynchronous: bool,
     pub forced_sync: bool,
     pub streaming: bool,
-    pub sequences: GivenSequences,
+    pub sequences: SequenceSettings,
     pub zero_input: bool,
     pub user_data: Vec<PathBuf>,
     pub shapes: BTreeMap<String, Vec<i64>>,
@@ -77,16 +79,6 @@ pub struct OldOptions {
     pub is_dynamic: bool,
 }
 
-pub struct GivenSequences {
-    pub count: u64,
-    pub length: u64,
-    pub length_specified: bool,
-    pub length_variation: f64,
-    pub first_id: u64,
-    pub id_count: Option<u64>,
-    pub serial: bool,
-}
-
 /// Options of both protocols; only those of the one in use count.
 #[derive(Default)]
 pub struct GivenTls {
@@ -122,16 +114,19 @@ impl Given {
     }
 }
 
+/// What is measured when nothing is said, as [`Settings::defaults`] has it.
 impl Default for Given {
     fn default() -> Self {
+        let settings = Settings::defaults("");
+        let data = settings.data;
         Self {
             warnings: Vec::new(),
-            model_name: String::new(),
-            model_version: String::new(),
+            model_name: settings.model_name,
+            model_version: settings.model_version,
             url: None,
-            protocol: Protocol::Http,
+            protocol: settings.protocol,
             verbosity: 0,
-            batch_size: 1,
+            batch_size: settings.batch_size,
             concurrency: None,
             old: OldOptions::default(),
             rate: None,
@@ -139,30 +134,30 @@ impl Default for Given {
             period: 10,
             intervals_file: None,
             distribution: Distribution::Constant,
-            search: Search::Linear,
+            search: settings.search,
             latency_limit: 0,
             counts_windows: false,
             window: 5000,
             window_count: 50,
-            stability: 0.1,
-            max_trials: 10,
+            stability: settings.stability,
+            max_trials: settings.max_trials,
             percentile: -1,
             request_count: 0,
-            warmup_request_count: 0,
+            warmup_request_count: settings.warmup_request_count,
             max_threads: None,
             asynchronous: false,
             forced_sync: false,
             streaming: false,
-            sequences: GivenSequences::default(),
+            sequences: settings.sequences,
             zero_input: false,
             user_data: Vec::new(),
-            shapes: BTreeMap::new(),
-            string_length: 128,
-            string_data: None,
-            input_format: TensorFormat::Binary,
-            output_format: TensorFormat::Binary,
-            shared_memory: SharedMemory::None,
-            output_region_size: 100 * 1024,
+            shapes: data.shapes,
+            string_length: data.string_length,
+            string_data: data.string_data,
+            input_format: data.input_format,
+            output_format: data.output_format,
+            shared_memory: settings.shared_memory,
+            output_region_size: settings.output_region_size,
             request_parameters: Vec::new(),
             headers: Vec::new(),
             compression: None,
@@ -179,20 +174,6 @@ impl Default for Given {
             html_file: None,
             compare: Vec::new(),
             label: None,
-        }
-    }
-}
-
-impl Default for GivenSequences {
-    fn default() -> Self {
-        Self {
-            count: 4,
-            length: 20,
-            length_specified: false,
-            length_variation: 20.0,
-            first_id: 1,
-            id_count: None,
-            serial: false,
         }
     }
 }

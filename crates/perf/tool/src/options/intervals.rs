@@ -1,28 +1,64 @@
 //! The file of `--request-intervals`: one pause a line, in whole microseconds.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-/// Empty lines are skipped. Errors name the file and, where it is one line, its number.
-pub fn read(path: &Path) -> Result<Vec<Duration>, String> {
-    let shown = path.display();
-    let text = fs::read_to_string(path)
-        .map_err(|error| format!("failed to open file '{shown}': {error}"))?;
-    let mut intervals = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() {
-            continue;
-        }
-        let microseconds = line.parse().map_err(|_| {
-            format!("{shown}:{}: expected a whole number of microseconds, got '{line}'", index + 1)
-        })?;
-        intervals.push(Duration::from_micros(microseconds));
-    }
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IntervalsError {
+    /// It cannot be read.
+    #[error("failed to open file '{file}': {error}")]
+    Unreadable {
+        /// As given.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// A line is no number of microseconds.
+    #[error("{file}:{line}: expected a whole number of microseconds, got '{text}'")]
+    NotANumber {
+        /// As given.
+        file: PathBuf,
+        /// From 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// No line holds a number.
+    #[error("file '{0}' is empty")]
+    Empty(PathBuf),
+    /// Every pause is zero.
+    #[error("file '{0}' has no interval over 0")]
+    AllZero(PathBuf),
+}
+
+/// Empty lines are skipped.
+pub fn read(path: &Path) -> Result<Vec<Duration>, IntervalsError> {
+    let file = path.to_owned();
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => return Err(IntervalsError::Unreadable { file, error }),
+    };
+    let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
+    let intervals: Vec<Duration> =
+        lines.map(|(index, line)| interval(path, index, line)).collect::<Result<_, _>>()?;
     if intervals.is_empty() {
-        return Err(format!("file '{shown}' is empty"));
+        return Err(IntervalsError::Empty(file));
     }
     if intervals.iter().all(Duration::is_zero) {
-        return Err(format!("file '{shown}' has no interval over 0"));
+        return Err(IntervalsError::AllZero(file));
     }
     Ok(intervals)
+}
+
+fn interval(path: &Path, index: usize, line: &str) -> Result<Duration, IntervalsError> {
+    line.parse().map(Duration::from_micros).map_err(|_| IntervalsError::NotANumber {
+        file: path.to_owned(),
+        line: index + 1,
+        text: line.to_owned(),
+    })
 }

@@ -2,9 +2,14 @@
 
 use galatea_perf_types::settings::Range;
 
-use super::occurrence::{Occurrence, finite, whole};
+use galatea_command_line::Occurrence;
 
-pub fn concurrency(occurrence: &Occurrence) -> Result<Range<u64>, String> {
+use super::{
+    error::OptionError,
+    reading::{Reading, finite, whole},
+};
+
+pub fn concurrency(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {
     let numbers = parts(occurrence, |text| u64::try_from(whole(text)?).ok(), WHOLE)?;
     let range = filled(&numbers, 1);
     if range.step == 0 {
@@ -13,7 +18,7 @@ pub fn concurrency(occurrence: &Occurrence) -> Result<Range<u64>, String> {
     Ok(range)
 }
 
-pub fn rate(occurrence: &Occurrence) -> Result<Range<f64>, String> {
+pub fn rate(occurrence: &Occurrence) -> Result<Range<f64>, OptionError> {
     let range =
         filled(&parts(occurrence, finite, "numbers: start, start:end or start:end:step")?, 1.0);
     if range.end < 0.0 {
@@ -25,7 +30,7 @@ pub fn rate(occurrence: &Occurrence) -> Result<Range<f64>, String> {
     Ok(range)
 }
 
-pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, String> {
+pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {
     let numbers = parts(occurrence, |text| u64::try_from(whole(text)?).ok(), WHOLE)?;
     if numbers.len() < 2 {
         return Err(occurrence.failed("Both <start> and <end> values must be provided."));
@@ -46,7 +51,7 @@ pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, String> {
 }
 
 /// The first id, and how many there are if an end was given.
-pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), String> {
+pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), OptionError> {
     let numbers: Vec<i128> = split(occurrence, whole, "whole numbers: start or start:end")?;
     let id =
         |number: i128| u64::try_from(number).map_err(|_| occurrence.invalid("smaller numbers"));
@@ -80,7 +85,7 @@ fn parts<T>(
     occurrence: &Occurrence,
     read: impl Fn(&str) -> Option<T>,
     expected: &str,
-) -> Result<Vec<T>, String> {
+) -> Result<Vec<T>, OptionError> {
     if occurrence.text.split(':').count() > 3 {
         return Err(occurrence.failed("The value does not match <start:end:step>."));
     }
@@ -91,7 +96,7 @@ fn split<T>(
     occurrence: &Occurrence,
     read: impl Fn(&str) -> Option<T>,
     expected: &str,
-) -> Result<Vec<T>, String> {
+) -> Result<Vec<T>, OptionError> {
     occurrence
         .text
         .split(':')

@@ -2,10 +2,15 @@
 
 use galatea_types::ParameterValue;
 
-use super::occurrence::{Occurrence, whole};
+use galatea_command_line::Occurrence;
+
+use super::{
+    error::OptionError,
+    reading::{Reading, whole},
+};
 
 /// `name:2,3`; the name may have colons itself.
-pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), String> {
+pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), OptionError> {
     let (name, dimensions) = occurrence
         .text
         .rsplit_once(':')
@@ -24,7 +29,7 @@ pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), String> {
 }
 
 /// `Name:Value`, blanks around the value dropped.
-pub fn header(occurrence: &Occurrence) -> Result<(String, String), String> {
+pub fn header(occurrence: &Occurrence) -> Result<(String, String), OptionError> {
     // RFC 9110, 5.6.2
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     occurrence
@@ -38,7 +43,7 @@ pub fn header(occurrence: &Occurrence) -> Result<(String, String), String> {
 }
 
 /// `name:value:type`
-pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterValue), String> {
+pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterValue), OptionError> {
     let parts: Vec<&str> = occurrence.text.split(':').collect();
     let &[name, value, kind] = parts.as_slice() else {
         return Err(occurrence.failed("The value does not match <name:value:type>."));
@@ -58,7 +63,7 @@ pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterVa
             _ => return Err(occurrence.invalid("'true' or 'false' before ':bool'")),
         },
         _ => {
-            return Err(occurrence.failed(&format!(
+            return Err(occurrence.failed(format!(
                 "Unsupported type provided: '{kind}'. The available options are 'bool', 'int', or 'string'."
             )));
         }
@@ -67,7 +72,7 @@ pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterVa
 }
 
 /// `a:1,b`: names and versions, blanks anywhere.
-pub fn composing_models(occurrence: &Occurrence) -> Result<Vec<(String, String)>, String> {
+pub fn composing_models(occurrence: &Occurrence) -> Result<Vec<(String, String)>, OptionError> {
     let text: String = occurrence.text.chars().filter(|c| !c.is_whitespace()).collect();
     text.split(',')
         .map(|model| {

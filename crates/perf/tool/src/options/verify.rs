@@ -4,7 +4,9 @@
 use galatea_client::Protocol;
 use galatea_perf_types::settings::Search;
 
-use super::{given::Given, spec::Outcome};
+use super::{error::OptionError, given::Given};
+
+type Outcome = Result<(), OptionError>;
 
 pub fn verify(given: &mut Given) -> Outcome {
     single(given)?;
@@ -33,7 +35,7 @@ pub fn verify(given: &mut Given) -> Outcome {
 }
 
 fn refuse_if(wrong: bool, text: &str) -> Outcome {
-    if wrong { Err(text.to_owned()) } else { Ok(()) }
+    if wrong { Err(OptionError::rule(text)) } else { Ok(()) }
 }
 
 fn single(given: &Given) -> Outcome {

@@ -1,7 +1,12 @@
-use super::super::spec::{Action, Spec, Takes};
+//! Options that perf_analyzer does not have.
 
-pub const SPECS: &[Spec] = &[
-    Spec::value(
+use super::{
+    super::reading::Reading,
+    row::{Row, value},
+};
+
+pub const ROWS: &[Row] = &[
+    value(
         "json",
         "file",
         "Write a summary of everything measured as JSON; - is the standard output, and the report then \
@@ -11,7 +16,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "html",
         "file",
         "Write a page with charts, one file that needs no network.",
@@ -20,7 +25,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "compare",
         "file",
         "A summary written by --json to lay over this run in the page. May be repeated. Needs --html.",
@@ -29,14 +34,11 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "label",
         "name",
         "What to call this run in summaries and pages. Default: the server's name and version.",
-        |given, text| {
-            given.label = Some(text.text.clone());
-            Ok(())
-        },
+        |given, v| v.put(&mut given.label),
     ),
-    Spec::new("help", Takes::Nothing, "Print this help.", Action::Help).short('h'),
+    Row::help("Print this help."),
 ];

@@ -1,20 +1,18 @@
-use super::super::{
-    setting,
-    spec::{Action, Spec, Takes},
+//! What is measured.
+
+use galatea_command_line::Kind;
+
+use super::{
+    super::{error::OptionError, reading::Reading, setting},
+    row::{Row, ignored, switch, value},
 };
 
-pub const SPECS: &[Spec] = &[
-    Spec::value("", "model", "Name of the model to load. Required.", |given, name| {
-        given.model_name.clone_from(&name.text);
-        Ok(())
-    })
+pub const ROWS: &[Row] = &[
+    value("", "model", "Name of the model to load. Required.", |given, v| v.put(&mut given.model_name))
     .short('m'),
-    Spec::value("", "version", "Version of the model. Without it the server chooses.", |given, name| {
-        given.model_version.clone_from(&name.text);
-        Ok(())
-    })
+    value("", "version", "Version of the model. Without it the server chooses.", |given, v| v.put(&mut given.model_version))
     .short('x'),
-    Spec::value(
+    value(
         "bls-composing-models",
         "model[:version],...",
         "Models which the one under load calls by itself (BLS): their share of the time is reported \
@@ -24,27 +22,27 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "service-kind",
         "kind",
         "Only triton, which is any KServe v2 server. perf_analyzer's other kinds are refused.",
         |_, kind| match kind.text.as_str() {
             "triton" => Ok(()),
-            "triton_c_api" | "tfserving" | "torchserve" | "openai" | "dynamic_grpc" => Err(format!(
+            "triton_c_api" | "tfserving" | "torchserve" | "openai" | "dynamic_grpc" => Err(OptionError::Rule(format!(
                 "--service-kind {} is not supported: the one kind is 'triton', any KServe v2 server \
                  over HTTP or gRPC",
                 kind.text
-            )),
+            ))),
             _ => Err(kind.unsupported("The available option is 'triton'.")),
         },
     ),
-    Spec::ignored(
+    ignored(
         "model-signature-name",
         "name",
         "Accepted without effect: it is for the service kind tfserving.",
     ),
-    Spec::ignored("endpoint", "path", "Accepted without effect: it is for the service kind openai."),
-    Spec::value(
+    ignored("endpoint", "path", "Accepted without effect: it is for the service kind openai."),
+    value(
         "grpc-method",
         "package.service/method",
         "Accepted without effect: it is for the service kind dynamic_grpc.",
@@ -52,30 +50,25 @@ pub const SPECS: &[Spec] = &[
             if setting::is_grpc_method(&method.text) {
                 return Ok(());
             }
-            Err(format!(
+            Err(OptionError::Rule(format!(
                 "Received gRPC method name '{}' that does not match the format: \
                  <package>.<service>/<method>.",
                 method.text
-            ))
+            )))
         },
     ),
-    Spec::ignored(
+    ignored(
         "triton-server-directory",
         "path",
         "Accepted without effect: it is for the service kind triton_c_api.",
     ),
-    Spec::ignored(
+    ignored(
         "model-repository",
         "path",
         "Accepted without effect: it is for the service kind triton_c_api.",
     ),
-    Spec::new(
-        "enable-mpi",
-        Takes::Nothing,
-        "Refused: several tools started by MPI do not wait for each other here.",
-        Action::Refuse("runs are not coordinated over MPI"),
-    ),
-    Spec::switch(
+    Row::new("enable-mpi", Kind::Switch, "Refused: several tools started by MPI do not wait for each other here.").refused("runs are not coordinated over MPI"),
+    switch(
         "",
         "Report every window as it ends, and split up the client's time. Given twice: in more detail.",
         |given, _| {
@@ -84,5 +77,5 @@ pub const SPECS: &[Spec] = &[
         },
     )
     .short('v'),
-    Spec::new("version", Takes::Nothing, "Print the version.", Action::Version),
+    Row::version("Print the version."),
 ];

@@ -1,18 +1,24 @@
+//! What requests carry.
+
 use std::path::PathBuf;
 
 use galatea_client::TensorFormat;
+use galatea_command_line::Occurrence;
 use galatea_perf_types::settings::SharedMemory;
 
-use super::super::{occurrence::Occurrence, range, setting, spec::Spec};
+use super::{
+    super::{error::OptionError, range, reading::Reading, setting},
+    row::{Row, switch, value},
+};
 
-pub const SPECS: &[Spec] = &[
-    Spec::value("", "n", "Batch size of every request. Default 1.", |given, text| {
+pub const ROWS: &[Row] = &[
+    value("", "n", "Batch size of every request. Default 1.", |given, text| {
         given.batch_size = text.at_least(1, "be > 0.")?;
         Ok(())
     })
     .short('b')
     .meaning("batch size"),
-    Spec::value(
+    value(
         "input-data",
         "random|zero|path",
         "What requests carry: random values, zeros, a directory with one file per input (named like it), \
@@ -34,7 +40,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "shape",
         "name:d1,d2,...",
         "Dimensions of an input that leaves some open, without the batch. Once for each such input.",
@@ -44,28 +50,25 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value("string-length", "n", "Length of random strings. Default 128.", |given, text| {
+    value("string-length", "n", "Length of random strings. Default 128.", |given, text| {
         given.string_length = text.at_least(1, "be > 0")?;
         Ok(())
     }),
-    Spec::value(
+    value(
         "string-data",
         "text",
         "The string to fill string inputs with instead of random ones.",
-        |given, text| {
-            given.string_data = Some(text.text.clone());
-            Ok(())
-        },
+        |given, v| v.put(&mut given.string_data),
     ),
-    Spec::value(
+    value(
         "shared-memory",
         "none|system",
         "Hand tensors to a server on this machine through shared memory. Default none; cuda is refused.",
         |given, text| {
             if text.text == "cuda" {
-                return Err("--shared-memory cuda is not supported: regions are in system memory \
-                            ('system')"
-                    .to_owned());
+                return Err(OptionError::rule(
+                    "--shared-memory cuda is not supported: regions are in system memory ('system')",
+                ));
             }
             let choices = [("none", SharedMemory::None), ("system", SharedMemory::System)];
             let available = "The available options are 'system', 'cuda', or 'none'.";
@@ -73,7 +76,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "output-shared-memory-size",
         "bytes",
         "Room for an output whose size cannot be known beforehand, per batch element. Default 102400.",
@@ -82,7 +85,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "sequence-length",
         "n",
         "Requests of a sequence. Default 20, or as many as the input data has.",
@@ -99,16 +102,16 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "sequence-length-variation",
         "percent",
         "How far sequences may be longer or shorter than that. Default 20.",
         |given, text| {
-            given.sequences.length_variation = text.number()?;
+            given.sequences.length_variation = text.finite()?;
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "sequence-id-range",
         "start[:end]",
         "Ids for sequences, end excluded; they are used again when all are used up. Default 1, without \
@@ -120,7 +123,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "input-tensor-format",
         "binary|json",
         "How inputs travel over HTTP. Default binary.",
@@ -129,7 +132,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "output-tensor-format",
         "binary|json",
         "How outputs travel over HTTP. Default binary.",
@@ -138,7 +141,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "request-parameter",
         "name:value:type",
         "A parameter of every request; type bool, int or string. May be repeated. gRPC only.",
@@ -149,22 +152,19 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::switch("", "Deprecated: --input-data zero.", |given, _| {
-        given.zero_input = true;
-        Ok(())
-    })
-    .short('z'),
-    Spec::value("data-directory", "path", "Deprecated: --input-data path.", |given, text| {
+    switch("", "Deprecated: --input-data zero.", |given, v| v.put(&mut given.zero_input))
+        .short('z'),
+    value("data-directory", "path", "Deprecated: --input-data path.", |given, text| {
         let path = PathBuf::from(&text.text);
         if !path.exists() {
-            return Err(text.failed(&format!("There is no '{}'.", text.text)));
+            return Err(text.failed(format!("There is no '{}'.", text.text)));
         }
         given.user_data.push(path);
         Ok(())
     }),
 ];
 
-fn tensor_format(text: &Occurrence) -> Result<TensorFormat, String> {
+fn tensor_format(text: &Occurrence) -> Result<TensorFormat, OptionError> {
     match text.text.to_ascii_lowercase().as_str() {
         "binary" => Ok(TensorFormat::Binary),
         "json" => Ok(TensorFormat::Json),

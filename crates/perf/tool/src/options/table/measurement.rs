@@ -1,26 +1,23 @@
+//! The load, and how it is measured.
+
+use galatea_command_line::Kind;
 use galatea_perf_types::settings::{Distribution, Search};
 
-use super::super::{
-    range,
-    spec::{Action, Spec, Takes},
+use super::{
+    super::{range, reading::Reading},
+    row::{Row, switch, value},
 };
 
-pub const SPECS: &[Spec] = &[
-    Spec::switch(
+pub const ROWS: &[Row] = &[
+    switch(
         "async",
         "Keep requests under way without a thread for each. By default calls block, except for sequence \
          models.",
-        |given, _| {
-            given.asynchronous = true;
-            Ok(())
-        },
+        |given, v| v.put(&mut given.asynchronous),
     )
     .short('a'),
-    Spec::switch("sync", "Blocking calls for sequence models, too.", |given, _| {
-        given.forced_sync = true;
-        Ok(())
-    }),
-    Spec::value(
+    switch("sync", "Blocking calls for sequence models, too.", |given, v| v.put(&mut given.forced_sync)),
+    value(
         "concurrency-range",
         "start[:end[:step]]",
         "How many requests are under way at any time: from start to end (included) in steps, one \
@@ -30,7 +27,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "request-rate-range",
         "start[:end[:step]]",
         "Send on a schedule of so many requests per second, whatever the server does. Fractions are \
@@ -40,7 +37,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "request-distribution",
         "constant|poisson",
         "Pauses of the request rate: all the same, or spread like those of independent users. Default \
@@ -53,7 +50,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "request-intervals",
         "file",
         "Send with the pauses of a file, one a line in microseconds, over and over.",
@@ -63,7 +60,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "periodic-concurrency-range",
         "start:end[:step]",
         "Begin with start requests and add step more each time the last ones have had \
@@ -73,7 +70,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "request-period",
         "n",
         "Responses that requests must have had before --periodic-concurrency-range adds more. Default \
@@ -83,22 +80,10 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::new(
-        "session-concurrency",
-        Takes::Value("n"),
-        "Refused: it is for the service kind openai.",
-        Action::Refuse("Session concurrency mode is only supported with OpenAI service kind."),
-    ),
-    Spec::new(
-        "fixed-schedule",
-        Takes::Nothing,
-        "Refused: timestamps in the input data are read only with the service kind openai.",
-        Action::Refuse(
-            "timestamps in the input data are for the OpenAI service kind; --request-intervals sends on a \
-             schedule of your own",
-        ),
-    ),
-    Spec::switch(
+    Row::new("session-concurrency", Kind::Form("n"), "Refused: it is for the service kind openai.").refused("Session concurrency mode is only supported with OpenAI service kind."),
+    Row::new("fixed-schedule", Kind::Switch, "Refused: timestamps in the input data are read only with the service kind openai.").refused("timestamps in the input data are for the OpenAI service kind; --request-intervals sends on a \
+             schedule of your own"),
+    switch(
         "binary-search",
         "Search the range for the highest load within the latency threshold by halving it; the step is \
          then the precision. Needs an end and --latency-threshold.",
@@ -107,7 +92,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "latency-threshold",
         "msec",
         "End the search when the latency exceeds this. Default 0: no limit.",
@@ -117,7 +102,7 @@ pub const SPECS: &[Spec] = &[
         },
     )
     .short('l'),
-    Spec::value(
+    value(
         "measurement-mode",
         "time_windows|count_windows",
         "Windows last --measurement-interval, or until --measurement-request-count requests have ended. \
@@ -129,7 +114,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "measurement-interval",
         "msec",
         "Length of a window. Default 5000.",
@@ -139,7 +124,7 @@ pub const SPECS: &[Spec] = &[
         },
     )
     .short('p'),
-    Spec::value(
+    value(
         "measurement-request-count",
         "n",
         "Requests of a window in the mode count_windows, at least. Default 50.",
@@ -148,13 +133,13 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "stability-percentage",
         "percent",
         "How far throughput and latency of the last three windows may lie apart to count as stable. \
          Default 10.",
         |given, text| {
-            let percent = text.number()?;
+            let percent = text.finite()?;
             if percent < 0.0 {
                 return Err(text.failed("The value must be >= 0.0."));
             }
@@ -163,7 +148,7 @@ pub const SPECS: &[Spec] = &[
         },
     )
     .short('s'),
-    Spec::value(
+    value(
         "max-trials",
         "n",
         "Windows after which a load that is not stable is given up. Default 10.",
@@ -173,7 +158,7 @@ pub const SPECS: &[Spec] = &[
         },
     )
     .short('r'),
-    Spec::value(
+    value(
         "percentile",
         "1..99",
         "The latency percentile that decides about stability and the threshold, and is reported. \
@@ -183,7 +168,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "request-count",
         "n",
         "Measure exactly so many requests, in one window. Default 0: windows until they are stable.",
@@ -192,7 +177,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "warmup-request-count",
         "n",
         "Requests to send before the measurement begins. Default 0.",
@@ -201,7 +186,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "max-threads",
         "n",
         "Upper bound on the load's workers. Default 4 on a schedule, else 16 or the concurrency. Blocking \
@@ -211,7 +196,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "num-of-sequences",
         "n",
         "Sequences under way at a time when sending on a schedule. Default 4.",
@@ -220,28 +205,25 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::switch(
+    switch(
         "serial-sequences",
         "On a schedule, no request of a sequence before the one ahead of it is answered.",
-        |given, _| {
-            given.sequences.serial = true;
-            Ok(())
-        },
+        |given, v| v.put(&mut given.sequences.serial),
     ),
-    Spec::value("", "n", "Deprecated: concurrency to start with.", |given, text| {
+    value("", "n", "Deprecated: concurrency to start with.", |given, text| {
         let start: i64 = text.at_least(i128::from(i64::MIN), "")?;
         given.old.concurrency = Some(old_start(start));
         given.old.are_used = true;
         Ok(())
     })
     .short('t'),
-    Spec::value("", "n", "Deprecated: concurrency to end with, when -d is given.", |given, text| {
+    value("", "n", "Deprecated: concurrency to end with, when -d is given.", |given, text| {
         given.old.max_concurrency = text.at_least(0, "be >= 0.")?;
         given.old.are_used = true;
         Ok(())
     })
     .short('c'),
-    Spec::switch("", "Deprecated: go from -t to -c by 1.", |given, _| {
+    switch("", "Deprecated: go from -t to -c by 1.", |given, _| {
         given.old.is_dynamic = true;
         given.old.are_used = true;
         Ok(())

@@ -1,26 +1,26 @@
+//! Files, metrics and traces.
+
 use std::path::Path;
 
-use super::super::{
-    given::Given,
-    occurrence::Occurrence,
-    spec::{Outcome, Spec},
+use galatea_command_line::Occurrence;
+
+use super::{
+    super::{given::Given, reading::Reading},
+    row::{Outcome, Row, switch, value},
 };
 
-pub const SPECS: &[Spec] = &[
-    Spec::value("", "file", "Write the results as CSV.", |given, text| {
+pub const ROWS: &[Row] = &[
+    value("", "file", "Write the results as CSV.", |given, text| {
         given.csv_file = Some(text.file_name()?);
         Ok(())
     })
     .short('f'),
-    Spec::switch(
+    switch(
         "verbose-csv",
         "More columns in the CSV: average latency, the client's times, GPU metrics.",
-        |given, _| {
-            given.verbose_csv = true;
-            Ok(())
-        },
+        |given, v| v.put(&mut given.verbose_csv),
     ),
-    Spec::value(
+    value(
         "profile-export-file",
         "file",
         "Write every request's timestamps and data as JSON. The file must not exist yet.",
@@ -32,39 +32,28 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::switch(
+    switch(
         "collect-metrics",
         "Read the server's GPU metrics during the measurement; they appear with --verbose-csv in the CSV.",
-        |given, _| {
-            given.collects_metrics = true;
-            Ok(())
-        },
+        |given, v| v.put(&mut given.collects_metrics),
     ),
-    Spec::value(
+    value(
         "metrics-url",
         "url",
         "Where those are. Default: port 8002 of the server, path /metrics.",
-        |given, text| {
-            given.metrics_url = Some(text.text.clone());
-            Ok(())
-        },
+        |given, v| v.put(&mut given.metrics_url),
     ),
-    Spec::value(
-        "metrics-interval",
-        "msec",
-        "How often they are read. Default 1000.",
-        |given, text| {
-            given.metrics_interval = Some(text.at_least(1, "be > 0 msecs.")?);
-            Ok(())
-        },
-    ),
-    Spec::value(
+    value("metrics-interval", "msec", "How often they are read. Default 1000.", |given, text| {
+        given.metrics_interval = Some(text.at_least(1, "be > 0 msecs.")?);
+        Ok(())
+    }),
+    value(
         "trace-level",
         "OFF|TIMESTAMPS|TENSORS",
         "Set the server's tracing: level. TIMESTAMPS and TENSORS may be given both.",
         trace_level,
     ),
-    Spec::value(
+    value(
         "trace-rate",
         "n",
         "Set the server's tracing: one request in so many. The server's default is 1000.",
@@ -73,7 +62,7 @@ pub const SPECS: &[Spec] = &[
             set_trace(given, "trace_rate", rate)
         },
     ),
-    Spec::value(
+    value(
         "trace-count",
         "n",
         "Set the server's tracing: how many traces at most; -1 for no bound.",
@@ -82,7 +71,7 @@ pub const SPECS: &[Spec] = &[
             set_trace(given, "trace_count", count)
         },
     ),
-    Spec::value(
+    value(
         "log-frequency",
         "n",
         "Set the server's tracing: a new trace file after so many traces; 0 for one file at exit.",

@@ -1,24 +1,23 @@
-use galatea_client::{Compression, Protocol};
+//! Where the server is and how it is reached.
 
-use super::super::{
-    occurrence::Occurrence,
-    setting,
-    spec::{Action, Spec, Takes},
+use galatea_client::{Compression, Protocol};
+use galatea_command_line::{Kind, Occurrence};
+
+use super::{
+    super::{error::OptionError, reading::Reading, setting},
+    row::{Row, switch, value},
 };
 
-pub const SPECS: &[Spec] = &[
-    Spec::value(
+pub const ROWS: &[Row] = &[
+    value(
         "",
         "url",
         "Where the server is: host:port; for HTTP also with https:// before it and a path behind it. \
          Default localhost:8000, for gRPC localhost:8001.",
-        |given, text| {
-            given.url = Some(text.text.clone());
-            Ok(())
-        },
+        |given, v| v.put(&mut given.url),
     )
     .short('u'),
-    Spec::value("", "http|grpc", "Protocol, in any case. Default http.", |given, text| {
+    value("", "http|grpc", "Protocol, in any case. Default http.", |given, text| {
         given.protocol = match text.text.to_ascii_lowercase().as_str() {
             "http" => Protocol::Http,
             "grpc" => Protocol::Grpc,
@@ -28,15 +27,12 @@ pub const SPECS: &[Spec] = &[
     })
     .short('i')
     .meaning("protocol"),
-    Spec::switch(
+    switch(
         "streaming",
         "Send through one bidirectional gRPC stream per worker; decoupled models need it.",
-        |given, _| {
-            given.streaming = true;
-            Ok(())
-        },
+        |given, v| v.put(&mut given.streaming),
     ),
-    Spec::value(
+    value(
         "",
         "header:value",
         "A header of every request (metadata over gRPC). May be repeated.",
@@ -48,7 +44,7 @@ pub const SPECS: &[Spec] = &[
         },
     )
     .short('H'),
-    Spec::value(
+    value(
         "grpc-compression-algorithm",
         "none|gzip|deflate",
         "Compression of requests over gRPC. Default none.",
@@ -63,17 +59,8 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::new(
-        "ssl-grpc-use-ssl",
-        Takes::Truth,
-        "gRPC over TLS.",
-        Action::Set(|given, text| {
-            given.tls.grpc =
-                super::truth(&text.text).ok_or_else(|| text.invalid("'true' or 'false'"))?;
-            Ok(())
-        }),
-    ),
-    Spec::value(
+    Row::new("ssl-grpc-use-ssl", Kind::OptionalBool, "gRPC over TLS.").stores(|given, v| v.put(&mut given.tls.grpc)),
+    value(
         "ssl-grpc-root-certifications-file",
         "file",
         "PEM certificates of the authorities to trust. Default: the system's.",
@@ -82,7 +69,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-grpc-private-key-file",
         "file",
         "The client's own key, PEM.",
@@ -91,7 +78,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-grpc-certificate-chain-file",
         "file",
         "The client's own certificates, PEM.",
@@ -100,7 +87,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-verify-peer",
         "0|1",
         "Whether the server's certificate must be signed by a trusted authority. Default 1.",
@@ -109,7 +96,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-verify-host",
         "0|1|2",
         "Whether the server's certificate must carry its name: 0 no, 1 and 2 yes. Default 2.",
@@ -119,7 +106,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-ca-certificates-file",
         "file",
         "PEM certificates of the authorities to trust. Default: the system's.",
@@ -128,7 +115,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-client-certificate-file",
         "file",
         "The client's own certificate.",
@@ -137,7 +124,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-client-certificate-type",
         "PEM|DER",
         "Form of that file. Default PEM.",
@@ -146,7 +133,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-private-key-file",
         "file",
         "The client's own key.",
@@ -155,7 +142,7 @@ pub const SPECS: &[Spec] = &[
             Ok(())
         },
     ),
-    Spec::value(
+    value(
         "ssl-https-private-key-type",
         "PEM|DER",
         "Form of that file. Default PEM.",
@@ -168,13 +155,13 @@ pub const SPECS: &[Spec] = &[
 
 const FILE_PATH: &str = "The value must be a valid file path.";
 
-fn number_to(max: u8, text: &Occurrence, requirement: &str) -> Result<u8, String> {
+fn number_to(max: u8, text: &Occurrence, requirement: &str) -> Result<u8, OptionError> {
     match text.text.trim().parse() {
         Ok(number) if number <= max => Ok(number),
         _ => Err(text.failed(requirement)),
     }
 }
 
-fn is_der(text: &Occurrence) -> Result<bool, String> {
+fn is_der(text: &Occurrence) -> Result<bool, OptionError> {
     text.choice(&[("PEM", false), ("DER", true)], "The available options are 'PEM' or 'DER'.")
 }

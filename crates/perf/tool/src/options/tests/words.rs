@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use galatea_command_line::{Kind, rows};
 use galatea_perf_types::settings::{Load, Range, Verbosity, Window};
 use proptest::prelude::*;
 
 use super::{Parsed, error, error_of, parse_words, run, settings};
-use crate::options::{spec::Takes, table};
+use crate::options::given::Given;
 
 fn concurrency(start: u64) -> Load {
     Load::Concurrency(Range { start, end: 1, step: 1 })
@@ -81,6 +82,10 @@ fn errors_of_words_are_those_of_getopt() {
     };
     assert_eq!(error("--foo"), "unrecognized option '--foo'");
     assert_eq!(error("--foo=3"), "unrecognized option '--foo=3'");
+    assert_eq!(
+        error("--concurency-range=3"),
+        "unrecognized option '--concurency-range'; did you mean '--concurrency-range'?"
+    );
     assert_eq!(error("-q"), "invalid option -- 'q'");
     assert_eq!(error("-aq"), "invalid option -- 'q'");
     assert_eq!(error("-é"), "invalid option -- 'é'");
@@ -143,22 +148,24 @@ fn help_tells_every_option_in_lines_that_fit() {
         assert!(line.chars().count() <= 100, "{line}");
         assert_eq!(line.trim_end(), line);
     }
-    for spec in table::all() {
-        let name = match (spec.short, spec.long) {
+    for row in rows::<Given>() {
+        let name = match (row.names.short, row.names.long) {
             (Some(short), "") => format!("  -{short}"),
             (Some(short), long) => format!("  -{short}, --{long}"),
             (None, long) => format!("  --{long}"),
         };
         let is_there = |line: &str| line == name || line.starts_with(&format!("{name} "));
         assert!(help.lines().any(is_there), "{name}");
-        assert!(spec.help.ends_with('.'), "{name}");
+        assert!(row.help.ends_with('.'), "{name}");
     }
 }
 
 #[test]
 fn names_are_unique() {
-    let mut names: Vec<String> = table::all()
-        .flat_map(|spec| spec.short.map(String::from).into_iter().chain([spec.long.to_owned()]))
+    let mut names: Vec<String> = rows::<Given>()
+        .flat_map(|row| {
+            row.names.short.map(String::from).into_iter().chain([row.names.long.to_owned()])
+        })
         .filter(|name| !name.is_empty())
         .collect();
     let count = names.len();
@@ -185,18 +192,19 @@ fn every_name_of_the_peer_is_known() {
         request-count warmup-request-count session-concurrency grpc-method";
     const WITHOUT: &str = "streaming async sync binary-search verbose-csv enable-mpi collect-metrics \
         serial-sequences version fixed-schedule ssl-grpc-use-ssl";
-    let takes = |name: &str| table::all().find(|spec| spec.long == name).map(|spec| spec.takes);
+    let takes = |name: &str| rows::<Given>().find(|row| row.names.long == name).map(|row| row.kind);
     for name in WITH_VALUE.split_whitespace() {
-        assert!(matches!(takes(name), Some(Takes::Value(_))), "{name}");
+        assert!(matches!(takes(name), Some(Kind::Form(_))), "{name}");
     }
     for name in WITHOUT.split_whitespace() {
-        assert!(matches!(takes(name), Some(Takes::Nothing | Takes::Truth)), "{name}");
+        assert!(matches!(takes(name), Some(Kind::Switch | Kind::OptionalBool)), "{name}");
     }
     for (short, has_value) in
         "vdaz".chars().map(|c| (c, false)).chain("cumxbtpiHlrsf".chars().map(|c| (c, true)))
     {
-        let spec = table::all().find(|spec| spec.short == Some(short)).expect("a short option");
-        assert_eq!(matches!(spec.takes, Takes::Value(_)), has_value, "{short}");
+        let row =
+            rows::<Given>().find(|row| row.names.short == Some(short)).expect("a short option");
+        assert_eq!(matches!(row.kind, Kind::Form(_)), has_value, "{short}");
     }
 }
 
@@ -208,10 +216,10 @@ fn metrics_interval_is_milliseconds() {
 
 /// Words that get deep into the parser: names of options, with values that are nearly right.
 fn word() -> impl Strategy<Value = String> {
-    let names: Vec<String> = table::all()
-        .flat_map(|spec| {
-            let short = spec.short.map(|short| format!("-{short}"));
-            short.into_iter().chain([format!("--{}", spec.long)])
+    let names: Vec<String> = rows::<Given>()
+        .flat_map(|row| {
+            let short = row.names.short.map(|short| format!("-{short}"));
+            short.into_iter().chain([format!("--{}", row.names.long)])
         })
         .collect();
     let value = prop_oneof![

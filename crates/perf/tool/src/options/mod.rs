@@ -1,0 +1,105 @@
+//! The command line: perf_analyzer's, and a few options of our own.
+//!
+//! A table ([`table`]) says what each option takes, what it does to [`given::Given`] and how the help describes it;
+//! [`verify`] checks options against each other; [`build`] makes the [`Settings`]. The texts of errors are those
+//! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
+//! (`-1`) or aborts, the option is refused.
+
+mod build;
+mod error;
+mod given;
+mod intervals;
+mod range;
+mod reading;
+mod setting;
+mod table;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use galatea_command_line::{Asked, Group, OptionSet, help, parse as parse_into};
+use galatea_perf_types::{
+    console::Console,
+    failure::{Failure, Result},
+    settings::Settings,
+};
+
+use self::{error::OptionError, given::Given};
+
+/// The perf_analyzer whose command lines, texts and files these are.
+pub const PEER_VERSION: &str = "2.50.0";
+
+/// What a command line asks for. Texts end with a newline.
+#[derive(Debug)]
+pub enum Parsed {
+    Help(String),
+    Version(String),
+    Run(Box<Settings>),
+}
+
+const HELP_WIDTH: usize = 100;
+
+/// Reads the words after the program's name, as users would type that name (`perf_analyzer`, `galatea perf`).
+///
+/// Warnings go to the console's error side. The message of a failure is whole: the error, and on a line of its
+/// own where to find the help.
+pub fn parse(
+    program: &str,
+    arguments: impl Iterator<Item = String>,
+    console: &mut dyn Console,
+) -> Result<Parsed> {
+    let mut given = Given::default();
+    let asked = parse_into(arguments, &mut given);
+    report_warnings(&mut given, console);
+    match asked.map_err(|error| refuse(program, error))? {
+        Some(Asked::Help) => return Ok(Parsed::Help(help_text(program))),
+        Some(Asked::Version) => return Ok(Parsed::Version(version())),
+        None => {}
+    }
+    let verified = verify::verify(&mut given);
+    report_warnings(&mut given, console);
+    let settings = verified.and_then(|()| build::settings(given));
+    settings.map(|settings| Parsed::Run(Box::new(settings))).map_err(|error| refuse(program, error))
+}
+
+fn refuse(program: &str, error: OptionError) -> Failure {
+    let error = error::in_own_words(error);
+    let who = if error.is_syntax() { program } else { "Error" };
+    let hint = format!("Try '{program} --help' for what the options are.");
+    Failure::option(format!("{who}: {error}\n{hint}"))
+}
+
+fn report_warnings(given: &mut Given, console: &mut dyn Console) {
+    for warning in given.warnings.drain(..) {
+        console.err(&format!("WARNING: {warning}\n"));
+    }
+}
+
+fn help_text(program: &str) -> String {
+    let heading = format!(
+        "Usage: {program} -m <model> [options]\n\n\
+         Puts load on a model behind a KServe v2 server and reports throughput and latency. Takes the\n\
+         command lines of perf_analyzer. Long names may be cut short as long as they are unique.\n"
+    );
+    help::<Given>(&heading, HELP_WIDTH)
+}
+
+/// The peer's version stands where its own program has it, for tools that read it.
+fn version() -> String {
+    format!("Perf Analyzer Version {PEER_VERSION} (galatea {})\n", env!("CARGO_PKG_VERSION"))
+}
+
+impl OptionSet for Given {
+    type Error = OptionError;
+
+    const TAKES_UNDERSCORES: bool = true;
+
+    fn groups() -> &'static [Group<Self>] {
+        table::GROUPS
+    }
+
+    fn word(&mut self, word: String) -> Result<(), OptionError> {
+        self.warn(format!("ignoring '{word}', which is not an option"));
+        Ok(())
+    }
+}

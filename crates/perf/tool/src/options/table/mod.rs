@@ -1,0 +1,27 @@
+//! The table itself, in perf_analyzer's groups and one of our own.
+
+mod beyond;
+mod general;
+mod input;
+mod measurement;
+mod other;
+mod row;
+mod server;
+
+use galatea_command_line::Group;
+
+use self::row::Row;
+use super::given::Given;
+
+pub const GROUPS: &[Group<Given>] = &[
+    group("General", general::ROWS),
+    group("Measurement", measurement::ROWS),
+    group("Input data", input::ROWS),
+    group("Server", server::ROWS),
+    group("Other", other::ROWS),
+    Group { title: "Beyond perf_analyzer", rows: beyond::ROWS, is_own: true },
+];
+
+const fn group(title: &'static str, rows: &'static [Row]) -> Group<Given> {
+    Group { title, rows, is_own: false }
+}
