@@ -1,14 +1,16 @@
+//! The name of a worker in log lines and errors.
+
 use std::{fmt, sync::Arc};
 
-/// Whose worker it is: for the log and for messages.
+/// Which model and instance a worker runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct WorkerIdentity {
     pub model: Arc<str>,
     /// `None`: a worker that only completes a configuration.
     pub instance: Option<String>,
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for WorkerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "model '{}'", self.model)?;
         self.instance.as_ref().map_or(Ok(()), |instance| write!(f, " (instance '{instance}')"))

@@ -7,7 +7,7 @@ use galatea_types::{Error, InferRequest, Result, Tensor};
 
 use crate::{reshape, wire::holds_strings};
 
-/// The request's inputs in the form the model wants.
+/// The request's inputs in the shapes the model expects.
 pub(crate) fn for_model(config: &ModelConfig, request: &InferRequest) -> Result<Vec<Tensor>> {
     let inputs = request.inputs.iter().map(|tensor| {
         check(tensor).map_err(|e| e.prefixed(request.message_prefix()))?;
@@ -15,7 +15,7 @@ pub(crate) fn for_model(config: &ModelConfig, request: &InferRequest) -> Result<
         if let Some(spec) = config.input(&tensor.name)
             && let Some(target) = &spec.reshape
         {
-            tensor.shape = reshape::carry(&tensor.shape, &spec.dims, target, config.has_batching());
+            tensor.shape = reshape::apply(&tensor.shape, &spec.dims, target, config.has_batching());
         }
         Ok(tensor)
     });

@@ -1,6 +1,8 @@
+//! An instance of a Python model: sends batches to its worker and takes the responses.
+
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use galatea_backend::{Batch, ModelInstance};
@@ -8,14 +10,17 @@ use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use crate::{
-    inputs, outputs,
-    packing::Message,
-    streams::{Answer, Pending},
-    wire::{Body, Malformed, Outgoing, Reader, ResponseHead, SentRequest, flag, kind, put_request},
-    worker::{Waiting, Worker, expect},
+    connection::Connection,
+    exception::with_traceback,
+    execution::{Executed, Execution},
+    in_flight::{PendingRequest, PendingRequests, ResponseContent},
+    inputs,
+    memory::BlockAllocation,
+    wire::{Outgoing, SentRequest, kind, put_request},
+    worker::{Wait, Worker},
 };
 
-/// Hands batches to its worker and takes the answers.
+/// One worker and what is needed to send it requests.
 pub(crate) struct PythonInstance {
     name: String,
     config: Arc<ModelConfig>,
@@ -30,27 +35,16 @@ pub(crate) struct PythonInstance {
     executions: u64,
 }
 
-/// Requests a worker has at once. See docs/adr/0006-python-workers.md for the measurement.
+/// Requests that are sent to a worker ahead of its replies: docs/adr/0006-python-workers.md has the measurement.
 const PIPELINE_DEPTH: usize = 8;
-
-/// What the worker has to answer of a batch.
-struct Sent {
-    id: u64,
-    /// Places in the batch, and keys.
-    requests: Vec<(usize, u64)>,
-}
 
 /// What became of a batch that was to be sent ahead.
 enum Ahead {
-    Sent(Sent),
+    Sent(Execution),
+    /// No request of it could be sent; all are answered.
     Complete,
-    NotBegun,
-}
-
-/// What came back for one execution.
-enum Executed {
-    Failed(String),
-    Answers(Vec<(u64, Answer)>),
+    /// There was no room, or no worker.
+    NotStarted,
 }
 
 impl PythonInstance {
@@ -75,28 +69,32 @@ impl PythonInstance {
         }
     }
 
-    /// Writes the requests into the message. Those that cannot be sent are answered; gives the others with
-    /// their keys.
+    fn connection(&self) -> &Arc<Connection> {
+        self.worker.connection()
+    }
+
+    fn requests(&self) -> &PendingRequests {
+        &self.connection().in_flight.requests
+    }
+
+    /// Writes the requests into the message. Those that cannot be sent are answered; gives the index of each other
+    /// one with its key.
     fn encode(&mut self, batch: &mut Batch) -> Vec<(usize, u64)> {
         self.executions += 1;
-        self.message.restart(kind::EXECUTE, self.executions);
-        let link = self.worker.link().clone();
-        let mut blocks = link.inbox.placing();
+        self.message.reset(kind::EXECUTE, self.executions);
+        let memory = self.connection().memory.clone();
+        let mut blocks = memory.allocation();
         let mut sent = Vec::with_capacity(batch.len());
         for index in 0..batch.len() {
-            let (start, placed) = (self.message.position(), blocks.offsets.len());
+            let (start, first_block) = (self.message.position(), blocks.len());
             match self.encode_one(batch, index, &mut blocks) {
                 Ok(key) => sent.push((index, key)),
                 Err(error) => {
-                    self.message.go_back(start);
-                    blocks.give_back(placed);
+                    self.message.truncate(start);
+                    blocks.free_from(first_block);
                     batch.respond(index, Err(error));
                 }
             }
-        }
-        if !blocks.offsets.is_empty() {
-            link.activity.fetch_add(1, Ordering::Relaxed);
-            link.wake.start_ticking();
         }
         self.message.count = u32::try_from(sent.len()).unwrap_or(u32::MAX);
         sent
@@ -106,7 +104,7 @@ impl PythonInstance {
         &mut self,
         batch: &Batch,
         index: usize,
-        blocks: &mut crate::memory::Placing<'_>,
+        blocks: &mut BlockAllocation<'_>,
     ) -> Result<u64> {
         let request = batch.request(index).ok_or_else(|| Error::internal("no such request"))?;
         let tensors = inputs::for_model(&self.config, request)?;
@@ -121,14 +119,13 @@ impl PythonInstance {
             outputs: &outputs,
         };
         put_request(&mut self.message, &sent, blocks)?;
-        let pending = Pending::new(request.cancellation.clone(), outputs);
-        self.worker.link().streams.add(key, pending);
+        self.requests().add(key, PendingRequest::new(request.cancellation.clone(), outputs));
         Ok(key)
     }
 
-    /// Writes the message. `None`: nothing of the batch is left to be done.
-    fn begin(&mut self, batch: &mut Batch) -> Option<Sent> {
-        if let Some(error) = self.worker.link().death() {
+    /// Writes the message. `None`: every request of the batch is answered already.
+    fn prepare(&mut self, batch: &mut Batch) -> Option<Execution> {
+        if let Some(error) = self.connection().lifecycle.error() {
             batch.fail_all(error);
             return None;
         }
@@ -138,22 +135,38 @@ impl PythonInstance {
         }
         batch.mark_input_done();
         if self.config.is_decoupled() {
-            // Before it starts: its first response may come before it has returned.
+            // Before the worker starts: a first response may come before `execute` has returned there.
             self.detach(batch, &requests);
         }
-        Some(Sent { id: self.executions, requests })
+        Some(Execution { id: self.executions, requests })
     }
 
-    /// Waits for the answers; those of what was sent before must have been taken. False: the worker is gone.
-    fn complete(&mut self, batch: &mut Batch, sent: &Sent, waiting: Waiting) -> bool {
-        let executed = self.receive(sent.id, waiting);
+    /// Sends a batch, perhaps behind others.
+    fn send_ahead(&mut self, batch: &mut Batch) -> Ahead {
+        if self.connection().lifecycle.is_dead() {
+            return Ahead::NotStarted;
+        }
+        let Some(execution) = self.prepare(batch) else { return Ahead::Complete };
+        match self.connection().try_send_command(&self.message) {
+            Ok(true) => Ahead::Sent(execution),
+            // The socket is full, or the worker is gone.
+            Ok(false) | Err(_) => {
+                self.remove(&execution);
+                Ahead::NotStarted
+            }
+        }
+    }
+
+    /// Waits for the reply; those to executions sent before must have been taken. False: the worker is gone.
+    fn complete(&mut self, batch: &mut Batch, execution: &Execution, wait: Wait) -> bool {
+        let executed = self.receive(execution.id, wait);
         batch.mark_output_started();
         match executed {
             Ok(executed) => {
-                self.answer(batch, &sent.requests, executed);
+                self.respond(batch, &execution.requests, executed);
                 true
             }
-            // The detached ones fail when the worker's last words have been read.
+            // Detached requests fail when the event thread has read the worker's last events.
             Err(error) => {
                 batch.fail_all(&error);
                 false
@@ -161,87 +174,72 @@ impl PythonInstance {
         }
     }
 
-    /// Sends a batch, perhaps after others.
-    fn begin_ahead(&mut self, batch: &mut Batch) -> Ahead {
-        if self.worker.link().death().is_some() {
-            return Ahead::NotBegun;
-        }
-        let Some(sent) = self.begin(batch) else { return Ahead::Complete };
-        match self.worker.link().try_send_work(&self.message) {
-            Ok(true) => Ahead::Sent(sent),
-            // The worker has enough for now, or is gone.
-            Ok(false) | Err(_) => {
-                self.forget(&sent);
-                Ahead::NotBegun
+    fn receive(&mut self, id: u64, wait: Wait) -> Result<Executed> {
+        let connection = self.connection().clone();
+        let executed =
+            self.worker.receive(wait, |message| Executed::read(&connection, message, id));
+        executed.map_err(|_| connection.lifecycle.mark_dead(None))
+    }
+
+    fn respond(&self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
+        match executed {
+            Executed::Failed { message, traceback } => {
+                self.fail(batch, sent, &self.failure(&message), &traceback);
             }
+            Executed::Responses(responses) => self.deliver(batch, sent, responses),
         }
     }
 
-    fn receive(&mut self, id: u64, waiting: Waiting) -> Result<Executed> {
-        let link = self.worker.link().clone();
-        let executed = self.worker.receive(waiting, |message| {
-            expect(message, kind::EXECUTED)?;
-            if message.packet.header.id != id {
-                return Err(Malformed("it answers another execution"));
+    fn deliver(
+        &self,
+        batch: &mut Batch,
+        sent: &[(usize, u64)],
+        responses: Vec<(u64, ResponseContent)>,
+    ) {
+        let mut responses: HashMap<u64, ResponseContent> = responses.into_iter().collect();
+        let mut left = Vec::new();
+        for &(index, key) in sent {
+            match responses.remove(&key) {
+                Some(content) if self.config.is_decoupled() => {
+                    content.err().into_iter().for_each(|e| self.requests().fail(key, &e));
+                }
+                Some(content) => {
+                    self.requests().remove(key);
+                    batch.respond_with(index, content);
+                }
+                None => left.push((index, key)),
             }
-            if message.packet.header.has(flag::ERROR) {
-                return message.packet.text().map(|text| Executed::Failed(text.to_owned()));
-            }
-            read_answers(&link, message).map(Executed::Answers)
-        });
-        executed.map_err(|_| link.bury(None))
+        }
+        // Their responses come through a response sender, or came already.
+        if self.may_detach {
+            return self.detach(batch, &left);
+        }
+        for (index, key) in left {
+            batch.respond_with(index, self.requests().wait_for_response(key));
+        }
     }
 
     fn detach(&self, batch: &mut Batch, sent: &[(usize, u64)]) {
         for &(index, key) in sent {
             if let Some(sender) = batch.detach(index) {
-                self.worker.link().streams.attach(key, sender);
+                self.requests().attach(key, sender);
             }
         }
     }
 
-    fn answer(&self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
-        match executed {
-            Executed::Failed(text) => self.fail(batch, sent, &self.failure(&text)),
-            Executed::Answers(answers) => {
-                let mut answers: HashMap<u64, Answer> = answers.into_iter().collect();
-                let mut left = Vec::new();
-                for &(index, key) in sent {
-                    match answers.remove(&key) {
-                        Some(answer) if self.config.is_decoupled() => {
-                            answer.err().into_iter().for_each(|e| {
-                                self.worker.link().streams.fail(key, &e);
-                            });
-                        }
-                        Some(answer) => {
-                            self.worker.link().streams.remove(key);
-                            batch.respond_with(index, answer);
-                        }
-                        None => left.push((index, key)),
-                    }
-                }
-                // Their answers come through a response sender, or came already.
-                if self.may_detach {
-                    return self.detach(batch, &left);
-                }
-                for (index, key) in left {
-                    let answer = self.worker.link().streams.wait_for_answer(key);
-                    batch.respond_with(index, answer);
-                }
-            }
-        }
+    /// The worker will not answer these.
+    fn remove(&self, execution: &Execution) {
+        execution.requests.iter().for_each(|&(_, key)| self.requests().remove(key));
     }
 
-    /// Nothing is expected of the worker for these.
-    fn forget(&self, sent: &Sent) {
-        sent.requests.iter().for_each(|&(_, key)| self.worker.link().streams.remove(key));
-    }
-
-    /// Gives every request that has no answer yet this error.
-    fn fail(&self, batch: &mut Batch, sent: &[(usize, u64)], error: &Error) {
-        for &(_, key) in sent {
-            self.worker.link().streams.fail(key, error);
-            self.worker.link().streams.remove(key);
+    /// Fails every request that has no response yet. The traceback goes with the first, so that it is logged once.
+    fn fail(&self, batch: &mut Batch, sent: &[(usize, u64)], error: &Error, traceback: &str) {
+        let mut first = Some(with_traceback(error.clone(), traceback));
+        for &(index, key) in sent {
+            let error = first.take().unwrap_or_else(|| error.clone());
+            self.requests().fail(key, &error);
+            self.requests().remove(key);
+            batch.respond(index, Err(error));
         }
         batch.fail_all(error);
     }
@@ -257,9 +255,9 @@ impl PythonInstance {
 
 impl ModelInstance for PythonInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        let Some(sent) = self.begin(batch) else { return };
-        match self.worker.link().send_work(&self.message) {
-            Ok(()) => drop(self.complete(batch, &sent, waiting(batch))),
+        let Some(execution) = self.prepare(batch) else { return };
+        match self.connection().send_command(&self.message) {
+            Ok(()) => drop(self.complete(batch, &execution, wait(batch))),
             Err(error) => batch.fail_all(&error),
         }
     }
@@ -268,26 +266,26 @@ impl ModelInstance for PythonInstance {
         PIPELINE_DEPTH
     }
 
-    /// The worker finds its next request waiting when it has answered one. It takes a message only then: what
-    /// waits behind the one it dies of was not begun.
+    /// The worker finds its next request waiting when it has answered one. It reads a message only then: requests
+    /// behind the one it dies of were not started.
     fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
-        let mut under_way = VecDeque::with_capacity(batches.len());
+        let mut sent = VecDeque::with_capacity(batches.len());
         for mut batch in batches {
-            match self.begin_ahead(&mut batch) {
-                Ahead::Sent(sent) => under_way.push_back((batch, sent)),
+            match self.send_ahead(&mut batch) {
+                Ahead::Sent(execution) => sent.push_back((batch, execution)),
                 Ahead::Complete => done(batch),
-                Ahead::NotBegun => {
+                Ahead::NotStarted => {
                     batch.hand_back();
                     done(batch);
                 }
             }
         }
         let mut is_gone = false;
-        for (mut batch, sent) in under_way {
+        for (mut batch, execution) in sent {
             match is_gone {
-                false => is_gone = !self.complete(&mut batch, &sent, Waiting::Asleep),
+                false => is_gone = !self.complete(&mut batch, &execution, Wait::Sleep),
                 true => {
-                    self.forget(&sent);
+                    self.remove(&execution);
                     batch.hand_back();
                 }
             }
@@ -296,28 +294,10 @@ impl ModelInstance for PythonInstance {
     }
 }
 
-/// Between models every wake-up is time that the caller waits; a client far away notices none of it.
-fn waiting(batch: &Batch) -> Waiting {
+/// A model that called this one waits for every wake-up; the client of a request notices none.
+fn wait(batch: &Batch) -> Wait {
     match batch.requests().any(|request| request.is_from_model) {
-        true => Waiting::Awake,
-        false => Waiting::Asleep,
+        true => Wait::SpinThenSleep,
+        false => Wait::Sleep,
     }
-}
-
-fn read_answers(
-    link: &crate::link::Link,
-    message: &Message<'_>,
-) -> Result<Vec<(u64, Answer)>, Malformed> {
-    let mut reader = Reader::new(message.packet.payload.meta);
-    let count = message.packet.header.count;
-    let read = |_| {
-        let head = ResponseHead::read(&mut reader)?;
-        if head.body == Body::Rescheduled {
-            return Ok((head.key, Err(Error::unsupported("requests cannot be rescheduled"))));
-        }
-        let pending = link.streams.get(head.key).ok_or(Malformed("it answers no request"))?;
-        let answer = outputs::answer(link, &head, message, Some(&pending.outputs))?;
-        Ok((head.key, answer))
-    };
-    (0..count).map(read).collect()
 }

@@ -1,41 +1,46 @@
 //! Runs Python models, each instance in a process of its own.
 //!
-//! A worker is the user's own interpreter on the package in `worker/`, which this crate carries. Server and
-//! worker talk over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`.
+//! A worker is the user's own interpreter running the package in `worker/`, which this crate embeds. Server and
+//! worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`.
 //!
 //! # Invariants
 //! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
 //!   requests it had.
-//! - Nothing of a worker outlives its instance: process group, descriptors and memory go with it; and with
-//!   the server, however that ends.
-//! - A large tensor is copied once into the worker's reach, and not at all out of it.
+//! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
+//!   memory are released with it.
+//! - A large tensor is copied once on its way to the worker, and not at all on its way back.
 
-mod asks;
-mod calls;
-mod complete;
+#![warn(missing_docs)]
+
+mod auto_complete;
+mod connection;
+mod defaults;
 pub mod environment;
+mod event_thread;
+mod events;
+mod exception;
+mod execution;
 mod identity;
+mod in_flight;
 mod inputs;
 mod instance;
-mod link;
+mod lifecycle;
 mod memory;
-mod metrics;
 mod model;
-mod origin;
-mod output;
+mod model_metrics;
 mod outputs;
 mod package;
-mod packing;
 mod parameters;
+mod printed;
 mod process;
-mod readiness;
 mod reshape;
+mod services;
 mod settings;
-mod side;
-mod socket;
+mod spawn;
 mod spin;
-mod streams;
-mod wake;
+mod sync;
+mod transport;
+mod waker;
 #[doc(hidden)]
 pub mod wire;
 mod worker;
@@ -51,31 +56,37 @@ use galatea_runtimes::{Environment, data_folder};
 use galatea_types::Result;
 
 use crate::{
-    environment::PythonBackendFiles, model::PythonModel, origin::Origin, package::Package,
+    defaults::ModelDefaults, environment::PythonBackendFiles, model::PythonModel, package::Package,
     settings::Settings,
 };
 
 /// The backend `python`, or one that is itself written in Python.
 pub struct PythonBackend {
     name: String,
-    origin: Origin,
-    /// Written when the first model needs it.
+    defaults: ModelDefaults,
+    /// Written to disk when the first model needs it.
     package: OnceLock<Result<Arc<Package>>>,
 }
 
 impl PythonBackend {
-    /// `settings`: those of `--backend-config` for this backend. `variables`: the server's environment, where
-    /// interpreters and folders are looked for. Errors name a setting that cannot be.
+    /// The backend `python`. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
+    /// where interpreters and folders are looked for.
+    ///
+    /// # Errors
+    /// When a setting has a value it cannot have; the error names it.
     pub fn open(
         settings: &BTreeMap<String, String>,
         variables: &Environment,
     ) -> Result<Arc<dyn Backend>> {
         let (settings, variables) = (settings.clone(), variables.clone());
-        Self::made("python", Origin { files: None, settings, variables })
+        Self::create("python", ModelDefaults { files: None, settings, variables })
     }
 
     /// A backend whose models all run the code in `files`: their own folders hold what that code reads.
     /// `settings`: those of `--backend-config` for it.
+    ///
+    /// # Errors
+    /// As [`PythonBackend::open`].
     pub fn of_files(
         name: &str,
         files: PythonBackendFiles,
@@ -83,21 +94,21 @@ impl PythonBackend {
         variables: &Environment,
     ) -> Result<Arc<dyn Backend>> {
         let (settings, variables) = (settings.clone(), variables.clone());
-        Self::made(name, Origin { files: Some(files), settings, variables })
+        Self::create(name, ModelDefaults { files: Some(files), settings, variables })
     }
 
-    fn made(name: &str, origin: Origin) -> Result<Arc<dyn Backend>> {
-        Settings::read(&origin.settings)?;
-        if origin.files.is_none() {
+    fn create(name: &str, defaults: ModelDefaults) -> Result<Arc<dyn Backend>> {
+        Settings::read(&defaults.settings)?;
+        if defaults.files.is_none() {
             // Another backend's code may read settings of its own.
-            Settings::warn_of_unknown(&origin.settings);
+            Settings::warn_of_unknown(&defaults.settings);
         }
-        Ok(Arc::new(Self { name: name.to_owned(), origin, package: OnceLock::new() }))
+        Ok(Arc::new(Self { name: name.to_owned(), defaults, package: OnceLock::new() }))
     }
 
     fn package(&self) -> Result<Arc<Package>> {
         let install = || {
-            let data_folder = data_folder(&self.origin.variables).ok();
+            let data_folder = data_folder(&self.defaults.variables).ok();
             Package::install(data_folder.as_deref()).map(Arc::new)
         };
         self.package.get_or_init(install).clone()
@@ -114,10 +125,10 @@ impl Backend for PythonBackend {
         config: RawModelConfig,
         context: &CompletionContext<'_>,
     ) -> Result<RawModelConfig> {
-        complete::complete(config, context, &*self.package()?, &self.origin)
+        auto_complete::complete(config, context, &*self.package()?, &self.defaults)
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
-        Ok(Box::new(PythonModel::load(context, self.package()?, &self.origin)?))
+        Ok(Box::new(PythonModel::load(context, self.package()?, &self.defaults)?))
     }
 }

@@ -1,8 +1,10 @@
+//! A loaded Python model, which starts a worker for each instance.
+
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -15,19 +17,20 @@ use galatea_types::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::{
+    connection::Connection,
+    defaults::{ModelDefaults, mentions},
     environment::{self, Environment, EnvironmentRequest},
-    identity::Identity,
+    identity::WorkerIdentity,
     instance::PythonInstance,
-    link::Link,
-    origin::{Origin, mentions},
     package::Package,
     settings::{Settings, log_level},
+    sync::lock,
     wire::{INLINE_LIMIT, kind},
-    worker::{Worker, WorkerPlan},
+    worker::{Worker, WorkerOptions},
 };
 
-/// How long a model may take to say whether it is ready.
-const READINESS_LIMIT: Duration = Duration::from_secs(5);
+/// How long a model's `is_ready` may take.
+const READINESS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A version of a Python model: where it lies and in which environment it runs.
 pub(crate) struct PythonModel {
@@ -36,32 +39,36 @@ pub(crate) struct PythonModel {
     settings: Settings,
     environment: Arc<Environment>,
     package: Arc<Package>,
-    /// It answers through response senders, perhaps after `execute` has returned.
-    takes_senders: bool,
+    /// It may respond through response senders, perhaps after `execute` has returned.
+    uses_senders: bool,
     has_readiness_check: AtomicBool,
-    workers: Mutex<Vec<Weak<Link>>>,
+    workers: Mutex<Vec<Weak<Connection>>>,
 }
 
 impl PythonModel {
-    pub fn load(context: LoadContext, package: Arc<Package>, origin: &Origin) -> Result<Self> {
+    pub fn load(
+        context: LoadContext,
+        package: Arc<Package>,
+        defaults: &ModelDefaults,
+    ) -> Result<Self> {
         let config = &context.config;
-        let backend_config = origin.settings(&context.backend_config);
+        let backend_config = defaults.settings(&context.backend_config);
         let settings = Settings::read(&backend_config)?;
         check_parameters(&context)?;
-        let file = origin.file(&context.version_dir, config.default_model_filename())?;
+        let file = defaults.file(&context.version_dir, config.default_model_filename())?;
         let environment = environment::resolve(
             &EnvironmentRequest {
                 model_name: config.name(),
                 model_dir: &context.model_dir,
                 version_dir: &context.version_dir,
-                parameters: &origin.parameters(config.parameters().clone()),
+                parameters: &defaults.parameters(config.parameters().clone()),
                 backend_config: &backend_config,
             },
-            &origin.variables,
+            &defaults.variables,
         )?;
         log::info!("model '{}' runs in {}", config.name(), environment.description);
         Ok(Self {
-            takes_senders: config.is_decoupled() || takes_senders(&file)?,
+            uses_senders: config.is_decoupled() || uses_senders(&file)?,
             file,
             settings,
             environment: Arc::new(environment),
@@ -96,40 +103,40 @@ impl PythonModel {
 
     fn start(&self, spec: &InstanceSpec) -> Result<Worker> {
         let config = &self.context.config;
-        let identity = Identity { model: config.name().clone(), instance: Some(spec.name.clone()) };
-        let mut worker = Worker::start(WorkerPlan {
+        let identity =
+            WorkerIdentity { model: config.name().clone(), instance: Some(spec.name.clone()) };
+        let mut worker = Worker::start(WorkerOptions {
             identity,
             config: Some(config.clone()),
             environment: self.environment.clone(),
             package: self.package.folder(),
             arenas: self.settings.arenas,
-            patience: self.settings.patience,
+            timeout: self.settings.timeout,
             server: self.context.server.clone(),
             alarm: spec.alarm.clone(),
         })?;
-        let ready = worker.ask(kind::INIT, &self.initialization(spec))?;
-        let ready = ready.map_err(Error::internal)?;
+        let ready = worker.request(kind::INIT, &self.initialization(spec))?;
         if ready.get("has_is_ready").and_then(Value::as_bool) == Some(true) {
             self.has_readiness_check.store(true, Ordering::Release);
         }
-        worker.set_up()?;
+        worker.set_ready()?;
         Ok(worker)
     }
 
-    fn remember(&self, link: &Arc<Link>) {
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        workers.retain(|link| link.strong_count() > 0);
-        workers.push(Arc::downgrade(link));
+    fn add_worker(&self, connection: &Arc<Connection>) {
+        let mut workers = lock(&self.workers);
+        workers.retain(|worker| worker.strong_count() > 0);
+        workers.push(Arc::downgrade(connection));
     }
 
-    fn living_workers(&self) -> Vec<Arc<Link>> {
-        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        let links = workers.iter().filter_map(Weak::upgrade);
-        links.filter(|link| link.death().is_none()).collect()
+    fn living_workers(&self) -> Vec<Arc<Connection>> {
+        let workers = lock(&self.workers);
+        let connections = workers.iter().filter_map(Weak::upgrade);
+        connections.filter(|connection| !connection.lifecycle.is_dead()).collect()
     }
 }
 
-fn takes_senders(file: &Path) -> Result<bool> {
+fn uses_senders(file: &Path) -> Result<bool> {
     let code = fs::read(file).map_err(|e| {
         Error::internal(format!("failed to read the model file {}: {e}", file.display()))
     })?;
@@ -139,41 +146,44 @@ fn takes_senders(file: &Path) -> Result<bool> {
 impl Model for PythonModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let worker = self.start(spec)?;
-        self.remember(worker.link());
+        self.add_worker(worker.connection());
         let (config, version) = (self.context.config.clone(), self.context.version);
-        Ok(Box::new(PythonInstance::new(&spec.name, config, version, self.takes_senders, worker)))
+        Ok(Box::new(PythonInstance::new(&spec.name, config, version, self.uses_senders, worker)))
     }
 
     fn may_answer_later(&self) -> bool {
-        self.takes_senders
+        self.uses_senders
     }
 
     fn has_readiness_check(&self) -> bool {
         self.has_readiness_check.load(Ordering::Acquire)
     }
 
-    /// Every living worker must say so, all asked at the same time.
+    /// The readiness check of every living worker, all at the same time.
     fn is_ready(&self) -> bool {
-        let links = self.living_workers();
         if !self.has_readiness_check() {
             return true;
         }
+        let workers = self.living_workers();
         thread::scope(|scope| {
-            let ask = |link: &Arc<Link>| {
-                let link = link.clone();
-                thread::Builder::new().spawn_scoped(scope, move || link.ask_ready(READINESS_LIMIT))
+            let query = |worker: &Arc<Connection>| {
+                let worker = worker.clone();
+                thread::Builder::new().spawn_scoped(scope, move || {
+                    worker.in_flight.readiness.query(&worker.channels, READINESS_TIMEOUT)
+                })
             };
-            let asked: Vec<_> = links.iter().map(ask).collect();
-            let is_ready = |thread: std::io::Result<thread::ScopedJoinHandle<'_, bool>>| {
+            let queries: Vec<_> = workers.iter().map(query).collect();
+            let is_ready = |thread: io::Result<thread::ScopedJoinHandle<'_, bool>>| {
                 thread.is_ok_and(|thread| thread.join().unwrap_or(false))
             };
-            // All are joined, whatever the first says.
-            !asked.is_empty() && asked.into_iter().map(is_ready).fold(true, |all, one| all & one)
+            // All are joined, whatever the first result is.
+            !queries.is_empty()
+                && queries.into_iter().map(is_ready).fold(true, |all, one| all & one)
         })
     }
 }
 
-/// B-62.
+/// `FORCE_CPU_ONLY_INPUT_TENSORS` is `yes` or `no`, as in Triton; inputs always come in main memory.
 fn check_parameters(context: &LoadContext) -> Result<()> {
     match context.config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
         None | Some("yes" | "no") => Ok(()),

@@ -1,4 +1,4 @@
-//! The worker's own code, which the program carries and writes to disk for the interpreter.
+//! The worker's own code, embedded in the program and written to disk for the interpreter.
 
 use std::{
     fs, io,
@@ -9,46 +9,50 @@ use galatea_types::{Error, Result};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// Path below `worker/`, and content. A test holds this list against the folder.
-macro_rules! carried {
+/// Path below `worker/`, and content. A test compares this list with the folder.
+macro_rules! embedded {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../worker/", $path)))),*]
     };
 }
 
-const FILES: &[(&str, &str)] = carried![
+const FILES: &[(&str, &str)] = embedded![
     "__main__.py",
     "c_python_backend_utils.py",
     "galatea_worker/__init__.py",
     "galatea_worker/arena.py",
-    "galatea_worker/calls.py",
+    "galatea_worker/bls.py",
+    "galatea_worker/byte_strings.py",
     "galatea_worker/codec.py",
+    "galatea_worker/connection.py",
     "galatea_worker/coroutines.py",
     "galatea_worker/dlpack.py",
     "galatea_worker/dtypes.py",
     "galatea_worker/errors.py",
+    "galatea_worker/event_channel.py",
     "galatea_worker/executor.py",
-    "galatea_worker/life.py",
-    "galatea_worker/link.py",
     "galatea_worker/loader.py",
     "galatea_worker/log.py",
+    "galatea_worker/main.py",
+    "galatea_worker/message_body.py",
     "galatea_worker/metrics.py",
     "galatea_worker/model_config.py",
+    "galatea_worker/model_control.py",
+    "galatea_worker/parameters.py",
     "galatea_worker/process.py",
     "galatea_worker/request.py",
     "galatea_worker/response.py",
     "galatea_worker/senders.py",
-    "galatea_worker/side.py",
+    "galatea_worker/server.py",
     "galatea_worker/tensor.py",
-    "galatea_worker/text.py",
     "galatea_worker/wire.py",
     "triton_python_backend_utils.py",
 ];
 
-/// Where the worker's code lies.
+/// The worker's code on disk.
 pub(crate) struct Package {
     folder: PathBuf,
-    /// Removed with this, when there was no better place.
+    /// Set when the data folder could not be written: removed with this.
     _temporary: Option<TempDir>,
 }
 
@@ -57,10 +61,10 @@ impl Package {
     /// where that cannot be.
     pub fn install(data_folder: Option<&Path>) -> Result<Self> {
         if let Some(data_folder) = data_folder {
-            match keep(&data_folder.join("python-worker")) {
+            match install_below(&data_folder.join("python-worker")) {
                 Ok(folder) => return Ok(Self { folder, _temporary: None }),
                 Err(error) => log::warn!(
-                    "cannot keep the Python worker in '{}' ({error}): it goes to a temporary folder",
+                    "cannot keep the Python worker in '{}' ({error}): it is written to a temporary folder",
                     data_folder.display()
                 ),
             }
@@ -78,9 +82,9 @@ impl Package {
     }
 }
 
-/// A folder below `parent` named after the content. It appears by one rename, so it is complete; should
-/// somebody have changed it, it is replaced.
-fn keep(parent: &Path) -> io::Result<PathBuf> {
+/// The code in a folder below `parent` named after its content. It is put there by one rename, so it is complete;
+/// one that was changed since is replaced.
+fn install_below(parent: &Path) -> io::Result<PathBuf> {
     let folder = parent.join(fingerprint());
     if is_intact(&folder) {
         return Ok(folder);
@@ -97,7 +101,7 @@ fn keep(parent: &Path) -> io::Result<PathBuf> {
         Ok(()) => Ok(folder),
         Err(error) => {
             let _ = fs::remove_dir_all(&fresh);
-            // Another process was quicker.
+            // Another process was faster.
             if is_intact(&folder) { Ok(folder) } else { Err(error) }
         }
     }
@@ -144,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_worker_is_carried() {
+    fn every_file_of_the_worker_is_embedded() {
         let mut found = BTreeSet::new();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("worker");
         files_below(&folder, "", &mut found);
-        let carried = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
-        assert_eq!(found, carried);
+        let embedded = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
+        assert_eq!(found, embedded);
     }
 
     #[test]

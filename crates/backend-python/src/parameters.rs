@@ -1,7 +1,9 @@
+//! Request and response parameters as the JSON that workers write.
+
 use galatea_types::{Error, ParameterValue, Parameters, Result};
 use serde_json::Value;
 
-/// Parameters from the JSON object a model gave; nothing stands for none.
+/// Parameters from the JSON object a model gave; empty text: none.
 pub(crate) fn read(json: &[u8]) -> Result<Parameters> {
     if json.is_empty() {
         return Ok(Parameters::new());

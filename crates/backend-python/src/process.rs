@@ -9,22 +9,24 @@ use std::{
     },
     path::Path,
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::sync::lock;
 
 /// What to execute.
 pub(crate) struct CommandLine<'a> {
     pub python: &'a Path,
     pub variables: &'a [(OsString, OsString)],
     pub package: &'a Path,
-    /// The worker's ends: work, side, inbox, outbox.
+    /// The worker's ends: commands, events, inbox, outbox.
     pub descriptors: [BorrowedFd<'a>; 4],
 }
 
-/// What a worker prints.
-pub(crate) struct Output {
+/// The pipes of a worker's standard streams.
+pub(crate) struct OutputPipes {
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
 }
@@ -43,7 +45,7 @@ enum State {
 
 impl Process {
     /// The process dies with the calling thread.
-    pub fn start(line: &CommandLine<'_>) -> io::Result<(Self, Output)> {
+    pub fn start(line: &CommandLine<'_>) -> io::Result<(Self, OutputPipes)> {
         let passed = line.descriptors.map(|d| d.as_raw_fd());
         let server = rustix::process::getpid();
         let mut command = Command::new(line.python);
@@ -72,7 +74,7 @@ impl Process {
         }
     }
 
-    fn watch(child: &mut Child) -> io::Result<(OwnedFd, Output)> {
+    fn watch(child: &mut Child) -> io::Result<(OwnedFd, OutputPipes)> {
         // Not reaped yet, so the number still means this process.
         let descriptor = rustix::process::pidfd_open(pid_of(child.id())?, PidfdFlags::empty())?;
         let pipes = child.stdout.take().zip(child.stderr.take());
@@ -80,25 +82,25 @@ impl Process {
         for pipe in [stdout.as_fd(), stderr.as_fd()] {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
-        Ok((descriptor, Output { stdout, stderr }))
+        Ok((descriptor, OutputPipes { stdout, stderr }))
     }
 
     pub fn id(&self) -> u32 {
         self.pid
     }
 
-    /// Kills what is left of the process and its group, and reaps it. Says how it ended.
-    pub fn end(&self) -> Option<Ending> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Kills what is left of the process and its group, and reaps it; how it ended.
+    pub fn end(&self) -> Option<ExitReason> {
+        let mut state = lock(&self.state);
         if let State::Running(child) = &mut *state {
-            // Before it is reaped: until then its number, which is the group's, is given to nobody else.
+            // Before it is reaped: until then the kernel gives its number, which is the group's, to no other process.
             let _ = pid_of(self.pid)
                 .map(|group| rustix::process::kill_process_group(group, Signal::KILL));
             let status = child.wait().ok()?;
             *state = State::Ended(status);
         }
         match &*state {
-            State::Ended(status) => Some(Ending(*status)),
+            State::Ended(status) => Some(ExitReason(*status)),
             State::Running(_) => None,
         }
     }
@@ -142,11 +144,11 @@ fn prepare(server: Pid, passed: [RawFd; 4]) -> io::Result<()> {
     Ok(())
 }
 
-/// How a process ended, in words.
+/// How a process ended, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ending(ExitStatus);
+pub(crate) struct ExitReason(ExitStatus);
 
-impl fmt::Display for Ending {
+impl fmt::Display for ExitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0.code(), self.0.signal()) {
             (Some(code), _) => write!(f, "exited with code {code}"),

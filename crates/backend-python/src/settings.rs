@@ -1,10 +1,12 @@
+//! The settings of the backend: `--backend-config=python,KEY=VALUE`.
+
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
 use galatea_telemetry::logger;
 use galatea_types::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::memory::ArenaLimits;
+use crate::{environment, memory::ArenaLimits};
 
 const DEFAULT_SIZE: &str = "shm-default-byte-size";
 const GROWTH: &str = "shm-growth-byte-size";
@@ -14,8 +16,10 @@ const TIMEOUT: &str = "stub-timeout-seconds";
 const THREAD_POOL: &str = "thread-pool-size";
 const QUEUE_SIZE: &str = "shm_message_queue_size";
 
-/// Of no effect here, or read elsewhere: nothing to warn about.
-const OTHERS: [&str; 6] = [
+/// Settings that this module reads.
+const READ_HERE: [&str; 5] = [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT];
+/// Settings without an effect on this backend that Triton's users give, or that are read elsewhere: no warning.
+const READ_ELSEWHERE: [&str; 6] = [
     "auto-complete-config",
     "backend-directory",
     "default-max-batch-size",
@@ -23,8 +27,6 @@ const OTHERS: [&str; 6] = [
     QUEUE_SIZE,
     THREAD_POOL,
 ];
-/// Read by the environments.
-const ENVIRONMENT_PREFIXES: [&str; 2] = ["python-", "environment-"];
 
 const MIB: usize = 1 << 20;
 
@@ -32,12 +34,12 @@ const MIB: usize = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub arenas: ArenaLimits,
-    /// How long an interpreter may take to start, and a model to finish.
-    pub patience: Duration,
+    /// How long an interpreter may take to start, and a model to finalize.
+    pub timeout: Duration,
 }
 
 impl Settings {
-    /// Errors name the setting and what it may be. Unknown ones are passed over with a warning.
+    /// Errors name the setting and its limits. Unknown settings are ignored.
     pub fn read(config: &BTreeMap<String, String>) -> Result<Self> {
         let initial = number(config, DEFAULT_SIZE)?.unwrap_or(MIB);
         if initial < MIB {
@@ -58,22 +60,21 @@ impl Settings {
         }
         Ok(Self {
             arenas: ArenaLimits { initial, growth, max },
-            patience: Duration::from_secs(seconds),
+            timeout: Duration::from_secs(seconds),
         })
     }
 
-    /// Says which settings nobody knows.
+    /// Warns of settings that neither this backend nor its environments read.
     pub fn warn_of_unknown(config: &BTreeMap<String, String>) {
-        let read = [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT];
-        for key in config.keys() {
-            let is_known = read.contains(&key.as_str())
-                || OTHERS.contains(&key.as_str())
-                || ENVIRONMENT_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
-            if !is_known {
-                log::warn!("backend 'python': setting '{key}' is unknown and has no effect");
-            }
+        for key in unknown(config) {
+            log::warn!("backend 'python': setting '{key}' is unknown and has no effect");
         }
     }
+}
+
+fn unknown(config: &BTreeMap<String, String>) -> Vec<&str> {
+    let known = [&READ_HERE[..], &READ_ELSEWHERE, &environment::SETTINGS].concat();
+    config.keys().map(String::as_str).filter(|key| !known.contains(key)).collect()
 }
 
 fn positive<N: FromStr + Default + PartialOrd>(
@@ -99,7 +100,7 @@ fn invalid(text: String) -> Error {
     Error::invalid_arg(text)
 }
 
-/// What the server logs, for a worker that asks itself what is worth sending.
+/// The log levels of the server: a worker sends only lines that are logged.
 pub(crate) fn log_level() -> Value {
     let settings = logger::settings();
     json!({
@@ -123,14 +124,14 @@ mod tests {
     fn defaults_and_values() {
         let settings = read(&[]).expect("defaults");
         assert_eq!((settings.arenas.initial, settings.arenas.max), (MIB, None));
-        assert_eq!(settings.patience, Duration::from_secs(30));
+        assert_eq!(settings.timeout, Duration::from_secs(30));
         let settings = read(&[(TIMEOUT, "3"), (MAX_SIZE, "4194304"), ("other", "x")]);
         let settings = settings.expect("read");
-        assert_eq!((settings.patience.as_secs(), settings.arenas.max), (3, Some(4 * MIB)));
+        assert_eq!((settings.timeout.as_secs(), settings.arenas.max), (3, Some(4 * MIB)));
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn wrong_values_are_refused_with_their_key() {
         let wrong = [
             (DEFAULT_SIZE, "1000"),
             (GROWTH, "0"),
@@ -143,5 +144,24 @@ mod tests {
             let error = read(&[(key, value)]).expect_err(key);
             assert!(error.message().contains(key), "{error}");
         }
+    }
+
+    #[test]
+    fn settings_of_environments_are_known() {
+        let config = |keys: &[&str]| -> BTreeMap<String, String> {
+            keys.iter().map(|key| ((*key).to_owned(), String::new())).collect()
+        };
+        let known = config(&[
+            "default-environment",
+            "python-interpreter",
+            "environment-build-timeout-seconds",
+            TIMEOUT,
+            THREAD_POOL,
+        ]);
+        assert!(unknown(&known).is_empty(), "{:?}", unknown(&known));
+        assert_eq!(
+            unknown(&config(&["default-enviroment", "python-x"])),
+            ["default-enviroment", "python-x"]
+        );
     }
 }

@@ -74,8 +74,8 @@ def measure_large(worker):
     for _ in range(rounds):
         head = server.REQUEST.pack(1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0)
         meta = head + server.TENSOR.pack(2, 11, 1, 1, offset, len(raw)) + (262144).to_bytes(8, "little") + b"IN"
-        worker.send(worker.work, 6, count=1, ident=1, meta=meta)
-        packet = worker.work.recv(1 << 17)
+        worker.send(worker.commands, 6, count=1, ident=1, meta=meta)
+        packet = worker.commands.recv(1 << 17)
         at = 24 + 8 * server.HEADER.unpack_from(packet)[2] + server.RESPONSE.size
         worker.to_release = [server.TENSOR.unpack_from(packet, at)[4]]
     del tensor

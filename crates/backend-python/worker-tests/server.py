@@ -1,4 +1,4 @@
-"""Plays the server's part of PROTOCOL.md against a real worker process. Written from the protocol, shares no code."""
+"""A stand-in for the server: talks PROTOCOL.md with a real worker process. Written from the protocol, shares no code."""
 
 import json
 import mmap
@@ -40,6 +40,13 @@ class Message:
         return self.packet[self.at : self.data].decode()
 
     @property
+    def failure(self):
+        """Message and traceback of an ERROR message."""
+        (length,) = struct.unpack_from("<I", self.packet, self.at)
+        start = self.at + 4
+        return self.packet[start : start + length].decode(), self.packet[start + length : self.data].decode()
+
+    @property
     def json(self):
         return json.loads(self.text)
 
@@ -67,9 +74,9 @@ class Message:
         return name, Tensor(code, shape, raw)
 
     def response(self):
-        key, code, body, outputs, error_len, params_len, _ = self.take(RESPONSE)
-        error, params = self.take_text(error_len), self.take_text(params_len)
-        return Response(key, code, body, error, params, dict(self.tensor() for _ in range(outputs)))
+        key, code, body, outputs, error_len, params_len, traceback_len = self.take(RESPONSE)
+        error, traceback, params = (self.take_text(n) for n in (error_len, traceback_len, params_len))
+        return Response(key, code, body, error, traceback, params, dict(self.tensor() for _ in range(outputs)))
 
     def responses(self):
         return [self.response() for _ in range(self.count)]
@@ -83,7 +90,7 @@ class Message:
 
 class Response:
     def __init__(self, *fields):
-        self.key, self.code, self.body, self.error, self.params, self.outputs = fields
+        self.key, self.code, self.body, self.error, self.traceback, self.params, self.outputs = fields
 
 
 class Tensor:
@@ -126,17 +133,17 @@ class Worker:
         (self.version / "model.py").write_text(source)
         for name, text in dict(files).items():
             (self.version / name).write_text(text)
-        self.work, work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.side, side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.commands, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.events, events = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.inbox, self.outbox = os.memfd_create("inbox"), os.memfd_create("outbox")
-        fds = [work.fileno(), side.fileno(), self.inbox, self.outbox]
+        fds = [commands.fileno(), events.fileno(), self.inbox, self.outbox]
         self.process = subprocess.Popen(
             [python, str(WORKER), *map(str, fds)], pass_fds=fds, preexec_fn=preexec,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        work.close()
-        side.close()
-        for sock in (self.work, self.side):
+        commands.close()
+        events.close()
+        for sock in (self.commands, self.events):
             sock.settimeout(TIMEOUT)
         self.inbox_used = 0
         self.to_release = []
@@ -158,8 +165,8 @@ class Worker:
         self.close()
 
     def close(self):
-        self.work.close()
-        self.side.close()
+        self.commands.close()
+        self.events.close()
         if self.process.stdout.closed:
             return self.output
         self.output, _ = self.process.communicate(timeout=TIMEOUT)
@@ -178,14 +185,14 @@ class Worker:
         sock.send(HEADER.pack(kind, flags, len(released), count, ident, len(meta), 0) + meta + data)
 
     def receive(self, sock=None):
-        packet = (sock or self.work).recv(1 << 17)
+        packet = (sock or self.commands).recv(1 << 17)
         if not packet:
             raise EOFError
         message = Message(packet, self.outbox)
         return message
 
     def init(self):
-        self.send(self.work, 2, meta=json.dumps(self.settings).encode())
+        self.send(self.commands, 2, meta=json.dumps(self.settings).encode())
         return self.receive()
 
     def store(self, raw):
@@ -229,38 +236,38 @@ class Worker:
             self.request(key, {n: t if isinstance(t, Tensor) else of(t) for n, t in inputs.items()}, data, **options)
             for key, inputs in enumerate(requests, 1)
         )
-        self.send(self.work, 6, count=len(requests), ident=ident, meta=meta, tensors=data)
+        self.send(self.commands, 6, count=len(requests), ident=ident, meta=meta, tensors=data)
 
     def one(self, inputs, **options):
         """The single response of a single request."""
         message = self.execute(inputs, **options)
-        assert not message.flags & ERROR, message.text
+        assert not message.flags & ERROR, message.failure
         (response,) = message.responses()
         return response
 
-    def reply(self, call, result=None, error=None, code=2):
+    def call_result(self, call, result=None, error=None, code=2):
         if error is None:
-            self.send(self.side, 41, ident=call, meta=json.dumps(result).encode())
+            self.send(self.events, 41, ident=call, meta=json.dumps(result).encode())
         else:
-            self.send(self.side, 41, flags=ERROR, count=code, ident=call, meta=error.encode())
+            self.send(self.events, 41, flags=ERROR, count=code, ident=call, meta=error.encode())
 
     def inferred(self, call, tensors=None, flags=FINAL, error="", stored=False):
         if tensors is None and not error:
-            self.send(self.side, 40, flags=flags | EMPTY, ident=call)
+            self.send(self.events, 40, flags=flags | EMPTY, ident=call)
             return
         data = []
         tensors = {name: of(array) for name, array in (tensors or {}).items()}
         head = RESPONSE.pack(0, 2 if error else 0, 0 if error else 1, len(tensors), len(error), 0, 0)
         meta = head + error.encode() + self.encode(tensors, data, stored)
-        self.send(self.side, 40, flags=flags, count=1, ident=call, meta=meta, tensors=data)
+        self.send(self.events, 40, flags=flags, count=1, ident=call, meta=meta, tensors=data)
 
     def answering(self, answer):
-        """A thread that answers each side message with `answer(worker, message)` until the socket closes."""
+        """A thread that answers each event with `answer(worker, message)` until the socket closes."""
 
         def run():
             try:
                 while True:
-                    answer(self, self.receive(self.side))
+                    answer(self, self.receive(self.events))
             except (OSError, EOFError):
                 pass
 

@@ -87,7 +87,7 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.concatenate(self.k
             with Worker(answering(expression)) as worker:
                 message = worker.execute({"IN": [b""]})
                 self.assertTrue(message.flags & ERROR)
-                self.assertIn("NumPy dtype is not supported. Tensor 'OUT' has dtype", message.text)
+                self.assertIn("NumPy dtype is not supported. Tensor 'OUT' has dtype", message.failure[0])
 
     def test_bf16(self):
         source = body("""
@@ -119,7 +119,7 @@ return [pb_utils.InferenceResponse([out])]""") + "    wrapped = False\n"
             for kind in ("f4", "f2", "i8", "u1", "?", "f8", "?"):
                 array = np.arange(6).reshape(2, 3).astype(kind)
                 np.testing.assert_array_equal(worker.one({"IN": array}).outputs["OUT"].array, array)
-            self.assertIn("DLPack does not have support for string tensors.", worker.execute({"IN": [b"a"]}).text)
+            self.assertIn("DLPack does not have support for string tensors.", worker.execute({"IN": [b"a"]}).failure[0])
 
     def test_batches(self):
         with Worker(IDENTITY) as worker:
@@ -141,7 +141,7 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor(n, np.array([i])) for i, n i
 
 
 class Arenas(unittest.TestCase):
-    def test_blocks_come_back_when_nothing_looks_into_them(self):
+    def test_blocks_come_back_when_no_array_uses_them(self):
         source = body("""
 array = requests[0].inputs()[0].as_numpy()
 self.kept = array[5:7] if array[0] else None
@@ -158,7 +158,7 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array[:1].copy())])]"
     def test_idle_worker_gives_blocks_back(self):
         with Worker(IDENTITY) as worker:
             message = worker.execute({"IN": np.zeros(10000)}, stored=True)
-            release = worker.receive(worker.side)
+            release = worker.receive(worker.events)
             self.assertEqual((message.released, release.kind, release.released), ((), 26, (0,)))
 
     def test_outbox_blocks_are_used_again_and_trimmed(self):
@@ -171,9 +171,9 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array[:1].copy())])]"
                 worker.to_release += message.blocks
             self.assertLessEqual(len(blocks), 2)
             size = server.os.fstat(worker.outbox).st_size
-            worker.send(worker.side, 42)
-            worker.send(worker.side, 44)
-            while worker.receive(worker.side).kind != 28:
+            worker.send(worker.events, 42)
+            worker.send(worker.events, 44)
+            while worker.receive(worker.events).kind != 28:
                 pass
             self.assertEqual(server.os.fstat(worker.outbox).st_blocks, 0)
             self.assertEqual(server.os.fstat(worker.outbox).st_size, size)
@@ -209,7 +209,7 @@ class Checks(unittest.TestCase):
         with Worker(source, **options) as worker:
             message = worker.execute({"IN": [b"a"]})
             self.assertTrue(message.flags & ERROR)
-            return message.text
+            return message.failure[0]
 
     def test_texts(self):
         cases = {
@@ -247,12 +247,39 @@ return [good, "text", None, pb_utils.InferenceResponse(error=pb_utils.TritonErro
         self.assertTrue(text.startswith("TritonModelException: Tensor name cannot be an empty string.\n\nAt:\n  "))
         self.assertNotIn("galatea_worker", text)
 
-    def test_the_worker_goes_on_after_an_error(self):
+    def test_the_traceback_is_beside_the_message(self):
+        source = body("""
+try:
+    self.inner()
+except ValueError as error:
+    raise RuntimeError("outer") from error""") + "\n    def inner(self):\n        raise ValueError('cause')\n"
+        with Worker(source) as worker:
+            message, traceback = worker.execute({"IN": [b"a"]}).failure
+            self.assertTrue(message.startswith("RuntimeError: outer\n\nAt:\n"), message)
+            self.assertNotIn("cause", message)
+            self.assertTrue(traceback.startswith("Traceback (most recent call last):\n"), traceback)
+            self.assertIn("ValueError: cause\n\nThe above exception was the direct cause", traceback)
+            self.assertRegex(traceback, r'File "\S+/m/1/model.py", line \d+, in execute')
+            self.assertTrue(traceback.endswith("RuntimeError: outer\n"), traceback)
+            self.assertNotIn("galatea_worker", traceback)
+
+    def test_errors_of_the_worker_itself_have_no_traceback(self):
+        with Worker(body("return 5")) as worker:
+            self.assertEqual(worker.execute({"IN": [b"a"]}).failure[1], "")
+
+    def test_a_long_traceback_is_shortened(self):
+        with Worker(body("raise ValueError('x' * 100000)")) as worker:
+            message, traceback = worker.execute({"IN": [b"a"]}).failure
+            self.assertGreater(len(message), 100000)
+            self.assertTrue(1000 < len(traceback) < 20000, len(traceback))
+            self.assertIn("in execute", traceback)
+
+    def test_the_worker_continues_after_an_error(self):
         with Worker(body("raise RuntimeError(requests[0].request_id())")) as worker:
             for name in ("a", "b"):
-                self.assertIn("RuntimeError: %s" % name, worker.execute({"IN": [b"a"]}, id=name).text)
+                self.assertIn("RuntimeError: %s" % name, worker.execute({"IN": [b"a"]}, id=name).failure[0])
 
-    def test_outputs_nobody_asked_for_stay_behind(self):
+    def test_outputs_nobody_asked_for_are_left_out(self):
         source = body("""
 names = sorted(requests[0].requested_output_names())
 return [pb_utils.InferenceResponse([pb_utils.Tensor(n, np.array([1])) for n in ("A", "B", "C")] , parameters={"n": str(names)})]""")
@@ -260,7 +287,7 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor(n, np.array([1])) for n in (
             response = worker.one({"IN": [b""]}, outputs=("B", "X"))
             self.assertEqual((list(response.outputs), response.params), (["B"], '{"n": "[\'B\', \'X\']"}'))
 
-    def test_request_facts(self):
+    def test_properties_of_a_request(self):
         source = answering(
             "np.array([str((r.request_id(), r.correlation_id(), r.flags(), r.timeout(), r.parameters(), "
             "r.trace().get_context(), r.inputs()[0].name(), r.inputs()[0].shape(), r.inputs()[0].is_cpu()))], dtype=object)"
@@ -281,8 +308,8 @@ return [None]""")
         for decoupled in (True, False):
             with Worker(source, decoupled=decoupled) as worker:
                 self.assertEqual(worker.one({"IN": [b"a"]}).body, 2)
-                worker.side.setblocking(False)
-                self.assertRaises(BlockingIOError, worker.receive, worker.side)
+                worker.events.setblocking(False)
+                self.assertRaises(BlockingIOError, worker.receive, worker.events)
 
     def test_async_execute(self):
         source = """
@@ -299,7 +326,7 @@ class TritonPythonModel:
 """
         with Worker(source) as worker:
             self.assertEqual(worker.one({"IN": [b""]}).outputs["OUT"].array[0], 4)
-            text = worker.execute({"IN": [b""]}, id="x").text
+            text, _ = worker.execute({"IN": [b""]}, id="x").failure
             self.assertRegex(text, r"^ValueError: late\n\nAt:\n  \S+/m/1/model.py\(10\): execute\n$")
 
 

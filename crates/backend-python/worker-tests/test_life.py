@@ -31,7 +31,7 @@ class Loading(unittest.TestCase):
         raise RuntimeError(self.said)
 """
         with Worker(source) as worker:
-            text = worker.execute({"IN": [b"a"]}).text
+            text, _ = worker.execute({"IN": [b"a"]}).failure
             self.assertIn("['model_config', 'model_instance_name', 'model_name']%s" % worker.version, text)
 
     def test_siblings_import_and_classes_pickle(self):
@@ -56,7 +56,7 @@ class TritonPythonModel:
         with Worker(source, files=files) as worker:
             self.assertEqual(worker.one({"IN": [b"a"]}).outputs["OUT"].texts, [b"sibling!"])
 
-    def test_failures_are_told(self):
+    def test_failures_are_reported(self):
         cases = {
             "import no_such_module_here": "ModuleNotFoundError: No module named 'no_such_module_here'\n\nAt:\n",
             "x = 1": "has no attribute 'TritonPythonModel'",
@@ -67,8 +67,9 @@ class TritonPythonModel:
         for source, text in cases.items():
             with Worker(source) as worker:
                 self.assertTrue(worker.ready.flags & ERROR)
-                self.assertIn(text, worker.ready.text)
-                self.assertNotIn("galatea_worker", worker.ready.text)
+                message, traceback = worker.ready.failure
+                self.assertIn(text, message)
+                self.assertNotIn("galatea_worker", message + traceback)
 
     def test_no_numpy(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +88,7 @@ class TritonPythonModel:
     def complete(self, source, config):
         with Worker(source, init=False) as worker:
             settings = dict(worker.settings, config=config)
-            worker.send(worker.work, 4, meta=json.dumps(settings).encode())
+            worker.send(worker.commands, 4, meta=json.dumps(settings).encode())
             message = worker.receive()
             self.assertFalse(worker.init().flags & ERROR)
             return message
@@ -110,11 +111,11 @@ class TritonPythonModel:
         self.assertEqual((completed["max_batch_size"], completed["dynamic_batching"]), (8, {}))
         given["output"][0]["data_type"] = "TYPE_INT8"
         text = "ValueError: unable to load model 'm', configuration expects datatype TYPE_INT8 for output 'OUT', model provides TYPE_FP32"
-        self.assertIn(text, self.complete(source, given).text)
+        self.assertIn(text, self.complete(source, given).failure[0])
         self.assertIsNone(self.complete(IDENTITY, given).json)
         wrong = HEAD + "    def auto_complete_config(config):\n        return 1\n"
         text = "auto_complete_config function in model 'm' must return a valid pb.ModelConfig object."
-        self.assertEqual(self.complete(wrong, given).text, text)
+        self.assertEqual(self.complete(wrong, given).failure, (text, ""))
 
 
 class Ending(unittest.TestCase):
@@ -122,25 +123,25 @@ class Ending(unittest.TestCase):
         source = IDENTITY + "    def finalize(self):\n        print('finalized', flush=False)\n"
         source += "    def __del__(self):\n        print('deleted')\nimport atexit\natexit.register(print, 'left')\n"
         with Worker(source) as worker:
-            worker.send(worker.work, 8)
+            worker.send(worker.commands, 8)
             self.assertEqual(worker.receive().kind, 9)
             self.assertEqual(worker.process.wait(TIMEOUT), 0)
             self.assertEqual(worker.close().split(), ["finalized", "deleted", "left"])
 
     def test_closed_socket_ends_the_process(self):
         with Worker(IDENTITY) as worker:
-            worker.work.close()
+            worker.commands.close()
             self.assertEqual(worker.process.wait(TIMEOUT), 1)
 
-    def test_closed_side_ends_a_waiting_model(self):
+    def test_closed_events_end_a_waiting_model(self):
         source = body("requests[0].is_cancelled()")
         with Worker(source) as worker:
             worker.start({"IN": [b"a"]})
-            worker.receive(worker.side)
-            worker.side.close()
+            worker.receive(worker.events)
+            worker.events.close()
             self.assertEqual(worker.process.wait(TIMEOUT), 1)
 
-    def test_signals_are_the_servers(self):
+    def test_signals_of_the_terminal_are_ignored(self):
         with Worker(IDENTITY) as worker:
             for number in (signal.SIGINT, signal.SIGTERM):
                 os.kill(worker.process.pid, number)
@@ -167,7 +168,7 @@ if pid == 0:
 said = os.read(r, 100)
 return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([said, str(pid).encode()], dtype=object))])]"""
 
-    def test_forked_children_do_not_talk(self):
+    def test_forked_children_cannot_reach_the_server(self):
         with Worker(body(self.FORK % "os._exit(0)")) as worker:
             for _ in range(3):
                 said, _ = worker.one({"IN": [b"a"]}).outputs["OUT"].texts
@@ -211,7 +212,7 @@ class Footprint(unittest.TestCase):
             self.assertLess(len(path.read_text().splitlines()), 500, path)
 
     def test_nothing_but_numpy_is_imported(self):
-        script = "import sys; sys.path.insert(0, %r)\nimport galatea_worker.life, galatea_worker.link, galatea_worker.executor\n"
+        script = "import sys; sys.path.insert(0, %r)\nimport galatea_worker.main, galatea_worker.connection, galatea_worker.executor\n"
         script += "print([m for m in ('asyncio', 'traceback_', 'torch', 'socket') if m in sys.modules and m not in before])"
         script = "import sys, numpy; before = set(sys.modules)\n" + script % str(WORKER)
         done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)

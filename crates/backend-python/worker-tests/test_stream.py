@@ -1,4 +1,4 @@
-"""Response senders, decoupled models, and what models ask of the server: other models, metrics, log, control."""
+"""Response senders, decoupled models, and calls to the server: other models, metrics, log, model control."""
 
 import threading
 import unittest
@@ -11,20 +11,20 @@ from test_execute import HEAD, body
 SENDING = "response = lambda n: pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([n]))])\n"
 
 
-def replies(results):
-    """Answers ASK messages from a dict of op -> result, notes all of them in `asked`."""
-    asked = []
+def results_of(results):
+    """Answers CALL messages from a dict of op -> result, and records the fields of all in `calls`."""
+    calls = []
 
     def answer(worker, message):
         fields = message.json if message.kind in (24, 25) else {"op": message.kind}
-        asked.append(fields)
+        calls.append(fields)
         if message.kind == 24:
             result = results[fields["op"]]
-            worker.reply(message.id, error=str(result)) if isinstance(result, Exception) else worker.reply(
+            worker.call_result(message.id, error=str(result)) if isinstance(result, Exception) else worker.call_result(
                 message.id, result
             )
 
-    return asked, answer
+    return calls, answer
 
 
 class Senders(unittest.TestCase):
@@ -42,7 +42,7 @@ return None""")
             self.assertEqual(worker.execute({"IN": [b""]}, {"IN": [b""]}).count, 0)
             got = {1: [], 2: []}
             for _ in range(8):
-                message = worker.receive(worker.side)
+                message = worker.receive(worker.events)
                 self.assertEqual(message.kind, 20)
                 value = None if message.flags & EMPTY else int(message.response().outputs["OUT"].array[0])
                 got[message.id].append((value, message.flags & FINAL))
@@ -76,15 +76,15 @@ fails(E, "Unable to send response. Response sender has been closed.", flags=1)
         for decoupled in (True, False):
             with Worker(source + "    decoupled = %s\n" % decoupled, decoupled=decoupled) as worker:
                 message = worker.execute({"IN": [b""]})
-                self.assertEqual((message.flags, message.count), (0, 0), message.text)
-                self.assertEqual([worker.receive(worker.side).flags for _ in range(2)], [0, FINAL | EMPTY])
+                self.assertEqual((message.flags, message.count), (0, 0))
+                self.assertEqual([worker.receive(worker.events).flags for _ in range(2)], [0, FINAL | EMPTY])
 
-    def test_what_was_sent_counts_whatever_is_returned_besides(self):
+    def test_a_sent_response_takes_precedence_over_a_returned_one(self):
         source = body(SENDING + "requests[0].get_response_sender().send(response(1), 1)\nreturn [response(2), response(3)]")
         with Worker(source) as worker:
             (response,) = worker.execute({"IN": [b""]}, {"IN": [b""]}).responses()
             self.assertEqual((response.key, int(response.outputs["OUT"].array[0])), (2, 3))
-            sent = worker.receive(worker.side)
+            sent = worker.receive(worker.events)
             self.assertEqual((sent.id, sent.flags, int(sent.response().outputs["OUT"].array[0])), (1, FINAL, 1))
 
     def test_none_in_the_list_means_sent_elsewhere(self):
@@ -93,16 +93,16 @@ requests[0].get_response_sender().send(response(1), 1)
 return [None, response(2)]""")
         with Worker(source) as worker:
             (response,) = worker.execute({"IN": [b""]}, {"IN": [b""]}).responses()
-            self.assertEqual((response.key, worker.receive(worker.side).id), (2, 1))
+            self.assertEqual((response.key, worker.receive(worker.events).id), (2, 1))
 
     def test_dropped_senders_end_their_request(self):
         with Worker(body("return None"), decoupled=True) as worker:
             worker.execute({"IN": [b""]})
-            message = worker.receive(worker.side)
+            message = worker.receive(worker.events)
             self.assertEqual((message.id, message.flags), (1, FINAL | EMPTY))
         with Worker(body("requests[0].get_response_sender()")) as worker:
             worker.execute({"IN": [b""]})
-            message = worker.receive(worker.side)
+            message = worker.receive(worker.events)
             self.assertEqual(message.flags, FINAL)
             self.assertIn("dropped the request without a response", message.response().error)
 
@@ -110,11 +110,11 @@ return [None, response(2)]""")
         with Worker(body("return []"), decoupled=True) as worker:
             text = "Python model 'm_0' is using the decoupled mode and the execute function must return None."
             self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
-            failed = worker.receive(worker.side)
+            failed = worker.receive(worker.events)
             self.assertEqual((failed.id, failed.flags), (1, FINAL))
             self.assertTrue(failed.response().error.endswith(text))
 
-    def test_an_error_after_responses_comes_behind_them(self):
+    def test_an_error_follows_the_responses_before_it(self):
         source = body(SENDING + """
 senders = [r.get_response_sender() for r in requests]
 senders[0].send(response(0))
@@ -123,18 +123,19 @@ raise ValueError("at last")""")
         with Worker(source, decoupled=True) as worker:
             executed = worker.execute({"IN": [b""]}, {"IN": [b""]})
             self.assertEqual((executed.flags, executed.count), (0, 0))
-            seen = [(m.id, m.flags, m.response()) for m in (worker.receive(worker.side) for _ in range(3))]
+            seen = [(m.id, m.flags, m.response()) for m in (worker.receive(worker.events) for _ in range(3))]
             self.assertEqual([(key, flags) for key, flags, _ in seen], [(1, 0), (2, FINAL), (1, FINAL)])
             self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: at last", seen[2][2].error)
 
-    def test_an_error_nobody_waits_for_is_logged(self):
+    def test_an_error_that_no_client_gets_is_logged(self):
         source = body(SENDING + "requests[0].get_response_sender().send(response(1), 1)\nraise ValueError('too late')")
         with Worker(source, decoupled=True) as worker:
             self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
-            self.assertEqual(worker.receive(worker.side).flags, FINAL)
-            line = worker.receive(worker.side)
+            self.assertEqual(worker.receive(worker.events).flags, FINAL)
+            line = worker.receive(worker.events)
             self.assertEqual((line.kind, line.id), (23, 2))
             self.assertIn("ValueError: too late", line.json["message"])
+            self.assertIn("Traceback (most recent call last):", line.json["message"])
 
     def test_an_error_of_a_plain_model_with_senders(self):
         source = body(SENDING + """
@@ -144,12 +145,16 @@ raise ValueError("no more")""")
         with Worker(source) as worker:
             (left,) = worker.execute({"IN": [b""]}, {"IN": [b""]}, {"IN": [b""]}).responses()
             self.assertEqual(left.key, 3)
-            first, end, second = (worker.receive(worker.side) for _ in range(3))
+            first, end, second = (worker.receive(worker.events) for _ in range(3))
             self.assertEqual([(m.id, m.flags) for m in (first, end, second)], [(1, 0), (1, FINAL | EMPTY), (2, FINAL)])
-            for error in (left.error, second.response().error):
+            failed = second.response()
+            for error in (left.error, failed.error):
                 self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: no more", error)
+            # One of them has the traceback, so that it is logged once.
+            self.assertIn("ValueError: no more", failed.traceback)
+            self.assertEqual(left.traceback, "")
 
-    def test_coroutines_run_together_and_fail_alone(self):
+    def test_coroutines_run_concurrently_and_fail_separately(self):
         source = """
 import asyncio
 import numpy as np
@@ -169,10 +174,11 @@ class TritonPythonModel:
         with Worker(source, decoupled=True) as worker:
             worker.execute({"IN": [b""]}, id="a")
             worker.execute({"IN": [b""]}, id="bad")
-            error = worker.receive(worker.side).response().error
-            self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: alone", error)
+            failed = worker.receive(worker.events).response()
+            self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: alone", failed.error)
+            self.assertIn("ValueError: alone", failed.traceback)
             worker.execute({"IN": [b""]}, id="b")
-            self.assertEqual([worker.receive(worker.side).flags for _ in range(2)], [FINAL, FINAL])
+            self.assertEqual([worker.receive(worker.events).flags for _ in range(2)], [FINAL, FINAL])
 
     def test_failed_execution_closes_senders(self):
         source = body("""
@@ -180,9 +186,9 @@ self.sender = requests[0].get_response_sender()
 raise RuntimeError("first")""")
         with Worker(source, decoupled=True) as worker:
             self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
-            self.assertIn("RuntimeError: first", worker.receive(worker.side).response().error)
-            worker.side.setblocking(False)
-            self.assertRaises(BlockingIOError, worker.receive, worker.side)
+            self.assertIn("RuntimeError: first", worker.receive(worker.events).response().error)
+            worker.events.setblocking(False)
+            self.assertRaises(BlockingIOError, worker.receive, worker.events)
 
 
 class OtherModels(unittest.TestCase):
@@ -217,7 +223,7 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", out)])]""")
         source = body(self.CALL + "answer = call.exec()\nraise RuntimeError(str(answer.error().code()) + answer.error().message())")
         with Worker(source) as worker:
             worker.answering(lambda w, m: w.inferred(m.id, error="no such model"))
-            self.assertIn("no such model", worker.execute({"IN": [b"a"]}).text)
+            self.assertIn("no such model", worker.execute({"IN": [b"a"]}).failure[0])
 
     def test_not_in_initialize(self):
         source = HEAD + """
@@ -228,7 +234,7 @@ return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", out)])]""")
         with Worker(source) as worker:
             self.assertTrue(worker.ready.flags & ERROR)
             text = "TritonModelException: BLS is only supported during the 'execute' function.\n\nAt:\n"
-            self.assertTrue(worker.ready.text.startswith(text), worker.ready.text)
+            self.assertTrue(worker.ready.failure[0].startswith(text), worker.ready.failure)
 
     def test_streams(self):
         source = body(self.CALL + """
@@ -325,25 +331,25 @@ except pb_utils.TritonModelException as error:
     assert str(error).startswith("Failed to observe metric value: Invalid metric operation"), error
 return [pb_utils.InferenceResponse([])]""")
         results = {"metric_family": 1, "metric": 2, "metric_increment": None, "metric_value": 5, "metric_observe": None}
-        asked, answer = replies(results)
+        calls, answer = results_of(results)
         dropped = threading.Event()
 
-        def answer_and_note(worker, message):
+        def answer_and_record(worker, message):
             answer(worker, message)
-            if asked[-1]["op"] == "drop_family":
+            if calls[-1]["op"] == "drop_family":
                 dropped.set()
 
         with Worker(source) as worker:
-            worker.answering(answer_and_note)
+            worker.answering(answer_and_record)
             worker.one({"IN": [b"a"]})
             self.assertTrue(dropped.wait(30))
             self.assertEqual(
-                [fields["op"] for fields in asked[:9]],
+                [fields["op"] for fields in calls[:9]],
                 ["metric_family", "metric", "metric_increment", "metric_value", "drop_metric", "metric_family", "metric",
                  "metric_observe", "drop_family"],
             )
-            self.assertEqual(asked[0], {"op": "metric_family", "name": "name", "description": "text", "kind": "counter"})
-            self.assertEqual(asked[6], {"op": "metric", "family": 1, "labels": {}, "buckets": [1.0, 2.5]})
+            self.assertEqual(calls[0], {"op": "metric_family", "name": "name", "description": "text", "kind": "counter"})
+            self.assertEqual(calls[6], {"op": "metric", "family": 1, "labels": {}, "buckets": [1.0, 2.5]})
 
     def test_control_and_cancellation(self):
         source = body("""
@@ -354,16 +360,16 @@ try:
     pb_utils.load_model("a", config="{}", files={"file:1/model.onnx": b"\\xff"})
 except pb_utils.TritonModelException as error:
     return [pb_utils.InferenceResponse([], pb_utils.TritonError(str(error)))]""")
-        asked, answer = replies(
+        calls, answer = results_of(
             {"is_model_ready": True, "is_cancelled": True, "unload_model": None, "load_model": ValueError("cannot")}
         )
         with Worker(source) as worker:
             worker.answering(answer)
             text = "Failed to load model: Failed to process the request for model 'm_0', message: cannot"
             self.assertEqual(worker.one({"IN": [b"a"]}).error, text)
-            self.assertEqual(asked[0], {"op": "is_model_ready", "name": "a", "version": ""})
-            self.assertEqual(asked[1], {"op": "is_cancelled", "key": 1})
-            self.assertEqual(asked[-1]["files"], {"file:1/model.onnx": "/w=="})
+            self.assertEqual(calls[0], {"op": "is_model_ready", "name": "a", "version": ""})
+            self.assertEqual(calls[1], {"op": "is_cancelled", "key": 1})
+            self.assertEqual(calls[-1]["files"], {"file:1/model.onnx": "/w=="})
 
     def test_log_and_levels(self):
         source = body("""
@@ -376,7 +382,7 @@ log.log_info("four")
 return [pb_utils.InferenceResponse([])]""")
         with Worker(source) as worker:
             worker.one({"IN": [b"a"]})
-            got = [worker.receive(worker.side) for _ in range(4)]
+            got = [worker.receive(worker.events) for _ in range(4)]
             self.assertEqual([m.id for m in got], [0, 1, 2, 0])
             self.assertEqual([m.json["message"] for m in got], ["one", "two", "three", "four"])
             self.assertTrue(got[0].json["file"].endswith("model.py"))
@@ -396,8 +402,8 @@ return [pb_utils.InferenceResponse([])]""")
         with Worker(source) as worker:
             self.assertEqual(worker.ready.json, {"has_is_ready": True})
             worker.start({"IN": [b"a"]})
-            worker.send(worker.side, 43, ident=9)
-            answer = worker.receive(worker.side)
+            worker.send(worker.events, 43, ident=9)
+            answer = worker.receive(worker.events)
             self.assertEqual((answer.kind, answer.id, answer.count, answer.flags), (27, 9, 0, 0))
             self.assertEqual(worker.receive().flags, 0)
 
@@ -405,8 +411,8 @@ return [pb_utils.InferenceResponse([])]""")
         for line, flags, count in (("async def is_ready(self): return True", 0, 1), ("def is_ready(self): return 1", ERROR, 0),
                                    ("def is_ready(self): raise ValueError('x')", ERROR, 0), ("pass", 0, 1)):
             with Worker(HEAD + "    %s\n" % line) as worker:
-                worker.send(worker.side, 43, ident=9)
-                answer = worker.receive(worker.side)
+                worker.send(worker.events, 43, ident=9)
+                answer = worker.receive(worker.events)
                 self.assertEqual((answer.flags, answer.count), (flags, count))
 
 

@@ -1,9 +1,9 @@
 """The classes and functions that Triton's Python backend defines in its compiled part."""
 
-from galatea_worker.calls import is_model_ready, load_model, unload_model
 from galatea_worker.errors import TritonModelException
 from galatea_worker.log import Logger, LogLevel
 from galatea_worker.metrics import Metric, MetricFamily, MetricKind
+from galatea_worker.model_control import is_model_ready, load_model, unload_model
 from galatea_worker.request import InferenceRequest, InferenceTrace, MemoryType, PreferredMemory
 from galatea_worker.response import InferenceResponse, ResponseIterator, TritonError
 from galatea_worker.senders import InferenceResponseSender

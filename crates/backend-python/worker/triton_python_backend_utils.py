@@ -6,10 +6,10 @@ import struct  # noqa: F401
 import numpy as np
 
 from c_python_backend_utils import *  # noqa: F401,F403
-from galatea_worker.calls import get_model_dir  # noqa: F401
+from galatea_worker.byte_strings import deserialize, serialize
 from galatea_worker.dtypes import BYTES, NAMES, SCALARS
 from galatea_worker.model_config import ModelConfig  # noqa: F401
-from galatea_worker.text import deserialize, serialize
+from galatea_worker.model_control import get_model_dir  # noqa: F401
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2

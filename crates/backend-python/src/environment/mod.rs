@@ -40,6 +40,12 @@ use self::{build::Build, interpreter::Interpreter, packed::Unpacking, requiremen
 /// Parameter of a model's configuration.
 pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
 
+/// Settings of `--backend-config=python,KEY=VALUE` that are read here.
+pub(crate) const SETTINGS: [&str; 3] = [DEFAULT_ENVIRONMENT, PYTHON_INTERPRETER, BUILD_TIMEOUT_KEY];
+const DEFAULT_ENVIRONMENT: &str = "default-environment";
+const PYTHON_INTERPRETER: &str = "python-interpreter";
+const BUILD_TIMEOUT_KEY: &str = "environment-build-timeout-seconds";
+
 /// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
 const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
 
@@ -50,7 +56,9 @@ const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 pub struct EnvironmentRequest<'a> {
     /// For messages only: it never becomes part of a path.
     pub model_name: &'a str,
+    /// Folder of the model.
     pub model_dir: &'a Path,
+    /// Folder of the version that is loaded.
     pub version_dir: &'a Path,
     /// `parameters` of the model's configuration.
     pub parameters: &'a BTreeMap<String, String>,
@@ -99,7 +107,7 @@ impl Resolution<'_> {
         if let Some(requirements) = requirements::find(version_dir, model_dir)? {
             return self.build(&requirements);
         }
-        if let Some(value) = given(self.request.backend_config, "default-environment") {
+        if let Some(value) = given(self.request.backend_config, DEFAULT_ENVIRONMENT) {
             return self.open(Path::new(value)).map_err(|e| {
                 e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
             });
@@ -169,7 +177,7 @@ impl Resolution<'_> {
     }
 
     fn base_path(&self) -> Result<PathBuf> {
-        let Some(named) = given(self.request.backend_config, "python-interpreter") else {
+        let Some(named) = given(self.request.backend_config, PYTHON_INTERPRETER) else {
             let python = search::on_path("python3", self.variables);
             return python.ok_or_else(|| {
                 Error::unavailable(
@@ -210,12 +218,11 @@ fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a s
 }
 
 fn timeout(backend_config: &BTreeMap<String, String>) -> Result<Duration> {
-    const KEY: &str = "environment-build-timeout-seconds";
-    let Some(text) = given(backend_config, KEY) else { return Ok(BUILD_TIMEOUT) };
+    let Some(text) = given(backend_config, BUILD_TIMEOUT_KEY) else { return Ok(BUILD_TIMEOUT) };
     match text.parse::<u32>() {
         Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds.into())),
         _ => Err(Error::invalid_arg(format!(
-            "--backend-config=python,{KEY}={text}: not a positive number of seconds"
+            "--backend-config=python,{BUILD_TIMEOUT_KEY}={text}: not a positive number of seconds"
         ))),
     }
 }

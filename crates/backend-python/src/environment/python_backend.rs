@@ -8,6 +8,7 @@ const PACKED_ENVIRONMENT: &str = "pb_exec_env_model.py.tar.gz";
 /// The files of a backend written in Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonBackendFiles {
+    /// The code that all of its models run.
     pub model_py: PathBuf,
     /// To be used like the parameter `EXECUTION_ENV_PATH` of a model that has none.
     pub execution_env: Option<PathBuf>,

@@ -1,9 +1,11 @@
+//! The allocator of an arena: which ranges are free.
+
 use std::collections::{BTreeMap, HashMap};
 
 /// Which parts of an arena are free. Knows offsets only.
 ///
 /// Blocks start on [`ALIGNMENT`]. The first gap that is large enough is taken: a server at work asks for
-/// the same few sizes over and over, and finds them warm at the front.
+/// the same few sizes over and over, and finds them in the processor's cache at the front.
 #[derive(Debug, Default)]
 pub(crate) struct FreeList {
     /// Offset and length of each gap; no two touch.
@@ -37,7 +39,7 @@ impl FreeList {
     }
 
     /// False: there is no such block.
-    pub fn give_back(&mut self, offset: usize) -> bool {
+    pub fn free(&mut self, offset: usize) -> bool {
         let Some(length) = self.blocks.remove(&offset) else { return false };
         self.insert_gap(offset, length);
         true
@@ -86,10 +88,10 @@ mod tests {
         assert_eq!(blocks, (0..10).map(|i| i * 64).collect::<Vec<_>>());
         assert_eq!(list.take(1), None);
         for i in [3, 5, 4] {
-            assert!(list.give_back(blocks[i]));
+            assert!(list.free(blocks[i]));
         }
-        assert!(!list.give_back(blocks[4]), "given back twice");
-        assert!(!list.give_back(65), "no block starts there");
+        assert!(!list.free(blocks[4]), "freed twice");
+        assert!(!list.free(65), "no block starts there");
         assert_eq!(list.take(3 * 64), Some(3 * 64));
     }
 

@@ -1,14 +1,16 @@
+//! The arena for tensors on their way to the worker.
+
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use galatea_types::{Error, Result};
 use rustix::fs::FallocateFlags;
 
 use crate::{
-    memory::{ArenaLimits, free_list::FreeList, mapping, mapping::Mapping},
-    wire::Blocks,
+    memory::{free_list::FreeList, limits::ArenaLimits, mapping, mapping::Mapping},
+    sync::lock,
 };
 
 /// The arena the server writes and the worker reads: large inputs, and answers to its own requests.
@@ -35,7 +37,7 @@ impl Inbox {
         Ok(Self { memory, limits, state })
     }
 
-    /// Copies `bytes` into a block of their own. The worker gives it back, or [`Inbox::give_back`] does.
+    /// Copies `bytes` into a block of their own. The worker gives it back, or [`Inbox::free`] frees it.
     pub fn put(&self, bytes: &[u8]) -> Result<u64> {
         let (offset, mapping) = self.take(bytes.len())?;
         // SAFETY: the block was free until now and has been given to nobody else.
@@ -47,7 +49,7 @@ impl Inbox {
 
     /// A block of `length` bytes, and the mapping it lies in.
     fn take(&self, length: usize) -> Result<(usize, Arc<Mapping>)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_dirty = true;
         let offset = match state.free.take(length) {
             Some(offset) => offset,
@@ -84,14 +86,14 @@ impl Inbox {
     }
 
     /// False: there is no such block.
-    pub fn give_back(&self, offset: u64) -> bool {
+    pub fn free(&self, offset: u64) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
-        self.lock().free.give_back(offset)
+        lock(&self.state).free.free(offset)
     }
 
     /// Gives the memory back to the kernel when no block is in use. True: there is nothing left to do.
     pub fn trim(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if !state.is_dirty {
             return true;
         }
@@ -104,44 +106,11 @@ impl Inbox {
         state.is_dirty = false;
         true
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl AsFd for Inbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
-    }
-}
-
-/// Blocks taken for one message, so that all can be given back when it cannot be sent.
-pub(crate) struct Placing<'a> {
-    inbox: &'a Inbox,
-    pub offsets: Vec<u64>,
-}
-
-impl Inbox {
-    pub fn placing(&self) -> Placing<'_> {
-        Placing { inbox: self, offsets: Vec::new() }
-    }
-}
-
-impl Placing<'_> {
-    /// Gives back all blocks from number `from` on.
-    pub fn give_back(&mut self, from: usize) {
-        self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {
-            self.inbox.give_back(offset);
-        });
-    }
-}
-
-impl Blocks for Placing<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
-        let offset = self.inbox.put(bytes)?;
-        self.offsets.push(offset);
-        Ok(offset)
     }
 }
 
@@ -159,9 +128,9 @@ mod tests {
         assert_ne!(first, second);
         let error = inbox.put(&[3; 40_000]).expect_err("too much");
         assert!(error.message().contains("shm-max-byte-size"), "{error}");
-        assert!(inbox.give_back(second));
+        assert!(inbox.free(second));
         inbox.put(&[3; 40_000]).expect("fits again");
-        assert!(!inbox.give_back(77));
+        assert!(!inbox.free(77));
     }
 
     #[test]
@@ -171,7 +140,7 @@ mod tests {
         let used = || rustix::fs::fstat(&inbox.memory).expect("known").st_blocks;
         assert!(used() > 0);
         assert!(!inbox.trim());
-        assert!(inbox.give_back(block));
+        assert!(inbox.free(block));
         assert!(inbox.trim());
         assert_eq!(used(), 0);
     }

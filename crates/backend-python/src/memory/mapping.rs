@@ -1,3 +1,5 @@
+//! Anonymous files of memory and their mappings into this process.
+
 use std::{io, os::fd::AsFd, ptr};
 
 use rustix::{
@@ -5,7 +7,7 @@ use rustix::{
     mm::{MapFlags, ProtFlags},
 };
 
-/// Some memory without a name. Once it has a size it never gets smaller.
+/// A memfd of `size` bytes, sealed: it can grow and never shrink.
 pub(crate) fn create(name: &str, size: usize) -> io::Result<std::os::fd::OwnedFd> {
     let memory = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&memory, size as u64)?;
@@ -55,8 +57,8 @@ impl Mapping {
 
     /// `None`: not within the mapping.
     ///
-    /// The worker can change these bytes while they are looked at. That is its own answer it spoils:
-    /// nothing is decided on the bytes of a tensor that is not decided on again by whoever reads them.
+    /// The worker can change these bytes while they are read. That only damages its own response: no check of
+    /// a tensor's bytes is relied on by later reads, each of which checks bounds again.
     pub fn get(&self, offset: usize, length: usize) -> Option<&[u8]> {
         if offset.checked_add(length)? > self.length {
             return None;

@@ -1,19 +1,12 @@
-//! Memory shared with a worker: two arenas without a name, one for each direction.
+//! Memory shared with a worker: two anonymous arenas, one for each direction.
 
-mod block;
 mod free_list;
 mod inbox;
+mod limits;
 mod mapping;
 mod outbox;
+mod releases;
+mod shared;
 
-pub(crate) use block::{OutboxBlock, Releases};
-pub(crate) use inbox::{Inbox, Placing};
-pub(crate) use outbox::Outbox;
-
-/// Bounds of an arena, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ArenaLimits {
-    pub initial: usize,
-    pub growth: usize,
-    pub max: Option<usize>,
-}
+pub(crate) use limits::ArenaLimits;
+pub(crate) use shared::{BlockAllocation, SharedMemory};

@@ -1,15 +1,18 @@
+//! The arena for tensors on their way from the worker.
+
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use crate::{
-    memory::{ArenaLimits, mapping, mapping::Mapping},
+    memory::{limits::ArenaLimits, mapping, mapping::Mapping},
+    sync::lock,
     wire::Malformed,
 };
 
-/// The arena the worker writes and the server reads. The worker says which blocks there are.
+/// The arena the worker writes and the server reads. The worker allocates its blocks.
 pub(crate) struct Outbox {
     memory: OwnedFd,
     max: Option<usize>,
@@ -28,9 +31,9 @@ impl Outbox {
         const OUTSIDE: Malformed = Malformed("a block lies outside of the shared memory");
         let offset = usize::try_from(offset).map_err(|_| OUTSIDE)?;
         let end = offset.checked_add(length).ok_or(OUTSIDE)?;
-        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mapping = lock(&self.mapping);
         if mapping.length() < end {
-            // The worker made it larger. How large it is says the kernel, not the worker.
+            // The worker made it larger. The kernel knows its size; the worker is not trusted with it.
             let size = mapping::size_of(&self.memory).map_err(|_| OUTSIDE)?;
             if size < end {
                 return Err(OUTSIDE);

@@ -1,9 +1,11 @@
 //! The messages between server and worker, as bytes: see `PROTOCOL.md`.
 //!
-//! Nothing here knows a socket or shared memory. What comes from a worker is foreign: every read is
-//! checked, and whatever does not fit is [`Malformed`].
+//! Nothing here knows a socket or shared memory. What comes from a worker is not trusted: every read is
+//! checked, and whatever does not follow the protocol is [`Malformed`].
 
+mod failure;
 mod packet;
+mod protocol;
 mod read;
 mod request;
 mod response;
@@ -12,54 +14,14 @@ mod tensor;
 mod tests;
 mod write;
 
+pub use failure::Failure;
 pub use packet::{Header, Packet, Parsed, Payload};
+pub use protocol::{HEADER_LENGTH, INLINE_LIMIT, PACKET_LIMIT, flag, kind};
 pub use read::{Malformed, Reader};
 pub use request::RequestHead;
-pub use response::{Body, ResponseHead, number_of};
+pub use response::{Body, ResponseHead, code_number};
 pub use tensor::{Place, TensorHead, holds_strings};
 pub use write::{Blocks, Outgoing, SentRequest, put_request, put_response};
-
-/// A packet is never longer; what does not fit travels in a block.
-pub const PACKET_LIMIT: usize = 128 << 10;
-/// Inline tensors of one message together stay below this.
-pub const INLINE_LIMIT: usize = 32 << 10;
-pub const HEADER_LENGTH: usize = 24;
-
-pub mod flag {
-    pub const FINAL: u8 = 1;
-    pub const ERROR: u8 = 2;
-    pub const EMPTY: u8 = 4;
-    pub const DECOUPLED: u8 = 8;
-}
-
-pub mod kind {
-    pub const HELLO: u8 = 1;
-    pub const INIT: u8 = 2;
-    pub const READY: u8 = 3;
-    pub const COMPLETE: u8 = 4;
-    pub const COMPLETED: u8 = 5;
-    pub const EXECUTE: u8 = 6;
-    pub const EXECUTED: u8 = 7;
-    pub const FINALIZE: u8 = 8;
-    pub const FINALIZED: u8 = 9;
-
-    pub const RESPONSE: u8 = 20;
-    pub const INFER: u8 = 21;
-    pub const CANCEL: u8 = 22;
-    pub const LOG: u8 = 23;
-    pub const ASK: u8 = 24;
-    pub const TELL: u8 = 25;
-    pub const RELEASE_TO_SERVER: u8 = 26;
-    pub const READINESS: u8 = 27;
-    pub const TRIMMED: u8 = 28;
-
-    pub const INFERRED: u8 = 40;
-    pub const REPLY: u8 = 41;
-    pub const RELEASE_TO_WORKER: u8 = 42;
-    pub const ASK_READY: u8 = 43;
-    pub const TRIM: u8 = 44;
-    pub const LOG_LEVEL: u8 = 45;
-}
 
 /// Reads `packet` as every kind of message a worker may send: for tests and fuzzing.
 #[doc(hidden)]
@@ -67,6 +29,7 @@ pub fn read_anything(packet: &[u8]) {
     let Ok(Parsed::Whole(packet)) = Parsed::read(packet) else { return };
     packet.released().for_each(drop);
     let _ = packet.text();
+    let _ = Failure::read(packet.payload);
     let mut requests = Reader::new(packet.payload.meta);
     let mut responses = requests;
     while let Ok(request) = RequestHead::read(&mut requests) {

@@ -1,21 +1,31 @@
+//! The header of a packet, and a packet taken apart.
+
 use crate::wire::{
-    HEADER_LENGTH,
+    protocol::HEADER_LENGTH,
     read::{Malformed, Reader, size},
 };
 
 /// The fixed beginning of every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
+    /// One of [`kind`](crate::wire::kind).
     pub kind: u8,
+    /// Bits of [`flag`](crate::wire::flag).
     pub flags: u8,
+    /// Number of offsets of released blocks at the start of meta.
     pub released: u16,
+    /// Meaning by kind: requests, responses.
     pub count: u32,
+    /// Meaning by kind.
     pub id: u64,
+    /// Bytes of meta, the released offsets included.
     pub meta_length: u32,
+    /// Meta and data lie in a block of the sender's arena.
     pub is_spilled: bool,
 }
 
 impl Header {
+    /// Reads the fixed part of a packet.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(Self {
             kind: reader.u8()?,
@@ -32,6 +42,7 @@ impl Header {
         })
     }
 
+    /// As it is sent.
     pub fn bytes(&self) -> [u8; HEADER_LENGTH] {
         let mut bytes = [0; HEADER_LENGTH];
         let fields = [self.kind, self.flags].into_iter();
@@ -45,24 +56,30 @@ impl Header {
         bytes
     }
 
+    /// Whether all bits of `flag` are set.
     pub fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+        self.flags & flag == flag
     }
 }
 
 /// A packet as it came from a socket.
 #[derive(Clone, Copy, Debug)]
 pub enum Parsed<'a> {
+    /// All of the message is in the packet.
     Whole(Packet<'a>),
     /// The content lies in the sender's arena.
     Spilled {
+        /// Of the message.
         header: Header,
+        /// Of the block, in bytes.
         offset: u64,
+        /// Of the block, in bytes.
         length: u64,
     },
 }
 
 impl<'a> Parsed<'a> {
+    /// Takes a packet apart.
     pub fn read(packet: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(packet);
         let header = Header::read(&mut reader)?;
@@ -78,21 +95,24 @@ impl<'a> Parsed<'a> {
 /// A message: what it means, and the data that travels with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
+    /// Its fixed part.
     pub header: Header,
     released: &'a [u8],
+    /// Meta without the released offsets, and data.
     pub payload: Payload<'a>,
 }
 
 /// The part of a message that its kind gives a meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
+    /// What the kind says.
     pub meta: &'a [u8],
     /// Tensors that travel inline.
     pub data: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// `meta` with the released offsets before it.
+    /// The message of `header`; `meta` with the released offsets before it.
     pub fn read(header: Header, meta: &'a [u8], data: &'a [u8]) -> Result<Self, Malformed> {
         let mut meta = Reader::new(meta);
         let released = meta.bytes(usize::from(header.released) * 8)?;
@@ -104,6 +124,7 @@ impl<'a> Packet<'a> {
         self.released.as_chunks().0.iter().map(|&offset| u64::from_le_bytes(offset))
     }
 
+    /// Meta as text.
     pub fn text(&self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.payload.meta).map_err(|_| Malformed("a text is not UTF-8"))
     }

@@ -1,6 +1,8 @@
+//! Checked reading of numbers, texts and slices.
+
 use std::fmt;
 
-/// What a worker sent does not follow the protocol.
+/// What a worker sent does not follow the protocol: why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -15,10 +17,12 @@ impl fmt::Display for Malformed {
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// A reader at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    /// The next `length` bytes.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed("it is cut short"))?;
         self.0 = rest;
@@ -30,6 +34,7 @@ impl<'a> Reader<'a> {
         self.0
     }
 
+    /// The next `length` bytes as text.
     pub fn text(&mut self, length: usize) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes(length)?).map_err(|_| Malformed("a text is not UTF-8"))
     }
@@ -40,22 +45,27 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
+    /// One byte.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(|[byte]| byte)
     }
 
+    /// Two bytes, little-endian.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_le_bytes)
     }
 
+    /// Four bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_le_bytes)
     }
 
+    /// Eight bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// Eight bytes, little-endian.
     pub fn i64(&mut self) -> Result<i64, Malformed> {
         self.array().map(i64::from_le_bytes)
     }

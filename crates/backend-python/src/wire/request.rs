@@ -1,32 +1,43 @@
+//! A request as the worker writes it.
+
 use crate::wire::{
-    TensorHead,
     read::{Malformed, Reader, size},
+    tensor::TensorHead,
 };
 
 /// A request of a worker to another model, as the message describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestHead<'a> {
+    /// Names the request until it is answered.
     pub key: u64,
+    /// As a number; 0: none.
     pub correlation_id: u64,
-    /// 0: none.
+    /// In microseconds; 0: none.
     pub timeout_us: u64,
     /// -1: any.
     pub model_version: i64,
+    /// 0: the model's default.
     pub priority: i64,
+    /// Bit 0: start of a sequence, bit 1: its end.
     pub flags: u32,
+    /// The caller's own.
     pub id: &'a str,
-    /// Used when it is not empty.
+    /// The correlation id where it is a text: used when it is not empty.
     pub correlation_text: &'a str,
+    /// Name of the model to execute.
     pub model: &'a str,
     /// OpenTelemetry context; usually empty.
     pub trace: &'a str,
     /// JSON; empty when there are none.
     pub parameters: &'a [u8],
+    /// Names of the outputs asked for.
     pub outputs: Vec<&'a str>,
+    /// In their order.
     pub inputs: Vec<TensorHead<'a>>,
 }
 
 impl<'a> RequestHead<'a> {
+    /// Reads a request from the front of meta.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let [key, correlation_id, timeout_us] = [reader.u64()?, reader.u64()?, reader.u64()?];
         let (model_version, priority) = (reader.i64()?, reader.i64()?);

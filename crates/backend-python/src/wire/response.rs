@@ -1,14 +1,18 @@
+//! A response as the worker writes it, and the numbers of error codes.
+
 use galatea_types::Code;
 
 use crate::wire::{
-    TensorHead,
     read::{Malformed, Reader, size},
+    tensor::TensorHead,
 };
 
-/// What a response has beside its error.
+/// What a response has besides its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
+    /// An error only.
     None,
+    /// Outputs, perhaps none.
     Outputs,
     /// The model wants the request again: it goes back to its scheduler.
     Rescheduled,
@@ -28,16 +32,22 @@ impl Body {
 /// A response as a message describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseHead<'a> {
+    /// Of the request.
     pub key: u64,
     /// `None`: no error.
     pub error: Option<(Code, &'a str)>,
+    /// Python's traceback behind the error, for the log; usually empty.
+    pub traceback: &'a str,
+    /// What it has besides.
     pub body: Body,
     /// JSON; empty when there are none.
     pub parameters: &'a [u8],
+    /// In their order.
     pub outputs: Vec<TensorHead<'a>>,
 }
 
 impl<'a> ResponseHead<'a> {
+    /// Reads a response from the front of meta.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let key = reader.u64()?;
         let code = reader.u8()?;
@@ -45,13 +55,14 @@ impl<'a> ResponseHead<'a> {
         let output_count = usize::from(reader.u16()?);
         let error_length = size(reader.u32()?)?;
         let parameters_length = size(reader.u32()?)?;
-        reader.u32()?;
+        let traceback_length = size(reader.u32()?)?;
         let text = reader.text(error_length)?;
+        let traceback = reader.text(traceback_length)?;
         let parameters = reader.bytes(parameters_length)?;
         let outputs =
             (0..output_count).map(|_| TensorHead::read(reader)).collect::<Result<_, _>>()?;
-        let error = code_of(code)?.map(|code| (code, text));
-        Ok(Self { key, error, body, parameters, outputs })
+        let error = code_from_number(code)?.map(|code| (code, text));
+        Ok(Self { key, error, traceback, body, parameters, outputs })
     }
 }
 
@@ -66,13 +77,13 @@ const CODES: [Code; 8] = [
     Code::Cancelled,
 ];
 
-fn code_of(number: u8) -> Result<Option<Code>, Malformed> {
+fn code_from_number(number: u8) -> Result<Option<Code>, Malformed> {
     let Some(index) = usize::from(number).checked_sub(1) else { return Ok(None) };
     CODES.get(index).copied().map(Some).ok_or(Malformed("an error code is unknown"))
 }
 
-/// An error's number in the protocol.
-pub fn number_of(code: Code) -> u8 {
+/// An error code's number in the protocol.
+pub fn code_number(code: Code) -> u8 {
     let index = CODES.iter().position(|&c| c == code).unwrap_or(0);
     u8::try_from(index + 1).unwrap_or(1)
 }

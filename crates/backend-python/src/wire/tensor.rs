@@ -1,3 +1,5 @@
+//! A tensor as a message describes it.
+
 use galatea_types::{DataType, Shape, byte_strings};
 
 use crate::wire::read::{Malformed, Reader, size};
@@ -11,20 +13,26 @@ pub enum Place {
     Arena(u64),
 }
 
-/// A tensor as a message describes it; its bytes are to be fetched from their place.
+/// A tensor as a message describes it; its bytes are elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorHead<'a> {
+    /// Of the input or output.
     pub name: &'a str,
+    /// Of its elements.
     pub data_type: DataType,
+    /// All dimensions, the batch dimension included.
     pub shape: Shape,
+    /// Where its bytes are.
     pub place: Place,
+    /// How many bytes it has.
     pub byte_length: usize,
 }
 
 impl<'a> TensorHead<'a> {
+    /// Reads the description from the front of `reader`. A length that does not fit the shape is malformed.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let name_length = usize::from(reader.u16()?);
-        let data_type = data_type(reader.u8()?)?;
+        let data_type = data_type_from_number(reader.u8()?)?;
         let place = reader.u8()?;
         let rank = size(reader.u32()?)?;
         let offset = reader.u64()?;
@@ -41,7 +49,7 @@ impl<'a> TensorHead<'a> {
         Ok(head)
     }
 
-    /// The length must be that of the shape. What is inside a BYTES tensor is looked at where its bytes are.
+    /// The length must be that of the shape. The elements of a BYTES tensor are checked when its bytes are read.
     fn check(&self) -> Result<(), Malformed> {
         let elements = self.shape.element_count().ok_or(Malformed("a shape is not one"))?;
         match self.data_type.byte_size() {
@@ -58,13 +66,13 @@ pub fn holds_strings(data: &[u8], count: usize) -> bool {
 }
 
 /// The protocol numbers data types from 1 in the order of [`DataType::ALL`].
-fn data_type(number: u8) -> Result<DataType, Malformed> {
+fn data_type_from_number(number: u8) -> Result<DataType, Malformed> {
     let index = usize::from(number).checked_sub(1);
     let data_type = index.and_then(|i| DataType::ALL.get(i));
     data_type.copied().ok_or(Malformed("a data type is unknown"))
 }
 
-pub(super) fn number_of(data_type: DataType) -> u8 {
+pub(super) fn data_type_number(data_type: DataType) -> u8 {
     let index = DataType::ALL.iter().position(|&t| t == data_type).unwrap_or(0);
     u8::try_from(index + 1).unwrap_or(0)
 }

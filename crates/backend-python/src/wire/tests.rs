@@ -1,4 +1,4 @@
-//! Whatever comes, reading ends with an answer or with [`Malformed`].
+//! Messages are read as they were written; any other bytes are [`Malformed`] or read without a panic.
 
 use galatea_types::{
     Code, CorrelationId, DataType, Error, InferRequest, InferResponse, ParameterValue, Result,

@@ -1,25 +1,33 @@
+//! Messages to the worker as they are put together.
+
 use std::sync::Arc;
 
 use galatea_types::{
     CorrelationId, Error, InferRequest, InferResponse, ParameterValue, Parameters, Result, Tensor,
 };
 
-use crate::wire::{INLINE_LIMIT, response, tensor};
+use crate::wire::{protocol::INLINE_LIMIT, response, tensor};
 
-/// Where tensors go that are too large for a packet.
+/// Memory for tensors that are too large for a packet.
 pub trait Blocks {
-    /// Copies `bytes` to a block of their own. Gives its offset.
+    /// Copies `bytes` to a new block; its offset.
     fn put(&mut self, bytes: &[u8]) -> Result<u64>;
 }
 
 /// A message that is being put together. Keeps its memory from one message to the next.
 #[derive(Debug, Default)]
 pub struct Outgoing {
+    /// One of [`kind`](crate::wire::kind).
     pub kind: u8,
+    /// Bits of [`flag`](crate::wire::flag).
     pub flags: u8,
+    /// Meaning by kind: requests, responses.
     pub count: u32,
+    /// Meaning by kind.
     pub id: u64,
+    /// What the kind says.
     pub meta: Vec<u8>,
+    /// Tensors that travel inline.
     pub data: Vec<u8>,
 }
 
@@ -27,27 +35,30 @@ pub struct Outgoing {
 const INLINE_ALIGNMENT: usize = 16;
 
 impl Outgoing {
+    /// An empty message.
     pub fn new(kind: u8, id: u64) -> Self {
         Self { kind, id, ..Self::default() }
     }
 
+    /// A message that is only text.
     pub fn with_text(kind: u8, text: &str) -> Self {
         Self { kind, meta: text.as_bytes().to_vec(), ..Self::default() }
     }
 
     /// Empties it for another message.
-    pub fn restart(&mut self, kind: u8, id: u64) {
+    pub fn reset(&mut self, kind: u8, id: u64) {
         (self.kind, self.id, self.flags, self.count) = (kind, id, 0, 0);
         self.meta.clear();
         self.data.clear();
     }
 
-    /// How far the message is: for [`Outgoing::go_back`].
+    /// Lengths of meta and data, for [`Outgoing::truncate`].
     pub fn position(&self) -> (usize, usize) {
         (self.meta.len(), self.data.len())
     }
 
-    pub fn go_back(&mut self, (meta, data): (usize, usize)) {
+    /// Removes what was written after `position`.
+    pub fn truncate(&mut self, (meta, data): (usize, usize)) {
         self.meta.truncate(meta);
         self.data.truncate(data);
     }
@@ -63,7 +74,7 @@ impl Outgoing {
             (1, blocks.put(bytes)?)
         };
         self.put(&short(tensor.name.len(), "a tensor's name")?.to_le_bytes());
-        self.put(&[tensor::number_of(tensor.data_type), place]);
+        self.put(&[tensor::data_type_number(tensor.data_type), place]);
         self.put(&long(tensor.shape.len(), "a tensor's rank")?.to_le_bytes());
         self.put(&offset.to_le_bytes());
         self.put(&(bytes.len() as u64).to_le_bytes());
@@ -77,19 +88,25 @@ impl Outgoing {
     }
 }
 
-/// A request on its way to the worker.
+/// A request to be sent to the worker.
 #[derive(Clone, Copy, Debug)]
 pub struct SentRequest<'a> {
+    /// Names the request until it is answered.
     pub key: u64,
+    /// Of the model that executes it.
     pub model_version: i64,
+    /// What the client asked for.
     pub request: &'a InferRequest,
-    /// Those of the request, in the form the model wants.
+    /// Those of the request, in the shapes the model expects.
     pub inputs: &'a [Tensor],
     /// The outputs asked for, or all of the model.
     pub outputs: &'a [Arc<str>],
 }
 
 /// Appends a request to `message`.
+///
+/// # Errors
+/// When an input finds no room in `blocks`, or something is too long for the protocol.
 pub fn put_request(
     message: &mut Outgoing,
     sent: &SentRequest<'_>,
@@ -126,7 +143,10 @@ pub fn put_request(
     inputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
 }
 
-/// Appends a response, the answer to a worker's own request.
+/// Appends the response to a BLS request of the worker; `None`: one without a body.
+///
+/// # Errors
+/// When an output finds no room in `blocks`, or something is too long for the protocol.
 pub fn put_response(
     message: &mut Outgoing,
     response: Option<&Result<InferResponse>>,
@@ -135,7 +155,7 @@ pub fn put_response(
     let none = (Vec::new(), &[][..]);
     let (code, text, (parameters, outputs)) = match response {
         None => (0, "", none),
-        Some(Err(error)) => (response::number_of(error.code()), error.message(), none),
+        Some(Err(error)) => (response::code_number(error.code()), error.message(), none),
         Some(Ok(response)) => {
             (0, "", (json_of(&response.parameters).into_bytes(), &response.outputs[..]))
         }

@@ -1,3 +1,5 @@
+//! Models that complete their configuration.
+
 use std::collections::BTreeMap;
 
 use galatea_backend::CompletionContext;
@@ -44,7 +46,7 @@ fn a_model_completes_its_configuration() {
 }
 
 #[test]
-fn a_failure_to_complete_is_told() {
+fn an_exception_while_completing_is_an_error() {
     let fails = "    @staticmethod\n    def auto_complete_config(config):\n        raise RuntimeError('undecided')\n";
     let error = complete(fails, r#"{"name": "m"}"#, &common::settings()).expect_err("an error");
     assert!(error.message().contains("undecided"), "{error}");

@@ -1,3 +1,5 @@
+//! The conformance kit of backends, with Python models.
+
 use std::{fs, path::PathBuf, process::Command, sync::Arc};
 
 use galatea_backend::{

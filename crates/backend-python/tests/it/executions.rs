@@ -1,3 +1,7 @@
+//! Executions of models that are not decoupled.
+
+use std::error::Error as _;
+
 use galatea_backend::testing;
 use galatea_proto::inference::{ModelOutput, ModelTensorReshape};
 use galatea_types::{
@@ -18,7 +22,7 @@ fn tensors_of_every_size_come_back_unchanged() {
 }
 
 #[test]
-fn many_requests_at_once_are_kept_apart() {
+fn requests_of_a_batch_get_their_own_responses() {
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
     for size in [10, 9000, 60_000] {
         let requests = (0..100).map(|i| request(bytes(&vec![i; size]))).collect();
@@ -64,7 +68,7 @@ fn texts_are_objects_of_bytes() {
 }
 
 #[test]
-fn a_request_arrives_with_all_that_belongs_to_it() {
+fn a_request_arrives_with_all_its_properties() {
     let body = r#"
         r = requests[0]
         said = "|".join([r.request_id(), str(r.correlation_id()), str(r.timeout()), str(r.flags()),
@@ -104,7 +108,28 @@ fn an_exception_fails_the_batch_and_not_the_worker() {
 }
 
 #[test]
-fn one_request_can_fail_alone() {
+fn the_traceback_is_the_source_of_one_error() {
+    let body = r#"
+        try:
+            {}["weights"]
+        except KeyError as error:
+            raise RuntimeError("not loaded") from error
+"#;
+    let (mut instance, _loaded) = Written::execute(body).instance();
+    let requests = vec![request(bytes(&[1])), request(bytes(&[2]))];
+    let answers = testing::run_batch(&mut *instance, requests);
+    let errors: Vec<_> = answers.into_iter().map(|a| a.expect_err("an error")).collect();
+    let traceback = errors[0].source().expect("a source").to_string();
+    assert!(traceback.starts_with("Traceback (most recent call last):"), "{traceback}");
+    assert!(traceback.contains("KeyError: 'weights'"), "{traceback}");
+    assert!(traceback.ends_with("RuntimeError: not loaded"), "{traceback}");
+    assert!(!errors[0].message().contains("KeyError"), "{}", errors[0]);
+    assert!(errors[1].source().is_none(), "it would be logged twice");
+    assert_eq!(errors[0].message(), errors[1].message());
+}
+
+#[test]
+fn one_request_of_a_batch_can_fail() {
     let body = r#"
         error = pb_utils.TritonError("not today", pb_utils.TritonError.UNAVAILABLE)
         ok = pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([1], dtype=np.uint8))])
@@ -119,7 +144,7 @@ fn one_request_can_fail_alone() {
 }
 
 #[test]
-fn outputs_nobody_knows_or_wants() {
+fn outputs_that_were_not_asked_for_are_dropped() {
     let body = r#"
         name = "OTHER" if requests[0].request_id() == "bad" else "OUT"
         one = np.zeros(3, dtype=np.uint8)
@@ -143,7 +168,7 @@ fn outputs_nobody_knows_or_wants() {
 }
 
 #[test]
-fn reshaped_tensors_look_different_inside() {
+fn the_model_sees_reshaped_tensors() {
     let body = r#"
         array = requests[0].inputs()[0].as_numpy()
         assert array.shape == (2, 3), array.shape
@@ -160,7 +185,7 @@ fn reshaped_tensors_look_different_inside() {
 }
 
 #[test]
-fn memory_has_a_limit_and_the_worker_lives_on() {
+fn a_request_beyond_the_memory_limit_fails_alone() {
     let written = Written::execute(IDENTITY).setting("shm-max-byte-size", "2097152");
     let (mut instance, _loaded) = written.instance();
     let text = error_text(run(&mut *instance, bytes(&vec![1; 4 << 20])));

@@ -2,11 +2,11 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
 
-mod calls;
+mod bls;
 mod common;
 mod completion;
 mod conformance;
-mod deaths;
 mod executions;
 mod starts;
 mod streams;
+mod worker_exits;

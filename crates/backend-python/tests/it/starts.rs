@@ -1,9 +1,11 @@
+//! Starting workers and initializing models.
+
 use galatea_types::Code;
 
 use crate::common::{IDENTITY, Written, bytes, output, run};
 
 #[test]
-fn initialize_is_told_who_it_is() {
+fn initialize_gets_its_arguments() {
     let class = format!(
         r#"
     def initialize(self, args):
@@ -22,7 +24,7 @@ fn initialize_is_told_who_it_is() {
 }
 
 #[test]
-fn what_is_wrong_with_the_code_is_told_with_its_place() {
+fn errors_in_the_code_name_the_place() {
     let cases = [
         ("import nothing_of_this_name\n", ["nothing_of_this_name", "model.py"]),
         ("def broken(:\n", ["SyntaxError", "model.py"]),
@@ -41,7 +43,7 @@ fn what_is_wrong_with_the_code_is_told_with_its_place() {
 }
 
 #[test]
-fn dying_while_initialising_is_told() {
+fn an_exit_during_initialize_is_an_error_with_its_output() {
     let class = "    def initialize(self, args):\n        print('so far', file=sys.stderr)\n        os._exit(9)\n    def execute(self, r): pass\n";
     let error = Written::class(class).start_error();
     assert_eq!(error.code(), Code::Internal);
@@ -67,7 +69,7 @@ fn prints_do_not_stop_the_model() {
 }
 
 #[test]
-fn a_model_has_its_say_in_its_readiness() {
+fn a_model_decides_on_its_readiness() {
     let class = format!(
         r#"
     def initialize(self, args):

@@ -1,3 +1,5 @@
+//! Response senders and decoupled models.
+
 use galatea_backend::{Batch, Job, ModelInstance};
 use galatea_types::{InferRequest, Responder, Response, ResponseStream};
 use std::time::Instant;
@@ -115,7 +117,7 @@ fn an_exception_ends_the_streams_of_its_execution() {
 }
 
 #[test]
-fn a_client_that_left_is_noticed() {
+fn a_cancelled_request_stops_its_stream() {
     let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
     let sent = request(bytes(&[250, 100]));
     let cancellation = sent.cancellation.clone();

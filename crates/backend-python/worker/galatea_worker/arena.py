@@ -20,21 +20,21 @@ _TOO_LARGE = (
 )
 
 
-class _Lease(weakref.ref):
-    """Watches the array over a block: when it dies, no view of it lives any more (views keep their base)."""
+class _BlockReference(weakref.ref):
+    """A weak reference to the array over a block. When the array is gone, so are its views: they keep their base."""
 
     __slots__ = ("offset",)
 
 
 class Inbox:
-    """The server's arena. Blocks look like arrays here and go back when the last array over them is gone."""
+    """The server's arena. Its blocks are arrays here; each goes back when the last array over it is gone."""
 
     def __init__(self, fd):
         self._fd = fd
         self._map = None
         self._size = 0
         # By identity: references to arrays have no hash.
-        self._leases = {}
+        self._references = {}
         # Offsets to give back; filled by garbage collection in any thread, hence a deque.
         self.pending = deque()
         self.on_pending = None
@@ -44,25 +44,25 @@ class Inbox:
         if offset + length > self._size:
             self._remap(offset + length)
         array = np.ndarray(shape, dtype, buffer=self._map, offset=offset)
-        lease = _Lease(array, self._ended)
-        lease.offset = offset
-        self._leases[id(lease)] = lease
+        reference = _BlockReference(array, self._on_block_unused)
+        reference.offset = offset
+        self._references[id(reference)] = reference
         return array
 
     def block(self, offset, length):
         return self.array(offset, (length,), _UINT8, length)
 
     def _remap(self, needed):
-        """Follows the growth of the arena; older maps live on under the arrays that look into them."""
+        """Follows the growth of the arena; arrays over older maps keep those alive."""
         size = os.fstat(self._fd).st_size
         if needed > size:
             raise ValueError("block at %d lies outside of the arena of %d bytes" % (needed, size))
         self._map = mmap.mmap(self._fd, size)
         self._size = size
 
-    def _ended(self, lease):
-        self._leases.pop(id(lease), None)
-        self.pending.append(lease.offset)
+    def _on_block_unused(self, reference):
+        self._references.pop(id(reference), None)
+        self.pending.append(reference.offset)
         notify = self.on_pending
         if notify is not None:
             notify()
@@ -97,7 +97,7 @@ class Outbox:
     def store(self, payload, length):
         """Copies `payload` (an array of any strides, or bytes) into a new block; the block's offset.
 
-        OSError when the memory cannot be had: the arena stays as it was.
+        OSError when there is no memory: the arena is unchanged then.
         """
         with self._lock:
             offset = self._allocate(max(length, 1))
@@ -161,7 +161,7 @@ class Outbox:
         return self._free.get(start, 0) if start + self._free.get(start, 0) == self._size else 0
 
     def _back(self, end):
-        """Reserves the pages up to `end`: running out of memory is an OSError here, and a SIGBUS in a write."""
+        """Reserves the pages up to `end`: without that, running out of memory is a SIGBUS in a write and not an OSError."""
         if end > self._backed:
             os.posix_fallocate(self._fd, self._backed, end - self._backed)
             self._backed = end

@@ -3,9 +3,9 @@
 import struct
 
 from .dtypes import BYTES, DTYPES
+from .request import incoming_request
 from .response import ErrorCode, InferenceResponse, TritonError
-from .request import arrived
-from .tensor import incoming, received
+from .tensor import from_array, from_message
 from .wire import ALIGNMENT, NO_BODY, OUTPUTS, REQUEST, RESCHEDULED, RESPONSE_HEAD, SHORT, TENSOR
 
 _unpack_request = REQUEST.unpack_from
@@ -15,13 +15,13 @@ _RESPONSE_SIZE = RESPONSE_HEAD.size
 _TENSOR_SIZE = TENSOR.size
 _CACHE_LIMIT = 1024
 
-# Layouts of requests seen before: the bytes that list outputs and inputs -> what they mean. A model's requests
-# differ in ids and values far more often than in shapes.
+# A cache: the bytes that list outputs and inputs -> the layout they describe. A model's requests differ in ids and
+# values far more often than in shapes.
 _layouts = {}
 
 
 class _Layout:
-    """What the listing of a request says: names asked for, inputs, and how long the listing is."""
+    """The end of a request: names of the outputs asked for, headers of the inputs, and the length of both in bytes."""
 
     __slots__ = ("outputs", "inputs", "length", "shared")
 
@@ -61,7 +61,7 @@ def _read_layout(buffer, at, n_outputs, n_inputs):
 
 
 def _layout(buffer, at, length, n_outputs, n_inputs):
-    """The layout of the request whose listing starts at `at`; `length` is a guess of how long it is."""
+    """The layout that starts at `at`; `length` is a guess of how long it is."""
     key = (bytes(buffer[at : at + length]), n_outputs, n_inputs)
     layout = _layouts.get(key)
     if layout is None:
@@ -75,18 +75,18 @@ def _layout(buffer, at, length, n_outputs, n_inputs):
     return layout
 
 
-def tensor_at(link, spec, place, buffer, data):
+def tensor_at(connection, spec, place, buffer, data):
     """The tensor of a header, inline or in the inbox."""
     if place == 0:
-        return incoming(spec, buffer, data)
+        return from_message(spec, buffer, data)
     name, code, shape, offset, length = spec
     if code == BYTES:
-        raw = link.inbox.block(offset, length)
-        return incoming((name, code, shape, 0, length), raw, 0)
-    return received(name, code, link.inbox.array(offset, shape, DTYPES[code], length))
+        raw = connection.inbox.block(offset, length)
+        return from_message((name, code, shape, 0, length), raw, 0)
+    return from_array(name, code, connection.inbox.array(offset, shape, DTYPES[code], length))
 
 
-def read_requests(link, buffer, at, data, count, senders):
+def read_requests(connection, buffer, at, data, count, senders):
     """The requests of an EXECUTE message."""
     requests = []
     guess = 0
@@ -94,7 +94,7 @@ def read_requests(link, buffer, at, data, count, senders):
         (key, correlation, timeout, version, priority, flags, n_inputs, n_outputs, id_len, correlation_len, model_len,
          trace_len, params_len) = _unpack_request(buffer, at)
         at += _REQUEST_SIZE
-        request = arrived(key, correlation, timeout, version, flags, senders)
+        request = incoming_request(key, correlation, timeout, version, flags, senders)
         if id_len or correlation_len or model_len or trace_len or params_len:
             at = _read_texts(request, buffer, at, (id_len, correlation_len, model_len, trace_len, params_len))
         layout = _layout(buffer, at, data - at if left == 1 else guess, n_outputs, n_inputs)
@@ -102,9 +102,9 @@ def read_requests(link, buffer, at, data, count, senders):
         at += guess
         request._outputs = layout.outputs
         if layout.shared:
-            request._inputs = [tensor_at(link, spec, place, buffer, data) for spec, place in layout.inputs]
+            request._inputs = [tensor_at(connection, spec, place, buffer, data) for spec, place in layout.inputs]
         else:
-            request._inputs = [incoming(spec, buffer, data) for spec, _ in layout.inputs]
+            request._inputs = [from_message(spec, buffer, data) for spec, _ in layout.inputs]
         requests.append(request)
     return requests
 
@@ -123,27 +123,27 @@ def _read_texts(request, buffer, at, lengths):
     return at
 
 
-def read_response(link, buffer, at, data):
+def read_response(connection, buffer, at, data):
     """The response of an INFERRED message."""
-    key, code, has_body, n_outputs, error_len, params_len, _ = RESPONSE_HEAD.unpack_from(buffer, at)
+    key, code, has_body, n_outputs, error_len, params_len, traceback_len = RESPONSE_HEAD.unpack_from(buffer, at)
     at += _RESPONSE_SIZE
     error = None
     if code:
         error = TritonError(bytes(buffer[at : at + error_len]).decode("utf-8", "replace"), ErrorCode(code - 1))
-    at += error_len
+    at += error_len + traceback_len
     parameters = bytes(buffer[at : at + params_len]).decode()
     at += params_len
     outputs = []
     for _ in range(n_outputs):
         spec, place, at = _read_tensor(buffer, at)
-        outputs.append(tensor_at(link, spec, place, buffer, data))
+        outputs.append(tensor_at(connection, spec, place, buffer, data))
     response = InferenceResponse(outputs, error)
     response._parameters = parameters
     return response
 
 
 def write_response(body, key, response, wanted):
-    """The pieces of meta of one response; outputs that nobody asked for stay behind."""
+    """The pieces of meta of one response; outputs that nobody asked for are left out."""
     parameters = response._parameters
     raw = b"" if parameters == "" or parameters == "{}" else parameters.encode()
     error = response._error
@@ -153,9 +153,10 @@ def write_response(body, key, response, wanted):
     return [_pack_response(key, 0, OUTPUTS, len(tensors), 0, len(raw), 0), raw, *tensors]
 
 
-def write_error(key, message, code, parameters=b""):
+def write_error(key, message, code, parameters=b"", traceback=""):
     text = message.encode("utf-8", "replace")
-    return [_pack_response(key, code, NO_BODY, 0, len(text), len(parameters), 0), text, parameters]
+    trace = traceback.encode("utf-8", "replace")
+    return [_pack_response(key, code, NO_BODY, 0, len(text), len(parameters), len(trace)), text, trace, parameters]
 
 
 def write_rescheduled(key):

@@ -2,7 +2,7 @@
 
 import types
 
-from .errors import describe
+from .errors import failure_of
 
 _loop = None
 
@@ -43,7 +43,7 @@ def result_of(coroutine):
 
 
 def in_background(coroutine, failed):
-    """Starts a coroutine beside the others; `failed` gets the description of what it raises."""
+    """Starts a coroutine beside the others; `failed` gets the failure when it raises."""
     import asyncio
 
     future = asyncio.run_coroutine_threadsafe(_guarded(coroutine, failed), _running_loop())
@@ -54,7 +54,7 @@ async def _guarded(coroutine, failed):
     try:
         await coroutine
     except BaseException as error:
-        failed(describe(error))
+        failed(failure_of(error))
 
 
 def stop():

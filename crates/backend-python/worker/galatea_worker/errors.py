@@ -1,16 +1,19 @@
-"""Errors that models see, and the text of errors that models raise."""
+"""Exceptions that models see, and how exceptions that models raise are reported."""
 
 import os
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-# Whether the event loop shows behind a coroutine differs between Python versions; it says nothing.
+# Frames of the event loop behind a coroutine differ between Python versions and are of no interest.
 _EVENT_LOOP = os.sep + "asyncio" + os.sep
 # The files from which model code is called.
 _CALLERS = frozenset(
     os.path.join(_HOME, "galatea_worker", name)
-    for name in ("executor.py", "life.py", "loader.py", "coroutines.py", "side.py")
+    for name in ("executor.py", "main.py", "loader.py", "coroutines.py", "event_channel.py")
 )
+
+# Characters of a traceback that are sent to the server.
+_MAX_TRACEBACK = 16384
 
 
 class TritonModelException(Exception):
@@ -21,10 +24,10 @@ TritonModelException.__module__ = "c_python_backend_utils"
 
 
 def _frames(traceback):
-    """(file, line, function) of the frames of model code, innermost first, as far out as the worker's own call.
+    """(file, line, function) of the frames of model code, innermost first, up to the worker's own call.
 
     The walk goes from the innermost frame to its callers and not along the traceback: an exception that came
-    through a future then shows where it was raised, not who waited for it.
+    through a future then shows where it was raised, not where it was waited for.
     """
     if traceback is None:
         return
@@ -48,11 +51,11 @@ def _message(error):
 
 
 def describe(error):
-    """What users read of an exception: type, message, and where it came from, as Triton's backend prints it.
+    """The message of an exception: type, text, and where it came from, as Triton's backend prints it.
 
-    Exceptions of the worker itself (`Complaint`) are only their message.
+    That of a `WorkerError` is only its text.
     """
-    if isinstance(error, Complaint):
+    if isinstance(error, WorkerError):
         return str(error)
     text = "%s: %s" % (type(error).__name__, _message(error))
     frames = ["  %s(%d): %s\n" % frame for frame in _frames(error.__traceback__)]
@@ -61,8 +64,40 @@ def describe(error):
     return text
 
 
-class Complaint(Exception):
-    """The worker's own objection to what a model did."""
+class WorkerError(Exception):
+    """An error that the worker itself raises: what a model did is not allowed."""
+
+
+class Failure:
+    """An exception as the server gets it: the message for clients, and Python's traceback for the log."""
+
+    __slots__ = ("message", "traceback")
+
+    def __init__(self, message, traceback=""):
+        self.message = message
+        self.traceback = traceback
+
+
+def failure_of(error):
+    """The failure that an exception is; a `WorkerError` has no traceback."""
+    return Failure(describe(error), "" if isinstance(error, WorkerError) else _traceback(error))
+
+
+def _traceback(error):
+    """What Python prints of an exception and those it came from, without this package's own frames at the start."""
+    import traceback
+
+    start = error.__traceback__
+    while start is not None and start.tb_frame.f_code.co_filename.startswith(_HOME):
+        start = start.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, start))
+    except Exception:  # what the model raised may be an object of any kind
+        return ""
+    if len(text) > _MAX_TRACEBACK:
+        half = _MAX_TRACEBACK // 2
+        text = text[:half] + "\n  [...]\n" + text[-half:]
+    return text
 
 
 def incompatible(call, wanted, given):

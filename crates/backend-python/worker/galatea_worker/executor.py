@@ -1,8 +1,8 @@
 """Runs a model's `execute`, checks what it returned, and answers the server."""
 
 from . import codec, coroutines, log, wire
-from .errors import Complaint, TritonModelException, describe
-from .link import Body
+from .errors import Failure, TritonModelException, WorkerError, describe, failure_of
+from .message_body import MessageBody
 from .request import RELEASE_RESCHEDULE
 from .response import InferenceResponse
 from .senders import Senders
@@ -11,22 +11,22 @@ _INTERNAL = 2
 
 
 class Executor:
-    def __init__(self, link, model, settings):
-        self._link = link
+    def __init__(self, connection, model, settings):
+        self._connection = connection
         self._model = model
         self._path = settings["model_py"]
         self._instance = settings.get("args", {}).get("model_instance_name", "")
         self._decoupled = bool(settings.get("decoupled"))
         self._prefix = "Failed to process the request(s) for model '%s', message: " % self._instance
-        self._senders = Senders(link, self._decoupled, self._prefix)
+        self._senders = Senders(connection, self._decoupled, self._prefix)
         self._execute = getattr(model, "execute", None)
 
     def run(self, buffer, meta, data, count, ident):
         """One EXECUTE message and its answer."""
         try:
-            requests = codec.read_requests(self._link, buffer, meta, data, count, self._senders)
+            requests = codec.read_requests(self._connection, buffer, meta, data, count, self._senders)
         except Exception as error:
-            self._link.fail(self._link.work, wire.EXECUTED, ident, "cannot read the requests: %r" % error)
+            self._fail_all(ident, Failure("cannot read the requests: %r" % error))
             return
         if self._decoupled:
             self._open_senders(requests)
@@ -41,38 +41,38 @@ class Executor:
         self._answer(answers, ident)
 
     def _open_senders(self, requests):
-        """A request that a decoupled model drops must end: its sender notices."""
+        """A decoupled model may drop a request: its sender then ends it."""
         for request in requests:
             request.get_response_sender()
 
     def _call(self, requests):
         execute = self._execute
         if execute is None:
-            raise Complaint("Python model %s does not implement `execute` method." % self._path)
+            raise WorkerError("Python model %s does not implement `execute` method." % self._path)
         returned = execute(requests)
         if returned.__class__ is list or returned is None or not coroutines.is_coroutine(returned):
             return returned
         if not self._decoupled:
             return coroutines.result_of(returned)
         senders = [request.get_response_sender() for request in requests]
-        coroutines.in_background(returned, lambda text: _end(senders, text))
+        coroutines.in_background(returned, lambda failure: _end(senders, failure))
         return None
 
     def _match(self, requests, returned):
-        """[(key, outputs asked for, response, or error text, or None to reschedule)] of what is to be answered."""
+        """[(key, outputs asked for, response, or failure, or None to reschedule)] of what is to be answered."""
         if self._decoupled:
             if returned is not None:
-                raise Complaint(
+                raise WorkerError(
                     "Python model '%s' is using the decoupled mode and the execute function must return None."
                     % self._instance
                 )
-            return [_given_back(r) for r in requests if r._release_flags == RELEASE_RESCHEDULE]
+            return [_rescheduled(r) for r in requests if r._release_flags == RELEASE_RESCHEDULE]
         if returned is None:
             returned = self._nothing(requests)
         if not isinstance(returned, list):
-            raise Complaint("Expected a list in the execute return, found type '%s'." % type(returned))
+            raise WorkerError("Expected a list in the execute return, found type '%s'." % type(returned))
         if len(returned) != len(requests):
-            raise Complaint(
+            raise WorkerError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n" % (len(requests), len(returned))
             )
@@ -85,7 +85,7 @@ class Executor:
         return answers
 
     def _nothing(self, requests):
-        """`execute` returned None: right when every answer comes from a response sender or another execution."""
+        """`execute` returned None: allowed when every response comes from a response sender or another execution."""
         if any(r._sender is not None or r._release_flags == RELEASE_RESCHEDULE for r in requests):
             return [None] * len(requests)
         return None
@@ -96,22 +96,22 @@ class Executor:
         if request._release_flags == RELEASE_RESCHEDULE:
             if response is not None:
                 text = "Expected a None object in the execute function return list for reschduled request, found type "
-                raise Complaint("%s'%s'." % (text, type(response)))
-            answers.append(_given_back(request))
+                raise WorkerError("%s'%s'." % (text, type(response)))
+            answers.append(_rescheduled(request))
         elif sender is not None and (response is None or sender._sent):
             # What was sent is the answer, whatever is returned besides.
             return
         elif not isinstance(response, InferenceResponse):
             text = "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
-            answers.append((request._key, None, self._prefix + text % type(response)))
+            answers.append((request._key, None, Failure(text % type(response))))
         else:
             if sender is not None:
                 _account(sender, response)
             answers.append((request._key, request._outputs, response))
 
     def _answer(self, answers, ident):
-        link = self._link
-        body = Body(link)
+        connection = self._connection
+        body = MessageBody(connection)
         parts = []
         for key, wanted, response in answers:
             if response.__class__ is InferenceResponse:
@@ -124,41 +124,48 @@ class Executor:
             elif response is None:
                 parts += codec.write_rescheduled(key)
             else:
-                parts += codec.write_error(key, response, _INTERNAL)
+                parts += codec.write_error(key, self._prefix + response.message, _INTERNAL, b"", response.traceback)
         try:
-            link.send(link.work, wire.EXECUTED, 0, len(answers), ident, parts, body.data)
+            connection.send(connection.commands, wire.EXECUTED, 0, len(answers), ident, parts, body.data)
         except OSError as error:
             body.rewind((0, 0, 0))
-            link.fail(link.work, wire.EXECUTED, ident, describe(_unsendable(error)))
+            self._fail_all(ident, failure_of(_unsendable(error)))
+
+    def _fail_all(self, ident, failure):
+        """Answers the execution with an error for all of its requests."""
+        self._connection.send_failure(self._connection.commands, wire.EXECUTED, ident, failure)
 
     def _fail(self, requests, ident, error):
         """The whole execution failed: nothing may be sent for its requests any more.
 
-        Those with a sender learn it on the same way as their responses, which it must not overtake.
+        Requests with a sender get the error through it: it must not overtake their responses. The traceback goes
+        with one of the errors only, so that it is logged once.
         """
-        text = describe(error)
+        failure = failure_of(error)
         senders = [request._sender for request in requests if request._sender is not None]
         others = [request for request in requests if request._sender is None]
         for request in others:
             request._senders = None
         if not senders:
-            self._link.fail(self._link.work, wire.EXECUTED, ident, text)
+            self._fail_all(ident, failure)
             return
-        told = [sender._fail(text) for sender in senders]
-        if not others and not any(told):
-            log.emit(log.LogLevel.ERROR, self._prefix + text, self._path, 0)
-        self._answer([(request._key, None, self._prefix + text) for request in others], ident)
+        reported = _end(senders, failure)
+        if not others and not reported:
+            text = "\n".join([self._prefix + failure.message, failure.traceback])
+            log.emit(log.LogLevel.ERROR, text.rstrip(), self._path, 0)
+        failures = [Failure(failure.message, "" if reported or i else failure.traceback) for i in range(len(others))]
+        self._answer([(request._key, None, failure) for request, failure in zip(others, failures)], ident)
 
 
 def _account(sender, response):
     try:
         sender._account(response, wire.FINAL)
     except TritonModelException as error:
-        raise Complaint(str(error)) from None
+        raise WorkerError(str(error)) from None
 
 
-def _given_back(request):
-    """A request for its scheduler; the sender of this execution must not end it."""
+def _rescheduled(request):
+    """A request that goes back to its scheduler; the sender of this execution must not end it."""
     if request._sender is not None:
         request._sender._close()
     return request._key, None, None
@@ -166,18 +173,20 @@ def _given_back(request):
 
 def _unsendable(error):
     if isinstance(error, OSError):
-        return Complaint("cannot send the response: shared memory of the outputs: %s" % (error.strerror or error))
+        return WorkerError("cannot send the response: shared memory of the outputs: %s" % (error.strerror or error))
     return error
 
 
-def _end(senders, text):
-    """Ends the requests of a coroutine that failed; those that ended before are not touched."""
+def _end(senders, failure):
+    """Ends the requests of an execution that failed, unless they have ended; whether any client gets the error."""
+    reported = False
     for sender in senders:
-        sender._fail(text)
+        reported = sender._fail(Failure(failure.message) if reported else failure) or reported
+    return reported
 
 
 def is_ready(model):
-    """What the model's own `is_ready` says (a plain function or a coroutine function); True when it has none."""
+    """The result of the model's own `is_ready` (a plain function or a coroutine function); True when it has none."""
     check = getattr(model, "is_ready", None)
     if check is None:
         return True
@@ -185,5 +194,5 @@ def is_ready(model):
     if coroutines.is_coroutine(ready):
         ready = coroutines.result_of(ready)
     if not isinstance(ready, bool):
-        raise Complaint("is_ready() must return a bool, found type '%s'." % type(ready))
+        raise WorkerError("is_ready() must return a bool, found type '%s'." % type(ready))
     return ready

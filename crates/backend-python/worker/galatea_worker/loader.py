@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 
-from .errors import Complaint
+from .errors import WorkerError
 
 
 def _insert(folders):
@@ -28,9 +28,9 @@ def load(model_py, version_dir, model_dir):
     folder, file = os.path.split(model_py)
     stem, extension = os.path.splitext(file)
     if extension != ".py":
-        raise Complaint("Model name must end with '.py'. Model name is \"%s\"." % file)
+        raise WorkerError("Model name must end with '.py'. Model name is \"%s\"." % file)
     if not os.path.exists(model_py):
-        raise Complaint("Python model file not found in '%s'" % model_py)
+        raise WorkerError("Python model file not found in '%s'" % model_py)
     own = os.path.realpath(folder) == os.path.realpath(version_dir)
     name = "%s.%s" % (os.path.basename(folder), stem) if own else stem
     _insert([folder, os.path.dirname(folder)] if own else [folder, version_dir, model_dir])
@@ -38,7 +38,7 @@ def load(model_py, version_dir, model_dir):
     try:
         return module.TritonPythonModel
     except AttributeError:
-        raise Complaint("AttributeError: module '%s' has no attribute 'TritonPythonModel'" % name) from None
+        raise WorkerError("AttributeError: module '%s' has no attribute 'TritonPythonModel'" % name) from None
 
 
 def _import(name, path):

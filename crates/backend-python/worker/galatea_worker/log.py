@@ -5,8 +5,8 @@ import json
 import sys
 
 from . import wire
-from .calls import session
 from .errors import incompatible
+from .server import session
 
 _SIGNATURE = "(message: str, level: LogLevel = INFO) -> None"
 
@@ -24,7 +24,7 @@ _enabled = {LogLevel.INFO: True, LogLevel.WARNING: True, LogLevel.ERROR: True, L
 
 
 def set_levels(levels):
-    """What the server's log takes: {"info", "warning", "error": bool, "verbose": number}."""
+    """The levels that the server logs: {"info", "warning", "error": bool, "verbose": number}."""
     for level in LogLevel:
         wanted = levels.get(level.name.lower())
         if wanted is not None:
@@ -36,14 +36,14 @@ def set_levels_json(text):
 
 
 def emit(level, message, file, line):
-    link = session.link
+    connection = session.connection
     if not _enabled.get(level, True):
         return
-    if link is None or link.closing:
+    if connection is None or connection.closing:
         sys.stderr.write("%s\n" % message)
         return
     meta = json.dumps({"file": file, "line": line, "message": message}).encode()
-    link.send(link.side, wire.LOG, 0, 0, int(level), [meta])
+    connection.send(connection.events, wire.LOG, 0, 0, int(level), [meta])
 
 
 def _log(level, message, depth=2):

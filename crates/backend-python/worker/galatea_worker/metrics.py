@@ -2,7 +2,7 @@
 
 import enum
 
-from .calls import ask, session, tell
+from . import server
 from .errors import TritonModelException, incompatible
 
 _DELETED = (
@@ -17,16 +17,6 @@ class MetricKind(enum.IntEnum):
     HISTOGRAM = 2
 
     __str__ = enum.Enum.__str__
-
-
-def _asked(what, op, **fields):
-    """Asks the server; its refusal becomes an exception that says what failed."""
-    try:
-        return ask(op, **fields)
-    except TritonModelException as error:
-        raise TritonModelException(
-            "%s: Failed to process the request for model '%s', message: %s" % (what, session.instance, error)
-        ) from None
 
 
 class Metric:
@@ -50,13 +40,13 @@ class Metric:
     def value(self):
         what = "Failed to get metric value"
         self._check(what)
-        return float(_asked(what, "metric_value", metric=self._number))
+        return float(server.call_for(what, "metric_value", metric=self._number))
 
     def _operate(self, what, op, value):
         if isinstance(value, (str, bytes)):
             raise incompatible(op.split("_")[1], "(self: Metric, value: float) -> None", (value,))
         self._check(what)
-        _asked(what, op, metric=self._number, value=float(value))
+        server.call_for(what, op, metric=self._number, value=float(value))
 
     def _check(self, what):
         if self._family.deleted:
@@ -64,7 +54,7 @@ class Metric:
 
     def __del__(self):
         if not self._family.deleted:
-            tell("drop_metric", metric=self._number)
+            server.notify("drop_metric", metric=self._number)
 
 
 class _Registered:
@@ -90,7 +80,7 @@ class MetricFamily:
             raise incompatible("__init__", wanted, (name, description, kind))
         self._kind = kind
         what = "Error when creating MetricFamily"
-        number = _asked(what, "metric_family", name=name, description=description, kind=kind.name.lower())
+        number = server.call_for(what, "metric_family", name=name, description=description, kind=kind.name.lower())
         self._registered = _Registered(number)
 
     def Metric(self, labels=None, buckets=None):
@@ -101,7 +91,7 @@ class MetricFamily:
         bounds = None if buckets is None else [float(bound) for bound in buckets]
         family = self._registered
         what = "Error when creating Metric"
-        return Metric(family, _asked(what, "metric", family=family.number, labels=labels or {}, buckets=bounds))
+        return Metric(family, server.call_for(what, "metric", family=family.number, labels=labels or {}, buckets=bounds))
 
     def _check_buckets(self, buckets):
         if buckets is None:
@@ -116,7 +106,7 @@ class MetricFamily:
         registered = getattr(self, "_registered", None)
         if registered is not None and not registered.deleted:
             registered.deleted = True
-            tell("drop_family", family=registered.number)
+            server.notify("drop_family", family=registered.number)
 
 
 for _class in (MetricKind, Metric, MetricFamily):

@@ -8,10 +8,10 @@ import _thread
 _PR_SET_PDEATHSIG = 1
 
 
-def settle():
-    """A worker lives and dies by its server: signals to the terminal's group are the server's to answer.
+def prepare_process():
+    """Ignores the signals that a terminal sends to the whole group: the server handles them and ends its workers.
 
-    Handlers, not SIG_IGN: programs that model code starts must not inherit deafness.
+    Handlers, not SIG_IGN, which programs that model code starts would inherit.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ignore)
@@ -24,8 +24,8 @@ def _ignore(_number, _frame):
     pass
 
 
-def guard_children(link, detach):
-    """Children made with fork never speak for the worker, and end with it."""
+def guard_children(connection, detach):
+    """Children made with fork never use the worker's connection, and end with the worker."""
     parent = os.getpid()
     main = _thread.get_ident()
     # Loaded before the fork: a child of many threads should not import.
@@ -35,9 +35,9 @@ def guard_children(link, detach):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         detach()
-        link.closing = True
-        link.inbox.on_pending = None
-        for sock in (link.work, link.side):
+        connection.closing = True
+        connection.inbox.on_pending = None
+        for sock in (connection.commands, connection.events):
             sock.close()
         # The kernel sends the signal when the *thread* that forked ends, so only the main thread may ask for it.
         if prctl is not None and _thread.get_ident() == main:
@@ -58,7 +58,7 @@ def _prctl():
 
 
 def run_exit_handlers():
-    """What model code registered with atexit; the process itself ends without waiting for stray threads."""
+    """Runs what model code registered with atexit; the process itself ends without waiting for other threads."""
     import atexit
 
     try:
@@ -67,7 +67,7 @@ def run_exit_handlers():
         pass
 
 
-def leave(code):
+def exit_process(code):
     """Ends the process at once, with what was printed so far."""
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -2,7 +2,9 @@
 
 import enum
 
+from . import server
 from .errors import TritonModelException, incompatible
+from .parameters import parameters_json
 from .tensor import Tensor
 
 RELEASE_ALL = 1
@@ -123,19 +125,13 @@ class InferenceRequest:
         return sender
 
     def is_cancelled(self):
-        from .calls import ask
-
-        return bool(self._key) and ask("is_cancelled", key=self._key)
+        return bool(self._key) and server.call("is_cancelled", key=self._key)
 
     def exec(self, decoupled=False):
-        from .calls import infer
-
-        return infer(self, decoupled)
+        return server.bls().infer(self, decoupled)
 
     def async_exec(self, decoupled=False):
-        from .calls import infer_async
-
-        return infer_async(self, decoupled)
+        return server.bls().infer_async(self, decoupled)
 
 
 for _class in (MemoryType, PreferredMemory, InferenceTrace, InferenceRequest):
@@ -186,25 +182,7 @@ def _checked_names(names, request_id, model_name):
     return frozenset(names)
 
 
-def parameters_json(parameters):
-    """The parameters of a request or response as JSON, checked as Triton checks them."""
-    if parameters is None:
-        return "{}"
-    if not isinstance(parameters, dict):
-        raise TritonModelException("Expect dict, got %s" % type(parameters))
-    for key, value in parameters.items():
-        if not isinstance(key, str):
-            raise TritonModelException("Expect parameters keys to have type str, found type %s" % type(key))
-        if not isinstance(value, (bool, int, str)):
-            raise TritonModelException(
-                "Expect parameters values to have type bool/int/str, found type %s" % type(value)
-            )
-    import json
-
-    return json.dumps(parameters)
-
-
-def arrived(key, correlation, timeout, version, flags, senders):
+def incoming_request(key, correlation, timeout, version, flags, senders):
     """A request that came to this model; the reader of the message fills in the rest."""
     request = _new(InferenceRequest)
     request._key = key

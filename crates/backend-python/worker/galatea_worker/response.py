@@ -3,7 +3,7 @@
 import enum
 
 from .errors import TritonModelException, incompatible
-from .request import parameters_json
+from .parameters import parameters_json
 from .tensor import Tensor
 
 _SIGNATURE = (

@@ -2,9 +2,9 @@
 
 import _thread
 
-from . import codec, wire
-from .errors import TritonModelException, incompatible
-from .link import Body
+from . import codec, server, wire
+from .errors import Failure, TritonModelException, incompatible
+from .message_body import MessageBody
 from .response import InferenceResponse
 
 COMPLETE_FINAL = 1
@@ -19,10 +19,10 @@ _state = _thread.RLock()
 class Senders:
     """Makes the response senders of one model."""
 
-    __slots__ = ("link", "decoupled", "prefix")
+    __slots__ = ("connection", "decoupled", "prefix")
 
-    def __init__(self, link, decoupled, prefix):
-        self.link = link
+    def __init__(self, connection, decoupled, prefix):
+        self.connection = connection
         self.decoupled = decoupled
         self.prefix = prefix
 
@@ -31,26 +31,28 @@ class Senders:
 
     def send(self, key, wanted, response, flags):
         """Sends a response, or the end of the responses when there is none."""
-        link = self.link
+        connection = self.connection
         final = wire.FINAL if flags else 0
         if response is None:
-            link.send(link.side, wire.RESPONSE, final | wire.EMPTY, 0, key)
+            connection.send(connection.events, wire.RESPONSE, final | wire.EMPTY, 0, key)
             return
-        body = Body(link)
+        body = MessageBody(connection)
         try:
             parts = codec.write_response(body, key, response, wanted)
-            link.send(link.side, wire.RESPONSE, final, 1, key, parts, body.data)
-        except Exception as error:  # the model believes it sent; whoever waits must learn that it did not
+            connection.send(connection.events, wire.RESPONSE, final, 1, key, parts, body.data)
+        except Exception as error:  # for the model it is sent: the client must get the error
             body.rewind((0, 0, 0))
-            self.send_error(key, "cannot send the response: %s" % error, flags)
+            self.send_error(key, Failure("cannot send the response: %s" % error), flags)
 
-    def send_error(self, key, message, flags=COMPLETE_FINAL):
-        link, flags = self.link, wire.FINAL if flags else 0
-        text = self.prefix + message
+    def send_error(self, key, failure, flags=COMPLETE_FINAL):
+        connection, flags = self.connection, wire.FINAL if flags else 0
+        text = self.prefix + failure.message
         try:
-            link.send(link.side, wire.RESPONSE, flags, 1, key, codec.write_error(key, text, _INTERNAL))
+            error = codec.write_error(key, text, _INTERNAL, b"", failure.traceback)
+            connection.send(connection.events, wire.RESPONSE, flags, 1, key, error)
         except OSError:  # too long for a packet, and no memory to spill it to
-            link.send(link.side, wire.RESPONSE, flags, 1, key, codec.write_error(key, text[:4096], _INTERNAL))
+            error = codec.write_error(key, text[:4096], _INTERNAL)
+            connection.send(connection.events, wire.RESPONSE, flags, 1, key, error)
 
 
 class InferenceResponseSender:
@@ -78,12 +80,10 @@ class InferenceResponseSender:
         self._senders.send(self._key, self._wanted, response, flags)
 
     def is_cancelled(self):
-        from .calls import ask
-
-        return ask("is_cancelled", key=self._key)
+        return server.call("is_cancelled", key=self._key)
 
     def _account(self, response, flags):
-        """Checks that this response may be sent now, and notes it."""
+        """Checks that this response may be sent now, and counts it."""
         with _state:
             if not self._senders.decoupled:
                 self._check_single(response, flags)
@@ -107,34 +107,34 @@ class InferenceResponseSender:
             closed, self._closed = self._closed, True
         return closed
 
-    def _fail(self, message):
-        """Ends the request with an error, when it has not ended; whether anybody was told."""
+    def _fail(self, failure):
+        """Ends the request with an error, unless it has ended; whether the client gets the error."""
         if self._close():
             return False
         if self._sent and not self._senders.decoupled:
-            # It has its one answer.
+            # It has its only response.
             self._senders.send(self._key, self._wanted, None, COMPLETE_FINAL)
             return False
-        self._senders.send_error(self._key, message)
+        self._senders.send_error(self._key, failure)
         return True
 
     def __del__(self):
         senders = self._senders
-        if self._closed or senders.link.closing:
+        if self._closed or senders.connection.closing:
             return
         try:
             self._abandon()
-        except Exception:  # the link may be gone; nobody waits then
+        except Exception:  # the connection may be gone; nobody waits then
             pass
 
     def _abandon(self):
-        """Nobody can answer any more: a client that waits must learn it."""
+        """The model can send nothing any more: ends the request for the client."""
         if self._close():
             return
         if self._sent or self._senders.decoupled:
             self._senders.send(self._key, self._wanted, None, COMPLETE_FINAL)
         else:
-            self._senders.send_error(self._key, "the model dropped the request without a response")
+            self._senders.send_error(self._key, Failure("the model dropped the request without a response"))
 
 
 InferenceResponseSender.__module__ = "c_python_backend_utils"

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from .byte_strings import deserialize, serialize
 from .dtypes import BF16, BYTES, DTYPES, code_of
 from .errors import TritonModelException, incompatible
-from .text import deserialize, serialize
 
 _ndarray = np.ndarray
 
@@ -83,7 +83,7 @@ class Tensor:
 
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
-        return received(name, *adopt(name, tensor))
+        return from_array(name, *adopt(name, tensor))
 
     def _decode(self):
         """The array of a tensor from the server."""
@@ -119,7 +119,7 @@ def _native(array, code):
     return array.astype(DTYPES[code], copy=False)
 
 
-def incoming(spec, raw, data):
+def from_message(spec, raw, data):
     """A tensor that lies inline in a message: `spec` as codec reads it, `data` where the message's data start."""
     tensor = _new(Tensor)
     tensor._name, tensor._code, tensor._shape, offset, tensor._size = spec
@@ -129,7 +129,7 @@ def incoming(spec, raw, data):
     return tensor
 
 
-def received(name, code, array):
+def from_array(name, code, array):
     """A tensor over an array that has the bits of the data type `code`."""
     tensor = _new(Tensor)
     tensor._name = name

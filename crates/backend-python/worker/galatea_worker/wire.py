@@ -5,8 +5,8 @@ import struct
 
 # Message kinds
 HELLO, INIT, READY, COMPLETE, COMPLETED, EXECUTE, EXECUTED, FINALIZE, FINALIZED = range(1, 10)
-RESPONSE, INFER, CANCEL, LOG, ASK, TELL, RELEASE, READINESS, TRIMMED = range(20, 29)
-INFERRED, REPLY, SERVER_RELEASE, ASK_READY, TRIM, LOG_LEVEL = range(40, 46)
+RESPONSE, INFER, CANCEL, LOG, CALL, NOTIFY, RELEASE, READINESS, TRIMMED = range(20, 29)
+INFERRED, CALL_RESULT, SERVER_RELEASE, READINESS_QUERY, TRIM, LOG_LEVEL = range(40, 46)
 
 # Header flags
 FINAL, ERROR, EMPTY, DECOUPLED = 1, 2, 4, 8
@@ -22,7 +22,7 @@ PACKET_LIMIT = 131072
 DEFAULT_INLINE_LIMIT = 32768
 ALIGNMENT = 16
 
-# What `has_body` of a response says
+# Values of `has_body` of a response
 NO_BODY, OUTPUTS, RESCHEDULED = 0, 1, 2
 
 _PADDING = tuple(b"\0" * n for n in range(ALIGNMENT))
@@ -45,8 +45,8 @@ def connect(fd):
 class Receiver:
     """Takes packets from one socket through one buffer.
 
-    A packet is handed out as its own writable bytearray: arrays that models keep may look into it for as long as
-    they like, and copying the few bytes of a packet costs less than tracking who still looks.
+    A packet is handed out as its own writable bytearray: models may keep arrays over it for as long as they
+    like, and copying the few bytes of a packet costs less than tracking those.
     """
 
     __slots__ = ("_receive", "_view")

@@ -1,3 +1,5 @@
+//! A socket that keeps packets whole.
+
 use std::{
     io::{self, IoSlice},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -13,7 +15,7 @@ use rustix::{
 /// One end of a socket that keeps packets whole and in order.
 pub(crate) struct Socket(OwnedFd);
 
-/// What a look at a socket gave.
+/// Outcome of a receive that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     Packet(usize),
@@ -65,9 +67,9 @@ impl Socket {
         self.receive_with(buffer, RecvFlags::empty())
     }
 
-    /// Nothing more comes: who waits is told, once what came has been taken.
+    /// Wakes whoever waits in [`Socket::receive`], once what was received has been taken.
     pub fn shut_down(&self) {
-        // One that is not connected any more needs no telling.
+        // Fails on a socket that is not connected any more, where nobody waits.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 

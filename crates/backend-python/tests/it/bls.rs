@@ -1,4 +1,4 @@
-//! Models that call models.
+//! Calls of models to other models and to the server.
 
 use std::{
     collections::BTreeMap,
@@ -15,15 +15,15 @@ use galatea_types::{
 use crate::common::{Written, bytes, error_text, output, request, run};
 
 /// Models `twice` (doubles on another thread), `stream` (decoupled: each byte its own response) and
-/// `refuses`; it notes what it is asked.
+/// `refuses`; it records its calls.
 #[derive(Default)]
-struct Neighbours {
-    asked: Mutex<Vec<String>>,
+struct OtherModels {
+    calls: Mutex<Vec<String>>,
 }
 
-impl InferTarget for Neighbours {
+impl InferTarget for OtherModels {
     fn infer(&self, request: InferRequest, mut responder: Responder) -> Result<(), Refused> {
-        self.note(format!("infer {} {}", request.model_name, request.id));
+        self.record(format!("infer {} {}", request.model_name, request.id));
         let data = request.inputs[0].host_bytes().expect("host memory").clone();
         let answer = move |data: Vec<u8>| InferResponse {
             model_name: request.model_name.clone(),
@@ -65,7 +65,7 @@ impl InferTarget for Neighbours {
     }
 }
 
-impl ModelControl for Neighbours {
+impl ModelControl for OtherModels {
     fn load_model(
         &self,
         name: &str,
@@ -76,7 +76,7 @@ impl ModelControl for Neighbours {
             .iter()
             .map(|(n, f)| format!("{n}={:?}", f.host().expect("host memory")))
             .collect();
-        self.note(format!("load {name} {config:?} {files:?}"));
+        self.record(format!("load {name} {config:?} {files:?}"));
         Ok(())
     }
 
@@ -89,23 +89,23 @@ impl ModelControl for Neighbours {
     }
 }
 
-impl Neighbours {
-    fn note(&self, text: String) {
-        self.asked.lock().expect("no panic").push(text);
+impl OtherModels {
+    fn record(&self, text: String) {
+        self.calls.lock().expect("no panic").push(text);
     }
 }
 
-fn server() -> (ServerAccess, Arc<Neighbours>) {
-    let neighbours = Arc::new(Neighbours::default());
+fn server() -> (ServerAccess, Arc<OtherModels>) {
+    let others = Arc::new(OtherModels::default());
     let server = ServerAccess {
-        models: neighbours.clone(),
-        control: neighbours.clone(),
+        models: others.clone(),
+        control: others.clone(),
         metrics: Arc::new(CustomMetrics::default()),
     };
-    (server, neighbours)
+    (server, others)
 }
 
-/// Calls `{model}` with its own input and hands the answer on.
+/// Calls `{model}` with its own input and responds with the result.
 fn caller(model: &str) -> Written {
     Written::execute(&format!(
         r#"
@@ -125,12 +125,12 @@ fn caller(model: &str) -> Written {
 
 #[test]
 fn a_model_calls_another() {
-    let (access, neighbours) = server();
+    let (access, others) = server();
     let (mut instance, _loaded) = caller("twice").beside(access).instance();
     for size in [3, 40_000, 2 << 20] {
         assert_eq!(output(run(&mut *instance, bytes(&vec![4; size]))), vec![8; size]);
     }
-    assert_eq!(neighbours.asked.lock().expect("no panic")[0], "infer twice inner");
+    assert_eq!(others.calls.lock().expect("no panic")[0], "infer twice inner");
     // The workers' memory is used again and again.
     let requests = (0..16).map(|i| request(bytes(&vec![i; 50_000]))).collect();
     for (i, answer) in testing::run_batch(&mut *instance, requests).into_iter().enumerate() {
@@ -139,7 +139,7 @@ fn a_model_calls_another() {
 }
 
 #[test]
-fn calls_that_cannot_be_are_refused_as_triton_does() {
+fn invalid_calls_are_refused_as_in_triton() {
     let (access, _) = server();
     let cases = [
         (
@@ -157,7 +157,7 @@ fn calls_that_cannot_be_are_refused_as_triton_does() {
 }
 
 #[test]
-fn a_decoupled_model_answers_a_call_many_times() {
+fn a_call_to_a_decoupled_model_has_many_responses() {
     let body = r#"
         call = pb_utils.InferenceRequest(model_name="stream", requested_output_names=["OUT"],
             inputs=[pb_utils.Tensor("IN", requests[0].inputs()[0].as_numpy())])
@@ -170,7 +170,7 @@ fn a_decoupled_model_answers_a_call_many_times() {
 }
 
 #[test]
-fn models_are_controlled() {
+fn a_model_loads_and_unloads_others() {
     let body = r#"
         pb_utils.load_model("other", config='{"a": 1}', files={"file:1/x": b"\x00\x01"})
         said = [pb_utils.is_model_ready("twice"), pb_utils.is_model_ready("twice", "2")]
@@ -181,16 +181,16 @@ fn models_are_controlled() {
         said = np.frombuffer(repr(said).encode(), dtype=np.uint8)
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", said)])]
 "#;
-    let (access, neighbours) = server();
+    let (access, others) = server();
     let (mut instance, _loaded) = Written::execute(body).beside(access).instance();
     let said = String::from_utf8(output(run(&mut *instance, bytes(&[1])))).expect("text");
     assert!(said.starts_with("[True, False, ") && said.contains("cannot unload other"), "{said}");
-    let asked = neighbours.asked.lock().expect("no panic")[0].clone();
-    assert_eq!(asked, r#"load other Some("{\"a\": 1}") ["1/x=[0, 1]"]"#);
+    let call = others.calls.lock().expect("no panic")[0].clone();
+    assert_eq!(call, r#"load other Some("{\"a\": 1}") ["1/x=[0, 1]"]"#);
 }
 
 #[test]
-fn metrics_are_kept_as_long_as_their_worker() {
+fn metrics_live_as_long_as_their_worker() {
     let class = r#"
     def initialize(self, args):
         self.family = pb_utils.MetricFamily(

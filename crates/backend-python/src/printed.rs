@@ -1,4 +1,4 @@
-//! What a model prints, line by line into the log.
+//! What a model prints, forwarded to the log line by line.
 
 use std::{
     collections::VecDeque,
@@ -7,24 +7,25 @@ use std::{
 
 use log::Level;
 
-use crate::identity::Identity;
+use crate::identity::WorkerIdentity;
 
 /// A longer line is logged in pieces.
 const LONGEST_LINE: usize = 8 << 10;
-/// So much is read before something else gets its turn.
-const AT_ONCE: usize = 64 << 10;
-/// Lines kept for the message when the worker does not start.
+/// Bytes read before the event thread polls again.
+const MAX_PER_READ: usize = 64 << 10;
+/// Lines kept for the error of a worker that does not start.
 const KEPT_LINES: usize = 20;
 
-/// One stream of a worker.
-pub(crate) struct Printed<R> {
+/// A standard stream of a worker.
+pub(crate) struct PrintedLines<R> {
     stream: R,
     level: Level,
     line: Vec<u8>,
+    /// The last lines, the newest last.
     last: VecDeque<String>,
 }
 
-impl<R: Read> Printed<R> {
+impl<R: Read> PrintedLines<R> {
     pub fn new(stream: R, level: Level) -> Self {
         Self { stream, level, line: Vec::new(), last: VecDeque::new() }
     }
@@ -33,10 +34,10 @@ impl<R: Read> Printed<R> {
         &self.stream
     }
 
-    /// Logs what there is. False: there will be nothing more.
-    pub fn read(&mut self, identity: &Identity) -> bool {
+    /// Logs what there is. False: the stream has ended.
+    pub fn log(&mut self, identity: &WorkerIdentity) -> bool {
         let mut buffer = [0; 4096];
-        let mut left = AT_ONCE;
+        let mut left = MAX_PER_READ;
         while left > 0 {
             match self.stream.read(&mut buffer) {
                 Ok(0) => {
@@ -54,12 +55,12 @@ impl<R: Read> Printed<R> {
         true
     }
 
-    /// The last lines, as one text.
+    /// The last lines, each after a line break.
     pub fn last_lines(&self) -> String {
         self.last.iter().map(|line| format!("\n{line}")).collect()
     }
 
-    fn take(&mut self, bytes: &[u8], identity: &Identity) {
+    fn take(&mut self, bytes: &[u8], identity: &WorkerIdentity) {
         for &byte in bytes {
             if byte == b'\n' {
                 self.end_line(identity);
@@ -72,7 +73,7 @@ impl<R: Read> Printed<R> {
         }
     }
 
-    fn end_line(&mut self, identity: &Identity) {
+    fn end_line(&mut self, identity: &WorkerIdentity) {
         let line = String::from_utf8_lossy(&self.line).trim_end().to_owned();
         self.line.clear();
         if line.is_empty() {

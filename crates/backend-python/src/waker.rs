@@ -1,3 +1,5 @@
+//! Wakes the event thread of a worker out of `poll`.
+
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -6,14 +8,14 @@ use std::{
 
 use rustix::event::EventfdFlags;
 
-/// Gets the side thread out of its waiting.
-pub(crate) struct Wake {
+/// An eventfd that the event thread polls, and whether that thread polls with a time-out.
+pub(crate) struct Waker {
     event: OwnedFd,
-    /// The side thread looks after idle memory from time to time.
+    /// Shared memory is in use: the event thread checks from time to time whether it can be given back.
     is_ticking: AtomicBool,
 }
 
-impl Wake {
+impl Waker {
     pub fn new() -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let event = rustix::event::eventfd(0, flags)?;
@@ -25,11 +27,12 @@ impl Wake {
         let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
     }
 
+    /// Resets the eventfd after a wake-up.
     pub fn clear(&self) {
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
     }
 
-    /// Memory is in use that may have to be given back later. Costs nothing while that is known.
+    /// Memory is in use that may have to be given back later. Costs one relaxed load when that is known.
     pub fn start_ticking(&self) {
         if !self.is_ticking.load(Ordering::Relaxed) && !self.is_ticking.swap(true, Ordering::AcqRel)
         {
@@ -46,7 +49,7 @@ impl Wake {
     }
 }
 
-impl AsFd for Wake {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -1,88 +1,56 @@
-//! Requests of a worker to other models: its `exec` and `async_exec`.
+//! Business logic scripting (BLS): requests of a worker to other models, its `exec` and `async_exec`.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use galatea_types::{
-    Cancellation, CorrelationId, Error, InferRequest, Refused, RequestedOutput, Responder,
-    Response, ResponseSink, Result, Tensor,
+    Cancellation, CorrelationId, Error, InferRequest, InferResponse, Refused, RequestedOutput,
+    Responder, Response, ResponseSink, Result, Tensor,
 };
 
 use crate::{
-    link::Link,
-    packing::Message,
+    connection::Connection,
     parameters,
+    transport::Message,
     wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
 };
 
-/// Calls that are not answered yet, by their number.
-#[derive(Default)]
-pub(crate) struct Calls(Mutex<HashMap<u64, Cancellation>>);
-
-impl Calls {
-    fn add(&self, call: u64) -> Cancellation {
-        let cancellation = Cancellation::default();
-        self.lock().insert(call, cancellation.clone());
-        cancellation
-    }
-
-    fn remove(&self, call: u64) {
-        self.lock().remove(&call);
-    }
-
-    pub fn cancel(&self, call: u64) {
-        if let Some(cancellation) = self.lock().get(&call) {
-            cancellation.cancel();
-        }
-    }
-
-    pub fn cancel_all(&self) {
-        self.lock().drain().for_each(|(_, cancellation)| cancellation.cancel());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Cancellation>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Hands a call on to its model. The answer goes back from whatever thread gives it.
-pub(crate) fn begin(link: &Arc<Link>, message: &Message<'_>) -> Result<(), Malformed> {
+/// Sends a request of the worker to its model. The response goes back from whatever thread brings it.
+pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Result<(), Malformed> {
     let header = message.packet.header;
     let call = header.id;
     let is_decoupled = header.has(flag::DECOUPLED);
     let head = RequestHead::read(&mut Reader::new(message.packet.payload.meta))?;
-    let inputs = head.inputs.iter().map(|tensor| link.tensor(tensor, message));
-    let inputs = inputs.collect::<Result<Vec<Tensor>, Malformed>>()?;
-    let cancellation = link.calls.add(call);
-    let sink = Caller {
-        link: link.clone(),
+    let inputs = message.tensors(&head.inputs)?;
+    let cancellation = connection.in_flight.calls.add(call);
+    let sink = BlsResponder {
+        connection: connection.clone(),
         call,
         cancellation: cancellation.clone(),
         is_decoupled,
         is_answered: false,
     };
     let responder = Responder::calling(sink);
-    let models = &link.server.models;
+    let models = &connection.server.models;
     let checked = request(&head, inputs, cancellation).and_then(|request| {
         let policy = models.is_decoupled(head.model, request.model_version);
         check_policy(policy, head.model, is_decoupled)?;
         Ok(request)
     });
-    let handed_on = match checked {
+    let submitted = match checked {
         Ok(request) => models.infer(request, responder),
         Err(error) => Err(Refused::new(error, responder)),
     };
-    if let Err(Refused { error, responder }) = handed_on {
+    if let Err(Refused { error, responder }) = submitted {
         let prefix = format!("Model {} - Error when running inference: ", head.model);
         responder.finish(Err(Error::internal(error.prefixed(prefix).message())));
     }
     Ok(())
 }
 
-/// A model that is not there is not ready; one that answers many times cannot answer a call for one.
+/// A model that is not there is not ready; a decoupled one cannot respond to a call for a single response.
 fn check_policy(is_decoupled: Result<bool>, model: &str, expects_many: bool) -> Result<()> {
     match is_decoupled {
         Err(_) => Err(Error::internal(format!(
@@ -125,25 +93,25 @@ fn request(
     })
 }
 
-/// Where the answers to one call arrive.
-struct Caller {
-    link: Arc<Link>,
+/// Takes the responses to one call.
+struct BlsResponder {
+    connection: Arc<Connection>,
     call: u64,
     cancellation: Cancellation,
     is_decoupled: bool,
     is_answered: bool,
 }
 
-impl ResponseSink for Caller {
+impl ResponseSink for BlsResponder {
     fn respond(&mut self, response: Response) {
         let Response { mut result, is_final } = response;
-        if self.is_answered || self.link.death().is_some() {
+        if self.is_answered || self.connection.lifecycle.is_dead() {
             return;
         }
         let is_last = is_final || !self.is_decoupled;
         if is_last {
             self.is_answered = true;
-            self.link.calls.remove(self.call);
+            self.connection.in_flight.calls.remove(self.call);
         }
         if result.is_none() && !self.is_decoupled {
             result = Some(Err(Error::internal("Unexpected empty response.")));
@@ -157,32 +125,31 @@ impl ResponseSink for Caller {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_answered || self.cancellation.is_cancelled() || self.link.death().is_some()
+        self.is_answered || self.cancellation.is_cancelled() || self.connection.lifecycle.is_dead()
     }
 }
 
-impl Caller {
-    fn send(&self, mut message: Outgoing, result: Option<&Result<galatea_types::InferResponse>>) {
+impl BlsResponder {
+    fn send(&self, mut message: Outgoing, result: Option<&Result<InferResponse>>) {
+        let connection = &*self.connection;
         let start = message.position();
-        let mut blocks = self.link.inbox.placing();
-        let placed = put_response(&mut message, result, &mut blocks);
-        if !blocks.offsets.is_empty() {
-            self.link.wake.start_ticking();
-        }
-        let sent = placed.and_then(|()| self.link.send_side(&message));
+        let mut blocks = connection.memory.allocation();
+        let written = put_response(&mut message, result, &mut blocks);
+        let sent = written.and_then(|()| connection.channels.send_event(&message));
         let Err(error) = sent else { return };
         // An error always finds room.
-        blocks.give_back(0);
-        message.go_back(start);
-        let put = put_response(&mut message, Some(&Err(error)), &mut blocks);
-        if put.and_then(|()| self.link.send_side(&message)).is_err() {
-            log::error!("the answer to a call of {} was lost", self.link.identity);
+        blocks.free_from(0);
+        message.truncate(start);
+        let written = put_response(&mut message, Some(&Err(error)), &mut blocks);
+        if written.and_then(|()| connection.channels.send_event(&message)).is_err() {
+            let identity = connection.lifecycle.identity();
+            log::error!("the response to a BLS request of {identity} was lost");
         }
     }
 }
 
-impl Drop for Caller {
+impl Drop for BlsResponder {
     fn drop(&mut self) {
-        self.link.calls.remove(self.call);
+        self.connection.in_flight.calls.remove(self.call);
     }
 }

@@ -1,4 +1,4 @@
-//! Where the code of a backend's models is.
+//! What a backend gives to all its models: code, an environment, settings.
 
 use std::{
     collections::BTreeMap,
@@ -10,19 +10,19 @@ use galatea_types::{Error, Result};
 
 use crate::environment::{EXECUTION_ENV_PATH, PythonBackendFiles};
 
-/// Of all models of a backend: their own code, or the backend's.
+/// Used where a model has nothing of its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origin {
-    /// The backend's own. `None`: each version brings a file.
+pub(crate) struct ModelDefaults {
+    /// Code and environment of a backend that is written in Python. `None`: each version has a file of its own.
     pub files: Option<PythonBackendFiles>,
-    /// Of the backend; a model's own go before them.
+    /// Of the backend; those of a model take precedence.
     pub settings: BTreeMap<String, String>,
     /// The server's environment variables.
     pub variables: Variables,
 }
 
-impl Origin {
-    /// The file with the model's code. `name`: from its configuration, empty for the usual one.
+impl ModelDefaults {
+    /// The file with the model's code. `name`: from its configuration; empty: `model.py`.
     pub fn file(&self, version_dir: &Path, name: &str) -> Result<PathBuf> {
         let path = match &self.files {
             Some(files) => files.model_py.clone(),
@@ -34,7 +34,7 @@ impl Origin {
         Err(Error::internal(format!("Python model file not found in '{}'", path.display())))
     }
 
-    /// A model's parameters, with the environment the backend brings where it names none.
+    /// A model's parameters, with the backend's environment where they name none.
     pub fn parameters(&self, mut own: BTreeMap<String, String>) -> BTreeMap<String, String> {
         if let Some(packed) = self.files.as_ref().and_then(|files| files.execution_env.as_ref()) {
             let packed = || packed.display().to_string();
@@ -43,6 +43,7 @@ impl Origin {
         own
     }
 
+    /// A model's settings, with the backend's where they lack a key.
     pub fn settings(&self, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut settings = self.settings.clone();
         settings.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -50,7 +51,7 @@ impl Origin {
     }
 }
 
-/// Whether a word stands in a model's code: a quick look that spares starting a worker to ask.
+/// Whether a word occurs in a model's code: cheaper than starting a worker to find out.
 pub(crate) fn mentions(code: &[u8], word: &str) -> bool {
     code.windows(word.len()).any(|part| part == word.as_bytes())
 }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backend_brings_code_and_environment_for_its_models() {
+    fn a_backend_has_code_and_environment_for_its_models() {
         let folder = tempfile::tempdir().expect("folder");
         let model_py = folder.path().join("model.py");
         std::fs::write(&model_py, "").expect("written");
@@ -69,25 +70,25 @@ mod tests {
             execution_env: Some("/backends/mine/env.tar.gz".into()),
         };
         let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        let origin = Origin {
+        let defaults = ModelDefaults {
             files: Some(files),
             settings: one("a", "backend"),
             variables: Variables::default(),
         };
-        let file = origin.file(Path::new("/nowhere"), "other.py");
+        let file = defaults.file(Path::new("/nowhere"), "other.py");
         assert_eq!(file.expect("the backend has it"), model_py);
         let packed = one(EXECUTION_ENV_PATH, "/backends/mine/env.tar.gz");
-        assert_eq!(origin.parameters(BTreeMap::new()), packed);
+        assert_eq!(defaults.parameters(BTreeMap::new()), packed);
         let own = one(EXECUTION_ENV_PATH, "mine");
-        assert_eq!(origin.parameters(own.clone()), own);
-        assert_eq!(origin.settings(&one("a", "own")), one("a", "own"));
-        assert_eq!(origin.settings(&BTreeMap::new()), one("a", "backend"));
+        assert_eq!(defaults.parameters(own.clone()), own);
+        assert_eq!(defaults.settings(&one("a", "own")), one("a", "own"));
+        assert_eq!(defaults.settings(&BTreeMap::new()), one("a", "backend"));
     }
 
     #[test]
     fn a_model_without_its_file_is_refused() {
         let folder = tempfile::tempdir().expect("folder");
-        let error = Origin::default().file(folder.path(), "").expect_err("no file");
+        let error = ModelDefaults::default().file(folder.path(), "").expect_err("no file");
         assert!(error.message().starts_with("Python model file not found in '"), "{error}");
         assert!(error.message().ends_with("/model.py'"), "{error}");
     }

@@ -1,3 +1,5 @@
+//! Workers that exit or are killed.
+
 use std::{
     sync::{Arc, Barrier},
     thread,
@@ -9,8 +11,8 @@ use galatea_types::{Code, DataType};
 
 use crate::common::{IDENTITY, PATIENCE, Written, bytes, error_text, output, request, run};
 
-/// Dies as its input says.
-const MORTAL: &str = r#"
+/// Ends in the way that the input selects.
+const EXITS: &str = r#"
         how = pb_utils.get_input_tensor_by_name(requests[0], "IN").as_numpy()[0]
         if how == 1:
             os.kill(os.getpid(), 9)
@@ -23,13 +25,13 @@ const MORTAL: &str = r#"
             ctypes.string_at(0)
 "#;
 
-fn mortal() -> Written {
-    Written::execute(&format!("{MORTAL}{IDENTITY}"))
+fn exiting() -> Written {
+    Written::execute(&format!("{EXITS}{IDENTITY}"))
 }
 
 #[test]
-fn death_fails_what_was_under_way_and_raises_the_alarm() {
-    let loaded = mortal().load();
+fn an_exit_fails_requests_in_flight_and_raises_the_alarm() {
+    let loaded = exiting().load();
     for (how, words) in [(1, "SIGKILL"), (2, "code 3"), (4, "SIGSEGV")] {
         let (mut instance, alarms) = loaded.instance_with_alarm();
         let error = run(&mut *instance, bytes(&[how])).expect_err("an error");
@@ -48,13 +50,13 @@ fn death_fails_what_was_under_way_and_raises_the_alarm() {
 }
 
 #[test]
-fn leaving_the_interpreter_is_an_exception_or_an_end_but_no_silence() {
-    let (mut instance, _loaded) = mortal().instance();
+fn sys_exit_fails_the_request() {
+    let (mut instance, _loaded) = exiting().instance();
     run(&mut *instance, bytes(&[3])).expect_err("an error");
 }
 
 #[test]
-fn death_between_executions_raises_the_alarm() {
+fn an_exit_between_executions_raises_the_alarm() {
     let body = r#"
         number = str(os.getpid()).encode()
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.frombuffer(number, dtype=np.uint8))])]
@@ -70,7 +72,7 @@ fn death_between_executions_raises_the_alarm() {
 }
 
 #[test]
-fn a_child_that_holds_the_sockets_does_not_hide_the_death() {
+fn a_child_that_holds_the_sockets_does_not_hide_the_exit() {
     let body = r#"
         if os.fork() == 0:
             time.sleep(600)
@@ -84,7 +86,7 @@ fn a_child_that_holds_the_sockets_does_not_hide_the_death() {
 }
 
 #[test]
-fn a_worker_that_closes_its_connections_is_ended() {
+fn a_worker_that_closes_its_sockets_is_killed() {
     let body = format!(
         "        if requests[0].inputs()[0].as_numpy()[0] == 1:\n            os.closerange(3, 1000)\n            time.sleep(600){IDENTITY}"
     );
@@ -95,8 +97,8 @@ fn a_worker_that_closes_its_connections_is_ended() {
 }
 
 #[test]
-fn orderly_ends_raise_no_alarm() {
-    let loaded = mortal().load();
+fn an_orderly_exit_raises_no_alarm() {
+    let loaded = exiting().load();
     let (mut instance, alarms) = loaded.instance_with_alarm();
     assert_eq!(output(run(&mut *instance, bytes(&[9]))), [9]);
     drop(instance);
@@ -104,8 +106,8 @@ fn orderly_ends_raise_no_alarm() {
 }
 
 #[test]
-fn death_under_load_answers_everything() {
-    let loaded = mortal().load();
+fn exits_under_load_answer_every_request() {
+    let loaded = exiting().load();
     let barrier = Arc::new(Barrier::new(3));
     thread::scope(|scope| {
         for index in 0..3 {
@@ -130,7 +132,7 @@ fn death_under_load_answers_everything() {
 }
 
 #[test]
-fn the_model_is_finished_and_a_slow_one_is_killed() {
+fn the_model_is_finalized_and_a_slow_one_is_killed() {
     let class = |finish: &str| {
         format!(
             "    def execute(self, requests):{IDENTITY}\n    def finalize(self):\n        {finish}\n"

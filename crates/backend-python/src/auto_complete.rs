@@ -1,4 +1,4 @@
-//! A model's own `auto_complete_config` (B-70).
+//! A model's own `auto_complete_config`: run in a worker that is started for it, when the model's code has one.
 
 use std::{fs, sync::Arc};
 
@@ -9,13 +9,13 @@ use galatea_types::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::{
+    defaults::{ModelDefaults, mentions},
     environment::{self, EnvironmentRequest},
-    identity::Identity,
-    origin::{Origin, mentions},
+    identity::WorkerIdentity,
     package::Package,
     settings::{Settings, log_level},
     wire::kind,
-    worker::{Worker, WorkerPlan},
+    worker::{Worker, WorkerOptions},
 };
 
 /// The configuration as the model completes it. Most models do not, and then no worker is started.
@@ -23,16 +23,16 @@ pub(crate) fn complete(
     config: RawModelConfig,
     context: &CompletionContext<'_>,
     package: &Package,
-    origin: &Origin,
+    defaults: &ModelDefaults,
 ) -> Result<RawModelConfig> {
-    let file = origin.file(context.version_dir, &config.default_model_filename)?;
+    let file = defaults.file(context.version_dir, &config.default_model_filename)?;
     let code = fs::read(&file).map_err(|e| {
         Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
     })?;
     if !mentions(&code, "auto_complete_config") {
         return Ok(config);
     }
-    let backend_config = origin.settings(context.backend_config);
+    let backend_config = defaults.settings(context.backend_config);
     let settings = Settings::read(&backend_config)?;
     let parameters = config.parameters.iter();
     let parameters = parameters.map(|(name, p)| (name.clone(), p.string_value.clone())).collect();
@@ -41,31 +41,31 @@ pub(crate) fn complete(
             model_name: context.model_name,
             model_dir: context.model_dir,
             version_dir: context.version_dir,
-            parameters: &origin.parameters(parameters),
+            parameters: &defaults.parameters(parameters),
             backend_config: &backend_config,
         },
-        &origin.variables,
+        &defaults.variables,
     )?;
-    let mut worker = Worker::start(WorkerPlan {
-        identity: Identity { model: context.model_name.into(), instance: None },
+    let mut worker = Worker::start(WorkerOptions {
+        identity: WorkerIdentity { model: context.model_name.into(), instance: None },
         config: None,
         environment: Arc::new(environment),
         package: package.folder(),
         arenas: settings.arenas,
-        patience: settings.patience,
+        timeout: settings.timeout,
         server: ServerAccess::default(),
         alarm: InstanceAlarm::default(),
     })?;
-    let known: Value = serde_json::from_str(&to_json(&config)).unwrap_or_default();
-    let question = json!({
+    let current: Value = serde_json::from_str(&to_json(&config)).unwrap_or_default();
+    let request = json!({
         "model_py": file,
         "version_dir": context.version_dir,
         "model_dir": context.model_dir,
-        "config": known,
+        "config": current,
         "arena_limit": settings.arenas.max,
         "log_level": log_level(),
     });
-    match worker.ask(kind::COMPLETE, &question)?.map_err(Error::internal)? {
+    match worker.request(kind::COMPLETE, &request)? {
         Value::Null => Ok(config),
         completed => parse_json(&completed.to_string()).map(|completed| merged(config, completed)),
     }

@@ -1,0 +1,68 @@
+//! One execution: the requests sent to the worker, and what its reply says about them.
+
+use galatea_types::Error;
+
+use crate::{
+    connection::Connection,
+    in_flight::ResponseContent,
+    outputs,
+    transport::Message,
+    wire::{Body, Failure, Malformed, Reader, ResponseHead, flag, kind},
+    worker::expect,
+};
+
+/// The requests of a batch that the worker has to answer.
+pub(crate) struct Execution {
+    pub id: u64,
+    /// Index in the batch, and key.
+    pub requests: Vec<(usize, u64)>,
+}
+
+/// The worker's reply to an execution.
+pub(crate) enum Executed {
+    /// All of it failed.
+    Failed { message: String, traceback: String },
+    /// Responses by key. Those of requests with a response sender come as events.
+    Responses(Vec<(u64, ResponseContent)>),
+}
+
+impl Executed {
+    /// Reads the reply to execution `id`.
+    pub fn read(
+        connection: &Connection,
+        message: &Message<'_>,
+        id: u64,
+    ) -> Result<Self, Malformed> {
+        expect(message, kind::EXECUTED)?;
+        if message.packet.header.id != id {
+            return Err(Malformed("it answers another execution"));
+        }
+        if message.packet.header.has(flag::ERROR) {
+            let Failure { message, traceback } = Failure::read(message.packet.payload)?;
+            return Ok(Self::Failed {
+                message: message.to_owned(),
+                traceback: traceback.to_owned(),
+            });
+        }
+        let mut reader = Reader::new(message.packet.payload.meta);
+        let responses =
+            (0..message.packet.header.count).map(|_| response(connection, message, &mut reader));
+        responses.collect::<Result<_, _>>().map(Self::Responses)
+    }
+}
+
+fn response<'a>(
+    connection: &Connection,
+    message: &Message<'a>,
+    reader: &mut Reader<'a>,
+) -> Result<(u64, ResponseContent), Malformed> {
+    let head = ResponseHead::read(reader)?;
+    if head.body == Body::Rescheduled {
+        return Ok((head.key, Err(Error::unsupported("requests cannot be rescheduled"))));
+    }
+    let request = connection.in_flight.requests.get(head.key);
+    let request = request.ok_or(Malformed("it answers no request"))?;
+    let content =
+        outputs::read(connection.config.as_deref(), &head, message, Some(&request.outputs))?;
+    Ok((head.key, content))
+}

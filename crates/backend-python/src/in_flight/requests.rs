@@ -1,0 +1,200 @@
+//! Requests that a worker executes, and the responders of those it answers through a response sender.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use galatea_backend::ResponseSender;
+use galatea_types::{Cancellation, Error, Parameters, Result, Tensor};
+
+use crate::sync::lock;
+
+/// What a response holds.
+pub(crate) type ResponseContent = Result<(Vec<Tensor>, Parameters)>;
+
+/// A request whose responses may come as events.
+pub(crate) struct PendingRequest {
+    cancellation: Cancellation,
+    /// The outputs asked for.
+    pub outputs: Arc<[Arc<str>]>,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// No sender yet: responses that come as events are kept, each with whether it is final.
+    Buffering(Vec<(Option<ResponseContent>, bool)>),
+    Streaming(ResponseSender),
+    Closed,
+}
+
+impl PendingRequest {
+    pub fn new(cancellation: Cancellation, outputs: Arc<[Arc<str>]>) -> Self {
+        Self { cancellation, outputs, state: Mutex::new(State::Buffering(Vec::new())) }
+    }
+
+    /// Sends what came so far through `sender`, and what comes from now on. True: that was all.
+    fn attach(&self, mut sender: ResponseSender) -> bool {
+        let mut state = lock(&self.state);
+        let State::Buffering(early) = std::mem::replace(&mut *state, State::Closed) else {
+            return true;
+        };
+        for (content, is_final) in early {
+            if is_final {
+                sender.finish(content);
+                return true;
+            }
+            content.into_iter().for_each(|content| sender.send(content));
+        }
+        *state = State::Streaming(sender);
+        false
+    }
+
+    fn respond(&self, content: Option<ResponseContent>, is_final: bool) {
+        let mut state = lock(&self.state);
+        match &mut *state {
+            State::Buffering(early) => early.push((content, is_final)),
+            State::Closed => {}
+            State::Streaming(sender) if !is_final => {
+                content.into_iter().for_each(|content| sender.send(content));
+            }
+            State::Streaming(_) => {
+                if let State::Streaming(sender) = std::mem::replace(&mut *state, State::Closed) {
+                    sender.finish(content);
+                }
+            }
+        }
+    }
+
+    /// The response of a request that has no sender, once the final one has come.
+    fn take_response(&self) -> Option<ResponseContent> {
+        let mut state = lock(&self.state);
+        let State::Buffering(early) = &mut *state else { return Some(Err(unanswered())) };
+        if !early.iter().any(|(_, is_final)| *is_final) {
+            return None;
+        }
+        let first = early.drain(..).find_map(|(content, _)| content);
+        *state = State::Closed;
+        Some(first.unwrap_or_else(|| Err(unanswered())))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let state = lock(&self.state);
+        self.cancellation.is_cancelled()
+            || matches!(&*state, State::Streaming(sender) if sender.is_cancelled())
+    }
+
+    fn is_streaming(&self) -> bool {
+        matches!(&*lock(&self.state), State::Streaming(_))
+    }
+
+    fn is_buffering(&self) -> bool {
+        matches!(&*lock(&self.state), State::Buffering(_))
+    }
+}
+
+fn unanswered() -> Error {
+    Error::internal("the model ended the request without a response")
+}
+
+/// The requests of one worker, by key.
+#[derive(Default)]
+pub(crate) struct PendingRequests {
+    by_key: Mutex<HashMap<u64, Arc<PendingRequest>>>,
+    /// A request ended or was removed.
+    changed: Condvar,
+}
+
+impl PendingRequests {
+    pub fn add(&self, key: u64, request: PendingRequest) {
+        self.lock().insert(key, Arc::new(request));
+    }
+
+    pub fn get(&self, key: u64) -> Option<Arc<PendingRequest>> {
+        self.lock().get(&key).cloned()
+    }
+
+    /// The request is answered, or will be by its batch.
+    pub fn remove(&self, key: u64) {
+        let mut by_key = self.lock();
+        by_key.remove(&key);
+        self.changed.notify_all();
+    }
+
+    /// From now on the request's responses go through `sender`.
+    pub fn attach(&self, key: u64, sender: ResponseSender) {
+        // Without an entry the sender is dropped, which answers its client with an error.
+        let is_over = self.get(key).is_none_or(|request| request.attach(sender));
+        if is_over {
+            self.remove(key);
+        }
+    }
+
+    /// Waits for the response of a request that must be answered by its batch: one sent as an event, or the error
+    /// of the worker's end.
+    pub fn wait_for_response(&self, key: u64) -> ResponseContent {
+        let Some(request) = self.get(key) else { return Err(unanswered()) };
+        let mut by_key = self.lock();
+        loop {
+            if let Some(content) = request.take_response() {
+                by_key.remove(&key);
+                return content;
+            }
+            by_key = self.changed.wait(by_key).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A response that came as an event. One for a request that is answered already is dropped.
+    pub fn respond(&self, key: u64, content: Option<ResponseContent>, is_final: bool) {
+        let Some(request) = self.get(key) else { return };
+        request.respond(content, is_final);
+        match is_final {
+            // Its batch takes the response.
+            true if request.is_buffering() => self.notify(),
+            true => self.remove(key),
+            false => {}
+        }
+    }
+
+    pub fn fail(&self, key: u64, error: &Error) {
+        if let Some(request) = self.get(key) {
+            request.respond(Some(Err(error.clone())), true);
+            self.remove(key);
+        }
+    }
+
+    pub fn fail_all(&self, error: &Error) {
+        let keys: Vec<u64> = self.lock().keys().copied().collect();
+        keys.into_iter().for_each(|key| self.fail(key, error));
+    }
+
+    /// False also for a request that is answered.
+    pub fn is_cancelled(&self, key: u64) -> bool {
+        self.get(key).is_some_and(|request| request.is_cancelled())
+    }
+
+    /// Waits until no response sender is open any more, at most for `limit`.
+    pub fn wait_until_closed(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let mut by_key = self.lock();
+        while by_key.values().any(|request| request.is_streaming()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(by_key, left);
+            by_key = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Under the lock, or a waiter could check just before and sleep just after.
+    fn notify(&self) {
+        let _by_key = self.lock();
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<PendingRequest>>> {
+        lock(&self.by_key)
+    }
+}

@@ -1,0 +1,117 @@
+//! Whether a worker lives: its process, its end, and who learns of it.
+
+use std::{
+    os::fd::AsFd,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use galatea_backend::InstanceAlarm;
+use galatea_types::Error;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::{
+    identity::WorkerIdentity,
+    process::{ExitReason, Process},
+};
+
+/// Life and end of one worker.
+pub(crate) struct Lifecycle {
+    identity: WorkerIdentity,
+    /// Set by the event thread, which starts it.
+    process: OnceLock<Process>,
+    alarm: InstanceAlarm,
+    /// Set when the worker is dead.
+    error: OnceLock<Error>,
+    is_exit_expected: AtomicBool,
+}
+
+impl Lifecycle {
+    /// A worker whose exit is expected: while it starts, the error of starting it reports its end.
+    pub fn new(identity: WorkerIdentity, alarm: InstanceAlarm) -> Self {
+        Self {
+            identity,
+            process: OnceLock::new(),
+            alarm,
+            error: OnceLock::new(),
+            is_exit_expected: AtomicBool::new(true),
+        }
+    }
+
+    pub fn identity(&self) -> &WorkerIdentity {
+        &self.identity
+    }
+
+    pub fn set_process(&self, process: Process) {
+        let _ = self.process.set(process);
+    }
+
+    pub fn process(&self) -> Option<&Process> {
+        self.process.get()
+    }
+
+    /// Kills what is left of the process and its group; how it ended.
+    pub fn kill(&self) -> Option<ExitReason> {
+        self.process.get().and_then(Process::end)
+    }
+
+    /// Waits until the process has ended. False: it has not at `deadline`.
+    pub fn wait_for_exit(&self, deadline: Instant) -> bool {
+        let Some(process) = self.process.get() else { return true };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut watched = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
+        rustix::event::poll(&mut watched, left.try_into().ok().as_ref()).is_ok_and(|n| n > 0)
+    }
+
+    /// Kills the worker, if it still lives. `cause`: why it must not go on; `None`: it ended by itself.
+    /// Gives the error for everything that was under way.
+    pub fn mark_dead(&self, cause: Option<&str>) -> Error {
+        let error = self.error.get_or_init(|| {
+            let exit = self.kill().map_or_else(|| "ended".to_owned(), |exit| exit.to_string());
+            let reason = cause.map_or(exit, |cause| format!("was stopped: {cause}"));
+            let text =
+                format!("the Python worker of {} {reason}; it is being restarted", self.identity);
+            let error = Error::unavailable(text);
+            if !self.is_exit_expected() {
+                log::error!("{error}");
+            }
+            // Before any request has its response: the scheduler must give the next one to another worker.
+            self.raise_alarm(&error);
+            error
+        });
+        error.clone()
+    }
+
+    /// Tells the scheduler that this worker has to be restarted, unless its exit is expected.
+    pub fn raise_alarm(&self, error: &Error) {
+        if !self.is_exit_expected() {
+            self.alarm.raise(error.clone());
+        }
+    }
+
+    /// The error of its end, when the worker is dead.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.get()
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.error.get().is_some()
+    }
+
+    /// From now on the end of the worker is neither logged nor reported to the scheduler.
+    pub fn expect_exit(&self) {
+        self.is_exit_expected.store(true, Ordering::Release);
+    }
+
+    /// From now on the end of the worker is a failure.
+    pub fn expect_running(&self) {
+        self.is_exit_expected.store(false, Ordering::Release);
+    }
+
+    fn is_exit_expected(&self) -> bool {
+        self.is_exit_expected.load(Ordering::Acquire)
+    }
+}

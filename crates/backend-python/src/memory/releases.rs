@@ -1,0 +1,108 @@
+//! Blocks of the outbox while the server reads them, and the queue of those that go back to the worker.
+
+use std::sync::{Arc, Mutex};
+
+use crate::{memory::mapping::Mapping, sync::lock, waker::Waker};
+
+/// A block of the outbox, for reading. It goes back to its worker when this is dropped.
+pub(crate) struct OutboxBlock {
+    mapping: Arc<Mapping>,
+    offset: usize,
+    length: usize,
+    releases: Arc<Releases>,
+}
+
+impl OutboxBlock {
+    /// `None`: not within the mapping.
+    pub fn new(
+        mapping: Arc<Mapping>,
+        offset: u64,
+        length: usize,
+        releases: Arc<Releases>,
+    ) -> Option<Self> {
+        let offset = usize::try_from(offset).ok()?;
+        mapping.get(offset, length)?;
+        lock(&releases.pending).in_use += 1;
+        Some(Self { mapping, offset, length, releases })
+    }
+}
+
+impl AsRef<[u8]> for OutboxBlock {
+    fn as_ref(&self) -> &[u8] {
+        self.mapping.get(self.offset, self.length).unwrap_or_default()
+    }
+}
+
+impl Drop for OutboxBlock {
+    fn drop(&mut self) {
+        lock(&self.releases.pending).in_use -= 1;
+        self.releases.add(self.offset as u64, self.length);
+    }
+}
+
+/// Blocks that the worker may use again. They are sent with the next message, or alone when there are many, or
+/// when the event thread finds the memory idle.
+pub(crate) struct Releases {
+    pending: Mutex<Pending>,
+    /// Woken when they should not wait for the next message.
+    waker: Arc<Waker>,
+}
+
+#[derive(Default)]
+struct Pending {
+    offsets: Vec<u64>,
+    bytes: usize,
+    /// Blocks that the server still reads.
+    in_use: usize,
+}
+
+/// From this on, in bytes or blocks, they are sent without waiting for the next message.
+const MAX_PENDING_BYTES: usize = 4 << 20;
+const MAX_PENDING_BLOCKS: usize = 64;
+/// Most offsets in one message: well below what a packet holds.
+const MAX_PER_MESSAGE: usize = 4096;
+
+impl Releases {
+    pub fn new(waker: Arc<Waker>) -> Self {
+        Self { pending: Mutex::default(), waker }
+    }
+
+    pub fn add(&self, offset: u64, length: usize) {
+        let is_urgent = {
+            let mut pending = lock(&self.pending);
+            pending.offsets.push(offset);
+            pending.bytes += length;
+            pending.offsets.len() == MAX_PENDING_BLOCKS || pending.bytes >= MAX_PENDING_BYTES
+        };
+        if is_urgent {
+            self.waker.wake();
+        }
+    }
+
+    /// Enough are pending to be worth a message of their own.
+    pub fn are_many(&self) -> bool {
+        let pending = lock(&self.pending);
+        pending.offsets.len() >= MAX_PENDING_BLOCKS || pending.bytes >= MAX_PENDING_BYTES
+    }
+
+    /// No block is read or pending.
+    pub fn is_idle(&self) -> bool {
+        let pending = lock(&self.pending);
+        pending.in_use == 0 && pending.offsets.is_empty()
+    }
+
+    /// None is pending.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.pending).offsets.is_empty()
+    }
+
+    /// Takes those that go with the next message.
+    pub fn take(&self) -> Vec<u64> {
+        let mut pending = lock(&self.pending);
+        let rest = pending.offsets.len().saturating_sub(MAX_PER_MESSAGE);
+        if rest == 0 {
+            pending.bytes = 0;
+        }
+        pending.offsets.split_off(rest)
+    }
+}

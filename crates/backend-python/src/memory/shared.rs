@@ -1,0 +1,122 @@
+//! Both arenas of one worker behind one interface.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use galatea_types::Result;
+
+use crate::{
+    memory::{
+        inbox::Inbox,
+        limits::ArenaLimits,
+        outbox::Outbox,
+        releases::{OutboxBlock, Releases},
+    },
+    waker::Waker,
+    wire::{Blocks, Malformed},
+};
+
+/// The memory that the server and one worker share.
+pub(crate) struct SharedMemory {
+    inbox: Inbox,
+    outbox: Outbox,
+    releases: Arc<Releases>,
+    waker: Arc<Waker>,
+    /// Counts blocks given to the worker: how the event thread sees that memory is in use.
+    uses: AtomicU64,
+}
+
+impl SharedMemory {
+    pub fn new(limits: ArenaLimits, waker: Arc<Waker>) -> io::Result<Self> {
+        Ok(Self {
+            inbox: Inbox::new(limits)?,
+            outbox: Outbox::new(limits)?,
+            releases: Arc::new(Releases::new(waker.clone())),
+            waker,
+            uses: AtomicU64::new(0),
+        })
+    }
+
+    /// Inbox and outbox, for the worker to inherit.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.inbox.as_fd(), self.outbox.as_fd()]
+    }
+
+    /// Copies `bytes` into a new block of the inbox; its offset. The worker gives it back, or
+    /// [`SharedMemory::free`] does.
+    pub fn put(&self, bytes: &[u8]) -> Result<u64> {
+        let offset = self.inbox.put(bytes)?;
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        self.waker.start_ticking();
+        Ok(offset)
+    }
+
+    /// Blocks for one message, which can be freed together.
+    pub fn allocation(&self) -> BlockAllocation<'_> {
+        BlockAllocation { memory: self, offsets: Vec::new() }
+    }
+
+    /// Frees a block of the inbox. False: there is no such block.
+    pub fn free(&self, offset: u64) -> bool {
+        self.inbox.free(offset)
+    }
+
+    /// A block of the outbox. It goes back to the worker when the last clone of the buffer is dropped.
+    pub fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
+        let mapping = self.outbox.mapping(offset, length)?;
+        let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
+        let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
+        self.waker.start_ticking();
+        Ok(Bytes::from_owner(block))
+    }
+
+    /// Blocks of the outbox on their way back to the worker.
+    pub fn releases(&self) -> &Releases {
+        &self.releases
+    }
+
+    /// Changes whenever a block is given to the worker.
+    pub fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Gives the inbox back to the kernel when neither arena is in use. False: one still is.
+    pub fn trim(&self) -> bool {
+        self.releases.is_idle() && self.inbox.trim()
+    }
+}
+
+/// Blocks taken for one message, so that all can be freed when it cannot be sent.
+pub(crate) struct BlockAllocation<'a> {
+    memory: &'a SharedMemory,
+    offsets: Vec<u64>,
+}
+
+impl BlockAllocation<'_> {
+    /// How many blocks were taken so far.
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Frees all blocks from number `from` on.
+    pub fn free_from(&mut self, from: usize) {
+        self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {
+            self.memory.free(offset);
+        });
+    }
+}
+
+impl Blocks for BlockAllocation<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+        let offset = self.memory.put(bytes)?;
+        self.offsets.push(offset);
+        Ok(offset)
+    }
+}

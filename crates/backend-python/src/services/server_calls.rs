@@ -1,0 +1,134 @@
+//! Calls of a worker to the server besides inference: model control, metrics, the state of a request.
+
+use std::{collections::BTreeMap, sync::Arc, thread};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use galatea_backend::ServerAccess;
+use galatea_types::{Buffer, Error, Result};
+use serde_json::Value;
+
+use crate::{
+    connection::Connection,
+    transport::Message,
+    wire::{Malformed, Outgoing, code_number, flag, kind},
+};
+
+/// Before the names of files, as in load requests over HTTP.
+const FILE_PREFIX: &str = "file:";
+
+/// Carries out a call and sends its result, at once or from a thread of its own.
+pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Result<(), Malformed> {
+    let call = message.packet.header.id;
+    let fields = read(message)?;
+    let operation = fields.get("op").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(result) = connection.metrics.call(&operation, &fields) {
+        send_result(connection, call, result);
+        return Ok(());
+    }
+    match operation.as_str() {
+        "is_cancelled" => {
+            let key = fields.get("key").and_then(Value::as_u64).unwrap_or_default();
+            let is_cancelled = connection.in_flight.requests.is_cancelled(key);
+            send_result(connection, call, Ok(is_cancelled.into()));
+        }
+        "is_decoupled" => {
+            let models = &connection.server.models;
+            let result = version(&fields).and_then(|v| models.is_decoupled(name(&fields), v));
+            send_result(connection, call, result.map(Value::from));
+        }
+        "load_model" | "unload_model" | "is_model_ready" => {
+            control(connection, call, operation, fields);
+        }
+        _ => {
+            let error = Error::unsupported(format!("unknown operation '{operation}'"));
+            send_result(connection, call, Err(error));
+        }
+    }
+    Ok(())
+}
+
+/// The fields of a call or notification.
+pub(crate) fn read(message: &Message<'_>) -> Result<Value, Malformed> {
+    serde_json::from_slice(message.packet.payload.meta).map_err(|_| Malformed("it is not JSON"))
+}
+
+/// Loading may take long, and so may a model's own readiness check: not on the event thread, which the model that
+/// is loaded may need.
+fn control(connection: &Arc<Connection>, call: u64, operation: String, fields: Value) {
+    let on_thread = connection.clone();
+    let work = move || {
+        let result = carry_out(&on_thread.server, &operation, &fields);
+        send_result(&on_thread, call, result);
+    };
+    let started = thread::Builder::new().name("python-control".to_owned()).spawn(work);
+    if let Err(error) = started {
+        let error = Error::unavailable(format!("no thread to control models: {error}"));
+        send_result(connection, call, Err(error));
+    }
+}
+
+fn carry_out(server: &ServerAccess, operation: &str, fields: &Value) -> Result<Value> {
+    let control = &server.control;
+    match operation {
+        "load_model" => {
+            let config = fields.get("config").and_then(Value::as_str).filter(|c| !c.is_empty());
+            let config = config.map(str::to_owned);
+            control.load_model(name(fields), config, files(fields)?).map(|()| Value::Null)
+        }
+        "unload_model" => {
+            let unload_dependents = fields.get("unload_dependents").and_then(Value::as_bool);
+            let unload_dependents = unload_dependents.unwrap_or(false);
+            control.unload_model(name(fields), unload_dependents).map(|()| Value::Null)
+        }
+        _ => Ok(control.is_model_ready(name(fields), version(fields)?).into()),
+    }
+}
+
+fn name(fields: &Value) -> &str {
+    fields.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn version(fields: &Value) -> Result<Option<i64>> {
+    match fields.get("version") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(number)) => Ok(number.as_i64().filter(|&n| n >= 0)),
+        Some(Value::String(text)) if text.is_empty() || text == "-1" => Ok(None),
+        Some(Value::String(text)) => text.parse().map(Some).map_err(|_| {
+            Error::invalid_arg(format!(
+                "failed to get model version from specified version string '{text}' (details: stol), version \
+                 should be an integral value > 0"
+            ))
+        }),
+        Some(_) => Err(Error::invalid_arg("a model version must be text")),
+    }
+}
+
+fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
+    let files = fields.get("files").and_then(Value::as_object).into_iter().flatten();
+    let decode = |(path, content): (&String, &Value)| {
+        let content = STANDARD.decode(content.as_str().unwrap_or_default());
+        let content = content
+            .map_err(|e| Error::invalid_arg(format!("content of file '{path}' is damaged: {e}")))?;
+        let path = path
+            .strip_prefix(FILE_PREFIX)
+            .ok_or_else(|| Error::invalid_arg(format!("unrecognized load parameter '{path}'.")))?;
+        Ok((path.to_owned(), content.into()))
+    };
+    files.map(decode).collect()
+}
+
+fn send_result(connection: &Connection, call: u64, result: Result<Value>) {
+    let mut message = Outgoing::new(kind::CALL_RESULT, call);
+    match result {
+        Ok(value) => message.meta = value.to_string().into_bytes(),
+        Err(error) => {
+            message.flags = flag::ERROR;
+            message.count = code_number(error.code()).into();
+            message.meta = error.message().as_bytes().to_vec();
+        }
+    }
+    let is_dead = connection.lifecycle.is_dead();
+    if !is_dead && connection.channels.send_event(&message).is_err() {
+        log::error!("the result of a call of {} was lost", connection.lifecycle.identity());
+    }
+}

@@ -1,0 +1,216 @@
+//! The server's ends of the two sockets of a worker, and the queue of packets that wait for room.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_types::Result;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::{
+    memory::SharedMemory,
+    sync::lock,
+    transport::{
+        packet::EncodedPacket,
+        socket::{Received, Socket},
+    },
+    waker::Waker,
+    wire::{Outgoing, kind},
+};
+
+/// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
+pub(crate) struct Channels {
+    commands: Socket,
+    events: Socket,
+    memory: Arc<SharedMemory>,
+    waker: Arc<Waker>,
+    /// Packets for `events` that found no room.
+    queue: Mutex<VecDeque<Vec<u8>>>,
+}
+
+/// The worker's ends of the sockets.
+pub(crate) struct WorkerEnds {
+    commands: OwnedFd,
+    events: OwnedFd,
+}
+
+impl WorkerEnds {
+    /// What the worker inherits, in the order of its command line.
+    pub fn descriptors<'a>(
+        &'a self,
+        inbox: BorrowedFd<'a>,
+        outbox: BorrowedFd<'a>,
+    ) -> [BorrowedFd<'a>; 4] {
+        [self.commands.as_fd(), self.events.as_fd(), inbox, outbox]
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Sent,
+    /// The socket is full.
+    NoRoom,
+    Disconnected,
+}
+
+/// Why no message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReceiveError {
+    TimedOut,
+    Disconnected,
+}
+
+impl Channels {
+    pub fn new(memory: Arc<SharedMemory>, waker: Arc<Waker>) -> io::Result<(Self, WorkerEnds)> {
+        let (commands, commands_end) = Socket::pair()?;
+        let (events, events_end) = Socket::pair()?;
+        let channels = Self { commands, events, memory, waker, queue: Mutex::default() };
+        Ok((channels, WorkerEnds { commands: commands_end, events: events_end }))
+    }
+
+    /// Sends to the worker's main thread. Never blocks.
+    pub fn send_command(&self, message: &Outgoing) -> Result<Delivery> {
+        let packet = EncodedPacket::new(message, &self.memory)?;
+        Ok(match self.commands.try_send(&packet.parts(message)) {
+            Ok(true) => Delivery::Sent,
+            Ok(false) => Delivery::NoRoom,
+            Err(_) => Delivery::Disconnected,
+        })
+    }
+
+    /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker
+    /// that is gone is dropped.
+    pub fn send_event(&self, message: &Outgoing) -> Result<()> {
+        let packet = EncodedPacket::new(message, &self.memory)?;
+        let mut queue = lock(&self.queue);
+        if queue.is_empty() {
+            match self.events.try_send(&packet.parts(message)) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                // The event thread notices the disconnection.
+                Err(_) => return Ok(()),
+            }
+        }
+        queue.push_back(packet.to_bytes(message));
+        drop(queue);
+        self.waker.wake();
+        Ok(())
+    }
+
+    /// Sends queued packets while there is room for them.
+    pub fn flush(&self) {
+        let mut queue = lock(&self.queue);
+        while let Some(packet) = queue.front() {
+            match self.events.try_send(&[IoSlice::new(packet)]) {
+                Ok(false) => return,
+                Ok(true) | Err(_) => {
+                    queue.pop_front();
+                }
+            }
+        }
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !lock(&self.queue).is_empty()
+    }
+
+    pub fn clear_queue(&self) {
+        lock(&self.queue).clear();
+    }
+
+    /// Gives blocks back to the worker without waiting for a message they can go with.
+    pub fn send_releases(&self) {
+        while !self.memory.releases().is_empty() {
+            if self.send_event(&Outgoing::new(kind::RELEASE_TO_WORKER, 0)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the worker's next reply: for `spin` without sleeping, then asleep. [`Channels::close_commands`]
+    /// ends the wait.
+    pub fn receive_reply(&self, buffer: &mut [u8], spin: Duration) -> Result<usize, ReceiveError> {
+        if !spin.is_zero() {
+            let until = Instant::now() + spin;
+            while Instant::now() < until {
+                if let Ok(Received::Packet(length)) = self.commands.try_receive(buffer) {
+                    return Ok(length);
+                }
+                thread::yield_now();
+            }
+        }
+        // One system call instead of three: no poll with the process, for the event thread shuts the socket down
+        // when the process has ended.
+        match self.commands.receive(buffer) {
+            Ok(Received::Packet(length)) => Ok(length),
+            _ => Err(ReceiveError::Disconnected),
+        }
+    }
+
+    /// Waits for the worker's next reply until `deadline` or until `process`, a pidfd, has ended.
+    pub fn receive_reply_until(
+        &self,
+        buffer: &mut [u8],
+        deadline: Instant,
+        process: BorrowedFd<'_>,
+    ) -> Result<usize, ReceiveError> {
+        loop {
+            match self.commands.try_receive(buffer) {
+                Ok(Received::Packet(length)) => return Ok(length),
+                Ok(Received::Nothing) => {}
+                Ok(Received::End) | Err(_) => return Err(ReceiveError::Disconnected),
+            }
+            if self.poll_commands(deadline, process)? {
+                // What the worker sent before its end is still there.
+                return match self.commands.try_receive(buffer) {
+                    Ok(Received::Packet(length)) => Ok(length),
+                    _ => Err(ReceiveError::Disconnected),
+                };
+            }
+        }
+    }
+
+    /// Sleeps until `commands` has something or the process has ended; true in the latter case.
+    fn poll_commands(
+        &self,
+        deadline: Instant,
+        process: BorrowedFd<'_>,
+    ) -> Result<bool, ReceiveError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ReceiveError::TimedOut);
+        }
+        let mut watched = [
+            PollFd::new(&self.commands, PollFlags::IN),
+            PollFd::from_borrowed_fd(process, PollFlags::IN),
+        ];
+        match rustix::event::poll(&mut watched, left.try_into().ok().as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Err(ReceiveError::Disconnected),
+        }
+        let [commands, process] = watched.map(|w| !w.revents().is_empty());
+        Ok(process && !commands)
+    }
+
+    /// Ends [`Channels::receive_reply`], once what was received has been taken: a process that inherited the
+    /// worker's end may keep it open.
+    pub fn close_commands(&self) {
+        self.commands.shut_down();
+    }
+
+    /// Takes a message from `events` if there is one.
+    pub fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        self.events.try_receive(buffer)
+    }
+
+    /// Readable when the worker sent an event.
+    pub fn events_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}

@@ -1,0 +1,158 @@
+//! Messages as packets: what is too large for a packet goes through shared memory.
+
+use std::{cell::OnceCell, io::IoSlice};
+
+use galatea_types::{Buffer, Result, Tensor};
+
+use crate::{
+    memory::SharedMemory,
+    wire::{
+        HEADER_LENGTH, Header, Malformed, Outgoing, PACKET_LIMIT, Packet, Parsed, Place,
+        TensorHead, holds_strings,
+    },
+};
+
+/// The parts of a packet that its message does not hold.
+pub(super) struct EncodedPacket {
+    /// The header, and the released blocks or where the spilled content is.
+    head: Vec<u8>,
+    padding: usize,
+    is_spilled: bool,
+}
+
+/// Inline data starts on this.
+const DATA_ALIGNMENT: usize = 16;
+const ZEROS: [u8; DATA_ALIGNMENT] = [0; DATA_ALIGNMENT];
+
+impl EncodedPacket {
+    /// Puts the header before a message, and the blocks that the worker gets back.
+    pub fn new(message: &Outgoing, memory: &SharedMemory) -> Result<Self> {
+        let released = memory.releases().take();
+        let (meta, data) = (&message.meta, &message.data);
+        let meta_length = released.len() * 8 + meta.len();
+        let is_spilled = HEADER_LENGTH + meta_length + DATA_ALIGNMENT + data.len() > PACKET_LIMIT;
+        let start = if is_spilled { 0 } else { HEADER_LENGTH };
+        let meta_end = start + meta_length;
+        let padding = match data.is_empty() {
+            true => 0,
+            false => meta_end.next_multiple_of(DATA_ALIGNMENT) - meta_end,
+        };
+        let header = Header {
+            kind: message.kind,
+            flags: message.flags,
+            released: u16::try_from(released.len()).unwrap_or(u16::MAX),
+            count: message.count,
+            id: message.id,
+            meta_length: u32::try_from(meta_length + padding).unwrap_or(u32::MAX),
+            is_spilled,
+        };
+        let mut head = Vec::with_capacity(HEADER_LENGTH + released.len() * 8 + 16);
+        head.extend(released.iter().flat_map(|offset| offset.to_le_bytes()));
+        let whole = Self { head, padding, is_spilled: false };
+        let head = header.bytes();
+        if is_spilled {
+            return spill(memory, head, &whole.to_bytes(message)).inspect_err(|_| {
+                released.iter().for_each(|&offset| memory.releases().add(offset, 0));
+            });
+        }
+        let head = [&head, &whole.head[..]].concat();
+        Ok(Self { head, ..whole })
+    }
+
+    pub fn parts<'a>(&'a self, message: &'a Outgoing) -> [IoSlice<'a>; 4] {
+        let padding = ZEROS.get(..self.padding).unwrap_or_default();
+        let follows = |part: &'a [u8]| IoSlice::new(if self.is_spilled { &[] } else { part });
+        [IoSlice::new(&self.head), follows(&message.meta), follows(padding), follows(&message.data)]
+    }
+
+    pub fn to_bytes(&self, message: &Outgoing) -> Vec<u8> {
+        self.parts(message).iter().flat_map(|part| part.iter().copied()).collect()
+    }
+}
+
+fn spill(
+    memory: &SharedMemory,
+    header: [u8; HEADER_LENGTH],
+    content: &[u8],
+) -> Result<EncodedPacket> {
+    let offset = memory.put(content)?;
+    let length = content.len() as u64;
+    let head = [&header[..], &offset.to_le_bytes(), &length.to_le_bytes()].concat();
+    Ok(EncodedPacket { head, padding: 0, is_spilled: true })
+}
+
+/// A message of the worker.
+pub(crate) struct Message<'a> {
+    pub packet: Packet<'a>,
+    memory: &'a SharedMemory,
+    /// The data when it lies in shared memory.
+    spilled: Option<Buffer>,
+    /// The inline data in memory of its own: made when the first tensor is taken from it.
+    copied: OnceCell<Buffer>,
+}
+
+impl Message<'_> {
+    /// Opens a packet of the worker, frees the blocks that the worker gives back, and hands the message to
+    /// `read`.
+    pub fn open<T>(
+        packet: &[u8],
+        memory: &SharedMemory,
+        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, Malformed> {
+        let copied = OnceCell::new();
+        let (header, offset, length) = match Parsed::read(packet)? {
+            Parsed::Whole(packet) => {
+                free_released(&packet, memory)?;
+                return read(&Message { packet, memory, spilled: None, copied });
+            }
+            Parsed::Spilled { header, offset, length } => (header, offset, length),
+        };
+        let length = usize::try_from(length).map_err(|_| Malformed("a block is too long"))?;
+        let content = memory.block(offset, length)?;
+        let meta_length = usize::try_from(header.meta_length).unwrap_or(usize::MAX);
+        let cut_short = Malformed("it is cut short");
+        // A copy: what was checked must not change any more.
+        let meta = content.get(..meta_length).ok_or(cut_short)?.to_vec();
+        let data = content.get(meta_length..length).ok_or(cut_short)?;
+        let packet = Packet::read(header, &meta, data)?;
+        free_released(&packet, memory)?;
+        let spilled = Some(Buffer::from(content.slice(meta_length..length)));
+        read(&Message { packet, memory, spilled, copied })
+    }
+
+    /// A tensor of the message with its bytes. Large ones stay where the worker put them.
+    pub fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, Malformed> {
+        let data = match head.place {
+            Place::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
+            Place::Inline(start) => {
+                let end = start.checked_add(head.byte_length);
+                let data = end.and_then(|end| self.data().slice(start..end));
+                data.ok_or(Malformed("a tensor lies outside of its message"))?
+            }
+        };
+        let is_text = head.data_type.byte_size().is_none();
+        let count = head.shape.element_count().unwrap_or(0);
+        if is_text && !data.host().is_ok_and(|data| holds_strings(data, count)) {
+            return Err(Malformed("a BYTES tensor does not hold its elements"));
+        }
+        Ok(Tensor::new(head.name, head.data_type, head.shape.clone(), data))
+    }
+
+    /// All of `heads`, as [`Message::tensor`] gives them.
+    pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, Malformed> {
+        heads.iter().map(|head| self.tensor(head)).collect()
+    }
+
+    /// The inline data, which outlives the packet.
+    fn data(&self) -> &Buffer {
+        match &self.spilled {
+            Some(data) => data,
+            None => self.copied.get_or_init(|| self.packet.payload.data.to_vec().into()),
+        }
+    }
+}
+
+fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), Malformed> {
+    let is_known = packet.released().all(|offset| memory.free(offset));
+    is_known.then_some(()).ok_or(Malformed("it gives back a block that was not given to it"))
+}

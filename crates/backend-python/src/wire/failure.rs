@@ -1,0 +1,26 @@
+//! An exception of a model as a message reports it.
+
+use crate::wire::{
+    packet::Payload,
+    read::{Malformed, Reader, size},
+};
+
+/// The meta of READY, COMPLETED and EXECUTED with the ERROR flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// What clients read.
+    pub message: &'a str,
+    /// Python's own traceback, for the log; empty when no exception of the model's code is the reason.
+    pub traceback: &'a str,
+}
+
+impl<'a> Failure<'a> {
+    /// Reads the payload of a message with the ERROR flag.
+    pub fn read(payload: Payload<'a>) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(payload.meta);
+        let length = size(reader.u32()?)?;
+        let message = reader.text(length)?;
+        let traceback = reader.text(reader.rest().len())?;
+        Ok(Self { message, traceback })
+    }
+}

@@ -1,0 +1,76 @@
+"""The server as model code reaches it: calls with a result, notifications, and requests to other models."""
+
+import json
+
+from . import wire
+from .errors import TritonModelException
+
+_ONLY_IN_EXECUTE = "BLS is only supported during the 'execute' function."
+
+
+class _Session:
+    """The connection of this process, while there is one and model code may use it."""
+
+    connection = None
+    channel = None
+    instance = ""
+    version_dir = ""
+    executing = False
+    # The module that sends requests to other models. Set from outside: it builds on requests, which use this module.
+    bls = None
+
+
+session = _Session()
+
+
+def attach(connection, channel, bls):
+    session.connection = connection
+    session.channel = channel
+    session.bls = bls
+
+
+def detach():
+    """For a forked child: it has no server."""
+    session.connection = session.channel = None
+
+
+def bls():
+    """The module that sends requests to other models; TritonModelException while a model may not send any."""
+    if session.channel is None or not session.executing:
+        raise TritonModelException(_ONLY_IN_EXECUTE)
+    return session.bls
+
+
+def call(op, **fields):
+    """Calls the server and waits for the result. TritonModelException with the server's text when it fails."""
+    channel = session.channel
+    if channel is None:
+        raise TritonModelException("Cannot communicate with parent service")
+    fields["op"] = op
+    call = channel.call(wire.CALL, 0, [json.dumps(fields).encode()])
+    flags, _, text = channel.wait(call)
+    if flags & wire.ERROR:
+        raise TritonModelException(text)
+    return json.loads(text) if text else None
+
+
+def call_for(what, op, **fields):
+    """`call`; the text of a failure says what failed and for which instance."""
+    try:
+        return call(op, **fields)
+    except TritonModelException as error:
+        raise TritonModelException(
+            "%s: Failed to process the request for model '%s', message: %s" % (what, session.instance, error)
+        ) from None
+
+
+def notify(op, **fields):
+    """Sends something that has no result. Does nothing when the process is ending."""
+    connection = session.connection
+    if connection is None or connection.closing:
+        return
+    fields["op"] = op
+    try:
+        connection.send(connection.events, wire.NOTIFY, 0, 0, 0, [json.dumps(fields).encode()])
+    except OSError:
+        pass
