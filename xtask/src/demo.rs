@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, setup};
 
-/// Long enough for a Python environment to be built over a slow network; a server that gives up says so at once.
+/// Long enough for a Python environment to be built over a slow network; a server that gives up logs it at once.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
 /// What is served and who asks it something.
@@ -84,7 +84,7 @@ pub fn install_runtime(galatea: &Path) -> Result<()> {
     process::run(Command::new(galatea).args(["runtime", "install", "onnxruntime"]))
 }
 
-/// A running server; dropped, it is told to end and waited for.
+/// A running server; dropping it sends it the signal to end and waits for that.
 struct Served {
     process: Child,
     http: String,
@@ -113,7 +113,7 @@ impl Served {
             Self { process, http: String::new(), grpc: String::new(), metrics: String::new() };
         while server.http.is_empty() || server.grpc.is_empty() || server.metrics.is_empty() {
             let Ok((service, address)) = addresses.recv_timeout(START_LIMIT) else {
-                bail!("the server did not start; its log says why");
+                bail!("the server did not start; its log has the reason");
             };
             match service.as_str() {
                 "HTTPService" => server.http = address,
@@ -124,7 +124,7 @@ impl Served {
         Ok(server)
     }
 
-    /// Shows what tells progress or trouble in the server's log, and sends (service, address) of every
+    /// Shows the lines about progress and errors in the server's log, and sends (service, address) of every
     /// `Started X at Y` in it.
     fn follow(log: impl std::io::Read + Send + 'static) -> mpsc::Receiver<(String, String)> {
         let (sender, receiver) = mpsc::channel();

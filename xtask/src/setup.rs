@@ -27,7 +27,7 @@ pub fn python() -> PathBuf {
     dir().join("venv/bin/python")
 }
 
-/// Clients, example models and peers; a peer that cannot be had on this machine is said and left out.
+/// Clients, example models and peers; a peer that cannot be had on this machine is reported and left out.
 ///
 /// Most of the time goes into waiting for packages, so what does not need one another runs at once.
 pub fn run() -> Result<()> {
@@ -88,7 +88,7 @@ pub fn model_packages() -> Result<()> {
     })
 }
 
-/// An environment with numpy for each Python that is here. One that cannot be made is said and left out.
+/// An environment with numpy for each Python that is here. One that cannot be made is reported and left out.
 pub fn pythons() -> Result<()> {
     step("pythons", &listing("numpy.txt")?, || {
         let prepare = process::root().join("tests/python/processes.py");

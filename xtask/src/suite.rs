@@ -66,8 +66,8 @@ fn worker() -> Result<()> {
             folders.iter().map(|folder| scope.spawn(|| worker_in(folder))).collect();
         running.into_iter().map(|test| test.join().unwrap_or_default()).collect()
     });
-    for (folder, (_, said)) in folders.iter().zip(&results) {
-        println!("== worker in Python {}\n{}", version(folder), said.trim());
+    for (folder, (_, output)) in folders.iter().zip(&results) {
+        println!("== worker in Python {}\n{}", version(folder), output.trim());
     }
     let failed: Vec<_> =
         folders.iter().zip(&results).filter(|(_, (ok, _))| !ok).map(|(f, _)| version(f)).collect();

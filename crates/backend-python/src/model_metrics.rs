@@ -38,7 +38,7 @@ impl ModelMetrics {
         let done = |result: Result<()>| result.map(|()| Value::Null);
         let change = |change: fn(&CustomMetric, f64) -> Result<(), CustomMetricError>| {
             let metric = self.find(fields)?;
-            change(&metric, value()?).map_err(to_error)
+            change(&metric, value()?).map_err(Error::from)
         };
         Some(match operation {
             "metric_family" => self.add_family(fields),
@@ -47,7 +47,7 @@ impl ModelMetrics {
             "metric_set" => done(change(CustomMetric::set)),
             "metric_observe" => done(change(CustomMetric::observe)),
             "metric_value" => {
-                self.find(fields).and_then(|m| m.value().map_err(to_error)).map(Value::from)
+                self.find(fields).and_then(|m| m.value().map_err(Error::from)).map(Value::from)
             }
             _ => return None,
         })
@@ -82,7 +82,7 @@ impl ModelMetrics {
         };
         let description = text(fields, "description")?;
         let family = self.registry.family(text(fields, "name")?, description, kind);
-        let family = family.map_err(to_error)?;
+        let family = family.map_err(Error::from)?;
         let mut defined = lock(&self.defined);
         defined.last_id += 1;
         let id = defined.last_id;
@@ -105,7 +105,7 @@ impl ModelMetrics {
         let labels = labels.collect::<Result<_>>()?;
         let buckets = fields.get("buckets").and_then(Value::as_array);
         let buckets = buckets.map(|bounds| bounds.iter().filter_map(Value::as_f64).collect());
-        let metric = family.metric(labels, buckets).map_err(to_error)?;
+        let metric = family.metric(labels, buckets).map_err(Error::from)?;
         defined.last_id += 1;
         let id = defined.last_id;
         defined.metrics.insert(id, metric);
@@ -125,11 +125,4 @@ fn text<'a>(fields: &'a Value, field: &str) -> Result<&'a str> {
 
 fn missing(field: &str) -> Error {
     Error::invalid_arg(format!("'{field}' is missing or unknown"))
-}
-
-fn to_error(error: CustomMetricError) -> Error {
-    match error {
-        CustomMetricError::InvalidArgument(text) => Error::invalid_arg(text),
-        CustomMetricError::Unsupported(text) => Error::unsupported(text),
-    }
 }

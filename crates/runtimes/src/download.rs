@@ -1,5 +1,5 @@
-//! Fetching one file so that nothing is lost when the connection is: what came stays in a `.part` file, and
-//! the next attempt asks for the rest.
+//! Downloading one file, resumably: what was received stays in a `.part` file, and the next attempt requests the
+//! rest by a range.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -1,3 +1,5 @@
+//! Finding an installed runtime, and the folder where they are installed.
+
 use std::path::PathBuf;
 
 use galatea_types::{Error, Result};

@@ -1,3 +1,5 @@
+//! The HTTP client of downloads, with the machine's certificates, proxy and time-outs.
+
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
@@ -9,7 +11,7 @@ use ureq::{
 
 use crate::pip::PipSettings;
 
-/// A client with the machine's certificates, proxy and patience.
+/// A client with the machine's certificates, proxy and time-outs.
 pub(crate) fn agent(settings: &PipSettings) -> Result<Agent> {
     let tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)

@@ -1,3 +1,5 @@
+//! Installing a runtime: a wheel found or downloaded, verified, unpacked, and put in place whole.
+
 use std::{
     fs::{self, File, TryLockError},
     io,
@@ -44,7 +46,7 @@ impl InstallOptions {
 /// Installs `runtime` and returns the path of its library. One that is installed already is left as it is, but a
 /// wheel that is named must be readable and have the pinned content even then.
 ///
-/// Two installers at once wait for each other. An interrupted download is gone on with.
+/// Two installers at once wait for each other. An interrupted download is resumed.
 pub fn install(
     runtime: &Runtime,
     options: &InstallOptions,
@@ -100,7 +102,7 @@ pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("cannot write to '{}': {error}", path.display()))
 }
 
-/// Held while installing; the system lets go of it when the process ends, however it does.
+/// Held while installing; the system releases it when the process ends, however it does.
 pub(crate) fn lock(folder: &Path, progress: &mut dyn Progress) -> Result<File> {
     let path = folder.join(".lock");
     let file = File::create(&path).map_err(|e| cannot_write(&path, &e))?;
@@ -117,7 +119,7 @@ pub(crate) fn lock(folder: &Path, progress: &mut dyn Progress) -> Result<File> {
 
 /// A wheel with the right content.
 enum WheelFile {
-    /// Somebody else's: left where it is.
+    /// A file of the user's: left where it is.
     Found(PathBuf),
     Downloaded(PathBuf),
 }

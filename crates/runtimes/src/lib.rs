@@ -27,6 +27,8 @@
 //! - The machine's pip settings (index, certificates, proxy) hold; no host is named here but the public
 //!   index, which is their default.
 
+#![warn(missing_docs)]
+
 mod download;
 mod environment;
 mod find;

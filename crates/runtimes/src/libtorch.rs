@@ -1,3 +1,5 @@
+//! Finding a libtorch: PyTorch's C++ library with its headers.
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -60,6 +62,7 @@ impl Libtorch {
         self.version.map(|part| part.to_string()).join(".")
     }
 
+    /// The part that every program needs, `libtorch_cpu.so`.
     pub fn library(&self) -> PathBuf {
         self.lib_dir.join(LIBRARY)
     }

@@ -1,4 +1,4 @@
-//! What this machine's pip is told about package indexes: environment first, then its configuration files.
+//! pip's settings for package indexes on this machine: environment first, then its configuration files.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
@@ -16,11 +16,14 @@ pub struct PipSettings {
     pub folders: Vec<PathBuf>,
     /// File of certificates to trust in place of the system's.
     pub certificates: Option<PathBuf>,
+    /// Of `--proxy`; others come from the usual variables.
     pub proxy: Option<String>,
+    /// For connecting, and for each read.
     pub timeout: Duration,
 }
 
 impl PipSettings {
+    /// What these variables and the configuration files that they lead to say.
     pub fn read(environment: &Environment) -> Self {
         let files = FileSettings::read(environment);
         let get = |variable: &str, key: &str| {
@@ -94,7 +97,7 @@ fn paths(environment: &Environment) -> Vec<PathBuf> {
     }
     paths.extend(environment.path("VIRTUAL_ENV").map(|v| v.join("pip.conf")));
     match environment.path("PIP_CONFIG_FILE") {
-        // Said to mean: read no file at all.
+        // pip documents this as: read no file at all.
         Some(file) if file.as_os_str() == "/dev/null" => paths.clear(),
         file => paths.extend(file),
     }

@@ -1,9 +1,11 @@
+//! How an installation reports its progress, and a bar for a terminal.
+
 use std::io::{IsTerminal, Write, stderr};
 
-/// Told how an installation goes on.
+/// Receives the progress of an installation.
 pub trait Progress {
     /// A download begins. `done` bytes are here already, from an earlier attempt. `total` is `None` when
-    /// the server does not tell.
+    /// the server does not send a length.
     fn started(&mut self, file: &str, done: u64, total: Option<u64>);
 
     /// `done` bytes are here.
@@ -16,7 +18,7 @@ pub trait Progress {
     fn note(&mut self, text: &str);
 }
 
-/// Says nothing.
+/// Shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SilentProgress;
 
@@ -37,6 +39,7 @@ pub struct TerminalProgress {
 }
 
 impl TerminalProgress {
+    /// For standard error as it is now.
     pub fn new() -> Self {
         Self { is_terminal: stderr().is_terminal(), total: None, shown: None }
     }

@@ -1,8 +1,11 @@
+//! The runtimes there are: which file of the package index, which library in it.
+
 /// A file of the package index, pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wheel {
     /// As in `std::env::consts::ARCH`.
     pub arch: &'static str,
+    /// On the package index.
     pub filename: &'static str,
     /// Hexadecimal.
     pub sha256: &'static str,
@@ -13,10 +16,13 @@ pub struct Wheel {
 pub struct Runtime {
     /// As on the command line and in the data folder.
     pub name: &'static str,
+    /// As users know it.
     pub title: &'static str,
+    /// The version that is installed, and no other.
     pub version: &'static str,
     /// Name of the project on the package index.
     pub project: &'static str,
+    /// One per processor architecture it is offered for.
     pub wheels: &'static [Wheel],
     /// What is kept of a wheel: path inside, path in the installed folder. The first is the library. One that
     /// ends with a slash is a folder with all that is in it.
@@ -26,6 +32,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// For the backend `onnxruntime`.
     pub const ONNXRUNTIME: Runtime = Runtime {
         name: "onnxruntime",
         title: "ONNX Runtime",
@@ -75,6 +82,7 @@ impl Runtime {
     /// Every runtime there is.
     pub const ALL: &'static [Runtime] = &[Runtime::ONNXRUNTIME, Runtime::PYTORCH];
 
+    /// The runtime of this name.
     pub fn by_name(name: &str) -> Option<&'static Runtime> {
         Self::ALL.iter().find(|r| r.name == name)
     }

@@ -96,7 +96,7 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Tells one libtorch and source from another.
+/// Identifies a libtorch and a source: a hash of both.
 fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
     let library = libtorch.library();
     let failed = |e| Error::unavailable(format!("cannot read '{}': {e}", library.display()));
@@ -151,7 +151,7 @@ fn build(build: &Build<'_>, source: ShimSource<'_>) -> Result<()> {
     let mut attempt = (standards[0], NEW_STRINGS);
     let mut refused = match build.compile(first, attempt, &stand_ins)? {
         Ok(()) => return Ok(()),
-        Err(said) => said,
+        Err(output) => output,
     };
     // Wheels before 2.7 were built with the older form of std::string, and only the linker notices.
     attempt = if refused.contains("undefined reference") || refused.contains("undefined symbol") {
@@ -159,9 +159,9 @@ fn build(build: &Build<'_>, source: ShimSource<'_>) -> Result<()> {
     } else {
         (standards[1], NEW_STRINGS)
     };
-    if let Err(said) = build.compile(first, attempt, &stand_ins)? {
+    if let Err(output) = build.compile(first, attempt, &stand_ins)? {
         if attempt.1 == OLD_STRINGS {
-            refused = said;
+            refused = output;
         }
         return Err(build.refused(&first_errors(&refused)));
     }
@@ -171,24 +171,24 @@ fn build(build: &Build<'_>, source: ShimSource<'_>) -> Result<()> {
 const NEW_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=1";
 const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
 
-/// A compiler says a lot; what is wrong comes first.
-fn first_errors(said: &str) -> String {
+/// The first lines of a compiler's output that name an error.
+fn first_errors(output: &str) -> String {
     let is_error = |line: &&str| line.contains("error") || line.contains("undefined");
-    let errors: Vec<&str> = said.lines().filter(is_error).take(6).collect();
-    if errors.is_empty() { said.chars().take(2000).collect() } else { errors.join("\n") }
+    let errors: Vec<&str> = output.lines().filter(is_error).take(6).collect();
+    if errors.is_empty() { output.chars().take(2000).collect() } else { errors.join("\n") }
 }
 
 impl Build<'_> {
-    fn refused(&self, said: &str) -> Error {
+    fn refused(&self, output: &str) -> Error {
         Error::unavailable(format!(
-            "cannot compile the shim for PyTorch {} in '{}' with {}:\n{said}",
+            "cannot compile the shim for PyTorch {} in '{}' with {}:\n{output}",
             self.libtorch.version_text(),
             self.libtorch.lib_dir.display(),
             self.compiler.display()
         ))
     }
 
-    /// `Err` holds what the compiler said.
+    /// The inner `Err` holds the compiler's output.
     fn compile(
         &self,
         source: &str,
@@ -219,8 +219,8 @@ impl Build<'_> {
         let output = command.stdin(Stdio::null()).output().map_err(|e| {
             Error::unavailable(format!("cannot start '{}': {e}", self.compiler.display()))
         })?;
-        let said = || String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(if output.status.success() { Ok(()) } else { Err(said()) })
+        let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(if output.status.success() { Ok(()) } else { Err(errors()) })
     }
 
     /// Empty libraries under the names of others.
@@ -247,8 +247,8 @@ impl Build<'_> {
         let mut command = Command::new(&self.compiler);
         command.current_dir(self.folder).args(["-shared", "-nostdlib", "-x", "c", "/dev/null"]);
         command.arg(format!("-Wl,-soname,{name}")).args(["-o", name]);
-        self.run(command)?.map_err(|said| {
-            self.refused(&format!("a stand-in for '{name}': {}", first_errors(&said)))
+        self.run(command)?.map_err(|output| {
+            self.refused(&format!("a stand-in for '{name}': {}", first_errors(&output)))
         })
     }
 }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_says_is_told() {
+    fn the_output_of_the_compiler_is_in_the_error() {
         let folder = tempfile::tempdir().expect("folder");
         let libtorch = Libtorch {
             lib_dir: folder.path().to_path_buf(),

@@ -1,3 +1,5 @@
+//! Unpacking the members of a wheel that are kept.
+
 use std::{
     fs::{self, File},
     io,

@@ -1,3 +1,5 @@
+//! Panics as lines of the log.
+
 use std::{
     panic::{self, PanicHookInfo},
     thread,

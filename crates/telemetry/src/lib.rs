@@ -1,7 +1,9 @@
 //! Model statistics, Prometheus text, and the log format.
 //!
 //! **Invariants.** No socket and no async runtime: whoever serves `/metrics` calls [`metrics::render`],
-//! whoever wants to say something uses the `log` facade.
+//! whoever logs something uses the `log` facade.
+
+#![warn(missing_docs)]
 
 mod custom;
 pub mod logger;

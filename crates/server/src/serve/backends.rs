@@ -1,3 +1,5 @@
+//! Which backends the program offers, and how each is opened when the first model needs it.
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},

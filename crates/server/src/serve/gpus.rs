@@ -1,3 +1,5 @@
+//! The machine's GPUs: found at start, watched for the metrics.
+
 use galatea_engine::EngineOptions;
 use galatea_gpu::{Gpu, GpuSampler};
 
@@ -19,7 +21,7 @@ impl Gpus {
     }
 
     /// What the engine is to know of them.
-    pub fn tell(&self, options: &mut EngineOptions) {
+    pub fn add_to(&self, options: &mut EngineOptions) {
         let minimum = options.gpus.min_compute_capability;
         let (usable, others): (Vec<&Gpu>, Vec<&Gpu>) =
             self.found.iter().partition(|gpu| gpu.has_capability(minimum));

@@ -19,7 +19,7 @@ use crate::{
     panic_hook,
 };
 
-/// Serves until a signal says stop.
+/// Serves until a signal asks it to stop.
 pub fn run(options: ServeOptions) -> ExitCode {
     match serve(options) {
         Ok(code) => code,
@@ -34,7 +34,7 @@ pub fn run(options: ServeOptions) -> ExitCode {
 fn serve(options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
-    tell(&options.notes);
+    log_notes(&options.notes);
     check_repositories(&options.engine.repositories)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
@@ -42,7 +42,7 @@ fn serve(options: ServeOptions) -> Result<ExitCode> {
     let exit_timeout = options.engine.exit_timeout;
     let gpus = Gpus::find();
     let mut engine_options = options.engine.clone();
-    gpus.tell(&mut engine_options);
+    gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
     let _watch = gpus.watch(&options);
     let mut signals = shutdown::Signals::new().context("failed to register signal handlers")?;
@@ -69,7 +69,7 @@ fn start_log(settings: &LogSettings) -> Result<()> {
     })
 }
 
-fn tell(notes: &[Note]) {
+fn log_notes(notes: &[Note]) {
     for note in notes {
         match note {
             Note::Warning(text) => log::warn!("{text}"),
@@ -78,7 +78,7 @@ fn tell(notes: &[Note]) {
     }
 }
 
-/// A typing error in a path ends the start, whatever --exit-on-error says of models.
+/// A typing error in a path ends the start, whatever --exit-on-error is for models.
 fn check_repositories(repositories: &[PathBuf]) -> Result<()> {
     for path in repositories {
         let text = path.to_string_lossy();

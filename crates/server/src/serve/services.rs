@@ -1,3 +1,5 @@
+//! The front ends: started, made to refuse requests, shut down.
+
 use std::{
     net::SocketAddr,
     sync::Arc,

@@ -1,3 +1,5 @@
+//! The sockets of the services, bound before models are loaded.
+
 use std::{
     io,
     net::{SocketAddr, TcpListener, ToSocketAddrs},

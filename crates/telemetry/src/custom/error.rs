@@ -1,30 +1,53 @@
-use std::{error, fmt};
+//! What can be wrong with a family or series that a model defines.
 
-/// Why a family or series could not be made or changed. The message is Triton's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use galatea_types::Error;
+
+use super::CustomMetricKind;
+
+/// Why a family or series could not be made or changed. The texts are Triton's: models match on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CustomMetricError {
-    /// A name, a bucket list or a value that is not allowed.
-    InvalidArgument(String),
-    /// The kind of the metric does not know the operation.
-    Unsupported(String),
+    /// The name of a family has other characters than Prometheus allows.
+    #[error("Invalid metric name")]
+    FamilyName,
+    /// The server itself has a family of this name.
+    #[error("Family name already exists")]
+    FamilyOfServer,
+    /// Another model has a family of this name, and of another kind.
+    #[error("Family name already exists with different type")]
+    FamilyOfOtherKind,
+    /// The name of a label has other characters than Prometheus allows, or is `le` of a histogram.
+    #[error("Invalid label name")]
+    LabelName,
+    /// A histogram without buckets.
+    #[error("Bucket boundaries not found in Metric args.")]
+    NoBuckets,
+    /// Buckets that do not ascend strictly, or one that is no number.
+    #[error("Bucket Boundaries must be strictly sorted")]
+    UnsortedBuckets,
+    /// Buckets for something that has none.
+    #[error("Unexpected args found in {} Metric constructor.", .0.name())]
+    UnexpectedBuckets(CustomMetricKind),
+    /// A counter only grows.
+    #[error(
+        "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values."
+    )]
+    NegativeIncrement,
+    /// The kind of the metric does not have the operation.
+    #[error("TRITONSERVER_METRIC_KIND_{} does not support {operation}", .kind.name().to_ascii_uppercase())]
+    Unsupported {
+        /// Of the family.
+        kind: CustomMetricKind,
+        /// As Triton's API names it.
+        operation: &'static str,
+    },
 }
 
-impl CustomMetricError {
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::InvalidArgument(message.into())
-    }
-
-    pub fn message(&self) -> &str {
-        match self {
-            Self::InvalidArgument(message) | Self::Unsupported(message) => message,
+impl From<CustomMetricError> for Error {
+    fn from(error: CustomMetricError) -> Self {
+        match error {
+            CustomMetricError::Unsupported { .. } => Error::unsupported(error.to_string()),
+            _ => Error::invalid_arg(error.to_string()),
         }
     }
 }
-
-impl fmt::Display for CustomMetricError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message())
-    }
-}
-
-impl error::Error for CustomMetricError {}

@@ -1,4 +1,4 @@
-//! Metric families that models define themselves (M-38).
+//! Metric families that models define themselves: `pb_utils.MetricFamily` of the Python backend.
 //!
 //! A family lives as long as somebody holds it or one of its series; a series as long as somebody holds a
 //! handle of it. The maps hold only weak references, and each entry is taken out by the drop of what it named.
@@ -24,8 +24,11 @@ pub use self::{error::CustomMetricError, series::CustomMetric};
 /// What kind of value a family holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CustomMetricKind {
+    /// Only grows.
     Counter,
+    /// Goes up and down.
     Gauge,
+    /// Counts observations by bucket.
     Histogram,
 }
 
@@ -44,8 +47,11 @@ pub struct CustomMetrics {
 /// One family: a name, what it means, and its series.
 #[derive(Debug)]
 pub struct CustomFamily {
+    /// As in the Prometheus text.
     pub name: String,
+    /// The `# HELP` text; empty: none.
     pub description: String,
+    /// What its series hold.
     pub kind: CustomMetricKind,
     series: Mutex<BTreeMap<Labels, Weak<Series>>>,
     registry: Weak<Families>,
@@ -73,11 +79,7 @@ impl CustomMetrics {
                 family
             })
         };
-        if family.kind == kind {
-            Ok(family)
-        } else {
-            Err(CustomMetricError::invalid("Family name already exists with different type"))
-        }
+        if family.kind == kind { Ok(family) } else { Err(CustomMetricError::FamilyOfOtherKind) }
     }
 
     /// Names of the families, sorted.
@@ -124,7 +126,7 @@ impl CustomFamily {
     ) -> Result<CustomMetric, CustomMetricError> {
         let value = Value::new(self.kind, buckets)?;
         if !labels.keys().all(|name| is_label_name(name, self.kind)) {
-            return Err(CustomMetricError::invalid("Invalid label name"));
+            return Err(CustomMetricError::LabelName);
         }
         let mut all = self.series.lock_unpoisoned();
         let series = all.get(&labels).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -160,10 +162,10 @@ impl Drop for CustomFamily {
 
 fn check_family_name(name: &str) -> Result<(), CustomMetricError> {
     if !is_name(name, |c| c == ':') {
-        return Err(CustomMetricError::invalid("Invalid metric name"));
+        return Err(CustomMetricError::FamilyName);
     }
     if metrics::is_server_family(name) {
-        return Err(CustomMetricError::invalid("Family name already exists"));
+        return Err(CustomMetricError::FamilyOfServer);
     }
     Ok(())
 }

@@ -1,3 +1,5 @@
+//! One series of a family: its labels, and a value that many threads change.
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -33,14 +35,14 @@ pub(super) struct Histogram {
 }
 
 impl CustomMetric {
+    /// Adds to a counter or gauge.
+    ///
     /// # Errors
     ///
     /// A counter by less than 0; a histogram.
     pub fn increment(&self, by: f64) -> Result<(), CustomMetricError> {
         match &self.0.value {
-            Value::Counter(_) if by < 0.0 => Err(CustomMetricError::invalid(
-                "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values.",
-            )),
+            Value::Counter(_) if by < 0.0 => Err(CustomMetricError::NegativeIncrement),
             Value::Counter(value) | Value::Gauge(value) => {
                 value.add(by);
                 Ok(())
@@ -49,6 +51,8 @@ impl CustomMetric {
         }
     }
 
+    /// Sets a gauge.
+    ///
     /// # Errors
     ///
     /// Anything but a gauge.
@@ -58,6 +62,8 @@ impl CustomMetric {
         Ok(())
     }
 
+    /// Counts one observation in its bucket.
+    ///
     /// # Errors
     ///
     /// Anything but a histogram.
@@ -69,6 +75,8 @@ impl CustomMetric {
         Ok(())
     }
 
+    /// The value of a counter or gauge.
+    ///
     /// # Errors
     ///
     /// A histogram.
@@ -79,11 +87,8 @@ impl CustomMetric {
         }
     }
 
-    fn unsupported(&self, operation: &str) -> CustomMetricError {
-        let kind = self.0.family.kind.name().to_ascii_uppercase();
-        CustomMetricError::Unsupported(format!(
-            "TRITONSERVER_METRIC_KIND_{kind} does not support {operation}"
-        ))
+    fn unsupported(&self, operation: &'static str) -> CustomMetricError {
+        CustomMetricError::Unsupported { kind: self.0.family.kind, operation }
     }
 }
 
@@ -114,15 +119,10 @@ impl Value {
             (CustomMetricKind::Gauge, None) => Self::Gauge(AtomicF64::default()),
             (CustomMetricKind::Histogram, Some(bounds)) => Self::Histogram(Histogram::new(bounds)?),
             (CustomMetricKind::Histogram, None) => {
-                return Err(CustomMetricError::invalid(
-                    "Bucket boundaries not found in Metric args.",
-                ));
+                return Err(CustomMetricError::NoBuckets);
             }
             (kind, Some(_)) => {
-                return Err(CustomMetricError::invalid(format!(
-                    "Unexpected args found in {} Metric constructor.",
-                    kind.name()
-                )));
+                return Err(CustomMetricError::UnexpectedBuckets(kind));
             }
         };
         Ok(value)
@@ -134,7 +134,7 @@ impl Histogram {
         // A lone NaN has no neighbour to be compared with.
         let is_ascending = bounds.is_sorted_by(|a, b| a < b) && !bounds.iter().any(|b| b.is_nan());
         if !is_ascending {
-            return Err(CustomMetricError::invalid("Bucket Boundaries must be strictly sorted"));
+            return Err(CustomMetricError::UnsortedBuckets);
         }
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Ok(Self { bounds, counts, sum: AtomicF64::default() })

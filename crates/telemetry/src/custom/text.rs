@@ -1,3 +1,5 @@
+//! Families that models define, in Prometheus text form.
+
 use std::{fmt::Write, sync::Arc, sync::atomic::Ordering};
 
 use super::{

@@ -34,11 +34,15 @@ pub enum LogFormat {
 /// What is logged, how, and where to. One field per `--log-*` flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
+    /// `--log-info`: severity `I`.
     pub has_info: bool,
+    /// `--log-warning`: severity `W`.
     pub has_warning: bool,
+    /// `--log-error`: severity `E`.
     pub has_error: bool,
     /// 0 is quiet, 1 shows debug messages, 2 and more trace messages too.
     pub verbose_level: u32,
+    /// `--log-format`.
     pub format: LogFormat,
     /// Appended to; without one, info goes to stdout, warnings and errors to stderr.
     pub file: Option<PathBuf>,
@@ -71,7 +75,7 @@ impl LogSettings {
         }
     }
 
-    /// The most talkative level shown, so that the facade can drop the rest without asking.
+    /// The most verbose level shown, so that the facade drops the rest without a call.
     fn filter(&self) -> LevelFilter {
         [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error]
             .into_iter()
@@ -140,7 +144,7 @@ impl Log for Logger {
     }
 }
 
-/// Libraries speak only when something is wrong: their progress is nobody's concern here.
+/// Of libraries only warnings and errors are logged.
 fn is_of_interest(metadata: &Metadata<'_>) -> bool {
     metadata.level() <= Level::Warn || metadata.target().starts_with("galatea")
 }

@@ -37,7 +37,7 @@ impl Sink {
 
     /// Each line is one write, so that lines of several threads do not mix.
     pub fn write(&self, level: Level, line: &[u8]) {
-        // There is no one left to tell when the log cannot be written.
+        // A log that cannot be written has nowhere to report that.
         let _ = match self {
             Sink::File(file) => file.lock_unpoisoned().write_all(line),
             Sink::Console if level <= Level::Warn => io::stderr().lock().write_all(line),

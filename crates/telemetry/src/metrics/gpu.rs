@@ -1,3 +1,5 @@
+//! Figures of the GPUs, and where whoever watches them publishes them.
+
 use std::sync::{Arc, Mutex};
 
 use galatea_types::LockExt;
@@ -7,16 +9,20 @@ use super::{
     text::{Kind, Text, push_escaped},
 };
 
-/// What one GPU does. `None` is what it cannot tell: such a figure is left out.
+/// Figures of one GPU. `None` is what the device does not report: such a figure is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuMetrics {
     /// E.g. `GPU-8f1c2d3e-...`: the label `gpu_uuid`.
     pub uuid: String,
     /// Share of the time in which it computed, 0 to 1.
     pub utilization: Option<f64>,
+    /// Memory of the device.
     pub memory_total_bytes: Option<u64>,
+    /// Memory in use, by whomever.
     pub memory_used_bytes: Option<u64>,
+    /// Power drawn at this moment.
     pub power_usage_watts: Option<f64>,
+    /// Power that management allows it.
     pub power_limit_watts: Option<f64>,
     /// Since the server started.
     pub energy_joules: Option<f64>,
@@ -27,6 +33,7 @@ pub struct GpuMetrics {
 pub struct GpuBoard(Arc<Mutex<Vec<GpuMetrics>>>);
 
 impl GpuBoard {
+    /// Replaces the figures of all GPUs.
     pub fn publish(&self, gpus: Vec<GpuMetrics>) {
         *self.0.lock_unpoisoned() = gpus;
     }

@@ -19,11 +19,15 @@ use self::text::{Kind, Text, labels};
 /// One loaded model version, as seen at the moment of a scrape.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelMetrics<'a> {
+    /// Label `model`.
     pub name: &'a str,
+    /// Label `version`.
     pub version: i64,
     /// `metric_tags` of the configuration: each becomes a label `_{key}`.
     pub tags: &'a BTreeMap<String, String>,
+    /// Its counters.
     pub statistics: &'a StatisticsSnapshot,
+    /// How long its last load took.
     pub load_duration: Duration,
 }
 

@@ -1,3 +1,5 @@
+//! Figures of the whole process and machine: CPU and memory.
+
 use std::{
     fs,
     sync::Mutex,
@@ -8,13 +10,16 @@ use galatea_types::LockExt;
 
 use super::GpuMetrics;
 
-/// What is measured besides the models; one field per `--metrics-*` flag that says so.
+/// What is measured besides the models; one field per flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricsOptions {
+    /// `--allow-cpu-metrics`: whether CPU and memory of the machine are shown.
     pub has_cpu_metrics: bool,
+    /// `--metrics-config counter_latencies`: whether durations are shown as counters.
     pub has_counter_latencies: bool,
     /// CPU figures are read anew when they are older than this.
     pub interval: Duration,
+    /// `--pinned-memory-pool-byte-size`, shown as it is: nothing is pinned.
     pub pinned_memory_pool_bytes: u64,
 }
 
@@ -32,25 +37,30 @@ impl Default for MetricsOptions {
 /// Gauges of the whole process and machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessMetrics {
+    /// Whether durations are shown as counters.
     pub has_counter_latencies: bool,
+    /// Size of the pool of pinned memory, as configured.
     pub pinned_pool_total_bytes: u64,
+    /// What of it is in use.
     pub pinned_pool_used_bytes: u64,
-    /// `None` when switched off, or where the machine does not tell.
+    /// `None` when switched off, or where the machine does not report them.
     pub cpu: Option<CpuMetrics>,
     /// One entry per GPU that is watched.
     pub gpus: Vec<GpuMetrics>,
 }
 
+/// CPU and memory of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuMetrics {
     /// Share of all cores' time that was not idle since the sample before, 0 to 1.
     pub utilization: f64,
+    /// Memory of the machine.
     pub memory_total_bytes: u64,
     /// What is not available to new programs.
     pub memory_used_bytes: u64,
 }
 
-/// Reads the machine's figures when someone asks, at most once per interval: no thread wakes up for nobody.
+/// Reads the machine's figures when someone asks, at most once per interval; there is no sampling thread.
 #[derive(Debug)]
 pub struct ProcessSampler {
     options: MetricsOptions,
@@ -65,6 +75,7 @@ struct Last {
 }
 
 impl ProcessSampler {
+    /// A sampler whose first CPU figure is the share of time since now.
     pub fn new(options: MetricsOptions) -> Self {
         let times = read_cpu_times().unwrap_or_default();
         Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }

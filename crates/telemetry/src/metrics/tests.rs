@@ -1,3 +1,5 @@
+//! The text of /metrics as dashboards read it.
+
 use super::*;
 use crate::{BatchRecord, ModelStatistics, RequestRecord};
 

@@ -1,3 +1,5 @@
+//! The Prometheus text format: families, samples, labels.
+
 use std::fmt::{Display, Write};
 
 use super::ModelMetrics;
