@@ -44,6 +44,9 @@ REWORDED = {
     "'posson'": "'poisson'",
     "The value must be a valid file path": "",
 }
+# What ours reports of a point that is not stable, of which the real tool reports nothing: its figures and its line at
+# the end.
+UNSTABLE = re.compile(r"^  Unstable windows:\n(?:  .*\n)*\n?|^.*, throughput: .* \(unstable\)\n", re.MULTILINE)
 # With `-v -v` every request and response is part of the report.
 BODY = re.compile(r"^(\{|inference (request|response): )")
 
@@ -145,7 +148,7 @@ def layout(text, delayed=False):
     """The report with every measured number replaced, as a list of lines. Of lines that are there by chance only
     those are kept that the caller waits for."""
     lines = []
-    for block, line in numbered_blocks(text):
+    for block, line in numbered_blocks(UNSTABLE.sub("", text)):
         by_chance = OVERLOAD.match(line) or BODY.match(line) or (not delayed and DELAY.match(line))
         if not by_chance:
             lines.append(line if block == 0 or KEPT.match(line) else hide_numbers(line))

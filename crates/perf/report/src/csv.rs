@@ -36,7 +36,12 @@ pub fn write(points: &[PerfStatus], settings: &Settings, model: &ModelInfo) -> T
     }
     let mut rows: Vec<&PerfStatus> = points.iter().collect();
     rows.sort_by(|a, b| a.client.infer_per_sec.total_cmp(&b.client.infer_per_sec));
-    let columns = Columns { settings, model, has_server: first.server.is_some() };
+    let columns = Columns {
+        settings,
+        model,
+        has_server: first.server.is_some(),
+        has_stability: points.iter().any(|status| !status.is_stable),
+    };
     let mut table = columns.header(first);
     for status in &rows {
         table.push_str(&columns.row(status, &mut tables.warnings));
@@ -56,6 +61,8 @@ struct Columns<'a> {
     settings: &'a Settings,
     model: &'a ModelInfo,
     has_server: bool,
+    /// Only where a point is not stable, so that other tables are those of the real program.
+    has_stability: bool,
 }
 
 impl Columns<'_> {
@@ -73,6 +80,9 @@ impl Columns<'_> {
         names.extend(percentiles.map(|percentile| format!("p{percentile} latency")));
         if self.settings.verbose_csv {
             names.extend(self.verbose_names().map(str::to_owned));
+        }
+        if self.has_stability {
+            names.push("Stable".to_owned());
         }
         line(names)
     }
@@ -107,6 +117,9 @@ impl Columns<'_> {
         cells.extend(client.percentile_latency_ns.values().map(|ns| (ns / 1000).to_string()));
         if self.settings.verbose_csv {
             self.verbose_cells(status, &mut cells);
+        }
+        if self.has_stability {
+            cells.push(u8::from(status.is_stable).to_string());
         }
         line(cells)
     }

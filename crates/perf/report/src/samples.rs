@@ -51,6 +51,7 @@ pub(crate) fn status(requests: u64, infer_per_sec: f64, percentiles: [u64; 4]) -
         send_request_rate: 0.0,
         windows: Vec::new(),
         scheduled_latencies: Vec::new(),
+        is_stable: true,
         tool_cpu_ns: 0,
     }
 }

@@ -70,6 +70,7 @@ fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
     Point {
         mode: mode.to_owned(),
         value,
+        unstable: !status.is_stable,
         request_count: client.request_count,
         duration_s: client.duration_ns as f64 / 1e9,
         throughput: client.infer_per_sec,

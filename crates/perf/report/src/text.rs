@@ -128,7 +128,8 @@ pub fn point_in(
     settings: &Settings,
     model: &ModelInfo,
 ) -> String {
-    let mut text = String::from("  Client: \n");
+    let mut text = unstable_windows(notation, status);
+    text.push_str("  Client: \n");
     client::write(&mut text, &mut notation, status, settings, model);
     if let Some(stats) = &status.server {
         text.push_str("  Server: \n");
@@ -144,6 +145,20 @@ pub fn point_in(
         text.push_str(
             "[WARNING] Perf Analyzer is not able to keep up with the desired load. The results may not be accurate.\n",
         );
+    }
+    text
+}
+
+/// What the windows of a point that is not stable have measured, each for itself. Not in the real program's report.
+fn unstable_windows(notation: Notation, status: &PerfStatus) -> String {
+    if status.is_stable {
+        return String::new();
+    }
+    let mut text = String::from("  Unstable windows:\n");
+    for window in &status.windows {
+        let throughput = notation.number(window.infer_per_sec);
+        let latency = window.latency_ns / 1000;
+        let _ = writeln!(text, "    throughput: {throughput} infer/sec, latency {latency} usec");
     }
     text
 }
@@ -164,9 +179,10 @@ pub fn footer(points: &[PerfStatus], settings: &Settings) -> String {
         };
         let _ = writeln!(
             text,
-            "{load}, throughput: {} infer/sec, latency {} usec",
+            "{load}, throughput: {} infer/sec, latency {} usec{}",
             notation.number(status.client.infer_per_sec),
-            status.stabilizing_latency_ns / 1000
+            status.stabilizing_latency_ns / 1000,
+            if status.is_stable { "" } else { " (unstable)" }
         );
     }
     text

@@ -12,12 +12,14 @@ pub enum LoadPoint {
     RequestRate(f64),
 }
 
-/// One window, or the merge of the windows that were found stable.
+/// One window, or the merge of several.
 #[derive(Clone, Debug)]
 pub struct PerfStatus {
     pub load: LoadPoint,
     pub batch_size: u64,
     pub on_sequence_model: bool,
+    /// False only of a merge of windows that do not agree: its figures are a hint.
+    pub is_stable: bool,
     pub client: ClientStats,
     /// `None`: the server has no statistics extension.
     pub server: Option<ServerStats>,

@@ -36,6 +36,9 @@ pub struct Point {
     /// `concurrency` or `request_rate`.
     pub mode: String,
     pub value: f64,
+    /// The windows do not agree: the figures are a hint. Absent: they do.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unstable: bool,
     pub request_count: u64,
     pub duration_s: f64,
     /// Inferences per second.
@@ -102,4 +105,8 @@ pub struct ServerTimes {
 pub struct WindowPoint {
     pub throughput: f64,
     pub latency_us: f64,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }

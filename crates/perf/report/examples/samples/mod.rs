@@ -84,6 +84,7 @@ fn point(mode: &str, value: f64, throughput: f64, average: f64, machine: Machine
     Point {
         mode: mode.into(),
         value,
+        unstable: false,
         request_count: (throughput * 15.0) as u64,
         duration_s: 15.0,
         throughput,

@@ -137,3 +137,12 @@ fn columns_are_found_by_name() {
     assert_eq!(ours, cells(include_str!("../../testdata/http.csv")));
     assert_eq!(ours[3], ("Network+Server Send/Recv".to_owned(), "226".to_owned()));
 }
+
+#[test]
+fn points_that_are_not_stable_are_marked_in_a_column_that_only_they_bring() {
+    let unstable = PerfStatus { is_stable: false, ..samples::http_point() };
+    let tables = write(&[unstable, samples::http_point()], &to_file("x.csv"), &samples::model());
+    let mut plain = include_str!("../../testdata/http.csv").lines();
+    let (head, row) = (plain.next().unwrap(), plain.next().unwrap());
+    assert_eq!(only_file(&tables), format!("{head},Stable\n{row},0\n{row},1\n"));
+}

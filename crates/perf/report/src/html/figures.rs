@@ -94,8 +94,12 @@ pub fn points(run: &Summary) -> Vec<&Point> {
     points
 }
 
+/// The point of the highest throughput. One that was not stable counts only where there is no other.
 pub fn best(run: &Summary) -> Option<&Point> {
-    points(run).into_iter().max_by(|a, b| a.throughput.total_cmp(&b.throughput))
+    let by_throughput = |a: &&Point, b: &&Point| {
+        b.unstable.cmp(&a.unstable).then(a.throughput.total_cmp(&b.throughput))
+    };
+    points(run).into_iter().max_by(by_throughput)
 }
 
 /// The best of each, where both are under the same kind of load: a rate is what was asked for, not what can be had.
@@ -104,7 +108,7 @@ pub fn best_of_both<'a>(ours: &'a Summary, theirs: &'a Summary) -> Option<(&'a P
 }
 
 pub fn load(point: &Point) -> String {
-    format::load(&point.mode, point.value)
+    marked(format::load(&point.mode, point.value), point)
 }
 
 /// `Concurrency`, `Requests/s`: the head of the column that has the loads.
@@ -121,8 +125,12 @@ pub fn load_name(points: &[&Point]) -> &'static str {
 pub fn load_cell(points: &[&Point], point: &Point) -> String {
     match load_name(points) {
         "Load" => load(point),
-        _ => format::short(point.value),
+        _ => marked(format::short(point.value), point),
     }
+}
+
+fn marked(load: String, point: &Point) -> String {
+    if point.unstable { format!("{load}, unstable") } else { load }
 }
 
 /// One name for each run; equal labels are numbered.

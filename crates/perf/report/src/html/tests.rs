@@ -239,3 +239,13 @@ fn the_schedule_has_lines_of_its_own() {
     assert!(html.contains("p99 from the schedule") && html.contains("stroke-dasharray=\"5 4\""));
     assert!(html.contains(">schedule</td>"));
 }
+
+#[test]
+fn an_unstable_point_is_marked_and_not_the_best_one() {
+    let mut run = samples::run("galatea 0.1.0", samples::QUICK, &[1.0, 8.0]);
+    let html = page(std::slice::from_ref(&run));
+    assert!(!html.contains("unstable"));
+    run.points[1].unstable = true;
+    let html = page(&[run]);
+    assert!(html.contains("8, unstable") && !html.contains("1, unstable"), "{html}");
+}

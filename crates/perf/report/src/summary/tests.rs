@@ -155,3 +155,14 @@ fn survives_being_written_and_read() {
     assert_eq!(values(&back), values(&summary));
     assert_eq!(back.points[0].server.as_ref().unwrap().queue_us, 67.5);
 }
+
+#[test]
+fn only_points_that_are_not_stable_are_marked() {
+    let stable = only_point(&samples::http_point(), &samples::settings(), &samples::model());
+    assert!(!serde_json::to_string(&stable).unwrap().contains("unstable"));
+    let status = PerfStatus { is_stable: false, ..samples::http_point() };
+    let unstable = only_point(&status, &samples::settings(), &samples::model());
+    let text = serde_json::to_string(&unstable).unwrap();
+    assert!(text.contains("\"unstable\":true"), "{text}");
+    assert!(serde_json::from_str::<Point>(&text).unwrap().unstable);
+}

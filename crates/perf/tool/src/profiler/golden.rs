@@ -180,7 +180,29 @@ fn unstable() {
     let mut play = Play::new(Box::new(unsteady)).concurrency(2, 4, 1);
     play.settings.max_trials = 5;
     let outcome = play.check("unstable");
-    assert!(outcome.points.is_empty());
+    let [point] = outcome.points.as_slice() else { panic!("{outcome:?}") };
+    assert!(!point.is_stable);
+    assert_eq!(point.windows.len(), 3, "the last ones");
+}
+
+#[test]
+fn an_unstable_point_among_stable_ones_is_marked() {
+    let steady_alone = |sent: &Sent| {
+        if sent.concurrency == 1 { after(2 * MILLI + jitter(sent)) } else { unsteady(sent) }
+    };
+    let mut play = Play::new(Box::new(steady_alone)).concurrency(1, 2, 1);
+    play.settings.max_trials = 4;
+    let outcome = play.check("unstable_second");
+    let stable: Vec<bool> = outcome.points.iter().map(|point| point.is_stable).collect();
+    assert_eq!(stable, [true, false]);
+}
+
+#[test]
+fn one_window_that_cannot_be_stable() {
+    let mut play = Play::steady();
+    play.settings.max_trials = 1;
+    let outcome = play.check("unstable_one_window");
+    assert_eq!(outcome.points[0].windows.len(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One result from the windows that were found stable.
+//! One result from several windows.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ impl Run<'_> {
             load: first.load,
             batch_size: first.batch_size,
             on_sequence_model: first.on_sequence_model,
+            is_stable: true,
             client: pooled(windows),
             server: merged_server(windows)?,
             metrics: Vec::new(),

@@ -56,7 +56,7 @@ pub struct Profiler<'a> {
 /// What a run found; its report is printed already.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In the order of the search; only those that were stable and within the latency limit.
+    /// In the order of the search; only those within the latency limit. Those that were not stable are marked.
     pub points: Vec<PerfStatus>,
     /// Every point that was tried. Empty unless `--profile-export-file` was asked for.
     pub profile: Vec<ProfiledLoad>,

@@ -26,6 +26,13 @@ pub(super) struct Verdict {
     pub is_stable: bool,
 }
 
+/// What the windows of a point say together.
+enum Measured {
+    Stable(Box<PerfStatus>),
+    /// The last windows, which do not agree.
+    Unstable(Vec<PerfStatus>),
+}
+
 impl Run<'_> {
     /// Measures the load that has been started, and reports it.
     pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<Verdict> {
@@ -41,19 +48,22 @@ impl Run<'_> {
         if self.parts.settings.profile_export_file.is_some() {
             self.profile.push(point.profile);
         }
-        let Some(status) = measured? else {
-            self.tell_unstable(load);
-            return Ok(Verdict { meets_limit: false, is_stable: false });
-        };
-        let meets_limit = self.is_within_limit(&status);
-        if meets_limit {
-            self.report(status);
+        match measured? {
+            Measured::Stable(status) => {
+                let meets_limit = self.is_within_limit(&status);
+                if meets_limit {
+                    self.report(*status);
+                }
+                Ok(Verdict { meets_limit, is_stable: true })
+            }
+            Measured::Unstable(windows) => {
+                self.report_unstable(load, &windows);
+                Ok(Verdict { meets_limit: false, is_stable: false })
+            }
         }
-        Ok(Verdict { meets_limit, is_stable: true })
     }
 
-    /// `None` if they never agreed.
-    fn windows(&mut self, point: &mut PointState) -> Result<Option<PerfStatus>> {
+    fn windows(&mut self, point: &mut PointState) -> Result<Measured> {
         let mut history = History::default();
         let mut last = VecDeque::with_capacity(STABLE_WINDOWS + 1);
         let mut is_stable = false;
@@ -64,7 +74,7 @@ impl Run<'_> {
                 Pass::Measured(status) => Ok(*status),
                 Pass::Failed(failure) => Err(failure),
             };
-            self.tell_pass(point.window, &measured);
+            self.report_pass(point.window, &measured);
             history.add(&measured);
             last.push_back(measured);
             if last.len() > STABLE_WINDOWS {
@@ -87,7 +97,10 @@ impl Run<'_> {
         if self.interrupted {
             return Err(exit_signal());
         }
-        if is_stable { self.merge(&windows).map(Some) } else { Ok(None) }
+        if is_stable {
+            return Ok(Measured::Stable(Box::new(self.merge(&windows)?)));
+        }
+        Ok(Measured::Unstable(windows))
     }
 
     fn is_over_limit(&self, history: &History) -> bool {
@@ -106,7 +119,7 @@ impl Run<'_> {
         true
     }
 
-    fn tell_pass(&mut self, window: u32, measured: &Result<PerfStatus>) {
+    fn report_pass(&mut self, window: u32, measured: &Result<PerfStatus>) {
         if self.parts.settings.verbosity < Verbosity::Verbose {
             return;
         }
@@ -131,7 +144,16 @@ impl Run<'_> {
         }
     }
 
-    fn tell_unstable(&mut self, load: LoadPoint) {
+    /// The words of the real program, and beyond it what was measured.
+    fn report_unstable(&mut self, load: LoadPoint, windows: &[PerfStatus]) {
+        self.warn_of_unstable(load);
+        // Counters that do not fit together leave the point without figures; it has failed anyway.
+        if let Ok(merged) = self.merge(windows) {
+            self.report(PerfStatus { is_stable: false, ..merged });
+        }
+    }
+
+    fn warn_of_unstable(&mut self, load: LoadPoint) {
         let settings = self.parts.settings;
         let LoadPoint::Concurrency(concurrency) = load else {
             return self.warn("Failed to obtain stable measurement.");
@@ -161,14 +183,14 @@ impl Run<'_> {
         let notation = text::Notation::after(&self.points);
         self.out(&text::point_in(notation, &status, self.parts.settings, self.parts.model));
         if status.overhead_percent > OVERHEAD_LIMIT_PERCENT {
-            self.tell_overhead(status.overhead_percent);
+            self.warn_of_overhead(status.overhead_percent);
         }
         self.note_idle_end(&status);
         self.points.push(status);
     }
 
     /// The report says only that it is so.
-    fn tell_overhead(&mut self, percent: f64) {
+    fn warn_of_overhead(&mut self, percent: f64) {
         let settings = self.parts.settings;
         let is_bound_to_threads =
             matches!(settings.load, Load::Concurrency(_)) && !settings.calls.asynchronous;

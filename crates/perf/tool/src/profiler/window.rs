@@ -231,6 +231,7 @@ impl Run<'_> {
             load,
             batch_size: self.parts.settings.batch_size.max(1),
             on_sequence_model: self.parts.model.is_sequence(),
+            is_stable: true,
             client: ClientStats {
                 request_count: records.latencies.len() as u64,
                 sequence_count: records.sequence_count,
