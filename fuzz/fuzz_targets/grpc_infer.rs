@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use galatea_config::{CheckContext, ModelConfig, NormalizeContext, normalize, parse_text};
-use galatea_protocol::grpc::{Pieces, decode, decode_message};
+use galatea_protocol::{
+    NoRegions,
+    grpc::{Pieces, decode, decode_message},
+};
 use libfuzzer_sys::fuzz_target;
 
 const CONFIG: &str = r#"
@@ -34,6 +37,6 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
     // Not-a-number differs from itself, so the comparison is by what is printed.
     assert_eq!(format!("{message:?}"), format!("{:?}", decode_message(whole).ok()));
     if let Some(message) = message {
-        let _ = decode(message, &MODEL);
+        let _ = decode(message, &MODEL, &NoRegions);
     }
 });

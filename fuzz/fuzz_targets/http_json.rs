@@ -5,12 +5,12 @@
 mod model;
 
 use bytes::Bytes;
-use galatea_protocol::http::decode;
+use galatea_protocol::{NoRegions, http::decode};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|json: &[u8]| {
     let body = Bytes::from(json.to_vec());
-    let Ok((request, _)) = decode(&body, json.len(), &model::config(), None) else { return };
+    let Ok((request, _)) = decode(&body, json.len(), &model::config(), None, &NoRegions) else { return };
     for input in &request.inputs {
         // BYTES data is counted by the check against the model; no data is a binary tensor of size 0.
         let expected = input.shape.byte_size(input.data_type);

@@ -6,13 +6,11 @@ use galatea_engine::{Engine, ServedModel};
 use galatea_frontend::CancelOnDrop;
 use galatea_proto::inference::{ModelInferRequest, ModelInferResponse};
 use galatea_protocol::{
-    classify,
-    grpc::{DecodedRequest, check_message_size, decode, encode},
+    AnswerPlan, NoRegions,
+    grpc::{check_message_size, decode, encode},
     parse_model_version,
 };
-use galatea_types::{
-    Error, InferRequest, InferResponse, Refused, RequestedOutput, Responder, Result,
-};
+use galatea_types::{Error, InferRequest, InferResponse, Refused, Responder, Result};
 use tokio::sync::oneshot;
 use tonic::Status;
 
@@ -23,8 +21,7 @@ use crate::status::status_of;
 /// Dropped before the last answer is there (the client hung up, its deadline passed), it cancels the request.
 pub(crate) struct Pending {
     model: Arc<ServedModel>,
-    /// Outputs wanted as classes; empty in nearly every request.
-    classifications: Vec<RequestedOutput>,
+    plan: AnswerPlan,
     max_message_size: usize,
     _cancel: CancelOnDrop,
 }
@@ -38,11 +35,10 @@ pub(crate) fn read(
     model: Arc<ServedModel>,
     message: ModelInferRequest,
     max_message_size: usize,
-) -> Result<(DecodedRequest, Pending)> {
-    let decoded = decode(message, model.config())?;
-    let _cancel = CancelOnDrop::new(decoded.request.cancellation.clone());
-    let classifications = classifications(&decoded.request);
-    Ok((decoded, Pending { model, classifications, max_message_size, _cancel }))
+) -> Result<(InferRequest, Pending)> {
+    let (request, plan) = decode(message, model.config(), &NoRegions)?;
+    let _cancel = CancelOnDrop::new(request.cancellation.clone());
+    Ok((request, Pending { model, plan, max_message_size, _cancel }))
 }
 
 /// Finds the model, reads the request and hands it to the engine. Fails where nothing is executed.
@@ -58,14 +54,10 @@ fn submit(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));
     }
-    let (decoded, pending) = read(model, message, max_message_size)?;
+    let (request, pending) = read(model, message, max_message_size)?;
     let (responder, answer) = Responder::unary();
-    pending.model.infer(decoded.request, responder).map_err(Refused::into_error)?;
+    pending.model.infer(request, responder).map_err(Refused::into_error)?;
     Ok((pending, answer))
-}
-
-fn classifications(request: &InferRequest) -> Vec<RequestedOutput> {
-    request.outputs.iter().filter(|o| o.classification.is_some()).cloned().collect()
 }
 
 /// The whole of ModelInfer.
@@ -96,28 +88,16 @@ impl Pending {
         &self.model
     }
 
-    /// The message of a response: classified where that was asked for, and not longer than can be sent.
-    pub fn render(&self, answer: Result<InferResponse>) -> Result<ModelInferResponse> {
-        let mut response = answer?;
-        for wanted in &self.classifications {
-            self.classify_output(&mut response, wanted)?;
-        }
-        let message = encode(response)?;
-        check_message_size(&message, self.max_message_size)?;
-        Ok(message)
+    /// Whether a decoupled model's end without a response is sent as an empty one.
+    pub fn wants_empty_final(&self) -> bool {
+        self.plan.wants_empty_final()
     }
 
-    fn classify_output(
-        &self,
-        response: &mut InferResponse,
-        wanted: &RequestedOutput,
-    ) -> Result<()> {
-        let Some(count) = wanted.classification else { return Ok(()) };
-        let Some(output) = response.outputs.iter_mut().find(|t| t.name == wanted.name) else {
-            return Ok(());
-        };
-        let label = |class| self.model.label(&wanted.name, class);
-        *output = classify(output, count, self.model.config().has_batching(), label)?;
-        Ok(())
+    /// The message of a response, as the client asked for it and not longer than can be sent.
+    pub fn render(&self, answer: Result<InferResponse>) -> Result<ModelInferResponse> {
+        let label = |output: &str, class| self.model.label(output, class);
+        let message = encode(answer?, &self.plan, label)?;
+        check_message_size(&message, self.max_message_size)?;
+        Ok(message)
     }
 }

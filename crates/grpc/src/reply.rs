@@ -24,8 +24,6 @@ pub(crate) struct Open {
     /// As the client wrote it: empty when it left the choice to the server.
     pub version: String,
     pub pending: Pending,
-    /// A decoupled model's end without a response is told by an empty one (G-58).
-    pub wants_empty_final: bool,
     /// The stream ends with the first error of a model (G-56).
     pub is_strict: bool,
 }
@@ -43,7 +41,9 @@ impl Open {
         let weight = received.weight();
         let is_final = received.response.is_final;
         let item = match received.response.result {
-            None if is_final && self.wants_empty_final => self.named(String::new(), is_final),
+            None if is_final && self.pending.wants_empty_final() => {
+                self.named(String::new(), is_final)
+            }
             None => return None,
             Some(result) => match self.pending.render(result) {
                 Ok(response) => marked(String::new(), response, is_final),

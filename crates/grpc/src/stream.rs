@@ -137,15 +137,14 @@ impl InferStream {
         let id = message.id.clone();
         let version = message.model_version.clone();
         let read = read(model, message, self.service.max_message_size);
-        let (decoded, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
-        let cancellation = decoded.request.cancellation.clone();
+        let (request, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
+        let cancellation = request.cancellation.clone();
         let responder = self.responses.responder(key, cancellation);
-        let accepted = pending.model().infer(decoded.request, responder);
+        let accepted = pending.model().infer(request, responder);
         accepted.map_err(|refused| {
             Box::new(refusal_reply(&Refused::into_error(refused), id.clone()))
         })?;
-        let wants_empty_final = decoded.wants_empty_final;
-        Ok(Open { id, version, pending, wants_empty_final, is_strict: self.is_strict })
+        Ok(Open { id, version, pending, is_strict: self.is_strict })
     }
 
     fn answer_next_ordered(&mut self, reply: Reply) {

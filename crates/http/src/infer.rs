@@ -1,7 +1,10 @@
 use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_frontend::CancelOnDrop;
-use galatea_protocol::http::{EncodedResponse, ResponsePlan, decode, encode};
+use galatea_protocol::{
+    AnswerPlan, NoRegions,
+    http::{EncodedResponse, decode, encode},
+};
 use galatea_types::{Error, InferResponse, Refused, Responder, Result};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
@@ -69,9 +72,9 @@ async fn infer(
     version: Option<i64>,
     body: &Bytes,
     header_length: Option<usize>,
-) -> Result<(InferResponse, ResponsePlan)> {
+) -> Result<(InferResponse, AnswerPlan)> {
     let header_length = header_length.unwrap_or(body.len());
-    let (request, plan) = decode(body, header_length, model.config(), version)?;
+    let (request, plan) = decode(body, header_length, model.config(), version, &NoRegions)?;
     let cancel = CancelOnDrop::new(request.cancellation.clone());
     let (responder, answer) = Responder::unary();
     model.infer(request, responder).map_err(Refused::into_error)?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_protocol::{
-    http::{ResponsePlan, decode_for_lines, error_line, response_line},
+    AnswerPlan, NoRegions,
+    http::{decode_for_lines, error_line, response_line},
     http_status,
 };
 use galatea_types::{InferResponse, Response, Result};
@@ -45,7 +46,8 @@ pub(crate) async fn respond(
 ) -> http::Response<Body> {
     let submitted = (|| {
         let header_length = header_length.unwrap_or(body.len());
-        let (request, plan) = decode_for_lines(&body, header_length, model.config(), version)?;
+        let config = model.config();
+        let (request, plan) = decode_for_lines(&body, header_length, config, version, &NoRegions)?;
         let empty = end_of(&model, request.id.clone());
         Ok((ResponseStream::submit(request, &model)?, plan, empty))
     })();
@@ -86,7 +88,7 @@ fn end_of(model: &ServedModel, id: String) -> InferResponse {
 
 fn write_line(
     response: Response,
-    plan: &ResponsePlan,
+    plan: &AnswerPlan,
     empty: &InferResponse,
     model: &ServedModel,
 ) -> Option<Vec<u8>> {

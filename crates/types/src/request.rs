@@ -31,13 +31,11 @@ pub enum CorrelationId {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestedOutput {
     pub name: Arc<str>,
-    /// Answer with the best `k` classes as text instead of the tensor.
-    pub classification: Option<u32>,
 }
 
 impl RequestedOutput {
     pub fn plain(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), classification: None }
+        Self { name: name.into() }
     }
 }
 

@@ -1,4 +1,6 @@
-use std::{collections::HashSet, sync::Arc};
+//! A request message and its tensors.
+
+use std::{collections::HashSet, sync::Arc, vec};
 
 use bytes::Bytes;
 use galatea_config::{ModelConfig, TensorSpec};
@@ -12,35 +14,44 @@ use galatea_types::{
 
 use super::{
     contents::{self, Place},
-    parameters, shared_memory,
+    parameters,
+    region::RegionParameters,
 };
-use crate::model_version::parse_model_version;
-
-/// A request, and what only the front end needs to know about it.
-#[derive(Clone, Debug)]
-pub struct DecodedRequest {
-    pub request: InferRequest,
-    /// A decoupled model that ends without a last answer shall be told by an empty one (G-58).
-    pub wants_empty_final: bool,
-}
+use crate::{
+    answer_form::{AnswerForm, AnswerPlan, PlannedOutput},
+    model_version::parse_model_version,
+    regions::Regions,
+};
 
 /// Reads a request for the model of `config`. Names that the model knows are shared with it.
 ///
 /// Sizes are not checked against shapes here: the engine does that for every front end alike. Errors are
-/// complete and carry the texts of G-51 to G-53.
-pub fn decode(message: ModelInferRequest, config: &ModelConfig) -> Result<DecodedRequest> {
+/// complete and carry Triton's texts. Tensors in shared memory are those of `regions`.
+pub fn decode(
+    message: ModelInferRequest,
+    config: &ModelConfig,
+    regions: &dyn Regions,
+) -> Result<(InferRequest, AnswerPlan)> {
     let mut request = InferRequest::new(config.name().clone());
     request.model_version = parse_model_version(&message.model_version)?;
     request.id = message.id;
-    let wants_empty_final = parameters::apply(&mut request, message.parameters)?;
+    let mut plan = AnswerPlan::new(AnswerForm::Binary, config.has_batching());
+    plan.wants_empty_final = parameters::apply(&mut request, message.parameters)?;
     check_names(&request, &message.inputs)?;
-    let (inputs, invalid) = read_inputs(message.inputs, message.raw_input_contents, config)?;
+    let sources = Sources::new(message.raw_input_contents, config.name(), regions);
+    let (inputs, invalid) = read_inputs(message.inputs, sources, config)?;
     request.inputs = inputs;
-    request.outputs =
-        message.outputs.into_iter().map(|o| read_output(o, config)).collect::<Result<_>>()?;
+    request.outputs.reserve_exact(message.outputs.len());
+    for output in message.outputs {
+        let name = known_name(config.output(&output.name), &output.name);
+        if let Some(form) = form_of(&output, regions)? {
+            plan.outputs.push(PlannedOutput { name: name.clone(), form });
+        }
+        request.outputs.push(RequestedOutput::plain(name));
+    }
     match invalid {
         Some(name) => Err(invalid_data_type(&request, &name, config)),
-        None => Ok(DecodedRequest { request, wants_empty_final }),
+        None => Ok((request, plan)),
     }
 }
 
@@ -58,19 +69,55 @@ fn check_names(request: &InferRequest, inputs: &[InferInputTensor]) -> Result<()
     })
 }
 
+/// Where the data of inputs comes from when it is not in their typed contents.
+struct Sources<'a> {
+    raw: vec::IntoIter<Bytes>,
+    has_raw: bool,
+    model: &'a str,
+    regions: &'a dyn Regions,
+}
+
+impl<'a> Sources<'a> {
+    fn new(raw: Vec<Bytes>, model: &'a str, regions: &'a dyn Regions) -> Self {
+        Self { has_raw: !raw.is_empty(), raw: raw.into_iter(), model, regions }
+    }
+
+    /// Of a shared-memory region, typed, or the next raw contents: those come in the order of the inputs.
+    fn data_of(&mut self, input: &InferInputTensor, data_type: Option<DataType>) -> Result<Buffer> {
+        let (name, model) = (input.name.as_str(), self.model);
+        if let Some(parameters) = RegionParameters::read(name, &input.parameters)? {
+            return match &input.contents {
+                Some(_) => Err(Error::invalid_arg(format!(
+                    "unexpected 'content' provided when using shared memory for input tensor '{name}' for model '{model}'"
+                ))),
+                None => parameters.span(self.regions)?.read(),
+            };
+        }
+        match &input.contents {
+            Some(_) if self.has_raw => Err(Error::invalid_arg(format!(
+                "contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
+            ))),
+            Some(contents) => contents::read(contents, &Place { input: name, model, data_type }),
+            None => self.raw.next().map(Buffer::from).ok_or_else(|| {
+                Error::invalid_arg(format!(
+                    "unable to find data for input tensor '{name}' for model '{model}' in request."
+                ))
+            }),
+        }
+    }
+}
+
 /// The tensors, and the name of the first one whose data type is none.
 fn read_inputs(
     inputs: Vec<InferInputTensor>,
-    raw: Vec<Bytes>,
+    mut sources: Sources<'_>,
     config: &ModelConfig,
 ) -> Result<(Vec<Tensor>, Option<String>)> {
-    let has_raw = !raw.is_empty();
-    let mut raw = raw.into_iter();
     let mut invalid = None;
     let mut tensors = Vec::with_capacity(inputs.len());
     for input in inputs {
         let data_type = DataType::from_protocol_name(&input.datatype);
-        let data = input_data(&input, data_type, has_raw, &mut raw, config)?;
+        let data = sources.data_of(&input, data_type)?;
         match data_type {
             Some(data_type) => tensors.push(Tensor {
                 name: known_name(config.input(&input.name), &input.name),
@@ -84,51 +131,19 @@ fn read_inputs(
     Ok((tensors, invalid))
 }
 
-/// Typed contents, or the next raw ones: those come in the order of the inputs.
-fn input_data(
-    input: &InferInputTensor,
-    data_type: Option<DataType>,
-    has_raw: bool,
-    raw: &mut impl Iterator<Item = Bytes>,
-    config: &ModelConfig,
-) -> Result<Buffer> {
-    let (name, model) = (input.name.as_str(), config.name().as_ref());
-    if let Some(region) = shared_memory::region_of(name, &input.parameters)? {
-        return Err(match &input.contents {
-            Some(_) => Error::invalid_arg(format!(
-                "unexpected 'content' provided when using shared memory for input tensor '{name}' for model '{model}'"
-            )),
-            None => shared_memory::not_found(region),
-        });
-    }
-    match &input.contents {
-        Some(_) if has_raw => Err(Error::invalid_arg(format!(
-            "contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
-        ))),
-        Some(contents) => contents::read(contents, &Place { input: name, model, data_type }),
-        None => raw.next().map(Buffer::from).ok_or_else(|| {
-            Error::invalid_arg(format!(
-                "unable to find data for input tensor '{name}' for model '{model}' in request."
-            ))
-        }),
-    }
-}
-
-fn read_output(
-    output: InferRequestedOutputTensor,
-    config: &ModelConfig,
-) -> Result<RequestedOutput> {
-    let region = shared_memory::region_of(&output.name, &output.parameters)?;
-    let classification = parameters::classification(&output.parameters)?;
-    match (region, classification) {
+/// The form an output's parameters ask for; `None` for the usual one.
+fn form_of(
+    output: &InferRequestedOutputTensor,
+    regions: &dyn Regions,
+) -> Result<Option<AnswerForm>> {
+    let region = RegionParameters::read(&output.name, &output.parameters)?;
+    let count = parameters::classification(&output.parameters)?;
+    match (region, count) {
         (Some(_), Some(_)) => Err(Error::invalid_arg(
             "output can't set both 'shared_memory_region' and 'classification'",
         )),
-        (Some(region), None) => Err(shared_memory::not_found(region)),
-        (None, classification) => {
-            let name = known_name(config.output(&output.name), &output.name);
-            Ok(RequestedOutput { name, classification })
-        }
+        (Some(region), None) => Ok(Some(AnswerForm::Region(region.span(regions)?))),
+        (None, count) => Ok(count.map(|count| AnswerForm::Classes { count, is_binary: true })),
     }
 }
 
@@ -136,7 +151,7 @@ fn known_name(spec: Option<&TensorSpec>, name: &str) -> Arc<str> {
     spec.map_or_else(|| Arc::from(name), |spec| spec.name.clone())
 }
 
-/// What the engine says about a wrong data type (H-70, H-71), for one the vocabulary has no value for.
+/// The error that the engine has for a wrong data type, for one the vocabulary has no value for.
 fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> Error {
     let model = config.name();
     Error::invalid_arg(match config.input(input) {

@@ -1,6 +1,6 @@
 //! Request and output parameters (G-53).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, num::NonZero, time::Duration};
 
 use galatea_proto::inference::{InferParameter, infer_parameter::ParameterChoice};
 use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Result};
@@ -94,12 +94,12 @@ fn custom(key: &str, choice: Option<ParameterChoice>) -> Result<ParameterValue> 
 }
 
 /// How many classes the client wants of an output, if it wants classes.
-pub(super) fn classification(parameters: &ParameterMap) -> Result<Option<u32>> {
+pub(super) fn classification(parameters: &ParameterMap) -> Result<Option<NonZero<u32>>> {
     let Some(parameter) = parameters.get("classification") else { return Ok(None) };
     match parameter.parameter_choice {
         Some(ParameterChoice::Int64Param(count)) if count > 0 => {
             // More classes than there can be is as good as all of them.
-            Ok(Some(u32::try_from(count).unwrap_or(u32::MAX)))
+            Ok(NonZero::new(u32::try_from(count).unwrap_or(u32::MAX)))
         }
         Some(ParameterChoice::Int64Param(_)) => {
             Err(Error::invalid_arg("invalid value for 'classification' parameter, expected >= 0"))

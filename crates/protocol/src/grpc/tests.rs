@@ -5,9 +5,12 @@ use galatea_proto::inference::{
     infer_parameter::ParameterChoice,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
-use galatea_types::{Code, CorrelationId, DataType, InferResponse, ParameterValue, Result, Tensor};
+use galatea_types::{
+    Code, CorrelationId, DataType, InferRequest, InferResponse, ParameterValue, Result, Tensor,
+};
 
-use super::{DecodedRequest, check_message_size, decode, encode};
+use super::{check_message_size, decode, encode};
+use crate::{AnswerForm, AnswerPlan, NoRegions};
 
 type Change = fn(&mut ModelInferRequest);
 
@@ -43,8 +46,8 @@ fn changed(change: Change) -> ModelInferRequest {
     request
 }
 
-fn decoded(change: Change) -> Result<DecodedRequest> {
-    decode(changed(change), &config())
+fn decoded(change: Change) -> Result<(InferRequest, AnswerPlan)> {
+    decode(changed(change), &config(), &NoRegions)
 }
 
 fn parameter(choice: ParameterChoice) -> InferParameter {
@@ -85,7 +88,7 @@ fn text(s: &str) -> ParameterChoice {
 fn raw_contents_stay_where_they_are() {
     let message = request();
     let at = message.raw_input_contents[0].as_ptr();
-    let request = decode(message, &config()).expect("good").request;
+    let request = decode(message, &config(), &NoRegions).expect("good").0;
     assert_eq!(request.inputs[0].host().expect("host memory").as_ptr(), at);
     assert_eq!((&*request.model_name, request.model_version), ("m", None));
     assert_eq!(
@@ -96,7 +99,7 @@ fn raw_contents_stay_where_they_are() {
 
 #[test]
 fn everything_a_request_can_say() {
-    let DecodedRequest { request, wants_empty_final } = decoded(|r| {
+    let (request, plan) = decoded(|r| {
         r.id = "a7".into();
         r.model_version = "3".into();
         set(r, "sequence_id", Int64Param(-5));
@@ -110,11 +113,12 @@ fn everything_a_request_can_say() {
         ask(r, &[("classification", Int64Param(1 << 40)), ("other", text("x"))]);
     })
     .expect("good");
-    assert!(wants_empty_final && request.sequence_start && request.sequence_end);
+    assert!(plan.wants_empty_final() && request.sequence_start && request.sequence_end);
     assert_eq!((request.id.as_str(), request.model_version, request.priority), ("a7", Some(3), 7));
     assert_eq!(request.timeout.map(|t| t.as_micros()), Some(1500));
     assert_eq!(request.correlation_id, CorrelationId::Number(-5_i64 as u64));
-    assert_eq!(request.outputs[0].classification, Some(u32::MAX));
+    let form = plan.form_of(&request.outputs[0].name);
+    assert!(matches!(form, AnswerForm::Classes { count, .. } if count.get() == u32::MAX));
     let expected = [
         ("binary_data_output", ParameterValue::Bool(true)),
         ("custom", ParameterValue::Double(1.5)),
@@ -134,7 +138,7 @@ fn values_that_mean_nothing_special() {
         ask(r, &[]);
     })
     .expect("good")
-    .request;
+    .0;
     assert_eq!((request.correlation_id, request.timeout), (CorrelationId::None, None));
 }
 
@@ -142,7 +146,7 @@ fn values_that_mean_nothing_special() {
 fn check_typed(data_type: &str, contents: InferTensorContents, expected: &[u8]) {
     let mut message = request();
     typed(&mut message, data_type, contents);
-    let request = decode(message, &config()).expect("good").request;
+    let request = decode(message, &config(), &NoRegions).expect("good").0;
     assert_eq!(request.inputs[0].data_type.protocol_name(), data_type);
     assert_eq!(request.inputs[0].host().expect("host memory"), expected);
     assert!(expected.is_empty() || request.inputs[0].data.is_aligned_to(64));
@@ -408,7 +412,7 @@ fn malformed_requests() {
 fn a_response_shares_its_tensors() {
     let tensor = Tensor::new("OUTPUT0", DataType::Int64, [1, 2], vec![7; 16]);
     let at = tensor.host().expect("host memory").as_ptr();
-    let message = encode(InferResponse {
+    let response = InferResponse {
         model_name: "m".into(),
         model_version: 3,
         id: "a7".into(),
@@ -417,8 +421,9 @@ fn a_response_shares_its_tensors() {
             ("b".into(), ParameterValue::Bool(true)),
         ],
         outputs: vec![tensor],
-    })
-    .expect("host memory");
+    };
+    let plan = AnswerPlan::new(AnswerForm::Binary, false);
+    let message = encode(response, &plan, |_, _| None).expect("encodes");
     assert_eq!(message.raw_output_contents[0].as_ptr(), at);
     assert_eq!((message.model_version.as_str(), message.id.as_str()), ("3", "a7"));
     let output = &message.outputs[0];
@@ -469,7 +474,7 @@ mod no_panic {
             let cut = decode_message(pieces).ok();
             prop_assert_eq!(&cut, &ModelInferRequest::decode(&bytes[..]).ok());
             if let Some(message) = cut {
-                let _ = decode(message, &config());
+                let _ = decode(message, &config(), &NoRegions);
             }
         }
     }

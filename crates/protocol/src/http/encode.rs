@@ -5,8 +5,7 @@ use galatea_types::{
     DataType, Error, InferResponse, ParameterValue, Parameters, Result, Tensor, byte_strings,
 };
 
-use super::ResponsePlan;
-use crate::classify;
+use crate::answer_form::{AnswerPlan, Placement};
 
 /// The body of a response: the JSON, then the binary tensors in output order.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub struct EncodedResponse {
 /// where they are not UTF-8: what Triton does. `label` tells the text of a class of an output.
 pub fn encode<'a>(
     response: InferResponse,
-    plan: &ResponsePlan,
+    plan: &AnswerPlan,
     label: impl Fn(&str, usize) -> Option<&'a str>,
 ) -> Result<EncodedResponse> {
     let mut json = Vec::with_capacity(json_capacity(&response));
@@ -46,13 +45,11 @@ pub fn encode<'a>(
         if i > 0 {
             json.push(b',');
         }
-        let (is_binary, classification) = plan.form_of(&tensor.name);
-        let tensor = match classification {
-            Some(k) => classify(&tensor, k, plan.is_batched, |class| label(&tensor.name, class))?,
-            None => tensor,
-        };
-        push_output(&mut json, &tensor, is_binary)?;
-        if is_binary && !tensor.data.is_empty() {
+        let form = plan.form_of(&tensor.name);
+        let tensor = form.apply(tensor, plan.is_batched, &label)?;
+        let placement = form.placement();
+        push_output(&mut json, &tensor, placement)?;
+        if placement == Placement::Binary && !tensor.data.is_empty() {
             binary.push(tensor.host_bytes()?.clone());
         }
     }
@@ -65,22 +62,26 @@ fn json_capacity(response: &InferResponse) -> usize {
     256 + response.outputs.iter().map(|t| 96 + t.name.len()).sum::<usize>()
 }
 
-fn push_output(json: &mut Vec<u8>, tensor: &Tensor, is_binary: bool) -> Result<()> {
+fn push_output(json: &mut Vec<u8>, tensor: &Tensor, placement: Placement) -> Result<()> {
     json.extend_from_slice(b"{\"name\":");
     push_string(json, tensor.name.as_bytes());
     json.extend_from_slice(b",\"datatype\":\"");
     json.extend_from_slice(tensor.data_type.protocol_name().as_bytes());
     json.extend_from_slice(b"\",\"shape\":[");
     push_list(json, tensor.shape.iter(), |json, &dim| push_integer(json, dim));
-    if is_binary {
-        json.extend_from_slice(b"],\"parameters\":{\"binary_data_size\":");
-        push_integer(json, tensor.data.len());
-        json.extend_from_slice(b"}}");
-        return Ok(());
+    match placement {
+        Placement::Inline => {
+            json.extend_from_slice(b"],\"data\":[");
+            push_data(json, tensor)?;
+            json.extend_from_slice(b"]}");
+        }
+        Placement::Binary => {
+            json.extend_from_slice(b"],\"parameters\":{\"binary_data_size\":");
+            push_integer(json, tensor.data.len());
+            json.extend_from_slice(b"}}");
+        }
+        Placement::Elsewhere => json.extend_from_slice(b"]}"),
     }
-    json.extend_from_slice(b"],\"data\":[");
-    push_data(json, tensor)?;
-    json.extend_from_slice(b"]}");
     Ok(())
 }
 

@@ -9,10 +9,10 @@ use galatea_types::{
 };
 
 use super::{
-    decode::custom_value,
     encode::{push_data, push_float, push_numbers, push_parameter, push_string},
-    input::read_at,
+    field::read_at,
     json::{Cursor, Kind, for_each_element, for_each_member},
+    parameters::custom_value,
     tensor_data,
 };
 

@@ -4,12 +4,36 @@ use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
 use super::{
+    field::{read_at, read_member},
     json::{Cursor, for_each_element, for_each_member},
+    region::RegionParameters,
     tensor_data,
 };
+use crate::regions::Regions;
+
+/// Where the data of inputs comes from when it is not in the JSON.
+pub(super) struct Sources<'a> {
+    pub tail: BinaryTail<'a>,
+    pub regions: &'a dyn Regions,
+    /// For the messages.
+    pub model_name: &'a str,
+}
+
+impl Sources<'_> {
+    /// Refuses a body that goes on behind the last tensor.
+    pub fn check_used_up(&self) -> Result<()> {
+        if self.tail.is_used_up() {
+            return Ok(());
+        }
+        let model_name = self.model_name;
+        Err(Error::invalid_arg(format!(
+            "unexpected additional input data for model '{model_name}'"
+        )))
+    }
+}
 
 /// The binary tensors behind the JSON header, handed out in input order.
-pub(crate) struct BinaryTail<'a> {
+pub(super) struct BinaryTail<'a> {
     pub body: &'a Bytes,
     /// Where the next tensor starts.
     pub next: usize,
@@ -27,7 +51,7 @@ impl BinaryTail<'_> {
         Ok(slice.into())
     }
 
-    pub fn is_used_up(&self) -> bool {
+    fn is_used_up(&self) -> bool {
         self.next >= self.body.len()
     }
 }
@@ -46,15 +70,11 @@ struct Members {
 #[derive(Default)]
 struct SourceParameters {
     binary_data_size: Option<usize>,
-    shared_memory_region: Option<usize>,
+    region: RegionParameters,
 }
 
 /// Reads the input object the cursor stands on and steps over it.
-pub(crate) fn decode(
-    cursor: &mut Cursor<'_>,
-    tail: &mut BinaryTail<'_>,
-    model_name: &str,
-) -> Result<Tensor> {
+pub(super) fn decode(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Tensor> {
     let mut members = Members::default();
     let mut data = None;
     for_each_member(cursor, |key, cursor| {
@@ -81,7 +101,7 @@ pub(crate) fn decode(
         }
         cursor.skip_value()
     })?;
-    members.into_tensor(cursor, data, tail, model_name)
+    members.into_tensor(cursor, data, sources)
 }
 
 impl Members {
@@ -89,24 +109,24 @@ impl Members {
         self,
         cursor: &Cursor<'_>,
         data: Option<Buffer>,
-        tail: &mut BinaryTail<'_>,
-        model_name: &str,
+        sources: &mut Sources<'_>,
     ) -> Result<Tensor> {
-        let sources = self.source_parameters(cursor)?;
-        self.check_one_source(&sources)?;
+        let parameters = self.source_parameters(cursor)?;
+        self.check_one_source(&parameters)?;
         let name = self.name(cursor)?;
         let data_type = self.data_type(cursor)?;
         let shape = self.shape(cursor)?;
-        let data = if let Some(at) = sources.binary_data_size {
+        let data = if let Some(at) = parameters.binary_data_size {
             let size = read_at(cursor, at, "binary_data_size", Cursor::expect_u64)?;
-            tail.take(size).map_err(|missing| {
+            sources.tail.take(size).map_err(|missing| {
+                let model_name = sources.model_name;
                 Error::invalid_arg(format!(
                     "unexpected size for input '{name}', expecting {missing} additional bytes for model \
                      '{model_name}'"
                 ))
             })?
-        } else if let Some(at) = sources.shared_memory_region {
-            return Err(unknown_region(cursor, at));
+        } else if let Some(span) = parameters.region.span(cursor, sources.regions)? {
+            span.read()?
         } else {
             match (data, self.data) {
                 (Some(data), _) => data,
@@ -167,20 +187,19 @@ impl Members {
         for_each_member(&mut cursor.at(at), |key, cursor| {
             match key {
                 b"binary_data_size" => sources.binary_data_size = Some(cursor.position()),
-                b"shared_memory_region" => sources.shared_memory_region = Some(cursor.position()),
-                _ => {}
+                key => sources.region.note(key, cursor.position()),
             }
             cursor.skip_value()
         })?;
         Ok(sources)
     }
 
-    /// H-36.
+    /// The data must come from exactly one place.
     fn check_one_source(&self, sources: &SourceParameters) -> Result<()> {
         let fields = [
             ("data", self.data.is_some()),
             ("binary_data_size", sources.binary_data_size.is_some()),
-            ("shared_memory_region", sources.shared_memory_region.is_some()),
+            ("shared_memory_region", sources.region.name_region()),
         ];
         let set: Vec<&str> = fields.iter().filter(|(_, is_set)| *is_set).map(|(f, _)| *f).collect();
         if set.len() == 1 {
@@ -198,39 +217,4 @@ impl Members {
         }
         Err(Error::invalid_arg(text))
     }
-}
-
-/// No region can be registered yet, so none is found.
-pub(crate) fn unknown_region(cursor: &Cursor<'_>, at: usize) -> Error {
-    match read_at(cursor, at, "shared_memory_region", Cursor::expect_string) {
-        Ok(name) => {
-            let name = String::from_utf8_lossy(&name);
-            Error::not_found(format!("Unable to find shared memory region: '{name}'"))
-        }
-        Err(error) => error,
-    }
-}
-
-/// Reads the member `field`, whose value starts at `at` if the object has it.
-pub(crate) fn read_member<'a, T>(
-    cursor: &Cursor<'a>,
-    at: Option<usize>,
-    field: &str,
-    read: impl FnOnce(&mut Cursor<'a>) -> Result<T>,
-) -> Result<T> {
-    let Some(at) = at else {
-        return Err(Error::internal(format!(
-            "Unable to parse '{field}': attempt to access non-existing object member '{field}'"
-        )));
-    };
-    read_at(cursor, at, field, read)
-}
-
-pub(crate) fn read_at<'a, T>(
-    cursor: &Cursor<'a>,
-    at: usize,
-    field: &str,
-    read: impl FnOnce(&mut Cursor<'a>) -> Result<T>,
-) -> Result<T> {
-    read(&mut cursor.at(at)).map_err(|e| e.prefixed(format_args!("Unable to parse '{field}': ")))
 }

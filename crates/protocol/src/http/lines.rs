@@ -5,7 +5,8 @@ use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_types::{Error, InferRequest, InferResponse, ParameterValue, Result};
 
-use super::{ResponsePlan, decode::decode_for, documents::error_body, encode};
+use super::{decode::Decoder, documents::error_body, encode::encode};
+use crate::{answer_form::AnswerPlan, regions::Regions};
 
 /// Whether nothing follows: the name gRPC clients know it by.
 const FINAL_RESPONSE: &str = "triton_final_response";
@@ -19,9 +20,10 @@ pub fn decode_for_lines(
     header_length: usize,
     model: &ModelConfig,
     version: Option<i64>,
-) -> Result<(InferRequest, ResponsePlan)> {
-    let plan = ResponsePlan::in_lines(model.has_batching());
-    let (request, plan) = decode_for(plan, body, header_length, model, version)?;
+    regions: &dyn Regions,
+) -> Result<(InferRequest, AnswerPlan)> {
+    let decoder = Decoder { model, version, regions, is_for_lines: true };
+    let (request, plan) = decoder.decode(body, header_length)?;
     if plan.has_binary() {
         return Err(Error::invalid_arg(
             "binary outputs cannot be part of an answer in JSON lines: leave out 'binary_data' and \
@@ -35,7 +37,7 @@ pub fn decode_for_lines(
 pub fn response_line<'a>(
     mut response: InferResponse,
     is_final: bool,
-    plan: &ResponsePlan,
+    plan: &AnswerPlan,
     label: impl Fn(&str, usize) -> Option<&'a str>,
 ) -> Result<Vec<u8>> {
     response.parameters.push((FINAL_RESPONSE.to_owned(), ParameterValue::Bool(is_final)));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use galatea_types::{BUFFER_ALIGNMENT, CorrelationId, DataType, ParameterValue};
 
 use super::{data_of, decode_binary, decode_json, model, spec};
-use crate::http::decode;
+use crate::{AnswerForm, NoRegions, http::decode};
 
 fn f32s(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
@@ -99,7 +99,7 @@ fn nesting_does_not_matter() {
 
 #[test]
 fn keys_may_come_in_any_order_and_the_first_of_two_counts() {
-    let (request, _) = decode_json(
+    let (request, plan) = decode_json(
         r#"{"outputs":[{"parameters":{"classification":3},"name":"O"}],"foo":[{"bar":null}],
             "inputs":[{"data":[[1],[2]],"x":{},"datatype":"INT32","shape":[2,1],"name":"I","name":"J"}],
             "id":"r1"}"#,
@@ -110,7 +110,8 @@ fn keys_may_come_in_any_order_and_the_first_of_two_counts() {
     assert_eq!((&*input.name, input.data_type), ("I", DataType::Int32));
     assert_eq!(&input.shape[..], [2, 1]);
     assert_eq!(input.host().expect("host memory"), [1, 0, 0, 0, 2, 0, 0, 0]);
-    assert_eq!(request.outputs[0].classification, Some(3));
+    assert_eq!(&*request.outputs[0].name, "O");
+    assert!(matches!(plan.form_of("O"), AnswerForm::Classes { count, .. } if count.get() == 3));
 }
 
 #[test]
@@ -134,7 +135,8 @@ fn binary_tensors_are_slices_of_the_body_in_input_order() {
         {"name":"B","shape":[1],"datatype":"INT32","data":[9]},
         {"name":"C","shape":[1],"datatype":"FP16","parameters":{"binary_data_size":2}}]}"#;
     let body = Bytes::from([json.as_bytes(), &[1, 2, 3, 4]].concat());
-    let (request, _) = decode(&body, json.len(), &model(0, Vec::new()), Some(3)).expect("valid");
+    let (request, _) =
+        decode(&body, json.len(), &model(0, Vec::new()), Some(3), &NoRegions).expect("valid");
     assert_eq!(request.model_version, Some(3));
     let data: Vec<&[u8]> = request.inputs.iter().map(|t| t.host().expect("host memory")).collect();
     assert_eq!(data, [&[1, 2][..], &[9, 0, 0, 0], &[3, 4]]);
@@ -155,7 +157,7 @@ fn request_parameters() {
     assert_eq!(request.correlation_id, CorrelationId::Number(7));
     assert!(request.sequence_start && request.sequence_end);
     assert_eq!((request.priority, request.timeout), (3, Some(Duration::from_micros(1500))));
-    assert_eq!(plan.form_of("any"), (true, None));
+    assert!(matches!(plan.form_of("any"), AnswerForm::Binary));
     let expected = [
         ("s", ParameterValue::String("x".to_owned())),
         ("i", ParameterValue::Int(-4)),
@@ -186,8 +188,8 @@ fn the_default_form_does_not_hold_for_named_outputs() {
     )
     .expect("valid");
     assert_eq!(request.outputs.len(), 2);
-    assert_eq!(plan.form_of("A"), (false, None));
-    assert_eq!(plan.form_of("B"), (true, None));
+    assert!(matches!(plan.form_of("A"), AnswerForm::Inline));
+    assert!(matches!(plan.form_of("B"), AnswerForm::Binary));
 }
 
 #[test]
@@ -201,13 +203,14 @@ fn raw_bodies_take_the_shape_of_the_one_input() {
     ] {
         let model = model(max_batch_size, vec![spec("IN", DataType::Fp32, dims)]);
         let body = Bytes::from(vec![7; size]);
-        let (request, plan) = decode(&body, 0, &model, None).expect("fits");
+        let (request, plan) = decode(&body, 0, &model, None, &NoRegions).expect("fits");
         assert_eq!(&request.inputs[0].shape[..], expected);
         assert_eq!(request.inputs[0].host().expect("host memory"), body);
-        assert_eq!(plan.form_of("OUT"), (true, None));
+        assert!(matches!(plan.form_of("OUT"), AnswerForm::Binary));
     }
     let model = model(2, vec![spec("IN", DataType::Bytes, &[1])]);
-    let (request, _) = decode(&Bytes::from(b"abc".to_vec()), 0, &model, None).expect("one string");
+    let (request, _) =
+        decode(&Bytes::from(b"abc".to_vec()), 0, &model, None, &NoRegions).expect("one string");
     assert_eq!(&request.inputs[0].shape[..], [1, 1]);
     assert_eq!(request.inputs[0].host().expect("host memory"), b"\x03\0\0\0abc");
 }

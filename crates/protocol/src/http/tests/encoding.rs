@@ -1,7 +1,10 @@
 use galatea_types::{Code, DataType, InferResponse, ParameterValue, Tensor};
 
 use super::decode_json;
-use crate::http::{EncodedResponse, ResponsePlan, encode};
+use crate::{
+    AnswerForm, AnswerPlan,
+    http::{EncodedResponse, encode},
+};
 
 fn response(outputs: Vec<Tensor>) -> InferResponse {
     InferResponse {
@@ -13,8 +16,8 @@ fn response(outputs: Vec<Tensor>) -> InferResponse {
     }
 }
 
-fn json_plan() -> ResponsePlan {
-    ResponsePlan::new(false)
+fn json_plan() -> AnswerPlan {
+    AnswerPlan::new(AnswerForm::Inline, false)
 }
 
 #[track_caller]
@@ -100,7 +103,7 @@ fn half_precision_is_for_the_binary_form_only() {
         "sending FP16 data via JSON is not supported. Please use the binary data format for output"
     ));
     let mut plan = json_plan();
-    plan.default_is_binary = true;
+    plan.default_form = AnswerForm::Binary;
     assert_eq!(
         encode(response(vec![half]), &plan, |_, _| None).expect("binary").binary[0].len(),
         2

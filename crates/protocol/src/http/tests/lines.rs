@@ -4,14 +4,17 @@ use galatea_types::{
 };
 
 use super::{model, spec};
-use crate::http::{ResponsePlan, decode, decode_for_lines, error_line, response_line};
+use crate::{
+    AnswerPlan, NoRegions,
+    http::{decode, decode_for_lines, error_line, response_line},
+};
 
 const INPUT: &str = r#""inputs":[{"name":"IN","shape":[1],"datatype":"UINT8","data":[7]}]"#;
 
-fn decoded(rest: &str) -> Result<(InferRequest, ResponsePlan)> {
+fn decoded(rest: &str) -> Result<(InferRequest, AnswerPlan)> {
     let json = format!("{{{INPUT}{rest}}}");
     let model = model(0, vec![spec("IN", DataType::Uint8, &[1])]);
-    decode_for_lines(&Bytes::from(json.clone().into_bytes()), json.len(), &model, None)
+    decode_for_lines(&Bytes::from(json.clone().into_bytes()), json.len(), &model, None, &NoRegions)
 }
 
 fn response() -> InferResponse {
@@ -53,7 +56,7 @@ fn binary_outputs_are_refused() {
 fn raw_binary_requests_are_answered_in_json() {
     let model = model(0, vec![spec("IN", DataType::Uint8, &[1])]);
     let (request, plan) =
-        decode_for_lines(&Bytes::from(vec![7]), 0, &model, None).expect("a request");
+        decode_for_lines(&Bytes::from(vec![7]), 0, &model, None, &NoRegions).expect("a request");
     assert_eq!(request.inputs[0].host().expect("host memory")[..], [7]);
     let line = response_line(response(), true, &plan, |_, _| None).expect("has a JSON form");
     assert!(String::from_utf8_lossy(&line).contains(r#""data":[7]"#));
@@ -67,6 +70,7 @@ fn the_empty_end_is_told_on_demand_and_only_here() {
     assert!(!decoded("").expect("a request").1.wants_empty_final());
     let json = format!("{{{INPUT}{rest}}}");
     let model = model(0, vec![spec("IN", DataType::Uint8, &[1])]);
-    let error = decode(&Bytes::from(json.clone().into_bytes()), json.len(), &model, None);
+    let error =
+        decode(&Bytes::from(json.clone().into_bytes()), json.len(), &model, None, &NoRegions);
     assert_eq!(error.expect_err("reserved").code(), Code::InvalidArg);
 }

@@ -3,7 +3,10 @@ use galatea_types::{DataType, InferResponse};
 use proptest::prelude::*;
 
 use super::{model, spec};
-use crate::http::{decode, decode_generate, encode_generate, json::Cursor};
+use crate::{
+    NoRegions,
+    http::{decode, decode_generate, encode_generate, json::Cursor},
+};
 
 /// Pieces that make up requests, so that random sequences reach deep into the decoder.
 fn piece() -> impl Strategy<Value = &'static str> {
@@ -83,7 +86,7 @@ proptest! {
     #[test]
     fn decode_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), header in 0usize..220) {
         let model = model(2, vec![spec("IN", DataType::Fp32, &[-1])]);
-        let _ = decode(&Bytes::from(bytes), header, &model, None);
+        let _ = decode(&Bytes::from(bytes), header, &model, None, &NoRegions);
     }
 
     #[test]
@@ -94,7 +97,7 @@ proptest! {
         let json = pieces.concat();
         let body = [json.as_bytes(), &tail].concat();
         let model = model(2, vec![spec("IN", DataType::Bytes, &[1])]);
-        let _ = decode(&Bytes::from(body), json.len(), &model, None);
+        let _ = decode(&Bytes::from(body), json.len(), &model, None, &NoRegions);
     }
 
     #[test]

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use galatea_types::{Code, DataType};
 
 use super::{decode_binary, decode_json, model, spec};
-use crate::http::decode;
+use crate::{NoRegions, http::decode};
 
 const PARSE: &str = "failed to parse the request JSON buffer: ";
 
@@ -271,7 +271,7 @@ fn binary_sizes_that_do_not_fit() {
     }
     let region = r#"{"inputs":[{"name":"I","shape":[2],"datatype":"FP32","parameters":{"shared_memory_region":"r"}}]}"#;
     check(region, Code::NotFound, "Unable to find shared memory region: 'r'");
-    let error = decode(&Bytes::from(b"{}".to_vec()), 3, &model(0, Vec::new()), None);
+    let error = decode(&Bytes::from(b"{}".to_vec()), 3, &model(0, Vec::new()), None, &NoRegions);
     let text = "inference header size should be in range (0, 2), got: 3";
     assert_eq!(error.expect_err("refused").message(), text);
 }
@@ -308,7 +308,7 @@ fn raw_bodies_that_do_not_fit() {
              variable-sized dimension",
         ),
     ] {
-        let error = decode(&Bytes::from(vec![0; size]), 0, &model(0, inputs), None);
+        let error = decode(&Bytes::from(vec![0; size]), 0, &model(0, inputs), None, &NoRegions);
         let error = error.expect_err("refused");
         assert_eq!(error.code(), Code::InvalidArg);
         assert_eq!(error.message(), format!("[request id: <id_unknown>] {text}"));

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use galatea_config::{ModelConfig, testing};
 use galatea_types::{Buffer, DataType, InferRequest, Result};
 
-use super::{ResponsePlan, decode};
+use super::decode;
+use crate::{AnswerPlan, NoRegions};
 
 /// Name, type and dimensions of an input.
 type Spec = (&'static str, DataType, Vec<i64>);
@@ -31,14 +32,14 @@ fn model(max_batch_size: u32, inputs: Vec<Spec>) -> ModelConfig {
     testing::model_config(&text)
 }
 
-fn decode_json(json: impl AsRef<[u8]>) -> Result<(InferRequest, ResponsePlan)> {
+fn decode_json(json: impl AsRef<[u8]>) -> Result<(InferRequest, AnswerPlan)> {
     let json = json.as_ref();
-    decode(&Bytes::from(json.to_vec()), json.len(), &model(0, Vec::new()), None)
+    decode(&Bytes::from(json.to_vec()), json.len(), &model(0, Vec::new()), None, &NoRegions)
 }
 
-fn decode_binary(json: &str, tail: &[u8]) -> Result<(InferRequest, ResponsePlan)> {
+fn decode_binary(json: &str, tail: &[u8]) -> Result<(InferRequest, AnswerPlan)> {
     let body = Bytes::from([json.as_bytes(), tail].concat());
-    decode(&body, json.len(), &model(0, Vec::new()), None)
+    decode(&body, json.len(), &model(0, Vec::new()), None, &NoRegions)
 }
 
 /// The data of the one input of a request with this JSON data.

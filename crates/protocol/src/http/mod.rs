@@ -1,7 +1,7 @@
 //! KServe v2 JSON and the binary tensor extension to and from the vocabulary.
 //!
 //! [`decode`] turns the body of an inference request into an [`InferRequest`](galatea_types::InferRequest)
-//! and a [`ResponsePlan`]; [`encode`] turns the answer into what the plan asks for. Tensor bytes of the
+//! and an [`AnswerPlan`](crate::AnswerPlan); [`encode`] turns the answer into what the plan asks for. Tensor bytes of the
 //! binary forms are never copied here; JSON numbers go straight into and out of tensor buffers.
 //! [`decode_generate`] and [`encode_generate`] do the same for the generate extension, and
 //! [`decode_for_lines`] and [`response_line`] for answers of many responses.
@@ -9,13 +9,17 @@
 mod decode;
 mod documents;
 mod encode;
+mod field;
 mod generate;
 mod input;
 mod json;
 mod lines;
 mod number;
+mod output;
+mod parameters;
+mod raw;
+mod region;
 mod repository;
-mod response_plan;
 mod tensor_data;
 #[cfg(test)]
 mod tests;
@@ -28,4 +32,3 @@ pub use encode::{EncodedResponse, encode};
 pub use generate::{decode_generate, encode_generate, server_sent_event};
 pub use lines::{decode_for_lines, error_line, response_line};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
-pub use response_plan::ResponsePlan;

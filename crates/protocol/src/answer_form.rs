@@ -1,0 +1,124 @@
+//! How a client wants the outputs of its request returned: decided while the request is read, used when the answer
+//! is written. The same for both protocols.
+
+use std::{num::NonZero, sync::Arc};
+
+use galatea_types::{Buffer, Error, Result, Tensor};
+
+use crate::{classification::classify, regions::RegionSpan};
+
+/// How one output is returned.
+#[derive(Clone, Debug, Default)]
+pub enum AnswerForm {
+    /// In the JSON of an HTTP response. No gRPC response has this form.
+    #[default]
+    Inline,
+    /// As the bytes of the tensor: behind the JSON of an HTTP response, raw in a gRPC message.
+    Binary,
+    /// As the best classes in place of the values, which are then a BYTES tensor themselves.
+    Classes {
+        /// How many classes per row at most.
+        count: NonZero<u32>,
+        /// Whether that tensor goes as its bytes, else inline.
+        is_binary: bool,
+    },
+    /// Written to shared memory. The message has name, type and shape only.
+    Region(RegionSpan),
+}
+
+/// Where the data of an output stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    Inline,
+    Binary,
+    /// Not in the message.
+    Elsewhere,
+}
+
+impl AnswerForm {
+    pub(crate) fn inline_or_binary(is_binary: bool) -> Self {
+        if is_binary { Self::Binary } else { Self::Inline }
+    }
+
+    pub(crate) fn placement(&self) -> Placement {
+        match self {
+            Self::Inline | Self::Classes { is_binary: false, .. } => Placement::Inline,
+            Self::Binary | Self::Classes { is_binary: true, .. } => Placement::Binary,
+            Self::Region(_) => Placement::Elsewhere,
+        }
+    }
+
+    /// The tensor that is returned for the output `tensor`: itself, its classes, or, written to its region, one without
+    /// data. `label` gives the text of a class, if it has one.
+    pub(crate) fn apply<'a>(
+        &self,
+        tensor: Tensor,
+        is_batched: bool,
+        label: impl Fn(&str, usize) -> Option<&'a str>,
+    ) -> Result<Tensor> {
+        match self {
+            Self::Inline | Self::Binary => Ok(tensor),
+            Self::Classes { count, .. } => {
+                classify(&tensor, count.get(), is_batched, |class| label(&tensor.name, class))
+            }
+            Self::Region(span) => {
+                let data = write_to_region(&tensor, span)?;
+                Ok(Tensor { data, ..tensor })
+            }
+        }
+    }
+}
+
+/// What is left to send of the data: nothing.
+fn write_to_region(tensor: &Tensor, span: &RegionSpan) -> Result<Buffer> {
+    let needed = tensor.data.len() as u64;
+    if needed > span.byte_size {
+        return Err(Error::internal(format!(
+            "shared memory size specified with the request for output '{}' ({} bytes) should be at least {needed} \
+             bytes to hold the results",
+            tensor.name, span.byte_size
+        )));
+    }
+    span.region.write(span.offset, &tensor.data)?;
+    Ok(Buffer::default())
+}
+
+/// The forms of all outputs of a request, and what else its answer depends on.
+#[derive(Clone, Debug)]
+pub struct AnswerPlan {
+    pub(crate) is_batched: bool,
+    pub(crate) wants_empty_final: bool,
+    /// Of outputs that `outputs` does not have.
+    pub(crate) default_form: AnswerForm,
+    pub(crate) outputs: Vec<PlannedOutput>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedOutput {
+    pub name: Arc<str>,
+    pub form: AnswerForm,
+}
+
+impl AnswerPlan {
+    /// All outputs in `default_form`. With `is_batched` their first dimension is the batch.
+    pub(crate) fn new(default_form: AnswerForm, is_batched: bool) -> Self {
+        Self { is_batched, wants_empty_final: false, default_form, outputs: Vec::new() }
+    }
+
+    /// Whether the client asked for an empty response where a decoupled model ends without one.
+    pub fn wants_empty_final(&self) -> bool {
+        self.wants_empty_final
+    }
+
+    /// How an output is returned.
+    pub fn form_of(&self, output: &str) -> &AnswerForm {
+        let planned = self.outputs.iter().find(|planned| &*planned.name == output);
+        planned.map_or(&self.default_form, |planned| &planned.form)
+    }
+
+    /// Whether some output may come as its bytes.
+    pub(crate) fn has_binary(&self) -> bool {
+        let is_binary = |form: &AnswerForm| form.placement() == Placement::Binary;
+        is_binary(&self.default_form) || self.outputs.iter().any(|planned| is_binary(&planned.form))
+    }
+}

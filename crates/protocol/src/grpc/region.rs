@@ -1,0 +1,56 @@
+//! The parameters that put a tensor into shared memory.
+
+use galatea_proto::inference::infer_parameter::ParameterChoice;
+use galatea_types::{Error, Result};
+
+use super::parameters::ParameterMap;
+use crate::regions::{RegionSpan, Regions};
+
+const REGION: &str = "shared_memory_region";
+const BYTE_SIZE: &str = "shared_memory_byte_size";
+const OFFSET: &str = "shared_memory_offset";
+
+/// A region that a tensor's parameters name, and which part of it.
+pub(super) struct RegionParameters<'p> {
+    region: &'p str,
+    offset: i64,
+    byte_size: i64,
+}
+
+impl<'p> RegionParameters<'p> {
+    /// `None` where the parameters of the tensor name no region.
+    pub fn read(tensor: &str, parameters: &'p ParameterMap) -> Result<Option<Self>> {
+        let Some(region) = parameters.get(REGION) else { return Ok(None) };
+        let Some(ParameterChoice::StringParam(region)) = &region.parameter_choice else {
+            return Err(wrong_type(REGION, tensor, "string_param"));
+        };
+        let offset = integer(OFFSET, tensor, parameters)?.unwrap_or(0);
+        let byte_size = integer(BYTE_SIZE, tensor, parameters)?.ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "'{BYTE_SIZE}' must be specified along with '{REGION}' parameter for tensor '{tensor}'"
+            ))
+        })?;
+        Ok(Some(Self { region, offset, byte_size }))
+    }
+
+    /// The span, where the region exists.
+    pub fn span(&self, regions: &dyn Regions) -> Result<RegionSpan> {
+        // The message has no unsigned numbers: a negative one is as far out of range as a huge one.
+        let (offset, byte_size) = (self.offset.cast_unsigned(), self.byte_size.cast_unsigned());
+        Ok(RegionSpan { region: regions.find(self.region)?, offset, byte_size })
+    }
+}
+
+fn integer(key: &str, tensor: &str, parameters: &ParameterMap) -> Result<Option<i64>> {
+    match parameters.get(key).map(|p| &p.parameter_choice) {
+        None => Ok(None),
+        Some(Some(ParameterChoice::Int64Param(value))) => Ok(Some(*value)),
+        Some(_) => Err(wrong_type(key, tensor, "int64_param")),
+    }
+}
+
+fn wrong_type(key: &str, tensor: &str, expected: &str) -> Error {
+    Error::invalid_arg(format!(
+        "invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}."
+    ))
+}

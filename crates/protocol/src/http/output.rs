@@ -1,0 +1,86 @@
+//! The `outputs` of an inference request: which the client wants, and in what form.
+
+use std::{collections::HashSet, num::NonZero, sync::Arc};
+
+use galatea_types::{Error, InferRequest, RequestedOutput, Result};
+
+use super::{
+    field::{read_at, read_member},
+    json::{Cursor, for_each_element, for_each_member},
+    region::RegionParameters,
+};
+use crate::{
+    answer_form::{AnswerForm, AnswerPlan, PlannedOutput},
+    regions::Regions,
+};
+
+/// Reads the array the cursor stands on.
+pub(super) fn read_all(
+    cursor: &mut Cursor<'_>,
+    regions: &dyn Regions,
+    request: &mut InferRequest,
+    plan: &mut AnswerPlan,
+) -> Result<()> {
+    cursor.expect_array().map_err(|e| e.prefixed("Unable to parse 'outputs': "))?;
+    for_each_element(cursor, |cursor| {
+        plan.outputs.push(read(cursor, regions)?);
+        Ok(())
+    })?;
+    if plan.outputs.len() > 1 {
+        // Asking twice is the same as asking once; the first form counts.
+        let mut seen = HashSet::with_capacity(plan.outputs.len());
+        plan.outputs.retain(|output| seen.insert(output.name.clone()));
+    }
+    let requested = |output: &PlannedOutput| RequestedOutput::plain(output.name.clone());
+    request.outputs.extend(plan.outputs.iter().map(requested));
+    Ok(())
+}
+
+fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput> {
+    let (mut name, mut parameters) = (None, None);
+    for_each_member(cursor, |key, cursor| {
+        match key {
+            b"name" => _ = name.get_or_insert(cursor.position()),
+            b"parameters" => _ = parameters.get_or_insert(cursor.position()),
+            _ => {}
+        }
+        cursor.skip_value()
+    })?;
+    let name = read_member(cursor, name, "name", Cursor::expect_string)?;
+    let name: Arc<str> = String::from_utf8_lossy(&name).into();
+    let form = match parameters {
+        Some(at) => read_form(&mut cursor.at(at), regions)?,
+        None => AnswerForm::Inline,
+    };
+    Ok(PlannedOutput { name, form })
+}
+
+/// The form that the parameters of an output ask for.
+fn read_form(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<AnswerForm> {
+    let (mut is_binary, mut count) = (false, None);
+    let mut region = RegionParameters::default();
+    for_each_member(cursor, |key, cursor| {
+        match key {
+            b"binary_data" => {
+                is_binary = read_at(cursor, cursor.position(), "binary_data", Cursor::expect_bool)?;
+            }
+            b"classification" => {
+                let k = cursor.clone().expect_u64();
+                let k = k.map_err(|e| e.prefixed("Unable to set 'classification': "))?;
+                count = NonZero::new(u32::try_from(k).unwrap_or(u32::MAX));
+            }
+            key => region.note(key, cursor.position()),
+        }
+        cursor.skip_value()
+    })?;
+    if region.name_region() && count.is_some() {
+        return Err(Error::invalid_arg(
+            "Output can't set both 'shared_memory_region' and 'classification'",
+        ));
+    }
+    Ok(match (region.span(cursor, regions)?, count) {
+        (Some(span), _) => AnswerForm::Region(span),
+        (None, Some(count)) => AnswerForm::Classes { count, is_binary },
+        (None, None) => AnswerForm::inline_or_binary(is_binary),
+    })
+}

@@ -1,0 +1,92 @@
+//! The `parameters` of an inference request.
+
+use std::time::Duration;
+
+use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Result};
+
+use super::json::{Cursor, Kind, Number, for_each_member};
+use crate::{
+    answer_form::{AnswerForm, AnswerPlan},
+    parameters,
+};
+
+/// Reads the object the cursor stands on. Names that the protocol gives a meaning are part of the request or the plan,
+/// all others are custom parameters. With `takes_empty_final` the wish for an empty final response is understood.
+pub(super) fn read(
+    cursor: &mut Cursor<'_>,
+    request: &mut InferRequest,
+    plan: &mut AnswerPlan,
+    takes_empty_final: bool,
+) -> Result<()> {
+    if cursor.kind() != Kind::Object {
+        return Err(Error::internal(
+            "failed to get request params.: attempt to get members for non-object",
+        ));
+    }
+    for_each_member(cursor, |key, cursor| {
+        let key = String::from_utf8_lossy(key);
+        let in_parameter = |e: Error| e.prefixed(format_args!("Unable to parse '{key}': "));
+        match key.as_ref() {
+            "sequence_id" => {
+                request.correlation_id = correlation_id(cursor).map_err(in_parameter)?
+            }
+            "sequence_start" => {
+                request.sequence_start = cursor.expect_bool().map_err(in_parameter)?;
+            }
+            "sequence_end" => request.sequence_end = cursor.expect_bool().map_err(in_parameter)?,
+            "priority" => request.priority = cursor.expect_u64().map_err(in_parameter)?,
+            "timeout" => {
+                let us = cursor.expect_u64().map_err(in_parameter)?;
+                request.timeout = (us > 0).then(|| Duration::from_micros(us));
+            }
+            "binary_data_output" => {
+                let is_binary = cursor.expect_bool().map_err(in_parameter)?;
+                plan.default_form = AnswerForm::inline_or_binary(is_binary);
+            }
+            "triton_enable_empty_final_response" if takes_empty_final => {
+                plan.wants_empty_final = cursor.expect_bool().map_err(in_parameter)?;
+            }
+            name => {
+                parameters::check_custom_name(name)?;
+                let value = custom_value(name, cursor)?;
+                request.parameters.push((name.to_owned(), value));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// 0 and the empty string name no sequence.
+fn correlation_id(cursor: &mut Cursor<'_>) -> Result<CorrelationId> {
+    if cursor.kind() == Kind::Number {
+        let number = cursor.clone().number()?;
+        if let Some(id) = number.as_u64() {
+            cursor.number()?;
+            return Ok(parameters::numeric_correlation_id(id));
+        }
+    }
+    let text = cursor.expect_string()?;
+    Ok(parameters::text_correlation_id(String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// The value of a parameter that the protocol gives no meaning: text, a number or a boolean.
+pub(super) fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<ParameterValue> {
+    match cursor.kind() {
+        Kind::String => {
+            let text = cursor.string()?;
+            Ok(ParameterValue::String(String::from_utf8_lossy(&text).into_owned()))
+        }
+        Kind::Bool => cursor.boolean().map(ParameterValue::Bool),
+        Kind::Number => Ok(match cursor.number()? {
+            Number::Negative(n) => ParameterValue::Int(n),
+            Number::Unsigned(n) => match i64::try_from(n) {
+                Ok(n) => ParameterValue::Int(n),
+                Err(_) => ParameterValue::Uint(n),
+            },
+            Number::Real(x) => ParameterValue::Double(x),
+        }),
+        Kind::Object | Kind::Array | Kind::Null | Kind::Other => Err(Error::invalid_arg(format!(
+            "parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'."
+        ))),
+    }
+}
