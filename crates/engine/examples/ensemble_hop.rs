@@ -17,7 +17,7 @@ use std::{
 
 use galatea_backend::Backend;
 use galatea_backend_builtin::IdentityBackend;
-use galatea_engine::{BackendRegistry, Engine, EngineOptions};
+use galatea_engine::{BackendRegistry, Engine, EngineOptions, LocalRoot};
 use galatea_types::{DataType, InferRequest, Responder, Tensor};
 
 const REQUESTS: usize = 100_000;
@@ -36,7 +36,7 @@ fn main() {
     }
     let mut backends = BackendRegistry::default();
     backends.register("identity", || Ok(Arc::new(IdentityBackend::new()) as Arc<dyn Backend>));
-    let repositories = vec![root.path().to_owned()];
+    let repositories = vec![LocalRoot::at(root.path())];
     let options = EngineOptions { repositories, ..EngineOptions::default() };
     let engine = Engine::new(options, backends);
     engine.load_startup_models().expect("all load");

@@ -1,44 +1,50 @@
+//! The repository index: what is there, and what became of it.
+
 use crate::{
-    Engine,
-    lifecycle::{Broken, VersionState},
+    lifecycle::{Lifecycle, PollFailure, VersionState},
+    repository::Repository,
 };
 
 /// One row of the repository index. A model that was never loaded has only a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
+    /// The model's name.
     pub name: String,
+    /// `None` for a model without versions, or one that was never loaded.
     pub version: Option<i64>,
     /// READY, UNAVAILABLE, LOADING, UNLOADING or UNKNOWN.
     pub state: Option<&'static str>,
-    /// Empty when there is none.
+    /// Why it is unavailable; empty when there is no reason. May have several lines.
     pub reason: String,
 }
 
-impl Engine {
-    /// What is in the repositories and what was ever loaded, sorted by name, then version.
-    pub fn repository_index(&self, ready_only: bool) -> Vec<IndexEntry> {
-        let mut names = self.repository.model_names();
-        names.extend(self.lifecycle.model_names());
-        names.sort();
-        names.dedup();
-        let rows = names.into_iter().flat_map(|name| self.rows_of(name));
-        rows.filter(|row| !ready_only || row.state == Some(VersionState::Ready.name())).collect()
-    }
+/// What is in the repositories and what was ever loaded, sorted by name, then version.
+pub(crate) fn list(
+    repository: &Repository,
+    lifecycle: &Lifecycle,
+    ready_only: bool,
+) -> Vec<IndexEntry> {
+    let mut names = repository.model_names();
+    names.extend(lifecycle.model_names());
+    names.sort();
+    names.dedup();
+    let rows = names.into_iter().flat_map(|name| rows_of(name, lifecycle));
+    rows.filter(|row| !ready_only || row.state == Some(VersionState::Ready.name())).collect()
+}
 
-    fn rows_of(&self, name: String) -> Vec<IndexEntry> {
-        let versions = self.lifecycle.versions(&name);
-        if versions.is_empty() {
-            let broken = self.lifecycle.broken(&name);
-            let state = broken.is_some().then_some("UNAVAILABLE");
-            let reason = broken.map(Broken::into_reason).unwrap_or_default();
-            return vec![IndexEntry { name, version: None, state, reason }];
-        }
-        let row = |(version, state): (i64, VersionState)| IndexEntry {
-            name: name.clone(),
-            version: Some(version),
-            state: Some(state.name()),
-            reason: state.reason().to_owned(),
-        };
-        versions.into_iter().map(row).collect()
+fn rows_of(name: String, lifecycle: &Lifecycle) -> Vec<IndexEntry> {
+    let versions = lifecycle.versions(&name);
+    if versions.is_empty() {
+        let failure = lifecycle.poll_failure(&name);
+        let state = failure.is_some().then_some("UNAVAILABLE");
+        let reason = failure.map(PollFailure::into_reason).unwrap_or_default();
+        return vec![IndexEntry { name, version: None, state, reason }];
     }
+    let row = |(version, state): (i64, VersionState)| IndexEntry {
+        name: name.clone(),
+        version: Some(version),
+        state: Some(state.name()),
+        reason: state.reason().to_owned(),
+    };
+    versions.into_iter().map(row).collect()
 }

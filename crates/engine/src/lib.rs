@@ -1,26 +1,36 @@
-//! Model repository, life of a model, and the way of a request to its scheduler.
+//! Model repository, life cycle of models, and what lies between a request and its scheduler.
+//!
+//! [`Engine`] is what front ends talk to: it looks ready models up and reports on them. Behind it the manager
+//! loads and unloads models, from the repository's roots with the registered backends; the two meet in the table
+//! of ready models only.
 //!
 //! No HTTP, no gRPC, no concrete backend is known here.
 
-mod access;
-mod dependencies;
+mod backend_registry;
 mod engine;
+mod exit;
 mod index;
+mod labels;
 mod lifecycle;
-mod load_failure;
-mod loader;
-mod loading;
+mod manager;
 mod metrics;
 mod options;
-mod plan;
+mod overrides;
 mod prepare;
-mod reaper;
+mod ready_models;
 mod repository;
 mod served_model;
+mod server_access;
 mod startup;
+mod statistics;
+mod unloader;
 
-pub use engine::{Engine, LoadOverrides, ModelStatisticsEntry, Readiness};
+pub use backend_registry::BackendRegistry;
+pub use engine::{Engine, Readiness};
 pub use index::IndexEntry;
-pub use options::{BackendRegistry, ControlMode, EngineOptions, GpuOptions};
+pub use options::{ControlMode, EngineOptions, GpuOptions};
+pub use overrides::LoadOverrides;
+pub use repository::{FolderLease, LocalRoot, RepositoryRoot};
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};
+pub use statistics::ModelStatisticsEntry;

@@ -1,12 +1,16 @@
+//! The state of every model version: a small state machine with one record per version.
+
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard},
     time::Instant,
 };
 
+use galatea_types::{CondvarExt, LockExt};
+
 /// Where a model version stands. The only moves are: nothing → Loading → Ready or Unavailable;
 /// Ready → Unloading → Unavailable; Unavailable → Loading. A reload moves a Ready version nowhere until the
-/// new one is ready beside it: then the record changes hands (see [`Generation`]).
+/// new one is ready beside it: then the record passes to the new one (see [`Generation`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VersionState {
     Loading,
@@ -33,10 +37,10 @@ impl VersionState {
     }
 }
 
-/// The reason of a version that was unloaded on purpose; readiness ignores those (H-03).
+/// The reason of a version that was unloaded on purpose: such a version does not make the server unready.
 pub(crate) const UNLOADED: &str = "unloaded";
 
-/// Tells two loads of one version apart: what drains after a reload must not touch its successor's record.
+/// Distinguishes two loads of one version: what is unloaded after a reload must not touch its successor's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Generation(u64);
 
@@ -46,19 +50,19 @@ struct Record {
     owner: Generation,
 }
 
-/// Why a model has no version at all.
+/// Why a model has no version at all: reading ("polling") it from the repository failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// Its folder or configuration could not be read. Like Triton we call the server ready all the same.
+pub(crate) enum PollFailure {
+    /// Its folder or configuration could not be read. As in Triton, the server is ready all the same.
     Unreadable(String),
-    /// It could be read, but no version is to be served: the server is not ready (H-03).
+    /// It could be read, but no version is to be served: the server is not ready.
     NoVersion(String),
 }
 
-impl Broken {
+impl PollFailure {
     pub fn into_reason(self) -> String {
         match self {
-            Broken::Unreadable(reason) | Broken::NoVersion(reason) => reason,
+            PollFailure::Unreadable(reason) | PollFailure::NoVersion(reason) => reason,
         }
     }
 }
@@ -66,8 +70,8 @@ impl Broken {
 #[derive(Debug, Default)]
 struct Table {
     models: BTreeMap<String, BTreeMap<i64, Record>>,
-    /// Models that never came as far as having a version, and why.
-    broken: BTreeMap<String, Broken>,
+    /// Models that have no version, and why.
+    poll_failures: BTreeMap<String, PollFailure>,
     last_generation: u64,
 }
 
@@ -79,12 +83,12 @@ pub(crate) struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// A load of this version begins. A version that serves goes on showing READY meanwhile.
+    /// A load of this version begins. A version that is ready stays READY meanwhile.
     pub fn begin_loading(&self, model: &str, version: i64) -> Generation {
         let mut table = self.lock();
         table.last_generation += 1;
         let generation = Generation(table.last_generation);
-        table.broken.remove(model);
+        table.poll_failures.remove(model);
         let versions = table.models.entry(model.to_owned()).or_default();
         match versions.get(&version) {
             Some(Record { state: VersionState::Ready, .. }) => {}
@@ -96,26 +100,29 @@ impl Lifecycle {
         generation
     }
 
+    /// The version is ready.
     pub fn loaded(&self, model: &str, version: i64, generation: Generation) {
         self.put(model, version, Record { state: VersionState::Ready, owner: generation });
     }
 
-    /// The load failed. What served before still does, so its record stays.
+    /// The load failed. What was ready before still is, so its record stays.
     pub fn failed(&self, model: &str, version: i64, generation: Generation, reason: String) {
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
+    /// No request finds the version any more.
     pub fn unloading(&self, model: &str, version: i64, generation: Generation) {
         self.change_own(model, version, generation, VersionState::Unloading);
     }
 
+    /// The version is gone.
     pub fn unloaded(&self, model: &str, version: i64, generation: Generation) {
         let reason = UNLOADED.to_owned();
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
-    pub fn set_broken(&self, model: &str, why: Broken) {
-        self.lock().broken.insert(model.to_owned(), why);
+    pub fn set_poll_failure(&self, model: &str, why: PollFailure) {
+        self.lock().poll_failures.insert(model.to_owned(), why);
         self.changed.notify_all();
     }
 
@@ -129,14 +136,14 @@ impl Lifecycle {
             .collect()
     }
 
-    pub fn broken(&self, model: &str) -> Option<Broken> {
-        self.lock().broken.get(model).cloned()
+    pub fn poll_failure(&self, model: &str) -> Option<PollFailure> {
+        self.lock().poll_failures.get(model).cloned()
     }
 
     /// Names of all models that have a state of some kind.
     pub fn model_names(&self) -> Vec<String> {
         let table = self.lock();
-        table.models.keys().chain(table.broken.keys()).cloned().collect()
+        table.models.keys().chain(table.poll_failures.keys()).cloned().collect()
     }
 
     /// Strict readiness: every version ever tried is ready or was unloaded on purpose, and no model is
@@ -144,8 +151,8 @@ impl Lifecycle {
     pub fn is_all_ready(&self) -> bool {
         let table = self.lock();
         let is_fine = |r: &Record| r.state == VersionState::Ready || r.state.reason() == UNLOADED;
-        let is_unreadable = |b: &Broken| matches!(b, Broken::Unreadable(_));
-        table.broken.values().all(is_unreadable)
+        let is_unreadable = |f: &PollFailure| matches!(f, PollFailure::Unreadable(_));
+        table.poll_failures.values().all(is_unreadable)
             && table.models.values().flat_map(BTreeMap::values).all(is_fine)
     }
 
@@ -160,8 +167,7 @@ impl Lifecycle {
             if left.is_zero() {
                 return false;
             }
-            table =
-                self.changed.wait_timeout(table, left).unwrap_or_else(PoisonError::into_inner).0;
+            table = self.changed.wait_timeout_unpoisoned(table, left).0;
         }
     }
 
@@ -185,7 +191,7 @@ impl Lifecycle {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock_unpoisoned()
     }
 }
 
@@ -223,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_drains_after_a_reload_leaves_the_new_record_alone() {
+    fn an_unload_after_a_reload_leaves_the_new_record_alone() {
         let lifecycle = Lifecycle::default();
         let old = lifecycle.begin_loading("m", 1);
         lifecycle.loaded("m", 1, old);

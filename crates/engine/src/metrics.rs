@@ -1,14 +1,29 @@
+//! All metrics of the server as one text.
+
+use std::sync::Arc;
+
 use galatea_telemetry::{
-    StatisticsSnapshot,
-    metrics::{self, ModelMetrics, ProcessMetrics},
+    CustomMetrics, StatisticsSnapshot,
+    metrics::{self, GpuBoard, MetricsOptions, ModelMetrics, ProcessMetrics, ProcessSampler},
 };
 
-use crate::Engine;
+use crate::served_model::ServedModel;
 
-impl Engine {
+/// What is measured besides the requests of each model.
+pub(crate) struct ServerMetrics {
+    process: ProcessSampler,
+    gpus: GpuBoard,
+    /// Families that models define themselves.
+    pub custom: Arc<CustomMetrics>,
+}
+
+impl ServerMetrics {
+    pub fn new(options: MetricsOptions, gpus: GpuBoard) -> Self {
+        Self { process: ProcessSampler::new(options), gpus, custom: Arc::default() }
+    }
+
     /// All metric families in Prometheus text form.
-    pub fn metrics_text(&self) -> String {
-        let models = self.all_ready();
+    pub fn render(&self, models: &[Arc<ServedModel>]) -> String {
         let counted: Vec<StatisticsSnapshot> =
             models.iter().map(|m| m.statistics().snapshot()).collect();
         let rows: Vec<ModelMetrics<'_>> = models
@@ -22,10 +37,9 @@ impl Engine {
                 load_duration: model.load_duration(),
             })
             .collect();
-        let gpus = self.options().gpus.board.latest();
-        let process = ProcessMetrics { gpus, ..self.process_sampler.sample() };
+        let process = ProcessMetrics { gpus: self.gpus.latest(), ..self.process.sample() };
         let mut text = metrics::render(&rows, &process);
-        self.custom_metrics.render_into(&mut text);
+        self.custom.render_into(&mut text);
         text
     }
 }
@@ -34,15 +48,15 @@ impl Engine {
 mod tests {
     use galatea_telemetry::{CustomMetricKind, Labels};
 
-    use crate::{BackendRegistry, Engine, EngineOptions};
+    use super::*;
 
     #[test]
-    fn families_of_models_come_after_the_servers() {
-        let engine = Engine::new(EngineOptions::default(), BackendRegistry::default());
-        let family = engine.custom_metrics.family("seen", "", CustomMetricKind::Counter);
+    fn families_of_models_come_after_those_of_the_server() {
+        let metrics = ServerMetrics::new(MetricsOptions::default(), GpuBoard::default());
+        let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
         let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
         metric.increment(2.0).expect("a counter");
-        let text = engine.metrics_text();
+        let text = metrics.render(&[]);
         assert!(text.starts_with("# HELP nv_"), "{text}");
         assert!(text.ends_with("\n# TYPE seen counter\nseen 2\n"), "{text}");
     }

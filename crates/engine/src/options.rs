@@ -1,8 +1,10 @@
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+//! How the engine behaves: whoever starts it decides, nothing is read from the process.
 
-use galatea_backend::Backend;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
 use galatea_telemetry::metrics::{GpuBoard, MetricsOptions};
-use galatea_types::Result;
+
+use crate::repository::RepositoryRoot;
 
 /// Who decides which models are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,18 +18,25 @@ pub enum ControlMode {
 /// How the engine behaves; one field per command line flag that concerns it.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
+    /// Name of the server in its metadata.
     pub server_id: String,
-    pub repositories: Vec<PathBuf>,
+    /// Where models are looked for; a name must be in one of them only.
+    pub repositories: Vec<Arc<dyn RepositoryRoot>>,
+    /// Who decides which models are loaded.
     pub control_mode: ControlMode,
     /// Explicit mode: models to load at start; the single entry `*` means all.
     pub startup_models: Vec<String>,
+    /// Whether the server is ready only if every model is.
     pub has_strict_readiness: bool,
+    /// Whether backends complete configurations, and a model may have none.
     pub auto_completes_config: bool,
+    /// How many models are loaded at a time.
     pub load_thread_count: usize,
     /// `--backend-config`: by backend name; the empty name holds for all.
     pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
+    /// How long an exit waits for requests in flight.
     pub exit_timeout: Duration,
-    /// What [`Engine::metrics_text`](crate::Engine::metrics_text) tells besides the models.
+    /// What [`Engine::metrics_text`](crate::Engine::metrics_text) reports besides the models.
     pub metrics: MetricsOptions,
     /// The machine's GPUs: by default none.
     pub gpus: GpuOptions,
@@ -36,14 +45,14 @@ pub struct EngineOptions {
     pub hold_until_queued: usize,
 }
 
-/// What the engine knows about GPUs; whoever starts it looks for them.
+/// The GPUs of the machine, as found by whoever starts the engine.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
     /// Numbers of those that models may use, ascending.
     pub available: Vec<u32>,
-    /// Lowest CUDA compute capability that was asked of them; told in refusals.
+    /// Lowest CUDA compute capability that was asked of them, for the text of refusals.
     pub min_compute_capability: f64,
-    /// Where their figures appear, if somebody watches them.
+    /// Where a sampler publishes their metrics, if there is one.
     pub board: GpuBoard,
 }
 
@@ -63,51 +72,5 @@ impl Default for EngineOptions {
             gpus: GpuOptions::default(),
             hold_until_queued: 0,
         }
-    }
-}
-
-type OpenBackend = Box<dyn Fn() -> Result<Arc<dyn Backend>> + Send + Sync>;
-type SearchBackend = Box<dyn Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send + Sync>;
-
-/// The backends the program offers, each opened when the first model needs it.
-#[derive(Default)]
-pub struct BackendRegistry {
-    known: BTreeMap<String, OpenBackend>,
-    /// Asked for names that are not known.
-    search: Option<SearchBackend>,
-}
-
-impl BackendRegistry {
-    pub fn register(
-        &mut self,
-        name: impl Into<String>,
-        open: impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static,
-    ) {
-        self.known.insert(name.into(), Box::new(open));
-    }
-
-    /// How a backend that is not registered is found, e.g. in a folder of backends. `None`: it is not.
-    pub fn search(
-        &mut self,
-        search: impl Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send + Sync + 'static,
-    ) {
-        self.search = Some(Box::new(search));
-    }
-
-    pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<dyn Backend>>> {
-        match self.known.get(name) {
-            Some(open) => Some(open()),
-            None => self.search.as_ref().and_then(|search| search(name)),
-        }
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.known.keys().map(String::as_str)
-    }
-}
-
-impl fmt::Debug for BackendRegistry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.known.keys()).finish()
     }
 }

@@ -1,104 +1,91 @@
+//! One model version that is ready, as requests use it.
+
 use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    sync::{Arc, mpsc},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use galatea_backend::InferTarget;
+use galatea_backend::{InferTarget, Model};
 use galatea_config::ModelConfig;
 use galatea_scheduler::Scheduler;
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{Error, InferRequest, Refused, Responder, Result};
+use galatea_types::{InferRequest, Refused, Responder, Result};
 
-use crate::{lifecycle::Generation, prepare};
+use crate::{
+    labels::Labels,
+    lifecycle::Generation,
+    prepare,
+    repository::FolderLease,
+    unloader::{UnloadJob, Unloader},
+};
 
 /// One model version that is ready to answer.
 ///
-/// Whoever works on a request holds one of these, so the last one dropped says that nothing more can come
-/// in: only then does its queue close. That is how a reload or unload fails no request.
+/// Whoever works on a request holds one of these, so when the last one is dropped no request can come in any more:
+/// only then is its queue closed. That is why a reload or unload fails no request.
 pub struct ServedModel {
-    config: Arc<ModelConfig>,
-    version: i64,
-    generation: Generation,
-    scheduler: Arc<dyn Scheduler>,
-    statistics: Arc<ModelStatistics>,
-    labels: BTreeMap<String, Vec<String>>,
+    spec: ServedModelSpec,
     load_duration: Duration,
-    ready_versions: Vec<i64>,
-    retired: mpsc::Sender<Retired>,
-}
-
-/// A version nobody can reach any more, on its way to be drained.
-pub(crate) struct Retired {
-    pub model: Arc<str>,
-    pub version: i64,
-    pub generation: Generation,
-    pub scheduler: Arc<dyn Scheduler>,
 }
 
 /// What a [`ServedModel`] is made of.
-pub(crate) struct Parts {
+pub(crate) struct ServedModelSpec {
     pub config: Arc<ModelConfig>,
     pub version: i64,
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,
+    /// `None` for an ensemble.
+    pub model: Option<Arc<dyn Model>>,
     pub statistics: Arc<ModelStatistics>,
-    pub labels: BTreeMap<String, Vec<String>>,
+    pub labels: Labels,
     pub load_started_at: Instant,
+    /// Every version that was loaded together with this one.
     pub ready_versions: Vec<i64>,
-    pub retired: mpsc::Sender<Retired>,
+    /// The model's files.
+    pub lease: Arc<FolderLease>,
+    pub unloader: Unloader,
 }
 
 impl ServedModel {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self {
-            config: parts.config,
-            version: parts.version,
-            generation: parts.generation,
-            scheduler: parts.scheduler,
-            statistics: parts.statistics,
-            labels: parts.labels,
-            load_duration: parts.load_started_at.elapsed(),
-            ready_versions: parts.ready_versions,
-            retired: parts.retired,
-        }
+    pub(crate) fn new(spec: ServedModelSpec) -> Self {
+        Self { load_duration: spec.load_started_at.elapsed(), spec }
     }
 
+    /// The checked configuration.
     pub fn config(&self) -> &ModelConfig {
-        &self.config
+        &self.spec.config
     }
 
     pub(crate) fn shared_config(&self) -> Arc<ModelConfig> {
-        self.config.clone()
+        self.spec.config.clone()
     }
 
+    /// Its version number.
     pub fn version(&self) -> i64 {
-        self.version
+        self.spec.version
     }
 
-    /// Every version of this model that is ready, ascending: they were loaded together and go together.
+    /// Every version of this model that is ready, ascending: they are loaded and unloaded together.
     pub fn ready_versions(&self) -> &[i64] {
-        &self.ready_versions
+        &self.spec.ready_versions
     }
 
     /// Requests queued and executing.
     pub(crate) fn in_flight(&self) -> usize {
-        self.scheduler.in_flight()
+        self.spec.scheduler.in_flight()
     }
 
     /// Waits until no request is queued or executing; false when `deadline` passes first.
     pub(crate) fn wait_until_idle(&self, deadline: Instant) -> bool {
-        self.scheduler.wait_until_idle(deadline)
+        self.spec.scheduler.wait_until_idle(deadline)
     }
 
     pub(crate) fn generation(&self) -> Generation {
-        self.generation
+        self.spec.generation
     }
 
     pub(crate) fn statistics(&self) -> &ModelStatistics {
-        &self.statistics
+        &self.spec.statistics
     }
 
     pub(crate) fn load_duration(&self) -> Duration {
@@ -107,29 +94,31 @@ impl ServedModel {
 
     /// The class label of an output, when the model has a label file for it.
     pub fn label(&self, output: &str, class: usize) -> Option<&str> {
-        self.labels.get(output)?.get(class).map(String::as_str)
+        self.spec.labels.get(output)?.get(class).map(String::as_str)
     }
 
-    /// Whether a request would be executed now: an instance works. What the model itself says is asked
-    /// with [`ServedModel::says_ready`].
+    /// Whether a request would be executed now: an instance works. The model's own check is
+    /// [`ServedModel::query_readiness`].
     pub fn is_ready(&self) -> bool {
-        self.scheduler.is_ready()
+        self.spec.scheduler.is_ready()
     }
 
-    /// Whether the model has a say of its own in its readiness.
+    /// Whether the model checks its readiness itself.
     pub fn has_readiness_check(&self) -> bool {
-        self.scheduler.has_readiness_check()
+        self.spec.model.as_ref().is_some_and(|model| model.has_readiness_check())
     }
 
-    /// The model's own say. Blocks until it has answered: not for a front end's threads.
-    pub fn says_ready(&self) -> bool {
-        self.scheduler.model_is_ready()
+    /// Whether the model is ready, by its own check too if it has one. Blocks until that has answered: not for a
+    /// front end's threads.
+    pub fn query_readiness(&self) -> bool {
+        let has_passed = |model: &Arc<dyn Model>| !model.has_readiness_check() || model.is_ready();
+        self.is_ready() && self.spec.model.as_ref().is_none_or(has_passed)
     }
 
     /// Checks the request against the configuration, as [`ServedModel::infer`] does first. For front ends
     /// that must tell a refused request from one that failed.
     pub fn check(&self, request: &mut InferRequest) -> Result<()> {
-        prepare::prepare(request, &self.config)
+        prepare::prepare(request, &self.spec.config)
     }
 
     /// Checks the request against the configuration and hands it to the scheduler. Never blocks. What became
@@ -139,8 +128,8 @@ impl ServedModel {
     /// [`Refused`] when nothing will be executed: the request does not fit the model, or its queue is full
     /// or closed.
     pub fn infer(&self, mut request: InferRequest, responder: Responder) -> Result<(), Refused> {
-        match prepare::prepare(&mut request, &self.config) {
-            Ok(()) => self.scheduler.submit(request, responder),
+        match prepare::prepare(&mut request, &self.spec.config) {
+            Ok(()) => self.spec.scheduler.submit(request, responder),
             Err(error) => Err(Refused::new(error, responder)),
         }
     }
@@ -154,42 +143,21 @@ impl InferTarget for ServedModel {
     }
 
     fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {
-        Ok(self.config.is_decoupled())
+        Ok(self.spec.config.is_decoupled())
     }
 }
 
 impl Drop for ServedModel {
     fn drop(&mut self) {
-        let retired = Retired {
-            model: self.config.name().clone(),
-            version: self.version,
-            generation: self.generation,
-            scheduler: self.scheduler.clone(),
-        };
-        // Without a reaper the engine itself is gone; closing here lets the instance threads end.
-        if let Err(mpsc::SendError(retired)) = self.retired.send(retired) {
-            retired.scheduler.close();
-        }
+        let spec = &mut self.spec;
+        // Without the model's own reference the scheduler's is the last.
+        spec.model = None;
+        spec.unloader.unload(UnloadJob {
+            model: spec.config.name().clone(),
+            version: spec.version,
+            generation: spec.generation,
+            scheduler: spec.scheduler.clone(),
+            lease: spec.lease.clone(),
+        });
     }
-}
-
-/// Reads the label files the configuration names: one label per line.
-pub(crate) fn read_labels(
-    config: &ModelConfig,
-    model_dir: &Path,
-) -> Result<BTreeMap<String, Vec<String>>> {
-    let mut labels = BTreeMap::new();
-    for output in config.outputs() {
-        let Some(file) = &output.label_filename else { continue };
-        let path = model_dir.join(file);
-        let text = fs::read_to_string(&path).map_err(|e| {
-            let (output, path) = (&output.name, path.display());
-            Error::internal(format!("failed to read label file {path} of output '{output}': {e}"))
-        })?;
-        labels.insert(
-            output.name.to_string(),
-            text.lines().map(|l| l.trim_end().to_owned()).collect(),
-        );
-    }
-    Ok(labels)
 }

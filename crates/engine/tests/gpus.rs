@@ -9,7 +9,7 @@ use std::{
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::InstanceKind;
 use galatea_engine::{
-    BackendRegistry, ControlMode, Engine, EngineOptions, GpuOptions, LoadOverrides,
+    BackendRegistry, ControlMode, Engine, EngineOptions, GpuOptions, LoadOverrides, LocalRoot,
 };
 use galatea_types::{Error, Result};
 
@@ -67,7 +67,7 @@ fn place(gpus: &[u32], has_gpus: bool, groups: &str) -> std::result::Result<Vec<
     let mut registry = BackendRegistry::default();
     registry.register("recorder", move || Ok(Arc::new(backend.clone()) as Arc<dyn Backend>));
     let options = EngineOptions {
-        repositories: vec![root.path().to_owned()],
+        repositories: vec![LocalRoot::at(root.path())],
         control_mode: ControlMode::Explicit,
         gpus: GpuOptions {
             available: gpus.to_vec(),

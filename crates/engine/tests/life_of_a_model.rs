@@ -190,6 +190,11 @@ fn a_load_may_bring_configuration_and_files() {
     f.engine.load_model("m", overrides.clone()).expect("loads");
     let model = f.engine.model("m", None).expect("ready");
     assert_eq!((model.version(), model.config().max_batch_size()), (7, 0));
+    drop(model);
+    let folder = f.backend.loaded_from.lock().expect("no panic").clone();
+    assert!(folder.join("anything").is_file(), "a model may read its files after it was loaded");
+    f.engine.unload_model("m", false).expect("unloads");
+    eventually("the files are gone", || !folder.exists());
     let without_config = LoadOverrides { config: None, ..overrides };
     let error = f.engine.load_model("m", without_config).expect_err("needs a config");
     assert!(error.message().contains("Load parameter 'config' must be specified"), "{error}");
@@ -231,6 +236,22 @@ fn shutdown_ends_with_the_last_answer_in_flight() {
         assert!(released_at.elapsed() < Duration::from_secs(30), "notified, not timed out");
     });
     answer.blocking_recv().expect("answered").expect("an answer");
+}
+
+#[test]
+fn a_model_that_finishes_loading_during_the_exit_is_unloaded() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.backend.load_gate.set(true);
+    thread::scope(|scope| {
+        let load = scope.spawn(|| f.engine.load_model("m", LoadOverrides::default()));
+        eventually("the load began", || index(&f.engine) == ["m:1:LOADING:"]);
+        assert!(!f.engine.shutdown(Instant::now()), "it is loading");
+        f.backend.load_gate.set(false);
+        load.join().expect("no panic").expect("it began before the exit");
+        assert!(f.engine.shutdown(Instant::now() + Duration::from_secs(20)));
+    });
+    assert_eq!(index(&f.engine), ["m:1:UNAVAILABLE:unloaded"]);
+    assert_eq!(f.backend.live_models.load(Ordering::SeqCst), 0);
 }
 
 #[test]

@@ -216,6 +216,8 @@ fn no_region<T: Default>(kind: &str, name: &str) -> Result<T, Error> {
 async fn is_model_ready(engine: &Engine, name: &str, version: Option<i64>) -> bool {
     match engine.model_readiness(name, version) {
         Readiness::Known(is_ready) => is_ready,
-        Readiness::Ask(model) => spawn_blocking(move || model.says_ready()).await.unwrap_or(false),
+        Readiness::Ask(model) => {
+            spawn_blocking(move || model.query_readiness()).await.unwrap_or(false)
+        }
     }
 }

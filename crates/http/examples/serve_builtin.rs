@@ -2,7 +2,7 @@
 
 use std::{env, net::TcpListener, thread};
 
-use galatea_engine::{BackendRegistry, Engine, EngineOptions};
+use galatea_engine::{BackendRegistry, Engine, EngineOptions, LocalRoot};
 use galatea_http::{HttpOptions, serve, serve_metrics};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, make) in galatea_backend_builtin::all() {
         backends.register(name, move || Ok(make()));
     }
-    let options = EngineOptions { repositories: vec![repository.into()], ..Default::default() };
+    let options =
+        EngineOptions { repositories: vec![LocalRoot::at(repository)], ..Default::default() };
     let engine = Engine::new(options, backends);
     if let Err(error) = engine.load_startup_models() {
         eprintln!("{error}");

@@ -25,6 +25,8 @@ pub(crate) async fn respond(service: &Service, path: ModelPath<'_>) -> Response<
 async fn is_ready(service: &Service, name: &str, version: Option<i64>) -> bool {
     match service.engine.model_readiness(name, version) {
         Readiness::Known(is_ready) => is_ready,
-        Readiness::Ask(model) => spawn_blocking(move || model.says_ready()).await.unwrap_or(false),
+        Readiness::Ask(model) => {
+            spawn_blocking(move || model.query_readiness()).await.unwrap_or(false)
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use galatea_backend::{
     Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
 };
-use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
+use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions, LocalRoot};
 use galatea_frontend::FrontEnd;
 use galatea_grpc::{GrpcOptions, serve};
 use galatea_proto::inference::{
@@ -191,7 +191,7 @@ impl Fixture {
         ];
         let engine = Engine::new(
             EngineOptions {
-                repositories: vec![root.path().to_owned()],
+                repositories: vec![LocalRoot::at(root.path())],
                 control_mode: ControlMode::Explicit,
                 startup_models: all.iter().map(|&m| m.to_owned()).collect(),
                 ..EngineOptions::default()

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions};
+use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions, LocalRoot};
 use galatea_frontend::FrontEnd;
 use galatea_http::{HttpOptions, serve, serve_metrics};
 use tempfile::TempDir;
@@ -91,7 +91,7 @@ impl Fixture {
         backends.register("script", move || Ok(Arc::new(script.clone())));
         let engine = Engine::new(
             EngineOptions {
-                repositories: vec![repository.path().to_owned()],
+                repositories: vec![LocalRoot::at(repository.path())],
                 control_mode,
                 ..Default::default()
             },

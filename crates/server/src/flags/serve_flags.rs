@@ -13,7 +13,10 @@ use galatea_telemetry::logger::LogSettings;
 #[derive(Debug, Default)]
 pub struct ServeFlags {
     pub log: LogSettings,
+    /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
+    /// Model repositories, as they were given.
+    pub repositories: Vec<PathBuf>,
     pub exits_on_error: bool,
     pub http: EndpointFlags,
     pub grpc: EndpointFlags,

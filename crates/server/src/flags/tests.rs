@@ -80,7 +80,7 @@ fn spellings() {
     let flags =
         parsed(&["--model-store=a", "--model-repository", "b", "--id=", "--log-file", "--id"]);
     let flags = flags.expect("good");
-    assert_eq!(flags.engine.repositories, ["a", "b"].map(PathBuf::from));
+    assert_eq!(flags.repositories, ["a", "b"].map(PathBuf::from));
     assert_eq!(flags.engine.server_id, "");
     assert_eq!(flags.log.file, Some(PathBuf::from("--id")));
     assert_eq!(flags.http.port, 8000);

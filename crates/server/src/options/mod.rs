@@ -19,7 +19,10 @@ use crate::flags::{FlagError, RuntimeOptions, ServeFlags};
 #[derive(Debug)]
 pub struct ServeOptions {
     pub log: LogSettings,
+    /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
+    /// Model repositories, as they were given.
+    pub repositories: Vec<PathBuf>,
     pub exits_on_error: bool,
     /// `None`: not served.
     pub http: Option<Endpoint>,
@@ -55,6 +58,7 @@ impl ServeOptions {
             has_gpu_metrics: has_gpu_metrics(&flags, environment),
             notes: notes(&flags.notices, environment),
             rows: rows::rows(&flags),
+            repositories: flags.repositories,
             log: log_settings(flags.log, environment),
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
@@ -87,7 +91,7 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     if models.len() > 1 && models.iter().any(|model| model == "*") {
         return rule("Wildcard model name '*' must be the ONLY startup model if specified at all.");
     }
-    if flags.engine.repositories.is_empty() {
+    if flags.repositories.is_empty() {
         return rule("creating server: Invalid argument - --model-repository must be specified");
     }
     if flags.repoagent_directory.is_empty() {

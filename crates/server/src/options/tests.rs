@@ -44,7 +44,7 @@ fn gpus() {
 fn defaults() {
     let o = options(&[]);
     assert_eq!(o.engine.server_id, "triton");
-    assert_eq!(o.engine.repositories, [PathBuf::from("/models")]);
+    assert_eq!(o.repositories, [PathBuf::from("/models")]);
     assert_eq!(o.engine.control_mode, ControlMode::None);
     assert!(o.engine.auto_completes_config && o.engine.has_strict_readiness && o.exits_on_error);
     assert_eq!(o.engine.exit_timeout, Duration::from_secs(30));
@@ -86,7 +86,7 @@ fn values_arrive_where_they_belong() {
         "--runtime-downloads=never",
         "--grpc-keepalive-time=5",
     ]);
-    assert_eq!(o.engine.repositories, [PathBuf::from("/models"), PathBuf::from("/more")]);
+    assert_eq!(o.repositories, [PathBuf::from("/models"), PathBuf::from("/more")]);
     assert_eq!(o.engine.startup_models, ["a", "b"]);
     assert!(!o.engine.auto_completes_config && o.grpc.is_none() && !o.runtimes.may_download);
     assert_eq!(o.engine.backend_config["onnxruntime"]["threads"], "2");

@@ -3,14 +3,15 @@
 mod backends;
 mod banner;
 mod gpus;
+mod repositories;
 mod services;
 mod shutdown;
 mod socket;
 
-use std::{path::PathBuf, process::ExitCode, time::Instant};
+use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Context, Result, bail};
-use galatea_engine::Engine;
+use galatea_engine::{Engine, EngineOptions};
 use galatea_telemetry::logger::{self, LogSettings};
 
 use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets};
@@ -35,13 +36,13 @@ fn serve(options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
     log_notes(&options.notes);
-    check_repositories(&options.engine.repositories)?;
+    let repositories = repositories::open(&options.repositories)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
     let backends = Backends::new(&options);
     let exit_timeout = options.engine.exit_timeout;
     let gpus = Gpus::find();
-    let mut engine_options = options.engine.clone();
+    let mut engine_options = EngineOptions { repositories, ..options.engine.clone() };
     gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
     let _watch = gpus.watch(&options);
@@ -76,22 +77,4 @@ fn log_notes(notes: &[Note]) {
             Note::Info(text) => log::info!("{text}"),
         }
     }
-}
-
-/// A typing error in a path ends the start, whatever --exit-on-error is for models.
-fn check_repositories(repositories: &[PathBuf]) -> Result<()> {
-    for path in repositories {
-        let text = path.to_string_lossy();
-        if text.contains("://") {
-            bail!(
-                "creating server: Unsupported - '{text}': only local model repositories are supported yet"
-            );
-        }
-        match path.metadata() {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => bail!("creating server: Internal - model repository '{text}' is not a folder"),
-            Err(error) => bail!("creating server: Internal - failed to stat file {text}: {error}"),
-        }
-    }
-    Ok(())
 }

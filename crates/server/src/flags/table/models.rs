@@ -10,14 +10,14 @@ use super::{
 
 pub const REPOSITORY: &[Row] = &[
     Row::new("model-store", Kind::Text, "Another name for --model-repository.")
-        .stores(|o, v| v.put(&mut o.engine.repositories)),
+        .stores(|o, v| v.put(&mut o.repositories)),
     Row::new(
         "model-repository",
         Kind::Text,
         "Folder with one folder per model. May be repeated; a model found in several of \
          them is not available.",
     )
-    .stores(|o, v| v.put(&mut o.engine.repositories)),
+    .stores(|o, v| v.put(&mut o.repositories)),
     Row::new("exit-on-error", Kind::Bool, "End when a model fails to load at start.")
         .default("true")
         .stores(|o, v| v.put(&mut o.exits_on_error)),

@@ -1,4 +1,4 @@
-//! The server as its models see it.
+//! The server as its models see it: requests to other models, load and unload.
 
 use std::{
     collections::BTreeMap,
@@ -9,18 +9,18 @@ use galatea_backend::{InferTarget, ModelControl, ServerAccess};
 use galatea_telemetry::CustomMetrics;
 use galatea_types::{Buffer, Error, InferRequest, Refused, Responder, Result};
 
-use crate::{Engine, LoadOverrides};
+use crate::{manager::ModelManager, overrides::LoadOverrides};
 
-/// Models are held by the engine, so they hold it weakly.
-struct Access(Weak<Engine>);
+/// Models are held by the manager, so they hold it weakly.
+struct Access(Weak<ModelManager>);
 
-pub(crate) fn of(engine: Weak<Engine>, metrics: Arc<CustomMetrics>) -> ServerAccess {
-    let access = Arc::new(Access(engine));
+pub(crate) fn new(manager: Weak<ModelManager>, metrics: Arc<CustomMetrics>) -> ServerAccess {
+    let access = Arc::new(Access(manager));
     ServerAccess { models: access.clone(), control: access, metrics }
 }
 
 impl Access {
-    fn engine(&self) -> Result<Arc<Engine>> {
+    fn manager(&self) -> Result<Arc<ModelManager>> {
         self.0.upgrade().ok_or_else(|| Error::unavailable("Server exiting"))
     }
 }
@@ -28,8 +28,8 @@ impl Access {
 impl InferTarget for Access {
     fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
         let found = self
-            .engine()
-            .and_then(|e| e.model_for_step(&request.model_name, request.model_version));
+            .manager()
+            .and_then(|m| m.models().for_model(&request.model_name, request.model_version));
         match found {
             Ok(model) => model.infer(request, responder),
             Err(error) => Err(Refused::new(error, responder)),
@@ -37,7 +37,7 @@ impl InferTarget for Access {
     }
 
     fn is_decoupled(&self, model: &str, version: Option<i64>) -> Result<bool> {
-        Ok(self.engine()?.model_for_step(model, version)?.config().is_decoupled())
+        Ok(self.manager()?.models().for_model(model, version)?.config().is_decoupled())
     }
 }
 
@@ -48,14 +48,16 @@ impl ModelControl for Access {
         config: Option<String>,
         files: BTreeMap<String, Buffer>,
     ) -> Result<()> {
-        self.engine()?.load_model(name, LoadOverrides { config, files })
+        self.manager()?.load(name, LoadOverrides { config, files })
     }
 
     fn unload_model(&self, name: &str, unload_dependents: bool) -> Result<()> {
-        self.engine()?.unload_model(name, unload_dependents)
+        self.manager()?.unload(name, unload_dependents)
     }
 
+    /// Blocks while the model answers, if it has a check of its own.
     fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
-        self.engine().is_ok_and(|engine| engine.is_model_ready(name, version))
+        let model = self.manager().and_then(|m| m.models().for_client(name, version));
+        model.is_ok_and(|model| model.query_readiness())
     }
 }

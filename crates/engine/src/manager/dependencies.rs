@@ -1,14 +1,18 @@
+//! Which models need which, and which of them are to be loaded.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
-use crate::LoadOverrides;
+use galatea_types::LockExt;
 
-/// Which models are wanted, and which of them need which: every model that was loaded, or was to be, and not
-/// unloaded by name since. An ensemble stays known when a model it needs goes, and comes back with it.
+use crate::overrides::LoadOverrides;
+
+/// Every model that was loaded, or was to be, and was not unloaded by name since; and which of them need which. An
+/// ensemble stays known when a model it needs is unloaded, and is loaded again with it.
 #[derive(Debug, Default)]
-pub(crate) struct Dependencies(Mutex<BTreeMap<String, Known>>);
+pub(super) struct Dependencies(Mutex<BTreeMap<String, Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -22,26 +26,27 @@ struct Known {
 
 /// A model to load.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(super) struct LoadRequest {
     pub name: String,
     pub needs: BTreeSet<String>,
     pub overrides: LoadOverrides,
 }
 
 impl Dependencies {
-    pub fn note(&self, wanted: &Wanted, is_explicit: bool) {
+    /// Remembers a model that is to be loaded. `is_explicit`: it was asked for by name.
+    pub fn record(&self, request: &LoadRequest, is_explicit: bool) {
         let mut known = self.lock();
-        let entry = known.entry(wanted.name.clone()).or_default();
-        entry.needs.clone_from(&wanted.needs);
+        let entry = known.entry(request.name.clone()).or_default();
+        entry.needs.clone_from(&request.needs);
         entry.is_explicit |= is_explicit;
         // Only an ensemble is ever loaded again without being named.
-        if !wanted.needs.is_empty() {
-            entry.overrides.clone_from(&wanted.overrides);
+        if !request.needs.is_empty() {
+            entry.overrides.clone_from(&request.overrides);
         }
     }
 
     /// Ensembles that need any of these, at any depth, without these themselves.
-    pub fn dependents(&self, of: &BTreeSet<String>) -> Vec<Wanted> {
+    pub fn dependents(&self, of: &BTreeSet<String>) -> Vec<LoadRequest> {
         let known = self.lock();
         let mut reached = of.clone();
         loop {
@@ -54,53 +59,54 @@ impl Dependencies {
             }
             reached.extend(more);
         }
-        let wanted = |name: &String| {
-            known.get(name).map(|k| Wanted {
+        let request = |name: &String| {
+            known.get(name).map(|k| LoadRequest {
                 name: name.clone(),
                 needs: k.needs.clone(),
                 overrides: k.overrides.clone(),
             })
         };
-        reached.difference(of).filter_map(wanted).collect()
+        reached.difference(of).filter_map(request).collect()
     }
 
-    /// Forgets a model; `with_needs`: also the models only it needed and nobody asked for. All that was
-    /// forgotten.
+    /// Forgets a model; `with_needs`: also the models that only it needed and nobody asked for. Returns every name
+    /// that was forgotten.
     pub fn forget(&self, name: &str, with_needs: bool) -> BTreeSet<String> {
         let mut known = self.lock();
-        let mut gone = BTreeSet::from([name.to_owned()]);
-        let mut open = vec![name.to_owned()];
-        while let Some(name) = open.pop() {
+        let mut forgotten = BTreeSet::from([name.to_owned()]);
+        let mut pending = vec![name.to_owned()];
+        while let Some(name) = pending.pop() {
             let Some(Known { needs, .. }) = known.remove(&name) else { continue };
             let is_needed = |m: &String| known.values().any(|k| k.needs.contains(m));
             let is_orphan =
                 |m: &String| known.get(m).is_some_and(|k| !k.is_explicit) && !is_needed(m);
             if with_needs {
                 let orphans: Vec<String> = needs.into_iter().filter(is_orphan).collect();
-                gone.extend(orphans.iter().cloned());
-                open.extend(orphans);
+                forgotten.extend(orphans.iter().cloned());
+                pending.extend(orphans);
             }
         }
-        gone
+        forgotten
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_unpoisoned()
     }
 }
 
-/// A model in a circle of ensembles, and the last one on the way back to it.
-pub(crate) fn circle<'a>(name: &str, all: &'a [Wanted]) -> Option<&'a str> {
+/// Whether an ensemble needs itself: the last model of a cycle of dependencies that leads back to `name`.
+pub(super) fn cycle<'a>(name: &str, all: &'a [LoadRequest]) -> Option<&'a str> {
     let needs = |of: &str| all.iter().find(|w| w.name == of).map(|w| &w.needs);
     let mut seen = BTreeSet::new();
-    let mut open: Vec<&str> = all.iter().map(|w| w.name.as_str()).filter(|n| *n == name).collect();
-    while let Some(at) = open.pop() {
+    let mut pending: Vec<&str> =
+        all.iter().map(|w| w.name.as_str()).filter(|n| *n == name).collect();
+    while let Some(at) = pending.pop() {
         for next in needs(at).into_iter().flatten() {
             if next == name {
                 return all.iter().map(|w| w.name.as_str()).find(|n| *n == at);
             }
             if seen.insert(next) {
-                open.push(next);
+                pending.push(next);
             }
         }
     }
@@ -111,23 +117,23 @@ pub(crate) fn circle<'a>(name: &str, all: &'a [Wanted]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn wanted(name: &str, needs: &[&str]) -> Wanted {
+    fn load_request(name: &str, needs: &[&str]) -> LoadRequest {
         let needs = needs.iter().map(|&n| n.to_owned()).collect();
-        Wanted { name: name.to_owned(), needs, overrides: LoadOverrides::default() }
+        LoadRequest { name: name.to_owned(), needs, overrides: LoadOverrides::default() }
     }
 
     fn known() -> Dependencies {
         let known = Dependencies::default();
-        known.note(&wanted("outer", &["inner", "a"]), true);
-        known.note(&wanted("inner", &["a", "b"]), false);
-        known.note(&wanted("a", &[]), false);
-        known.note(&wanted("b", &[]), false);
-        known.note(&wanted("alone", &["b2"]), true);
+        known.record(&load_request("outer", &["inner", "a"]), true);
+        known.record(&load_request("inner", &["a", "b"]), false);
+        known.record(&load_request("a", &[]), false);
+        known.record(&load_request("b", &[]), false);
+        known.record(&load_request("alone", &["b2"]), true);
         known
     }
 
-    fn names(wanted: Vec<Wanted>) -> Vec<String> {
-        wanted.into_iter().map(|w| w.name).collect()
+    fn names(request: Vec<LoadRequest>) -> Vec<String> {
+        request.into_iter().map(|w| w.name).collect()
     }
 
     #[test]
@@ -139,11 +145,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_goes_along_unless_it_was_asked_for() {
+    fn models_that_only_it_needed_are_forgotten_with_it_unless_asked_for() {
         let gone = |with, explicit: &[&str]| {
             let known = known();
             for name in explicit {
-                known.note(&wanted(name, &[]), true);
+                known.record(&load_request(name, &[]), true);
             }
             known.forget("outer", with).into_iter().collect::<Vec<_>>()
         };
@@ -151,16 +157,20 @@ mod tests {
         assert_eq!(gone(true, &[]), ["a", "b", "inner", "outer"]);
         assert_eq!(gone(true, &["b"]), ["a", "inner", "outer"]);
         let known = known();
-        known.note(&wanted("third", &["a"]), true);
+        known.record(&load_request("third", &["a"]), true);
         assert!(!known.forget("outer", true).contains("a"));
     }
 
     #[test]
-    fn circles() {
-        let all =
-            [wanted("a", &["b"]), wanted("b", &["c"]), wanted("c", &["a"]), wanted("d", &["a"])];
-        assert_eq!(circle("a", &all), Some("c"));
-        assert_eq!(circle("d", &all), None);
-        assert_eq!(circle("e", &[wanted("e", &["e"])]), Some("e"));
+    fn cycles() {
+        let all = [
+            load_request("a", &["b"]),
+            load_request("b", &["c"]),
+            load_request("c", &["a"]),
+            load_request("d", &["a"]),
+        ];
+        assert_eq!(cycle("a", &all), Some("c"));
+        assert_eq!(cycle("d", &all), None);
+        assert_eq!(cycle("e", &[load_request("e", &["e"])]), Some("e"));
     }
 }

@@ -1,16 +1,18 @@
-use galatea_types::{Error, Result};
+//! Why a model failed to load, in the words of whoever reads it.
 
-/// Why a model did not load. Whoever depends on it is told in words of its own.
+use galatea_types::Error;
+
+/// Why a model failed to load. An ensemble that depends on it reports that in words of its own.
 #[derive(Clone, Debug)]
-pub(crate) enum LoadFailure {
+pub(super) enum LoadFailure {
     Exiting,
     /// Its folder or configuration could not be read.
     Unreadable(Error),
-    /// No version is to be served.
+    /// No version is to be loaded.
     NoVersion,
-    /// What became of its versions.
+    /// Why its versions failed.
     Versions(String),
-    /// An ensemble that does not fit what it depends on.
+    /// An ensemble that does not fit the models of its steps.
     Invalid(String),
 }
 
@@ -29,8 +31,8 @@ impl LoadFailure {
         }
     }
 
-    /// Why `ensemble`, which depends on `model`, cannot be loaded either. `None`: nobody tried to
-    /// load it.
+    /// Why `ensemble`, which depends on `model`, cannot be loaded either. `None`: it was not to be
+    /// loaded.
     pub fn for_dependent(failure: Option<&Self>, ensemble: &str, model: &str) -> String {
         let text = match failure {
             None | Some(Self::Exiting | Self::Unreadable(_)) => {
@@ -56,10 +58,10 @@ impl LoadFailure {
     }
 }
 
-/// The reason a model without any version is listed with.
-pub(crate) fn no_version(model: &str) -> String {
+/// The reason in the index for a model without any version.
+pub(super) fn no_version(model: &str) -> String {
     format!("failed to load '{model}', no version is available")
 }
 
-/// What became of models that were to be loaded.
-pub(crate) type Outcome = Result<(), LoadFailure>;
+/// What failed, by model.
+pub(super) type Failures = std::collections::BTreeMap<String, LoadFailure>;

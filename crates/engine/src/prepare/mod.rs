@@ -241,5 +241,4 @@ fn truncated_strings(input: &str, model: &str, truncated: Truncated) -> String {
 }
 
 #[cfg(test)]
-#[path = "prepare_tests.rs"]
 mod tests;

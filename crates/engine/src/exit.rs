@@ -1,0 +1,50 @@
+//! The end of the server: requests in flight are answered, then every model is unloaded.
+
+use std::time::{Duration, Instant};
+
+use crate::{lifecycle::Lifecycle, ready_models::ReadyModels};
+
+/// How often the log reports, during an exit, what is still waited for: as often as Triton's.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Takes no more requests, and waits until those in flight are answered and every model is unloaded. False when
+/// `deadline` passes first.
+pub(crate) fn run(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) -> bool {
+    models.begin_exit();
+    log::info!("Waiting for in-flight requests to complete.");
+    wait_for_requests(models, lifecycle, deadline);
+    models.close();
+    wait_for_unload(lifecycle, deadline)
+}
+
+/// Waits until no model has a request in flight: one may still make requests of its own to others, which must be
+/// there until then.
+fn wait_for_requests(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) {
+    let mut report_at = Instant::now() + REPORT_INTERVAL;
+    // Again from the start after each wait: the model waited for may have called another meanwhile.
+    while let Some(busy) = models.all().into_iter().find(|model| model.in_flight() > 0) {
+        if !busy.wait_until_idle(report_at.min(deadline)) && Instant::now() >= deadline {
+            return;
+        }
+        if Instant::now() >= report_at {
+            report_at = Instant::now() + REPORT_INTERVAL;
+            report_live_models(lifecycle, deadline);
+        }
+    }
+}
+
+fn wait_for_unload(lifecycle: &Lifecycle, deadline: Instant) -> bool {
+    while !lifecycle.wait_until_idle(deadline.min(Instant::now() + REPORT_INTERVAL)) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        report_live_models(lifecycle, deadline);
+    }
+    log::info!("All models are stopped, unloading models");
+    true
+}
+
+fn report_live_models(lifecycle: &Lifecycle, deadline: Instant) {
+    let left = deadline.saturating_duration_since(Instant::now()).as_secs();
+    log::info!("Timeout {left}: Found {} live models", lifecycle.live_count());
+}

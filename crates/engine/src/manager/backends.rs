@@ -1,0 +1,55 @@
+//! The backends that are open, and their settings.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use galatea_backend::Backend;
+use galatea_types::{Error, LockExt, Result};
+
+use crate::backend_registry::BackendRegistry;
+
+/// Opens each backend when it is first needed.
+pub(super) struct Backends {
+    registry: BackendRegistry,
+    opened: Mutex<BTreeMap<String, Arc<dyn Backend>>>,
+    /// `--backend-config`, by backend; the empty name holds for all.
+    settings: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Backends {
+    pub fn new(
+        registry: BackendRegistry,
+        settings: BTreeMap<String, BTreeMap<String, String>>,
+    ) -> Self {
+        Self { registry, opened: Mutex::default(), settings }
+    }
+
+    /// The backend of this name, opened now if it was not yet. A failure is not remembered: the next load
+    /// tries again.
+    pub fn open(&self, name: &str) -> Result<Arc<dyn Backend>> {
+        let mut opened = self.opened.lock_unpoisoned();
+        if let Some(backend) = opened.get(name) {
+            return Ok(backend.clone());
+        }
+        let backend = self.registry.open(name).unwrap_or_else(|| Err(self.unknown(name)))?;
+        opened.insert(name.to_owned(), backend.clone());
+        Ok(backend)
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let known = self.registry.names().collect::<Vec<_>>().join(", ");
+        Error::invalid_arg(format!(
+            "unable to find backend library for backend '{name}', try specifying runtime on the model \
+             configuration. This server has the backends: {known}."
+        ))
+    }
+
+    /// Settings of one backend: the global ones, overlaid with its own.
+    pub fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+        let mut settings = self.settings.get("").cloned().unwrap_or_default();
+        settings.extend(self.settings.get(backend).cloned().unwrap_or_default());
+        settings
+    }
+}

@@ -1,0 +1,132 @@
+//! From a model's configuration as written to the checked one: completed by its backend, with defaults filled in.
+
+use std::{fs, io};
+
+use galatea_backend::{Backend, CompletionContext};
+use galatea_config::{CheckContext, ModelConfig, NormalizeContext, RawModelConfig};
+use galatea_proto::inference::model_instance_group::Kind;
+use galatea_types::{Error, Result};
+
+use super::backends::Backends;
+use crate::{options::GpuOptions, repository::ModelFolder};
+
+/// Name of the file in a model's folder.
+pub(super) const FILE: &str = "config.pbtxt";
+
+/// How configurations are completed.
+pub(super) struct Completion<'a> {
+    pub backends: &'a Backends,
+    pub gpus: &'a GpuOptions,
+    /// Whether backends may complete a configuration, and a model may have none.
+    pub is_automatic: bool,
+}
+
+/// The configuration in a model's folder.
+pub(super) fn read(folder: &ModelFolder, may_be_missing: bool) -> Result<RawModelConfig> {
+    let path = folder.path().join(FILE);
+    let source = match fs::read_to_string(&path) {
+        Ok(source) => source,
+        Err(e) if e.kind() == io::ErrorKind::NotFound && may_be_missing => {
+            return Ok(RawModelConfig::default());
+        }
+        Err(e) => {
+            let text = format!("failed to read {}: {e}", path.display());
+            return Err(Error::invalid_arg(text).with_source(e));
+        }
+    };
+    galatea_config::parse_text(&source)
+        // Clients read this: the place inside the repository says enough, the path on the server is not theirs.
+        .map_err(|e| {
+            let text = e.render(&format!("{}/{FILE}", folder.name), &source);
+            Error::invalid_arg(text).with_source(e)
+        })
+}
+
+impl Completion<'_> {
+    /// Fills in what the file leaves out, asks the backend for what only the model knows, and checks the whole.
+    /// With it, why the backend could not be opened, or could not complete the configuration: a model without a
+    /// backend has a configuration all the same.
+    pub fn run(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+    ) -> Result<(ModelConfig, Option<Error>)> {
+        let version_files = folder.lowest_version_files();
+        let context = NormalizeContext {
+            directory_name: &folder.name,
+            version_files: &version_files,
+            available_gpus: &self.gpus.available,
+        };
+        let raw = galatea_config::resolve_backend(raw, &context)?;
+        if !self.is_automatic || raw.backend.is_empty() {
+            return Ok((self.checked(raw, &context)?, None));
+        }
+        let backend = match self.backends.open(&raw.backend) {
+            Ok(backend) => backend,
+            Err(error) => return Ok((self.checked(raw, &context)?, Some(error))),
+        };
+        match self.ask_backend(raw.clone(), &*backend, folder) {
+            Ok(completed) => Ok((self.checked(completed, &context)?, None)),
+            // As far as the configuration goes by itself. One that needs what the backend could not tell is no
+            // configuration, and it is still the backend's error that says why.
+            Err(error) => match self.checked(raw, &context) {
+                Ok(config) => Ok((config, Some(error))),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
+    fn ask_backend(
+        &self,
+        raw: RawModelConfig,
+        backend: &dyn Backend,
+        folder: &ModelFolder,
+    ) -> Result<RawModelConfig> {
+        let Some(&lowest) = folder.versions.first() else { return Ok(raw) };
+        let backend_config = self.backends.settings(&raw.backend);
+        let version_dir = folder.version_dir(lowest);
+        let context = CompletionContext {
+            model_name: &folder.name,
+            model_dir: folder.path(),
+            version: lowest,
+            version_dir: &version_dir,
+            backend_config: &backend_config,
+        };
+        backend.complete_config(raw, &context)
+    }
+
+    fn checked(
+        &self,
+        mut raw: RawModelConfig,
+        context: &NormalizeContext<'_>,
+    ) -> Result<ModelConfig> {
+        let mut context = *context;
+        if !self.gpus.available.is_empty() && !self.can_use_gpus(&raw.backend) {
+            keep_off_gpus(&mut raw, &self.gpus.available);
+            context.available_gpus = &[];
+        }
+        let normalized = galatea_config::normalize(raw, &context)?;
+        let context = CheckContext {
+            directory_name: context.directory_name,
+            supports_gpus: true,
+            available_gpus: &self.gpus.available,
+            min_compute_capability: self.gpus.min_compute_capability,
+        };
+        ModelConfig::check(normalized, &context)
+    }
+
+    /// A backend that cannot be opened says so when the model is loaded.
+    fn can_use_gpus(&self, backend: &str) -> bool {
+        self.backends.open(backend).map_or(true, |backend| backend.can_use_gpus())
+    }
+}
+
+/// Groups that ask for GPUs without naming any get the ones there are, as they would have: the backend is to say
+/// why it cannot use them, not the check that none was named. All others are filled in as where there are none.
+fn keep_off_gpus(raw: &mut RawModelConfig, gpus: &[u32]) {
+    for group in raw.instance_group.iter_mut().filter(|group| group.kind() == Kind::Gpu) {
+        if group.gpus.is_empty() {
+            group.gpus = gpus.iter().filter_map(|&gpu| i32::try_from(gpu).ok()).collect();
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Which models are loaded: their files, configurations, dependencies and life.
+//!
+//! Only the manager changes what is ready; requests only look it up. From the bottom up: a [`plan`] is one model
+//! as it is to be loaded, the [`version_loader`] makes running versions of it, the [`model_loader`] does that for
+//! one model at a time, [`waves`] order several models by what they need, and the [`ModelManager`] decides what
+//! is loaded at all.
+
+mod backends;
+mod configuration;
+mod dependencies;
+mod load_failure;
+mod model_loader;
+mod model_manager;
+mod plan;
+mod unsupported;
+mod version_loader;
+mod waves;
+
+pub(crate) use self::model_manager::ModelManager;

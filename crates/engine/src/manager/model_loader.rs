@@ -1,0 +1,209 @@
+//! Loads and unloads one model: all its versions or none.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use galatea_config::Scheduling;
+use galatea_types::{Error, LockExt, Result};
+
+use super::{
+    configuration::Completion,
+    dependencies::LoadRequest,
+    load_failure::{Failures, LoadFailure, no_version},
+    plan::LoadPlan,
+    unsupported,
+    version_loader::{VersionLoader, ensemble_scheduler},
+};
+use crate::{
+    lifecycle::{Generation, Lifecycle, PollFailure},
+    options::GpuOptions,
+    ready_models::{ReadyModels, ReadyVersions},
+    repository::Repository,
+    served_model::ServedModel,
+};
+
+/// Loads models one by one, and puts them in the place of what was ready before.
+pub(super) struct ModelLoader {
+    pub repository: Arc<Repository>,
+    pub lifecycle: Arc<Lifecycle>,
+    pub models: Arc<ReadyModels>,
+    pub versions: VersionLoader,
+    pub gpus: GpuOptions,
+    pub auto_completes_config: bool,
+    pub operations: OperationLocks,
+}
+
+/// One load or unload of a model at a time; different models do not wait for each other.
+#[derive(Default)]
+pub(super) struct OperationLocks(Mutex<HashMap<String, Arc<Mutex<()>>>>);
+
+impl OperationLocks {
+    fn of(&self, model: &str) -> Arc<Mutex<()>> {
+        let mut locks = self.0.lock_unpoisoned();
+        locks.entry(model.to_owned()).or_default().clone()
+    }
+}
+
+impl ModelLoader {
+    /// Loads a model. `failures`: of the models it may depend on.
+    pub fn load(
+        &self,
+        request: &LoadRequest,
+        failures: &Mutex<Failures>,
+    ) -> Result<(), LoadFailure> {
+        let name = &request.name;
+        let operation = self.operations.of(name);
+        let _one_at_a_time = operation.lock_unpoisoned();
+        if self.models.is_exiting() {
+            return Err(LoadFailure::Exiting);
+        }
+        let plan = self.plan(request)?;
+        unsupported::warn(&plan.config);
+        match plan.config.scheduling() {
+            Scheduling::Ensemble(_) => self.load_ensemble(plan, failures),
+            _ => self.load_versions(&plan, |version, generation| {
+                unsupported::refuse(&plan.config)?;
+                self.versions.load(&plan, version, generation)
+            }),
+        }
+    }
+
+    /// Unloads all versions of a model once their last requests have left.
+    pub fn unload(&self, name: &str) {
+        let operation = self.operations.of(name);
+        let _one_at_a_time = operation.lock_unpoisoned();
+        self.models.replace(name, ReadyVersions::new());
+    }
+
+    /// Remembers why an ensemble cannot be loaded.
+    pub fn reject_ensemble(&self, name: &str, text: String) -> LoadFailure {
+        self.record_poll_failure(name, PollFailure::Unreadable(text.clone()));
+        LoadFailure::Invalid(text)
+    }
+
+    fn plan(&self, request: &LoadRequest) -> Result<LoadPlan, LoadFailure> {
+        let name = &request.name;
+        let completion = Completion {
+            backends: &self.versions.backends,
+            gpus: &self.gpus,
+            is_automatic: self.auto_completes_config,
+        };
+        let plan = LoadPlan::new(name, &request.overrides, &self.repository, &completion);
+        let plan = plan.map_err(|error| {
+            log::error!("Poll failed for model directory '{name}': {error}");
+            self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));
+            LoadFailure::Unreadable(error)
+        })?;
+        if plan.versions.is_empty() {
+            log::error!(
+                "at least one version must be available under the version policy of model '{name}'"
+            );
+            self.record_poll_failure(name, PollFailure::NoVersion(no_version(name)));
+            return Err(LoadFailure::NoVersion);
+        }
+        Ok(plan)
+    }
+
+    fn load_ensemble(
+        &self,
+        mut plan: LoadPlan,
+        failures: &Mutex<Failures>,
+    ) -> Result<(), LoadFailure> {
+        let models = self
+            .models_of_steps(&plan, failures)
+            .and_then(|models| join(&mut plan, &models).map(|()| models))
+            .map_err(|error| {
+                let name = &plan.folder.name;
+                log::error!("{error}");
+                self.models.replace(name, ReadyVersions::new());
+                self.reject_ensemble(name, error.message().to_owned())
+            })?;
+        self.load_versions(&plan, |version, generation| {
+            self.versions.load_ensemble(&plan, &models, version, generation)
+        })
+    }
+
+    /// The models of an ensemble's steps; they are kept as long as the ensemble is.
+    fn models_of_steps(
+        &self,
+        plan: &LoadPlan,
+        failures: &Mutex<Failures>,
+    ) -> Result<Vec<Arc<ServedModel>>> {
+        let name = &plan.folder.name;
+        let Scheduling::Ensemble(ensembling) = plan.config.scheduling() else {
+            return Ok(Vec::new());
+        };
+        let failures = failures.lock_unpoisoned();
+        let mut models = Vec::with_capacity(ensembling.steps.len());
+        for step in &ensembling.steps {
+            let model = &*step.model_name;
+            let found = self.models.for_model(model, step.model_version);
+            let text = match (found, step.model_version) {
+                (Ok(model), _) => {
+                    models.push(model);
+                    continue;
+                }
+                (Err(_), Some(version)) if self.models.contains(model) => format!(
+                    "ensemble '{name}' depends on '{model}' whose required version {version} is not loaded."
+                ),
+                _ => LoadFailure::for_dependent(failures.get(model), name, model),
+            };
+            return Err(Error::invalid_arg(text));
+        }
+        Ok(models)
+    }
+
+    /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name
+    /// that no repository holds is no model: a client could fill the table with those.
+    fn record_poll_failure(&self, name: &str, why: PollFailure) {
+        if !self.models.contains(name) && !matches!(self.repository.find(name), Ok(None)) {
+            self.lifecycle.set_poll_failure(name, why);
+        }
+    }
+
+    /// All or nothing: when one version fails, what was ready before still is.
+    fn load_versions(
+        &self,
+        plan: &LoadPlan,
+        load: impl Fn(i64, Generation) -> Result<ServedModel>,
+    ) -> Result<(), LoadFailure> {
+        let name = &plan.folder.name;
+        let mut ready = ReadyVersions::new();
+        let mut failures = Vec::new();
+        let begun: Vec<(i64, Generation)> =
+            plan.versions.iter().map(|&v| (v, self.lifecycle.begin_loading(name, v))).collect();
+        for &(version, generation) in &begun {
+            log::info!("loading: {name}:{version}");
+            match load(version, generation) {
+                Ok(model) => {
+                    ready.insert(version, Arc::new(model));
+                }
+                Err(error) => {
+                    let reason = format!("{}: {error}", error.code().as_str());
+                    log::error!("failed to load '{name}' version {version}: {reason}");
+                    failures.push(format!("version {version} is at UNAVAILABLE state: {reason};"));
+                    self.lifecycle.failed(name, version, generation, reason);
+                }
+            }
+        }
+        if !failures.is_empty() {
+            for model in ready.values() {
+                self.lifecycle.unloading(name, model.version(), model.generation());
+            }
+            return Err(LoadFailure::Versions(failures.join("\n")));
+        }
+        self.models.replace(name, ready);
+        log::info!("successfully loaded '{name}'");
+        Ok(())
+    }
+}
+
+/// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.
+fn join(plan: &mut LoadPlan, models: &[Arc<ServedModel>]) -> Result<()> {
+    let configs: Vec<_> = models.iter().map(|m| m.shared_config()).collect();
+    plan.config = Arc::new(plan.config.with_step_models(&configs)?);
+    // The graph knows which tensors must not meet; it is made again for each version.
+    ensemble_scheduler(&plan.config, models, 0, Arc::default()).map(drop)
+}

@@ -1,0 +1,89 @@
+//! One model as it is to be loaded.
+
+use std::sync::Arc;
+
+use galatea_config::{ModelConfig, VersionPolicy};
+use galatea_types::{Error, Result};
+
+use super::configuration::{self, Completion};
+use crate::{
+    overrides::LoadOverrides,
+    repository::{ModelFolder, Repository},
+};
+
+/// A model as it is to be loaded: its files, its checked configuration, and which versions.
+pub(super) struct LoadPlan {
+    /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
+    /// by this plan keeps it until it is unloaded.
+    pub folder: ModelFolder,
+    pub config: Arc<ModelConfig>,
+    pub versions: Vec<i64>,
+    /// Why the backend could not be opened, or could not complete the configuration: every version fails to
+    /// load with it.
+    pub backend_failure: Option<Error>,
+}
+
+impl LoadPlan {
+    pub fn new(
+        name: &str,
+        overrides: &LoadOverrides,
+        repository: &Repository,
+        completion: &Completion<'_>,
+    ) -> Result<Self> {
+        let folder = match overrides.write_files()? {
+            Some(lease) => ModelFolder::open(name, lease)?,
+            None => repository.lease(name)?,
+        };
+        let raw = match &overrides.config {
+            Some(json) => galatea_config::parse_json(json)?,
+            None => configuration::read(&folder, completion.is_automatic)?,
+        };
+        let (config, backend_failure) = completion.run(raw, &folder)?;
+        let versions = choose_versions(config.version_policy(), &folder);
+        Ok(Self { folder, config: Arc::new(config), versions, backend_failure })
+    }
+}
+
+fn choose_versions(policy: &VersionPolicy, folder: &ModelFolder) -> Vec<i64> {
+    let all = &folder.versions;
+    match policy {
+        VersionPolicy::All => all.clone(),
+        VersionPolicy::Latest(count) => {
+            let skipped = all.len().saturating_sub(usize::try_from(*count).unwrap_or(usize::MAX));
+            all.iter().skip(skipped).copied().collect()
+        }
+        VersionPolicy::Specific(wanted) => {
+            for version in wanted.iter().filter(|v| !all.contains(v)) {
+                log::error!(
+                    "version {version} is specified for model '{}', but the version directory is not present",
+                    folder.name
+                );
+            }
+            all.iter().filter(|v| wanted.contains(v)).copied().collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::FolderLease;
+
+    #[test]
+    fn versions_by_policy() {
+        let root = tempfile::tempdir().expect("folder");
+        for version in ["1", "2", "5"] {
+            std::fs::create_dir(root.path().join(version)).expect("folder");
+        }
+        let folder = ModelFolder::open("m", FolderLease::new(root)).expect("readable");
+        for (policy, expected) in [
+            (VersionPolicy::All, vec![1, 2, 5]),
+            (VersionPolicy::Latest(1), vec![5]),
+            (VersionPolicy::Latest(2), vec![2, 5]),
+            (VersionPolicy::Latest(9), vec![1, 2, 5]),
+            (VersionPolicy::Specific(vec![5, 1, 7]), vec![1, 5]),
+        ] {
+            assert_eq!(choose_versions(&policy, &folder), expected, "{policy:?}");
+        }
+    }
+}

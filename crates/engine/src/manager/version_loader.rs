@@ -1,0 +1,152 @@
+//! From a plan to one version with running instances.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_backend::{InstanceAlarm, InstanceSpec, LoadContext, ServerAccess};
+use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
+use galatea_scheduler::{
+    EnsembleScheduler, EnsembleSpec, QueueScheduler, SchedulerSpec, StepModel,
+};
+use galatea_telemetry::ModelStatistics;
+use galatea_types::Result;
+
+use super::{backends::Backends, plan::LoadPlan};
+use crate::{
+    labels,
+    lifecycle::Generation,
+    served_model::{ServedModel, ServedModelSpec},
+    unloader::Unloader,
+};
+
+/// Loads versions with their backends.
+pub(super) struct VersionLoader {
+    pub backends: Backends,
+    /// What models see of the server.
+    pub server: ServerAccess,
+    /// Where a version goes when no request can reach it any more.
+    pub unloader: Unloader,
+    /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
+    pub hold_until_queued: usize,
+}
+
+impl VersionLoader {
+    /// Loads one version and starts its instances. Blocks until they are ready.
+    pub fn load(
+        &self,
+        plan: &LoadPlan,
+        version: i64,
+        generation: Generation,
+    ) -> Result<ServedModel> {
+        let load_started_at = Instant::now();
+        let config = plan.config.clone();
+        if let Some(failure) = &plan.backend_failure {
+            return Err(failure.clone());
+        }
+        let labels = labels::read(&config, plan.folder.path())?;
+        let model = self.backends.open(config.backend())?.load(LoadContext {
+            config: config.clone(),
+            version,
+            model_dir: plan.folder.path().to_owned(),
+            version_dir: plan.folder.version_dir(version),
+            backend_config: self.backends.settings(config.backend()),
+            server: self.server.clone(),
+        })?;
+        let model = Arc::from(model);
+        let statistics = Arc::new(ModelStatistics::default());
+        let scheduler = QueueScheduler::start(SchedulerSpec {
+            config: config.clone(),
+            version,
+            model: Arc::clone(&model),
+            instances: instance_specs(config.instance_groups()),
+            statistics: statistics.clone(),
+            hold_until_queued: self.hold_until_queued,
+        })?;
+        Ok(ServedModel::new(ServedModelSpec {
+            config,
+            version,
+            generation,
+            scheduler,
+            model: Some(model),
+            statistics,
+            labels,
+            load_started_at,
+            ready_versions: plan.versions.clone(),
+            lease: plan.folder.lease(),
+            unloader: self.unloader.clone(),
+        }))
+    }
+
+    /// Loads one version of an ensemble; `models` are those of its steps, in order.
+    pub fn load_ensemble(
+        &self,
+        plan: &LoadPlan,
+        models: &[Arc<ServedModel>],
+        version: i64,
+        generation: Generation,
+    ) -> Result<ServedModel> {
+        let load_started_at = Instant::now();
+        let config = plan.config.clone();
+        let labels = labels::read(&config, plan.folder.path())?;
+        let statistics = Arc::new(ModelStatistics::default());
+        let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
+        Ok(ServedModel::new(ServedModelSpec {
+            config,
+            version,
+            generation,
+            scheduler: Arc::new(scheduler),
+            model: None,
+            statistics,
+            labels,
+            load_started_at,
+            ready_versions: plan.versions.clone(),
+            lease: plan.folder.lease(),
+            unloader: self.unloader.clone(),
+        }))
+    }
+}
+
+/// `models` are those of the steps, in order.
+pub(super) fn ensemble_scheduler(
+    config: &Arc<ModelConfig>,
+    models: &[Arc<ServedModel>],
+    version: i64,
+    statistics: Arc<ModelStatistics>,
+) -> Result<EnsembleScheduler> {
+    let of_step = |model: &Arc<ServedModel>| StepModel {
+        config: model.shared_config(),
+        target: model.clone(),
+    };
+    EnsembleScheduler::new(EnsembleSpec {
+        config: config.clone(),
+        version,
+        models: models.iter().map(of_step).collect(),
+        statistics,
+    })
+}
+
+/// `{group}_{i}` for CPU instances, `{group}_{i}_gpu{n}` for each GPU of a GPU group.
+fn instance_specs(groups: &[InstanceGroup]) -> Vec<InstanceSpec> {
+    let mut specs = Vec::new();
+    for group in groups {
+        for i in 0..group.count {
+            let base = format!("{}_{i}", group.name);
+            if group.kind == InstanceKind::Gpu {
+                specs.extend(
+                    group.gpus.iter().map(|&gpu| (format!("{base}_gpu{gpu}"), group.kind, gpu)),
+                );
+            } else {
+                specs.push((base, group.kind, 0));
+            }
+        }
+    }
+    let numbered = specs.into_iter().enumerate();
+    numbered
+        .map(|(index, (name, kind, device_id))| InstanceSpec {
+            name,
+            kind,
+            device_id,
+            index,
+            alarm: InstanceAlarm::default(),
+        })
+        .collect()
+}

@@ -1,0 +1,105 @@
+//! What a load request may bring along in place of the repository's files.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+use galatea_types::{Buffer, Code, Error, NotInHostMemory};
+
+use crate::repository::FolderLease;
+
+/// What a load request may bring along in place of the repository's files.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOverrides {
+    /// A model configuration as JSON.
+    pub config: Option<String>,
+    /// Path relative to the model's folder, and content. The model's folder is then made of these files only, so
+    /// a configuration must come with them.
+    pub files: BTreeMap<String, Buffer>,
+}
+
+/// Why the files of a load request cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OverrideError {
+    #[error("Load parameter 'config' must be specified for model file override")]
+    WithoutConfig,
+    #[error(
+        "Invalid file parameter '{path}' with normalized path '{}' must stay within model directory.",
+        normalized.display()
+    )]
+    OutsideFolder { path: String, normalized: PathBuf },
+    #[error("failed to write override files: {0}")]
+    Write(#[from] io::Error),
+    #[error(transparent)]
+    Unreadable(#[from] NotInHostMemory),
+}
+
+impl From<OverrideError> for Error {
+    fn from(error: OverrideError) -> Self {
+        match error {
+            OverrideError::Write(_) => {
+                Self::new(Code::Internal, error.to_string()).with_source(error)
+            }
+            OverrideError::Unreadable(error) => error.into(),
+            OverrideError::WithoutConfig | OverrideError::OutsideFolder { .. } => {
+                Self::invalid_arg(error.to_string())
+            }
+        }
+    }
+}
+
+impl LoadOverrides {
+    /// The files as a model's folder, which is removed when the model is unloaded. `None` when there are none.
+    pub(crate) fn write_files(&self) -> Result<Option<FolderLease>, OverrideError> {
+        if self.files.is_empty() {
+            return Ok(None);
+        }
+        if self.config.is_none() {
+            return Err(OverrideError::WithoutConfig);
+        }
+        let folder = tempfile::tempdir()?;
+        for (path, content) in &self.files {
+            let target = folder.path().join(safe_relative(path)?);
+            if let Some(parent) = target.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::write(&target, content.host()?)?;
+        }
+        Ok(Some(FolderLease::new(folder)))
+    }
+}
+
+fn safe_relative(path: &str) -> Result<PathBuf, OverrideError> {
+    let mut normalized = PathBuf::new();
+    let mut escapes = path.is_empty();
+    for component in Path::new(path).components() {
+        match component {
+            Component::Normal(part) => normalized.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => escapes |= !normalized.pop(),
+            Component::RootDir | Component::Prefix(_) => escapes = true,
+        }
+    }
+    if escapes || normalized.as_os_str().is_empty() {
+        return Err(OverrideError::OutsideFolder { path: path.to_owned(), normalized });
+    }
+    Ok(normalized)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_inside_the_folder() {
+        for path in ["1/model.onnx", "./a/../1/model.onnx"] {
+            assert_eq!(safe_relative(path).expect("inside"), Path::new("1/model.onnx"));
+        }
+        for path in ["", "..", "../x", "/etc/x", "a/../../x", "a/.."] {
+            let error = Error::from(safe_relative(path).expect_err(path));
+            assert!(error.message().contains("must stay within model directory"), "{error}");
+        }
+    }
+}

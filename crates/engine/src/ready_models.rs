@@ -1,0 +1,143 @@
+//! The models that are ready, as requests find them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use galatea_types::{Error, LockExt, Result};
+
+use crate::{lifecycle::Lifecycle, served_model::ServedModel};
+
+/// Ready versions of one model, by number.
+pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
+
+/// Every ready model by name. Replaced whole at each change, so that looking one up takes no lock; the record of
+/// each version's state changes with it.
+pub(crate) struct ReadyModels {
+    table: ArcSwap<HashMap<String, ReadyVersions>>,
+    /// One change of `table` at a time. True once it is empty for good.
+    is_closed: Mutex<bool>,
+    lifecycle: Arc<Lifecycle>,
+    is_exiting: AtomicBool,
+}
+
+impl ReadyModels {
+    pub fn new(lifecycle: Arc<Lifecycle>) -> Self {
+        Self {
+            table: ArcSwap::default(),
+            is_closed: Mutex::default(),
+            lifecycle,
+            is_exiting: AtomicBool::new(false),
+        }
+    }
+
+    /// Refuses requests of clients, and loads, from now on.
+    pub fn begin_exit(&self) {
+        self.is_exiting.store(true, Ordering::Release);
+    }
+
+    pub fn is_exiting(&self) -> bool {
+        self.is_exiting.load(Ordering::Acquire)
+    }
+
+    /// The version a client asked for, or the highest. Takes no lock.
+    pub fn for_client(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
+        if self.is_exiting() {
+            return Err(Error::unavailable("Server exiting"));
+        }
+        self.for_model(name, version)
+    }
+
+    /// [`ReadyModels::for_client`] for requests that models make themselves: those in flight are finished while
+    /// the server is exiting.
+    pub fn for_model(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
+        let table = self.table.load();
+        let versions = table.get(name);
+        let found = match version {
+            None => versions.and_then(|v| v.last_key_value()).map(|(_, model)| model),
+            Some(v) => versions.and_then(|versions| versions.get(&v)),
+        };
+        found.cloned().ok_or_else(|| self.not_ready(name, version))
+    }
+
+    /// Why a request finds no model.
+    fn not_ready(&self, name: &str, version: Option<i64>) -> Error {
+        let known = self.lifecycle.versions(name);
+        let what = match version {
+            _ if known.is_empty() => "is not found".to_owned(),
+            None => "has no available versions".to_owned(),
+            Some(v) if known.iter().all(|(k, _)| *k != v) => format!("version {v} is not found"),
+            Some(v) => {
+                let text = format!(
+                    "Request for unknown model: '{name}' version {v} is not at ready state"
+                );
+                return Error::unavailable(text);
+            }
+        };
+        Error::not_found(format!("Request for unknown model: '{name}' {what}"))
+    }
+
+    /// Whether any version of this model is ready.
+    pub fn contains(&self, name: &str) -> bool {
+        self.table.load().contains_key(name)
+    }
+
+    /// Every ready version, by name and number.
+    pub fn all(&self) -> Vec<Arc<ServedModel>> {
+        let table = self.table.load();
+        let mut names: Vec<_> = table.iter().collect();
+        names.sort_by_key(|(name, _)| *name);
+        names.into_iter().flat_map(|(_, versions)| versions.values().cloned()).collect()
+    }
+
+    /// Whether every ready version has an instance that works.
+    pub fn all_work(&self) -> bool {
+        self.table.load().values().flat_map(BTreeMap::values).all(|model| model.is_ready())
+    }
+
+    /// Puts `ready` in the place of the versions that are ready now. Those are unloaded once their last request
+    /// has left.
+    pub fn replace(&self, name: &str, ready: ReadyVersions) {
+        let is_closed = self.lock();
+        for (&version, model) in &ready {
+            self.lifecycle.loaded(name, version, model.generation());
+            if *is_closed {
+                self.lifecycle.unloading(name, version, model.generation());
+            }
+        }
+        if *is_closed {
+            return;
+        }
+        let mut table = HashMap::clone(&self.table.load());
+        let old = if ready.is_empty() {
+            table.remove(name)
+        } else {
+            table.insert(name.to_owned(), ready)
+        };
+        for (version, model) in old.iter().flatten() {
+            self.lifecycle.unloading(name, *version, model.generation());
+        }
+        self.table.store(Arc::new(table));
+    }
+
+    /// Unloads every model once its last request has left, and from now on what finishes loading at once.
+    pub fn close(&self) {
+        let mut is_closed = self.lock();
+        *is_closed = true;
+        let old = self.table.swap(Arc::default());
+        for (name, versions) in old.iter() {
+            for (version, model) in versions {
+                self.lifecycle.unloading(name, *version, model.generation());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_closed.lock_unpoisoned()
+    }
+}

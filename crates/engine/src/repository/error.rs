@@ -1,0 +1,44 @@
+//! What can be wrong with a model repository, or with a model's folder in one.
+
+use std::{error, io};
+
+use galatea_types::{Code, Error};
+
+/// Every text names the model or the path it is about.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RepositoryError {
+    #[error("failed to stat file {path}: {source}")]
+    Stat { path: String, source: io::Error },
+    #[error("model repository '{path}' is not a folder")]
+    NotAFolder { path: String },
+    #[error("failed to read model repository {path}: {source}")]
+    UnreadableRoot { path: String, source: io::Error },
+    #[error("no folder named '{model}' in the model repositories")]
+    NoSuchModel { model: String },
+    #[error("failed to poll model '{model}': not unique across all model repositories")]
+    NotUnique { model: String },
+    #[error("failed to read model folder {path}: {source}")]
+    UnreadableModel { path: String, source: io::Error },
+}
+
+impl RepositoryError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Stat { .. } | Self::NotAFolder { .. } | Self::UnreadableModel { .. } => {
+                Code::Internal
+            }
+            Self::UnreadableRoot { .. } | Self::NotUnique { .. } => Code::InvalidArg,
+            Self::NoSuchModel { .. } => Code::NotFound,
+        }
+    }
+}
+
+impl From<RepositoryError> for Error {
+    fn from(error: RepositoryError) -> Self {
+        let plain = Error::new(error.code(), error.to_string());
+        match error::Error::source(&error) {
+            Some(_) => plain.with_source(error),
+            None => plain,
+        }
+    }
+}

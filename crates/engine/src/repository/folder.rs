@@ -1,0 +1,104 @@
+//! A model's folder and the versions in it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{error::RepositoryError, root::FolderLease};
+
+/// A model's folder on this machine, and what is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelFolder {
+    pub name: String,
+    /// Version folders, ascending.
+    pub versions: Vec<i64>,
+    lease: Arc<FolderLease>,
+}
+
+impl ModelFolder {
+    pub fn open(name: &str, lease: FolderLease) -> Result<Self, RepositoryError> {
+        let names = folder_names(lease.path()).map_err(|source| {
+            RepositoryError::UnreadableModel { path: lease.path().display().to_string(), source }
+        })?;
+        let mut versions: Vec<i64> = names.iter().filter_map(|entry| version_of(entry)).collect();
+        versions.sort_unstable();
+        Ok(Self { name: name.to_owned(), versions, lease: Arc::new(lease) })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.lease.path()
+    }
+
+    /// To be kept for as long as a version of the model is loaded.
+    pub fn lease(&self) -> Arc<FolderLease> {
+        self.lease.clone()
+    }
+
+    pub fn version_dir(&self, version: i64) -> PathBuf {
+        self.path().join(version.to_string())
+    }
+
+    /// Names of files and folders in the lowest version folder, from which the backend is guessed.
+    pub fn lowest_version_files(&self) -> Vec<String> {
+        self.versions.first().map(|&v| entry_names(&self.version_dir(v))).unwrap_or_default()
+    }
+}
+
+/// A version folder is named by a positive integer without leading zeros; everything else in a model's folder is
+/// ignored.
+fn version_of(entry: &str) -> Option<i64> {
+    if !entry.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    if entry.len() > 1 && entry.starts_with('0') {
+        log::warn!(
+            "ignore version directory '{entry}' which contains leading zeros in its directory name"
+        );
+        return None;
+    }
+    entry.parse().ok().filter(|&v| v > 0)
+}
+
+fn entry_names(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Sub-folders, links to folders included (a repository is often a tree of links); hidden ones are skipped.
+pub(super) fn folder_names(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let Ok(entry) = entry else { continue };
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !name.starts_with('.') && entry.path().is_dir() {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_folders() {
+        for (entry, expected) in [
+            ("1", Some(1)),
+            ("12", Some(12)),
+            ("0", None),
+            ("01", None),
+            ("1a", None),
+            ("", None),
+            ("-1", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(version_of(entry), expected, "{entry:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the server needs of a place that holds models.
+
+use std::{fmt, io, path::Path};
+
+use galatea_types::Result;
+
+/// One model repository: a place with one folder per model. Where that is, a folder of this machine or a store
+/// in the network, only its implementation knows.
+///
+/// May block: it is never asked on the path of a request.
+pub trait RepositoryRoot: fmt::Debug + Send + Sync {
+    /// Whether it can be read at all.
+    ///
+    /// # Errors
+    /// Name the repository as the user did: the server does not start with one that cannot be read.
+    fn check(&self) -> Result<()>;
+
+    /// Names of the models it holds, in any order. Hidden folders are none.
+    ///
+    /// # Errors
+    /// When it cannot be listed.
+    fn model_names(&self) -> io::Result<Vec<String>>;
+
+    /// Whether it holds a model of this name. `model` is one path component, never `.` or `..`.
+    fn holds(&self, model: &str) -> bool;
+
+    /// The text of one file of a model, e.g. `config.pbtxt`, without the rest of the model.
+    ///
+    /// # Errors
+    /// Of kind `NotFound` when there is no such file.
+    fn read_text(&self, model: &str, file: &str) -> io::Result<String>;
+
+    /// The whole folder of a model as a folder of this machine. What has to be fetched for that is kept until
+    /// the lease is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be fetched.
+    fn lease(&self, model: &str) -> Result<FolderLease>;
+}
+
+/// A model's files as a folder of this machine, for as long as this value lives: until the model is unloaded.
+/// Models read files also after they were loaded, when an instance is restarted for example.
+pub struct FolderLease(Box<dyn AsRef<Path> + Send + Sync>);
+
+impl FolderLease {
+    /// `folder` is released by being dropped.
+    pub fn new(folder: impl AsRef<Path> + Send + Sync + 'static) -> Self {
+        Self(Box::new(folder))
+    }
+
+    /// The model's folder: it holds the configuration and the version folders.
+    pub fn path(&self) -> &Path {
+        (*self.0).as_ref()
+    }
+}
+
+impl fmt::Debug for FolderLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FolderLease").field(&self.path()).finish()
+    }
+}

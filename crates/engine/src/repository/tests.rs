@@ -1,0 +1,83 @@
+//! Several roots searched as one.
+
+use std::fs;
+
+use super::*;
+
+#[test]
+fn finds_models_and_versions() {
+    let root = tempfile::tempdir().expect("temp dir");
+    for dir in ["b/1", "b/10", "b/2", "b/configs", "a/1", ".git/1"] {
+        fs::create_dir_all(root.path().join(dir)).expect("dir");
+    }
+    fs::write(root.path().join("b/2/model.onnx"), "").expect("file");
+    fs::write(root.path().join("b/1/model.pt"), "").expect("file");
+    fs::write(root.path().join("b/config.pbtxt"), "backend: \"b\"").expect("file");
+    let repository = Repository::new(vec![LocalRoot::at(root.path())]);
+    assert_eq!(repository.model_names(), ["a", "b"]);
+    let folder = repository.lease("b").expect("found");
+    assert_eq!(folder.versions, [1, 2, 10]);
+    assert_eq!(folder.lowest_version_files(), ["model.pt"]);
+    assert_eq!(repository.read_text("b", "config.pbtxt").expect("text"), "backend: \"b\"");
+    let missing = repository.read_text("a", "config.pbtxt").expect_err("none");
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    assert!(repository.find("c").expect("readable").is_none());
+    let error = repository.lease("c").expect_err("no such model");
+    assert_eq!(error.message(), "no folder named 'c' in the model repositories");
+}
+
+#[test]
+fn a_name_in_two_repositories_is_refused() {
+    let (one, two) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
+    for root in [&one, &two] {
+        fs::create_dir_all(root.path().join("m/1")).expect("dir");
+    }
+    let repository = Repository::new(vec![LocalRoot::at(one.path()), LocalRoot::at(two.path())]);
+    let error = repository.lease("m").expect_err("not unique");
+    assert_eq!(
+        error.message(),
+        "failed to poll model 'm': not unique across all model repositories"
+    );
+}
+
+/// A store that is not on this machine: leasing fetches a copy.
+#[derive(Debug)]
+struct Remote;
+
+impl RepositoryRoot for Remote {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn model_names(&self) -> io::Result<Vec<String>> {
+        Ok(vec!["far".to_owned()])
+    }
+
+    fn holds(&self, model: &str) -> bool {
+        model == "far"
+    }
+
+    fn read_text(&self, _: &str, _: &str) -> io::Result<String> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn lease(&self, _: &str) -> Result<FolderLease> {
+        let copy = tempfile::tempdir().expect("folder");
+        fs::create_dir(copy.path().join("3")).expect("folder");
+        Ok(FolderLease::new(copy))
+    }
+}
+
+#[test]
+fn a_fetched_copy_is_kept_for_as_long_as_it_is_leased() {
+    let local = tempfile::tempdir().expect("folder");
+    let repository = Repository::new(vec![LocalRoot::at(local.path()), Arc::new(Remote)]);
+    assert_eq!(repository.model_names(), ["far"]);
+    let folder = repository.lease("far").expect("fetched");
+    assert_eq!(folder.versions, [3]);
+    let (path, lease) = (folder.version_dir(3), folder.lease());
+    drop(folder);
+    assert!(path.is_dir(), "a loaded version still needs it");
+    drop(lease);
+    assert!(!path.exists());
+}
