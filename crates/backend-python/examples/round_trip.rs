@@ -52,8 +52,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for size in [64, 16 << 10, 64 << 10, 1 << 20, 16 << 20] {
         let mut times = times(&mut *instance, size, Duration::from_micros(pause));
         times.sort();
-        let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
-        println!("{size:>9} B  p50 {:?}  p90 {:?}  p99 {:?}", at(50), at(90), at(99));
+        let percentile = |p: usize| times.get(times.len() * p / 100).copied().unwrap_or_default();
+        println!(
+            "{size:>9} B  p50 {:?}  p90 {:?}  p99 {:?}",
+            percentile(50),
+            percentile(90),
+            percentile(99)
+        );
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One execution: the requests sent to the worker, and what its reply says about them.
+//! One execution: the requests sent to the worker, and its reply.
 
 use galatea_types::Error;
 

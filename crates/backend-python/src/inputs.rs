@@ -41,7 +41,7 @@ fn check(tensor: &Tensor) -> Result<()> {
     )))
 }
 
-/// The outputs a request asks for; all of the model's when it names none.
+/// The names of the requested outputs; all of the model's when the request names none.
 pub(crate) fn wanted_outputs(all: &Arc<[Arc<str>]>, request: &InferRequest) -> Arc<[Arc<str>]> {
     if request.outputs.is_empty() {
         return all.clone();

@@ -267,7 +267,7 @@ impl ModelInstance for PythonInstance {
     }
 
     /// The worker finds its next request waiting when it has answered one. It reads a message only then: requests
-    /// behind the one it dies of were not started.
+    /// behind the one that kills it were not started.
     fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
         let mut sent = VecDeque::with_capacity(batches.len());
         for mut batch in batches {

@@ -70,7 +70,7 @@ pub struct PythonBackend {
 
 impl PythonBackend {
     /// The backend `python`. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
-    /// where interpreters and folders are looked for.
+    /// which lead to interpreters and to the data folder.
     ///
     /// # Errors
     /// When a setting has a value it cannot have; the error names it.

@@ -1,4 +1,4 @@
-//! Whether a worker lives: its process, its end, and who learns of it.
+//! Whether a worker runs: its process, its end, and the alarm that reports it.
 
 use std::{
     os::fd::AsFd,
@@ -18,7 +18,7 @@ use crate::{
     process::{ExitReason, Process},
 };
 
-/// Life and end of one worker.
+/// The life cycle of one worker.
 pub(crate) struct Lifecycle {
     identity: WorkerIdentity,
     /// Set by the event thread, which starts it.
@@ -66,8 +66,8 @@ impl Lifecycle {
         rustix::event::poll(&mut watched, left.try_into().ok().as_ref()).is_ok_and(|n| n > 0)
     }
 
-    /// Kills the worker, if it still lives. `cause`: why it must not go on; `None`: it ended by itself.
-    /// Gives the error for everything that was under way.
+    /// Kills the worker, if it still runs; the error for everything that was under way. `cause`: why it is killed;
+    /// `None`: it exited by itself.
     pub fn mark_dead(&self, cause: Option<&str>) -> Error {
         let error = self.error.get_or_init(|| {
             let exit = self.kill().map_or_else(|| "ended".to_owned(), |exit| exit.to_string());

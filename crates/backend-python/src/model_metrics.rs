@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::sync::lock;
 
-/// Families and metrics of one worker, by the ids it knows them by.
+/// Families and metrics of one worker, by their ids.
 pub(crate) struct ModelMetrics {
     registry: Arc<CustomMetrics>,
     defined: Mutex<Defined>,

@@ -44,7 +44,7 @@ enum State {
 }
 
 impl Process {
-    /// The process dies with the calling thread.
+    /// The kernel kills the process when the calling thread ends.
     pub fn start(line: &CommandLine<'_>) -> io::Result<(Self, OutputPipes)> {
         let passed = line.descriptors.map(|d| d.as_raw_fd());
         let server = rustix::process::getpid();

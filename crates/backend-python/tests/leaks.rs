@@ -1,4 +1,4 @@
-//! Nothing of a worker stays behind. Alone in its process, for it counts what the process has.
+//! Nothing of a worker is left when it ends. Alone in its process, because it counts the process's resources.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
 
@@ -11,13 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{IDENTITY, PATIENCE, Written, bytes, output, run};
+use common::{IDENTITY, TIMEOUT, Written, bytes, output, run};
 
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("readable").count()
 }
 
-/// Parent and group of every process that is not waiting to be reaped by somebody else.
+/// Parent and group of every process that is not a zombie.
 fn stats() -> impl Iterator<Item = Vec<String>> {
     let processes = fs::read_dir("/proc").expect("readable").flatten();
     let stat = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("stat")).ok();
@@ -55,7 +55,7 @@ fn threads() -> usize {
 
 /// Until `is_so`, or the test fails.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::park_timeout(Duration::from_millis(5));
@@ -63,9 +63,9 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn nothing_stays_that_nobody_needs() {
+fn nothing_of_a_worker_is_left() {
     workers_leave_nothing_behind_however_they_end();
-    memory_of_an_idle_worker_goes_back();
+    memory_of_an_idle_worker_is_freed();
 }
 
 fn workers_leave_nothing_behind_however_they_end() {
@@ -92,8 +92,8 @@ fn workers_leave_nothing_behind_however_they_end() {
         assert!(children() >= 1 || how == 1);
         let group = worker_group();
         drop(instance);
-        // Also what the worker forked, which is nobody's child here.
-        wait_until("a process of the group lives on", || members(&group) == 0);
+        // Also what the worker forked, which is no child of this process.
+        wait_until("a process of the group is left", || members(&group) == 0);
     }
     let failed = Written::class("    def initialize(self, args):\n        raise ValueError()\n");
     failed.start_error();
@@ -101,7 +101,7 @@ fn workers_leave_nothing_behind_however_they_end() {
     wait_until("something is left", || after() == before && mappings() == 0);
 }
 
-fn memory_of_an_idle_worker_goes_back() {
+fn memory_of_an_idle_worker_is_freed() {
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
     assert_eq!(output(run(&mut *instance, bytes(&vec![1; 20 << 20]))), vec![1; 20 << 20]);
     let shared = || {

@@ -4,7 +4,6 @@
 pub const BARE_CODES: &[&str] = &[
     "crates/backend-builtin",
     "crates/backend-onnx",
-    "crates/backend-python",
     "crates/config",
     "crates/engine",
     "crates/grpc",
@@ -23,7 +22,6 @@ pub const NO_MODULE_LINE: &[&str] = &[
     "crates/backend",
     "crates/backend-builtin",
     "crates/backend-onnx",
-    "crates/backend-python",
     "crates/backend-torch",
     "crates/config",
     "crates/engine",
@@ -63,7 +61,6 @@ pub const ENVIRONMENT: &[&str] = &["crates/perf/tool/src/profiler/play.rs"];
 /// Crates and folders with files that use each other in a circle.
 pub const CIRCLES: &[&str] = &[
     "crates/backend-onnx/",
-    "crates/backend-python/",
     "crates/backend-torch/",
     "crates/backend/",
     "crates/config/",

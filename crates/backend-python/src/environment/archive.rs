@@ -12,8 +12,8 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
-/// Between two lines of progress.
-const REPORT: Duration = Duration::from_secs(5);
+/// Interval between two progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Error)]
 pub(super) enum UnpackError {
@@ -59,8 +59,8 @@ fn kind(file: &mut File) -> io::Result<Option<Kind>> {
     })
 }
 
-/// Unpacks `archive` into `folder`, which is new. A venv's links to the interpreter it was made with
-/// (`bin/python` to a path elsewhere) are left out: they mean something on the machine that packed it.
+/// Unpacks `archive` into `folder`, which is new. A venv's links to the interpreter it was created with
+/// (`bin/python` to a path elsewhere) are left out: they are valid on the machine that packed it only.
 pub(super) fn unpack(
     archive: &Path,
     folder: &Path,
@@ -83,7 +83,7 @@ pub(super) fn unpack(
 
 struct Unpacking<'a> {
     folder: &'a Path,
-    /// Made when all files are there: no file is ever written through a link.
+    /// Created when all files are there: no file is ever written through a link.
     links: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -99,7 +99,7 @@ impl Unpacking<'_> {
             let entry = entry.map_err(UnpackError::Read)?;
             bytes += entry.size();
             self.entry(entry)?;
-            if reported.elapsed() > REPORT {
+            if reported.elapsed() > PROGRESS_INTERVAL {
                 reported = Instant::now();
                 on_progress(bytes);
             }
@@ -148,7 +148,7 @@ impl Unpacking<'_> {
                 return Err(unsafe_link());
             }
             self.link(path, target)?;
-            // Through other links '..' means another folder than its words say.
+            // Behind other links '..' can be another folder than the path suggests.
             if fs::canonicalize(self.folder.join(path)).is_ok_and(|p| !p.starts_with(self.folder)) {
                 return Err(unsafe_link());
             }
@@ -174,7 +174,7 @@ fn make_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// The library reports both sides as one kind of error; a damaged archive is none of the disk's.
+/// The library has one error type for reading the archive and writing the file.
 fn reading_or_writing(error: io::Error, path: PathBuf) -> UnpackError {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
@@ -189,7 +189,7 @@ fn link_target(entry: &Entry<'_, Box<dyn Read>>) -> Result<PathBuf, UnpackError>
     Ok(target.map(|t| t.into_owned()).unwrap_or_default())
 }
 
-/// The path with `.` and `..` worked out, or `None` when it is absolute or leads out.
+/// The path with `.` and `..` resolved, or `None` when it is absolute or leads out.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for component in path.components() {
@@ -216,18 +216,18 @@ mod tests {
 
     use super::*;
 
-    struct Made {
+    struct TestArchive {
         folder: tempfile::TempDir,
         builder: Builder<Vec<u8>>,
     }
 
-    impl Made {
+    impl TestArchive {
         fn new() -> Self {
             let folder = tempfile::tempdir().expect("folder");
             Self { folder, builder: Builder::new(Vec::new()) }
         }
 
-        /// Writes the name as it is; the library itself refuses what these tests are about.
+        /// Writes the name into the header: the library itself refuses such names.
         fn add(mut self, name: &str, kind: EntryType, content: &str) -> Self {
             let mut header = Header::new_gnu();
             header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn files_folders_and_links_inside() {
-        let (folder, result) = Made::new()
+        let (folder, result) = TestArchive::new()
             .symlink("lib64", "lib")
             .add("lib/", EntryType::Directory, "")
             .file("lib/a.txt", "text")
@@ -295,29 +295,36 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_folder() {
-        Made::new().file("../evil", "x").refused("'../evil' would be written outside");
-        Made::new().file("a/../../evil", "x").refused("would be written outside");
-        Made::new().file("/tmp/evil", "x").refused("would be written outside");
-        Made::new().symlink("out", "/etc").refused("'out' is a link that leads outside");
-        Made::new().symlink("a/out", "../../x").refused("is a link that leads outside");
-        Made::new().add("h", EntryType::Link, "../a.tar.gz").refused("leads outside");
-        Made::new().add("h", EntryType::Link, "/etc/passwd").refused("leads outside");
-        Made::new().add("d", EntryType::Char, "").refused("neither a file");
-        Made::new().add("d", EntryType::Fifo, "").refused("neither a file");
+        TestArchive::new().file("../evil", "x").refused("'../evil' would be written outside");
+        TestArchive::new().file("a/../../evil", "x").refused("would be written outside");
+        TestArchive::new().file("/tmp/evil", "x").refused("would be written outside");
+        TestArchive::new().symlink("out", "/etc").refused("'out' is a link that leads outside");
+        TestArchive::new().symlink("a/out", "../../x").refused("is a link that leads outside");
+        TestArchive::new().add("h", EntryType::Link, "../a.tar.gz").refused("leads outside");
+        TestArchive::new().add("h", EntryType::Link, "/etc/passwd").refused("leads outside");
+        TestArchive::new().add("d", EntryType::Char, "").refused("neither a file");
+        TestArchive::new().add("d", EntryType::Fifo, "").refused("neither a file");
     }
 
     #[test]
-    fn links_do_not_help_each_other_out() {
-        // `b` is inside by its words only: `a` is the folder itself.
-        Made::new().symlink("a", ".").symlink("b", "a/..").refused("'b' is a link that leads");
-        Made::new().symlink("a", "lib").file("lib/x", "").symlink("a/y", "x").refused("behind");
+    fn links_through_links_cannot_leave_the_folder() {
+        // `b` looks as if it were inside: `a` is the folder itself.
+        TestArchive::new()
+            .symlink("a", ".")
+            .symlink("b", "a/..")
+            .refused("'b' is a link that leads");
+        TestArchive::new()
+            .symlink("a", "lib")
+            .file("lib/x", "")
+            .symlink("a/y", "x")
+            .refused("behind");
         // A file behind a link becomes a file in a folder, and the link has no place any more.
-        Made::new().symlink("a", "..").file("a/evil", "x").refused("");
+        TestArchive::new().symlink("a", "..").file("a/evil", "x").refused("");
     }
 
     #[test]
     fn the_interpreter_of_a_venv_is_left_out() {
-        let (folder, result) = Made::new()
+        let (folder, result) = TestArchive::new()
             .symlink("bin/python", "/usr/bin/python3")
             .symlink("bin/python3", "python")
             .symlink("bin/python3.11", "../../elsewhere/python")
@@ -330,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_or_ends_early() {
+    fn other_files_and_truncated_archives_are_refused() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("x.tar.gz");
         let out = folder.path().join("out");

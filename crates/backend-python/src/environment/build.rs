@@ -1,4 +1,4 @@
-//! Building a venv from what a model requires: once, then it is found in the cache.
+//! Building a venv from a model's requirements: once, then it is in the cache.
 
 use std::{
     ffi::OsString,
@@ -15,18 +15,18 @@ use super::{
     space,
 };
 
-/// The public index, which needs no saying.
+/// The default index of pip and uv.
 const PUBLIC_INDEX: &str = "https://pypi.org/simple";
 
-/// A venv that is wanted.
+/// How to build a venv.
 pub(super) struct Build<'a> {
     pub model_name: &'a str,
     pub requirements: &'a Requirements,
-    /// The interpreter it is made from.
+    /// The interpreter that creates it.
     pub base: &'a Interpreter,
     pub cache: &'a Path,
     pub variables: &'a Variables,
-    /// Limit of the whole.
+    /// Limit of all steps together.
     pub timeout: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Build<'_> {
         use sha2::Digest;
         let mut digest = self.requirements.digest.clone();
         for argument in &self.requirements.arguments {
-            // The path of the file itself says nothing about its content.
+            // The file's content is in the digest; its path does not matter.
             if argument != self.requirements.file.as_os_str() {
                 digest.update(argument.as_encoded_bytes());
                 digest.update([0]);
@@ -81,7 +81,7 @@ impl Build<'_> {
         let python = folder.join("bin/python");
         let mut venv = Command::new(&self.base.path);
         venv.args(["-m", "venv", "--without-pip"]).arg(folder);
-        // A step of its own: venv keeps to itself what it says, such as that the disk is full.
+        // A step of its own: venv hides the output of ensurepip, such as that the disk is full.
         let mut pip = Command::new(&python);
         pip.args(["-I", "-m", "ensurepip", "--upgrade", "--default-pip"]);
         let mut install = Command::new(&python);
@@ -151,8 +151,7 @@ struct Step {
     command: Command,
 }
 
-/// uv does not read pip's settings; where it has none of its own it is told pip's, so that both look in the
-/// same place.
+/// pip's settings for uv, which does not read them; only where it has none of its own.
 struct UvSettings {
     variables: Vec<(&'static str, OsString)>,
     is_offline: bool,
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uv_is_told_what_pip_is_told() {
+    fn uv_gets_the_settings_of_pip() {
         let pip = [
             ("PIP_CONFIG_FILE", "/dev/null"),
             ("PIP_INDEX_URL", "https://a.example/simple"),

@@ -1,7 +1,7 @@
-//! Folders that are made once and then used by every server of the machine.
+//! Folders that are created once and then used by every server of the machine.
 //!
-//! An environment knows its own path, so it cannot be made elsewhere and moved. It is made in place, under a
-//! lock, and the last thing written is a marker: a folder without one is what an interrupted attempt left.
+//! The files of an environment contain its path, so it cannot be created elsewhere and moved. It is created in place,
+//! under a lock, and a marker is written last: a folder without one was left by an interrupted attempt.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -18,7 +18,7 @@ const MARKER: &str = ".galatea-complete";
 /// A folder in the cache.
 pub(super) struct Cached<'a> {
     pub root: &'a Path,
-    /// A digest: what is made from the same things has the same.
+    /// A digest of everything that the content depends on.
     pub key: &'a str,
     /// For the log.
     pub what: &'a str,
@@ -29,28 +29,28 @@ impl Cached<'_> {
         self.root.join(self.key)
     }
 
-    /// The folder, made by `make` when it is not there whole. Two that want the same wait for each other,
-    /// in this process or another. When `make` fails nothing stays.
-    pub fn get(&self, make: &mut dyn FnMut(&Path) -> Result<()>) -> Result<PathBuf> {
+    /// The folder, created by `create` unless it is there and complete. A lock serializes creations of the same
+    /// folder, in this process and others. When `create` fails nothing is left.
+    pub fn get(&self, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<PathBuf> {
         let folder = self.folder();
-        if is_whole(&folder) {
+        if is_complete(&folder) {
             return Ok(folder);
         }
         let not_written = |e: io::Error| space::not_written(self.root, &e);
         fs::create_dir_all(self.root).map_err(not_written)?;
         let _lock = self.lock().map_err(not_written)?;
-        if is_whole(&folder) {
+        if is_complete(&folder) {
             return Ok(folder);
         }
         remove(&folder).map_err(not_written)?;
-        let made =
-            make(&folder).and_then(|()| fs::write(folder.join(MARKER), "").map_err(not_written));
-        if made.is_err()
+        let created =
+            create(&folder).and_then(|()| fs::write(folder.join(MARKER), "").map_err(not_written));
+        if created.is_err()
             && let Err(e) = remove(&folder)
         {
             log::warn!("cannot remove '{}': {e}", folder.display());
         }
-        made.map(|()| folder)
+        created.map(|()| folder)
     }
 
     /// Held until dropped, or until this process dies.
@@ -60,7 +60,7 @@ impl Cached<'_> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                log::info!("{}: waiting for another that prepares the same", self.what);
+                log::info!("{}: waiting for another that prepares the same environment", self.what);
                 file.lock()?;
             }
             Err(TryLockError::Error(e)) => return Err(e),
@@ -69,8 +69,8 @@ impl Cached<'_> {
     }
 }
 
-/// Has its marker, and the interpreter it was made with is still there.
-fn is_whole(folder: &Path) -> bool {
+/// It has its marker, and the interpreter that its links lead to is still there.
+fn is_complete(folder: &Path) -> bool {
     folder.join(MARKER).exists() && root_of(folder).join("bin/python").exists()
 }
 

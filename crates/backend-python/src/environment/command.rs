@@ -22,8 +22,8 @@ use rustix::{
 /// Lines kept for an error message.
 const LAST_LINES: usize = 20;
 
-/// How long what a program left behind may still write after it ended.
-const AFTER_THE_END: Duration = Duration::from_secs(1);
+/// How long the output of a program is read after it has ended: its children may hold the pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -41,12 +41,12 @@ pub(super) enum FailureKind {
 
 impl Failure {
     pub fn is_disk_full(&self) -> bool {
-        let says = |line: &String| {
+        let reports_it = |line: &String| {
             line.contains("No space left on device") || line.contains("Disk quota exceeded")
         };
         match &self.kind {
             FailureKind::NotStarted(e) => super::space::is_full(e),
-            _ => self.lines.iter().any(says),
+            _ => self.lines.iter().any(reports_it),
         }
     }
 }
@@ -67,13 +67,13 @@ impl fmt::Display for Failure {
 
 enum Event {
     Line(String),
-    /// Nobody can write any more.
-    Silence,
+    /// All writers have closed the output.
+    Closed,
     Ended,
 }
 
 /// Runs `command` with nothing to read, and gives each line of its output and errors to `on_line`. When it is
-/// not done at the end of `timeout` it is killed with all it started, and so it is when this process dies.
+/// not done after `timeout` it is killed with all its child processes; the kernel kills it when this process dies.
 pub(super) fn run(
     mut command: Command,
     timeout: Duration,
@@ -106,23 +106,23 @@ fn follow(
     let (mut child, output) = start(command)?;
     let group = Pid::from_child(&child);
     let events = watch(group, output);
-    let mut is_silent = false;
+    let mut is_closed = false;
     let is_in_time = loop {
         match events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Event::Line(line)) => keep(line),
-            Ok(Event::Silence) => is_silent = true,
+            Ok(Event::Closed) => is_closed = true,
             Ok(Event::Ended) => break true,
             Err(_) => break false,
         }
     };
-    // Also what a finished program left behind. Not yet waited for, the child keeps its number till here.
+    // Also processes that a finished program left. The child is not reaped before, so its number still means it.
     let _ = kill_process_group(group, Signal::KILL);
     let status = child.wait()?;
-    while !is_silent {
-        match events.recv_timeout(AFTER_THE_END) {
+    while !is_closed {
+        match events.recv_timeout(DRAIN_TIMEOUT) {
             Ok(Event::Line(line)) => keep(line),
             Ok(Event::Ended) => {}
-            Ok(Event::Silence) | Err(_) => is_silent = true,
+            Ok(Event::Closed) | Err(_) => is_closed = true,
         }
     }
     Ok(is_in_time.then_some(status))
@@ -163,7 +163,7 @@ fn read_lines(output: PipeReader, sender: &Sender<Event>) {
             return;
         }
     }
-    let _ = sender.send(Event::Silence);
+    let _ = sender.send(Event::Closed);
 }
 
 /// Until the child has ended. It stays a zombie, so that its number still means its process group.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_tells_the_last_lines() {
+    fn a_failure_has_the_last_lines() {
         let code = "for i in range(50): print(i)\nraise SystemExit(3)";
         let failure = run(python(code), Duration::from_secs(60), &mut |_| {}).expect_err("fails");
         assert_eq!(failure.lines.len(), LAST_LINES);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_killed_with_its_children() {
+    fn a_program_that_times_out_is_killed_with_its_children() {
         // The grandchild holds the pipe; its own pipe to us closes when it dies.
         let code = "import subprocess, sys\n\
                     subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n\
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there() {
+    fn a_missing_program_cannot_be_started() {
         let failure = run(Command::new("/nowhere/x"), Duration::from_secs(1), &mut |_| {});
         assert!(failure.expect_err("fails").to_string().starts_with("cannot be started: "));
     }

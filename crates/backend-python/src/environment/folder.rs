@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Environment, interpreter::Interpreter};
 
-/// What the worker must be told so that it finds itself in the environment at `root`.
+/// The environment at `root`, with the variables that activating it would set.
 pub(super) fn open(root: &Path, variables: &Variables) -> Result<Environment> {
     let python = interpreter(root)?;
     let is_conda = root.join("conda-meta").is_dir();
@@ -34,7 +34,7 @@ fn interpreter(root: &Path) -> Result<PathBuf> {
         return Ok(python);
     }
     let fix =
-        "make it anew on this machine, or put a requirements.txt beside the model in its place";
+        "create it again on this machine, or put a requirements.txt beside the model in its place";
     Err(Error::invalid_arg(match fs::read_link(&python) {
         Ok(target) => format!(
             "'{}' is a link to '{}', which is not on this machine; {fix}",
@@ -49,14 +49,14 @@ fn interpreter(root: &Path) -> Result<PathBuf> {
     }))
 }
 
-/// What activating the environment would set.
+/// The variables that activating the environment would set.
 fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString, OsString)> {
     let mut settings = base_settings(variables);
     settings.push(("PATH".into(), path_with(&root.join("bin"), variables)));
     if is_conda {
         settings.push(("CONDA_PREFIX".into(), root.into()));
         settings.push(("CONDA_DEFAULT_ENV".into(), root.into()));
-        // What the user installed for all environments is not part of this one.
+        // Packages of the user's site folder are not part of this environment.
         settings.push(("PYTHONNOUSERSITE".into(), "1".into()));
         settings.extend(conda_variables(root));
     } else if root.join("pyvenv.cfg").exists() {
@@ -65,7 +65,8 @@ fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString
     settings
 }
 
-/// For every interpreter. One's standard library is not another's; set to nothing it counts as not set.
+/// For every interpreter: without `PYTHONHOME`, which would make it use another's standard library. Python takes an
+/// empty one as unset.
 pub(super) fn base_settings(variables: &Variables) -> Vec<(OsString, OsString)> {
     variables
         .get("PYTHONHOME")
@@ -80,7 +81,7 @@ fn path_with(folder: &Path, variables: &Variables) -> OsString {
     env::join_paths(folders).unwrap_or(rest)
 }
 
-/// `conda env config vars set`, and what packages of the environment want set.
+/// `conda env config vars set`, and the variables that its packages declare.
 fn conda_variables(root: &Path) -> Vec<(OsString, OsString)> {
     let mut files: Vec<_> = match fs::read_dir(root.join("etc/conda/env_vars.d")) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
@@ -110,8 +111,8 @@ fn pairs(object: Option<&Value>) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// Scripts that activating would run. We run no shell, so whoever relies on them should know.
-pub(super) fn note_scripts(root: &Path, model_name: &str) {
+/// Logs which scripts activating would run: no shell runs here, and a model may rely on them.
+pub(super) fn log_ignored_scripts(root: &Path, model_name: &str) {
     let Ok(entries) = fs::read_dir(root.join("etc/conda/activate.d")) else { return };
     let is_script = |path: &PathBuf| path.extension().is_some_and(|e| e == "sh");
     let names = entries.flatten().map(|entry| entry.path()).filter(is_script);
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conda_environment_brings_its_variables() {
+    fn variables_of_a_conda_environment_are_set() {
         let folder = tempfile::tempdir().expect("folder");
         let root = folder.path();
         fs::create_dir_all(root.join("etc/conda/env_vars.d")).expect("created");
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_environment_is_told() {
+    fn a_folder_without_an_environment_is_refused() {
         let folder = tempfile::tempdir().expect("folder");
         let variables = Variables::of([("PATH", "/usr/bin")]);
         let message = || open(folder.path(), &variables).expect_err("none").message().to_owned();

@@ -1,4 +1,4 @@
-//! What an interpreter is: asked once of the interpreter itself.
+//! Version, prefix and numpy of an interpreter, which a short program run in it reports.
 
 use std::{
     collections::HashMap,
@@ -6,23 +6,24 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{LazyLock, Mutex},
     time::{Duration, SystemTime},
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::Error;
 use serde_json::Value;
 
 use super::{command, version::Version};
+use crate::sync::lock;
 
 /// The oldest that runs our worker.
 const OLDEST: Version = Version::new(3, 9, 0);
 
-/// Long enough for a cold start from a network drive.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit of the program: long enough for a cold start from a network drive.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Also runs on what is refused, down to Python 2.7. Looks for numpy without importing it, which would take
-/// ten times as long.
+/// Also runs in versions that are refused, down to Python 2.7. Looks for numpy without importing it, which would
+/// take ten times as long.
 const PROBE: &str = r#"
 import json, sys
 numpy = None
@@ -59,58 +60,54 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    /// Asks the interpreter at `path`; the answer is kept while the file stays the same.
-    pub fn probe(path: &Path, variables: &[(OsString, OsString)]) -> Result<Self> {
+    /// Probes the interpreter at `path`; the result is cached while the file stays the same.
+    pub fn probe(
+        path: &Path,
+        variables: &[(OsString, OsString)],
+    ) -> Result<Self, InterpreterError> {
         let key = Key::of(path, variables);
-        if let Some(known) = known().get(&key) {
-            return Ok(known.clone());
+        if let Some(interpreter) = lock(&CACHE).get(&key) {
+            return Ok(interpreter.clone());
         }
-        let interpreter = Self::ask(path, variables)?;
-        // numpy may be installed at any moment, on our own advice.
+        let interpreter = Self::run_probe(path, variables)?;
+        // numpy may be installed at any moment, as the error without it advises.
         if interpreter.numpy.is_some() {
-            known().insert(key, interpreter.clone());
+            lock(&CACHE).insert(key, interpreter.clone());
         }
         Ok(interpreter)
     }
 
-    fn ask(path: &Path, variables: &[(OsString, OsString)]) -> Result<Self> {
+    fn run_probe(
+        path: &Path,
+        variables: &[(OsString, OsString)],
+    ) -> Result<Self, InterpreterError> {
         let mut command = Command::new(path);
-        // Not here: the folder the command runs in is the first to be searched for modules.
+        // Not in the current folder: Python searches the folder it runs in for modules first.
         command.args(["-c", PROBE]).envs(variables.iter().cloned()).current_dir("/");
         let mut answer = None;
-        command::run(command, PATIENCE, &mut |line| {
+        command::run(command, PROBE_TIMEOUT, &mut |line| {
             if let Some(json) = line.strip_prefix("galatea-probe ") {
                 answer = Some(json.to_owned());
             }
         })
-        .map_err(|e| {
-            Error::unavailable(format!("the Python interpreter '{}' {e}", path.display()))
-        })?;
+        .map_err(|failure| InterpreterError::Failed { path: path.to_owned(), failure })?;
         let answer = answer.as_deref().and_then(|json| serde_json::from_str(json).ok());
         let answer: Value = answer.unwrap_or_default();
-        Self::understand(path, &answer)
+        Self::from_report(path, &answer)
     }
 
-    fn understand(path: &Path, answer: &Value) -> Result<Self> {
-        let text = |key: &str| answer.get(key).and_then(Value::as_str);
-        let shown = path.display();
+    fn from_report(path: &Path, report: &Value) -> Result<Self, InterpreterError> {
+        let text = |key: &str| report.get(key).and_then(Value::as_str);
         let Some(version) = text("version").and_then(Version::parse) else {
-            return Err(Error::invalid_arg(format!(
-                "'{shown}' is no Python interpreter: it does not answer"
-            )));
+            return Err(InterpreterError::NoAnswer { path: path.to_owned() });
         };
         let implementation = text("implementation").unwrap_or_default();
         if implementation != "cpython" {
-            return Err(Error::invalid_arg(format!(
-                "'{shown}' is {implementation}; models run in CPython {}.{} or newer",
-                OLDEST.major, OLDEST.minor
-            )));
+            let (path, implementation) = (path.to_owned(), implementation.to_owned());
+            return Err(InterpreterError::Implementation { path, implementation });
         }
         if version < OLDEST {
-            return Err(Error::invalid_arg(format!(
-                "'{shown}' is Python {version}; models need Python {}.{} or newer",
-                OLDEST.major, OLDEST.minor
-            )));
+            return Err(InterpreterError::TooOld { path: path.to_owned(), version });
         }
         let prefix = text("prefix").unwrap_or_default();
         let executable = text("executable").filter(|e| Path::new(e).is_absolute());
@@ -124,16 +121,11 @@ impl Interpreter {
     }
 
     /// Tensors are numpy arrays: without it no model runs.
-    pub fn with_numpy(self) -> Result<Self> {
-        if self.numpy.is_some() {
-            return Ok(self);
+    pub fn with_numpy(self) -> Result<Self, InterpreterError> {
+        match self.numpy {
+            Some(_) => Ok(self),
+            None => Err(InterpreterError::NoNumpy { title: self.title(), path: self.path }),
         }
-        let python = self.path.display();
-        Err(Error::unavailable(format!(
-            "the Python interpreter '{python}' ({}) has no numpy, which every Python model needs; install it \
-             with: \"{python}\" -m pip install numpy",
-            self.title()
-        )))
     }
 
     pub fn title(&self) -> String {
@@ -141,17 +133,52 @@ impl Interpreter {
     }
 }
 
-/// What was asked already.
-static KNOWN: LazyLock<Mutex<HashMap<Key, Interpreter>>> = LazyLock::new(Mutex::default);
-
-fn known() -> MutexGuard<'static, HashMap<Key, Interpreter>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Why no model can run in an interpreter.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InterpreterError {
+    #[error("the Python interpreter '{}' {failure}", path.display())]
+    Failed { path: PathBuf, failure: command::Failure },
+    #[error("'{}' is no Python interpreter: it does not answer", path.display())]
+    NoAnswer { path: PathBuf },
+    #[error(
+        "'{}' is {implementation}; models run in CPython {}.{} or newer",
+        path.display(), OLDEST.major, OLDEST.minor
+    )]
+    Implementation { path: PathBuf, implementation: String },
+    #[error(
+        "'{}' is Python {version}; models need Python {}.{} or newer",
+        path.display(), OLDEST.major, OLDEST.minor
+    )]
+    TooOld { path: PathBuf, version: Version },
+    #[error(
+        "the Python interpreter '{}' ({title}) has no numpy, which every Python model needs; install it with: \
+         \"{}\" -m pip install numpy",
+        path.display(), path.display()
+    )]
+    NoNumpy { path: PathBuf, title: String },
 }
+
+impl From<InterpreterError> for Error {
+    fn from(error: InterpreterError) -> Self {
+        let text = error.to_string();
+        match error {
+            InterpreterError::Failed { .. } | InterpreterError::NoNumpy { .. } => {
+                Error::unavailable(text)
+            }
+            InterpreterError::NoAnswer { .. }
+            | InterpreterError::Implementation { .. }
+            | InterpreterError::TooOld { .. } => Error::invalid_arg(text),
+        }
+    }
+}
+
+/// Interpreters that were probed already.
+static CACHE: LazyLock<Mutex<HashMap<Key, Interpreter>>> = LazyLock::new(Mutex::default);
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     path: PathBuf,
-    /// A venv's interpreter is a link: made anew, it may lead elsewhere.
+    /// A venv's interpreter is a link; in a venv that was created again it may lead elsewhere.
     target: Option<PathBuf>,
     modified: Option<SystemTime>,
     variables: Vec<(OsString, OsString)>,
@@ -174,13 +201,13 @@ mod tests {
 
     use super::*;
 
-    fn understood(answer: Value) -> Result<Interpreter> {
-        Interpreter::understand(Path::new("/opt/python"), &answer)
+    fn interpreter(report: Value) -> Result<Interpreter, InterpreterError> {
+        Interpreter::from_report(Path::new("/opt/python"), &report)
     }
 
     #[test]
-    fn what_cannot_run_a_model_is_refused() {
-        let refusal = |answer| understood(answer).expect_err("refused").message().to_owned();
+    fn unsuitable_interpreters_are_refused() {
+        let refusal = |answer| interpreter(answer).expect_err("refused").to_string();
         assert_eq!(
             refusal(json!({"implementation": "cpython", "version": "3.8.18"})),
             "'/opt/python' is Python 3.8.18; models need Python 3.9 or newer"
@@ -196,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn missing_numpy_is_told_with_the_command_that_installs_it() {
+    fn the_error_of_missing_numpy_has_the_command_that_installs_it() {
         let answer = json!({"implementation": "cpython", "version": "3.11.7", "prefix": "/opt",
             "base_prefix": "/opt", "executable": "/opt/bin/python3.11", "numpy": null});
-        let interpreter = understood(answer).expect("fit");
-        assert!(!interpreter.is_venv);
-        let error = interpreter.with_numpy().expect_err("no numpy");
+        let found = interpreter(answer).expect("accepted");
+        assert!(!found.is_venv);
+        let error = found.with_numpy().expect_err("no numpy");
         assert_eq!(
-            error.message(),
+            error.to_string(),
             "the Python interpreter '/opt/bin/python3.11' (CPython 3.11.7) has no numpy, which every Python \
              model needs; install it with: \"/opt/bin/python3.11\" -m pip install numpy"
         );

@@ -2,13 +2,13 @@
 //!
 //! The first of these that a model has: the parameter `EXECUTION_ENV_PATH`; a `requirements.txt` or
 //! `pyproject.toml` beside it, from which an environment is built once; what `--backend-config=python,...`
-//! names; `python3` on `PATH`. `docs/python.md` tells users.
+//! names; `python3` on `PATH`. `docs/python.md` is for users.
 //!
 //! # Invariants
 //! - No shell runs: what comes from a model is an argument of a program, or nothing.
 //! - A model's name never becomes part of a path.
-//! - A folder in the cache is used only when it was finished.
-//! - What a model has of its own and cannot be used is an error, never a reason to take the next.
+//! - A folder in the cache is used only when it is complete.
+//! - An environment of the model's own that cannot be used is an error; the next is not tried.
 
 mod archive;
 mod build;
@@ -51,7 +51,7 @@ const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
 
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What decides about a model's environment.
+/// What decides on a model's environment.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvironmentRequest<'a> {
     /// For messages only: it never becomes part of a path.
@@ -67,7 +67,7 @@ pub struct EnvironmentRequest<'a> {
     pub backend_config: &'a BTreeMap<String, String>,
 }
 
-/// A Python interpreter that is fit to run a model, and how to start it.
+/// A Python interpreter that is able to run a model, and how to start it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     /// The interpreter to execute.
@@ -85,7 +85,7 @@ pub struct Environment {
 /// # Errors
 /// Each names the file, parameter or option that decided, and what would help.
 pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
-    note_ignored_stub(request);
+    log_ignored_stub(request);
     Resolution { request, variables, timeout: timeout(request.backend_config)? }.resolve()
 }
 
@@ -112,7 +112,7 @@ impl Resolution<'_> {
                 e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
             });
         }
-        self.base()?.with_numpy().map(|interpreter| plain(interpreter, self.variables))
+        Ok(plain(self.base()?.with_numpy()?, self.variables))
     }
 
     /// A folder, an archive, or an interpreter itself.
@@ -121,7 +121,7 @@ impl Resolution<'_> {
         let root = if path.is_dir() {
             path
         } else if !path.exists() {
-            // Triton's words go first.
+            // Begins with Triton's text.
             return Err(Error::invalid_arg(format!(
                 "Failed to get the canonical path for {}. There is no such file or folder",
                 path.display()
@@ -140,7 +140,7 @@ impl Resolution<'_> {
             };
             unpacking.unpacked(&path)?
         };
-        folder::note_scripts(&root, self.request.model_name);
+        folder::log_ignored_scripts(&root, self.request.model_name);
         folder::open(&root, self.variables)
     }
 
@@ -167,10 +167,11 @@ impl Resolution<'_> {
         Ok(environment)
     }
 
-    /// The interpreter of models that say nothing.
+    /// The interpreter of models without a requirement.
     fn base(&self) -> Result<Interpreter> {
         let path = self.base_path()?;
         Interpreter::probe(&path, &folder::base_settings(self.variables)).map_err(|e| {
+            let e = Error::from(e);
             let hint = "; name another with --backend-config=python,python-interpreter=PATH";
             Error::new(e.code(), format!("{}{hint}", e.message()))
         })
@@ -212,7 +213,7 @@ fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
     }
 }
 
-/// A setting that says something.
+/// A setting that is not empty.
 fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
     settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
@@ -240,8 +241,8 @@ fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf> {
     Ok(model_dir.join(value))
 }
 
-/// The program of Triton that users compile for their version of Python.
-fn note_ignored_stub(request: &EnvironmentRequest<'_>) {
+/// Triton's users compile this program for their version of Python; here it has no effect.
+fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
     let stub = request.model_dir.join("triton_python_backend_stub");
     if stub.exists() {
         log::info!(

@@ -19,7 +19,7 @@ use super::{
     version::{Version, VersionRange},
 };
 
-/// What unpacking needs to know.
+/// Unpacks environments for a model.
 pub(super) struct Unpacking<'a> {
     pub model_name: &'a str,
     pub cache: &'a Path,
@@ -49,7 +49,7 @@ impl Unpacking<'_> {
         .map_err(|e| failed(archive, folder, &e))?;
         let root = root_of(folder);
         if root.join("pyvenv.cfg").exists() {
-            self.connect(archive, &root)?;
+            self.relink(archive, &root)?;
         }
         if !root.join("bin/python").exists() {
             return Err(Error::invalid_arg(format!(
@@ -61,8 +61,8 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    /// A venv holds links to the interpreter it was made with; these are made for this machine.
-    fn connect(&self, archive: &Path, root: &Path) -> Result<()> {
+    /// Replaces a venv's links to the interpreter it was created with by links to one of this machine.
+    fn relink(&self, archive: &Path, root: &Path) -> Result<()> {
         let python = root.join("bin/python");
         if python.exists() {
             return Ok(());
@@ -74,14 +74,14 @@ impl Unpacking<'_> {
             |e: Error| e.prefixed(format_args!("the venv packed in '{}': ", archive.display()));
         let range = version.and_then(|v| VersionRange::parse(&format!("{}.{}", v.major, v.minor)));
         let range = range.ok_or_else(|| {
-            prefixed(Error::invalid_arg("its pyvenv.cfg does not tell the version of Python"))
+            prefixed(Error::invalid_arg("its pyvenv.cfg does not state the version of Python"))
         })?;
         let home = of("home").map(|home| Path::new(home).join("python3"));
         let base = search::choose(&range, home.as_deref(), self.variables).map_err(prefixed)?.path;
-        relink(root, &base, &configuration).map_err(|e| space::not_written(root, &e))
+        replace_links(root, &base, &configuration).map_err(|e| space::not_written(root, &e))
     }
 
-    /// What conda-pack packs knows its old path in many files; the script in it corrects them.
+    /// Many files of a conda environment contain its old path; the script `conda-unpack` in the archive corrects them.
     fn run_conda_unpack(&self, archive: &Path, root: &Path) -> Result<()> {
         let script = root.join("bin/conda-unpack");
         if !script.is_file() {
@@ -108,13 +108,13 @@ fn failed(archive: &Path, folder: &Path, error: &UnpackError) -> Error {
     }
     let hint = match error {
         UnpackError::Kind => "; pack the environment with conda-pack, or name its folder",
-        UnpackError::Unsafe { .. } => "; pack the environment anew without it, or name its folder",
+        UnpackError::Unsafe { .. } => "; pack the environment again without it, or name its folder",
         _ => "",
     };
     Error::invalid_arg(format!("cannot unpack '{shown}': {error}{hint}"))
 }
 
-/// The same archive, unchanged.
+/// A digest of the archive's path, size and time of change.
 fn key(archive: &Path) -> Result<String> {
     let unreadable = |e| Error::invalid_arg(format!("cannot read '{}': {e}", archive.display()));
     let path = fs::canonicalize(archive).map_err(unreadable)?;
@@ -137,7 +137,7 @@ fn setting<'a>(configuration: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-fn relink(root: &Path, base: &Path, configuration: &str) -> std::io::Result<()> {
+fn replace_links(root: &Path, base: &Path, configuration: &str) -> std::io::Result<()> {
     let home = base.parent().unwrap_or(Path::new("/"));
     let lines = configuration.lines().map(|line| match line.split_once('=') {
         Some((name, _)) if name.trim() == "home" => format!("home = {}\n", home.display()),

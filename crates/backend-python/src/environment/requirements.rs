@@ -1,36 +1,40 @@
-//! What a model asks to have installed: `requirements.txt` or `pyproject.toml` beside it.
+//! The packages that a model requires: `requirements.txt` or `pyproject.toml` beside it.
 
 use std::{
     ffi::OsString,
     fs,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     os::unix::ffi::OsStrExt,
     path::{self, Path, PathBuf},
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::Error;
 use sha2::{Digest, Sha256};
 use toml::de::{DeTable, DeValue};
 
 use super::version::VersionRange;
 
-/// Files that include each other are followed so deep.
-const DEEPEST: usize = 8;
+/// How deep files that include others are followed.
+const MAX_DEPTH: usize = 8;
 
+/// What has to be installed, and in which Python.
 #[derive(Debug)]
 pub(super) struct Requirements {
     /// The file that was found.
     pub file: PathBuf,
-    /// What to put behind `pip install`.
+    /// Arguments of `pip install`.
     pub arguments: Vec<OsString>,
-    /// The versions of Python that will do.
+    /// The required versions of Python.
     pub python: Option<VersionRange>,
-    /// Changes with everything that should lead to another environment.
+    /// Of everything that the environment depends on.
     pub digest: Sha256,
 }
 
-/// The nearest file that asks for something: the version's before the model's.
-pub(super) fn find(version_dir: &Path, model_dir: &Path) -> Result<Option<Requirements>> {
+/// The first file with requirements: the version's before the model's.
+pub(super) fn find(
+    version_dir: &Path,
+    model_dir: &Path,
+) -> Result<Option<Requirements>, RequirementsError> {
     for folder in [version_dir, model_dir] {
         // The installer runs in this folder, where a path relative to ours would mean another file.
         let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -48,32 +52,82 @@ pub(super) fn find(version_dir: &Path, model_dir: &Path) -> Result<Option<Requir
     Ok(None)
 }
 
-fn read(file: &Path) -> Result<Option<String>> {
+fn read(file: &Path) -> Result<Option<String>, RequirementsError> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(e) => Err(Error::unavailable(format!("cannot read '{}': {e}", file.display()))),
+        Err(error) => Err(RequirementsError::Unreadable { file: file.to_owned(), error }),
     }
 }
 
-fn range(file: &Path, what: &str, text: &str) -> Result<VersionRange> {
-    VersionRange::parse(text).ok_or_else(|| {
-        Error::invalid_arg(format!(
-            "'{}': '{text}' of {what} is no version of Python; write e.g. '3.12' or '>=3.10,<3.13'",
-            file.display()
-        ))
+fn range(
+    file: &Path,
+    setting: &'static str,
+    text: &str,
+) -> Result<VersionRange, RequirementsError> {
+    VersionRange::parse(text).ok_or_else(|| RequirementsError::PythonVersion {
+        file: file.to_owned(),
+        setting,
+        text: text.to_owned(),
     })
 }
 
-fn of_requirements(file: &Path, text: &str) -> Result<Requirements> {
+/// Why a file of requirements cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequirementsError {
+    #[error("cannot read '{}': {error}", file.display())]
+    Unreadable { file: PathBuf, error: io::Error },
+    #[error(
+        "'{}': '{text}' of {setting} is no version of Python; write e.g. '3.12' or '>=3.10,<3.13'",
+        file.display()
+    )]
+    PythonVersion { file: PathBuf, setting: &'static str, text: String },
+    #[error("cannot read '{}': {reason}", file.display())]
+    Project { file: PathBuf, reason: ProjectError },
+}
+
+/// Why a `pyproject.toml` cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProjectError {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("[project] is no table")]
+    NoTable,
+    #[error("requires-python is no text")]
+    PythonIsNoText,
+    #[error(
+        "its dependencies are dynamic; list them in [project], or in a requirements.txt beside it"
+    )]
+    DynamicDependencies,
+    #[error("dependencies is no list")]
+    NoList,
+    #[error("dependencies holds something that is no text")]
+    DependencyIsNoText,
+    #[error("'{0}' in dependencies is no requirement")]
+    NoRequirement(String),
+}
+
+impl From<RequirementsError> for Error {
+    fn from(error: RequirementsError) -> Self {
+        let text = error.to_string();
+        match error {
+            RequirementsError::Unreadable { .. } => Error::unavailable(text),
+            RequirementsError::PythonVersion { .. } | RequirementsError::Project { .. } => {
+                Error::invalid_arg(text)
+            }
+        }
+    }
+}
+
+fn of_requirements(file: &Path, text: &str) -> Result<Requirements, RequirementsError> {
     let python = match python_comment(text) {
-        Some(wanted) => Some(range(file, "the comment 'python:'", wanted)?),
+        Some(version) => Some(range(file, "the comment 'python:'", version)?),
         None => None,
     };
-    let mut contents = Contents { digest: Sha256::new(), has_numpy: false, has_hashes: false };
+    let mut contents = Contents::default();
     contents.add_file(file, text, 0);
     let mut arguments = vec!["-r".into(), file.as_os_str().to_owned()];
-    // With hashes pip takes nothing that has none.
+    // When a file has hashes pip refuses packages without one.
     if !contents.has_numpy && !contents.has_hashes {
         arguments.push("numpy".into());
     }
@@ -86,6 +140,8 @@ fn python_comment(text: &str) -> Option<&str> {
     Some(comment.trim().strip_prefix("python:")?.trim())
 }
 
+/// What the environment depends on, of a file and those it includes.
+#[derive(Default)]
 struct Contents {
     digest: Sha256,
     has_numpy: bool,
@@ -107,20 +163,20 @@ impl Contents {
         }
     }
 
-    /// What cannot be read is left to pip to complain about.
+    /// A file that cannot be read is ignored here: pip reports it.
     fn add_included(&mut self, file: &Path, depth: usize) {
-        if depth < DEEPEST
+        if depth < MAX_DEPTH
             && let Ok(text) = fs::read_to_string(file)
         {
             self.add_file(file, &text, depth + 1);
         }
     }
 
-    /// A wheel or a folder named in the line: the same words elsewhere, or later, mean another thing.
+    /// A wheel or a folder named in the line: the digest has its path, size and time of change.
     fn add_local(&mut self, folder: &Path, line: &str) {
-        let words = line.split([' ', '\t', '=', '@', '[', ';']).filter(|word| word.contains('/'));
-        for word in words.map(|word| word.strip_prefix("file://").unwrap_or(word)) {
-            let path = folder.join(word);
+        let paths = line.split([' ', '\t', '=', '@', '[', ';']).filter(|part| part.contains('/'));
+        for path in paths.map(|path| path.strip_prefix("file://").unwrap_or(path)) {
+            let path = folder.join(path);
             let Ok(metadata) = fs::metadata(&path) else { continue };
             let path = fs::canonicalize(&path).unwrap_or(path);
             self.digest.update(path.as_os_str().as_bytes());
@@ -152,18 +208,17 @@ fn names_numpy(requirement: &str) -> bool {
     name.eq_ignore_ascii_case("numpy") || (file.starts_with("numpy-") && file.contains(".whl"))
 }
 
-/// `None` when the file is about something else, e.g. only the settings of a formatter.
-fn of_project(file: &Path, text: &str) -> Result<Option<Requirements>> {
-    let wrong =
-        |what: String| Error::invalid_arg(format!("cannot read '{}': {what}", file.display()));
-    let document = DeTable::parse(text).map_err(|e| wrong(e.message().to_owned()))?;
+/// `None` when the file has no requirements, e.g. only the settings of a formatter.
+fn of_project(file: &Path, text: &str) -> Result<Option<Requirements>, RequirementsError> {
+    let wrong = |reason| RequirementsError::Project { file: file.to_owned(), reason };
+    let document = DeTable::parse(text);
+    let document = document.map_err(|e| wrong(ProjectError::Syntax(e.message().to_owned())))?;
     let Some(project) = document.get_ref().get("project") else { return Ok(None) };
-    let project =
-        project.get_ref().as_table().ok_or_else(|| wrong("[project] is no table".into()))?;
+    let project = project.get_ref().as_table().ok_or_else(|| wrong(ProjectError::NoTable))?;
     let python = match project.get("requires-python").map(|value| value.get_ref()) {
         None => None,
         Some(DeValue::String(text)) => Some(range(file, "requires-python", text)?),
-        Some(_) => return Err(wrong("requires-python is no text".into())),
+        Some(_) => return Err(wrong(ProjectError::PythonIsNoText)),
     };
     let dependencies = dependencies(project).map_err(wrong)?;
     if python.is_none() && dependencies.is_none() {
@@ -172,22 +227,18 @@ fn of_project(file: &Path, text: &str) -> Result<Option<Requirements>> {
     Ok(Some(installing(file, dependencies.unwrap_or_default(), python)))
 }
 
-fn dependencies(project: &DeTable<'_>) -> Result<Option<Vec<String>>, String> {
+fn dependencies(project: &DeTable<'_>) -> Result<Option<Vec<String>>, ProjectError> {
     let is_dynamic = project.get("dynamic").and_then(|value| value.get_ref().as_array());
     if is_dynamic.is_some_and(|a| a.iter().any(|v| v.get_ref().as_str() == Some("dependencies"))) {
-        return Err(
-            "its dependencies are dynamic; list them in [project], or in a requirements.txt \
-                    beside it"
-                .into(),
-        );
+        return Err(ProjectError::DynamicDependencies);
     }
     let Some(value) = project.get("dependencies") else { return Ok(None) };
-    let list = value.get_ref().as_array().ok_or("dependencies is no list")?;
+    let list = value.get_ref().as_array().ok_or(ProjectError::NoList)?;
     let texts = list.iter().map(|value| match value.get_ref().as_str().map(str::trim) {
         // pip would take it for an option.
         Some(text) if !text.is_empty() && !text.starts_with('-') => Ok(text.to_owned()),
-        Some(text) => Err(format!("'{text}' in dependencies is no requirement")),
-        None => Err("dependencies holds something that is no text".to_owned()),
+        Some(text) => Err(ProjectError::NoRequirement(text.to_owned())),
+        None => Err(ProjectError::DependencyIsNoText),
     });
     texts.collect::<Result<_, _>>().map(Some)
 }
@@ -198,7 +249,7 @@ fn installing(
     python: Option<VersionRange>,
 ) -> Requirements {
     let text = dependencies.join("\n");
-    let mut contents = Contents { digest: Sha256::new(), has_numpy: false, has_hashes: false };
+    let mut contents = Contents::default();
     contents.add_file(file, &text, 0);
     let mut arguments: Vec<OsString> = dependencies.into_iter().map(OsString::from).collect();
     if !contents.has_numpy {
@@ -211,7 +262,7 @@ fn installing(
 mod tests {
     use super::*;
 
-    fn found(name: &str, text: &str) -> Result<Option<Requirements>> {
+    fn found(name: &str, text: &str) -> Result<Option<Requirements>, RequirementsError> {
         let folder = tempfile::tempdir().expect("folder");
         fs::write(folder.path().join(name), text).expect("written");
         find(&folder.path().join("1"), folder.path())
@@ -268,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_told() {
+    fn errors_name_the_file_and_the_reason() {
         #[track_caller]
         fn check(name: &str, text: &str, expected: &str) {
-            let message = found(name, text).expect_err("wrong").message().to_owned();
+            let message = found(name, text).expect_err("wrong").to_string();
             assert!(message.contains(expected) && message.contains(name), "{message}");
         }
         check("pyproject.toml", "[project]\ndynamic = ['dependencies']\n", "are dynamic");
@@ -312,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_include_themselves_end() {
+    fn files_that_include_themselves_are_read_once_per_level() {
         let folder = tempfile::tempdir().expect("folder");
         fs::write(folder.path().join("requirements.txt"), "-r requirements.txt\n")
             .expect("written");

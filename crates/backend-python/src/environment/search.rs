@@ -34,7 +34,7 @@ fn folders(variables: &Variables) -> Vec<PathBuf> {
     env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// An interpreter of the wanted versions: `preferred` if it is one, else the newest of the machine.
+/// An interpreter of the required versions: `preferred` if it is one, else the newest of the machine.
 pub(super) fn choose(
     range: &VersionRange,
     preferred: Option<&Path>,
@@ -47,7 +47,7 @@ pub(super) fn choose(
         return Ok(interpreter);
     }
     let candidates = candidates(variables);
-    // Starting an interpreter takes a while, and the name of most says enough.
+    // Starting an interpreter takes a while, and most have their version in their names.
     let promising = candidates.iter().filter(|(version, _)| range.contains_any_patch(*version));
     promising.into_iter().find_map(|(_, path)| probe(path)).ok_or_else(|| {
         Error::unavailable(format!(
@@ -73,7 +73,7 @@ fn candidates(variables: &Variables) -> Vec<(Version, PathBuf)> {
     let pyenv = pyenv_root(variables);
     let shims = pyenv.as_ref().map(|root| root.join("shims"));
     let mut found: Vec<(Version, PathBuf)> = Vec::new();
-    // What pyenv puts on PATH are scripts that work for the versions it is told to use; the real ones follow.
+    // pyenv's programs on PATH are scripts that work for its selected versions only; its interpreters follow below.
     for folder in folders(variables).into_iter().filter(|f| Some(f) != shims.as_ref()) {
         found.extend(programs(&folder));
     }

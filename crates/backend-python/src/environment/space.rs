@@ -1,4 +1,4 @@
-//! What to say when a folder cannot be written.
+//! Errors of writing a folder, with the free space.
 
 use std::{io, path::Path};
 
@@ -8,7 +8,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// An error of writing below `folder`, with what helps.
+/// An error of writing below `folder`, with the setting that helps.
 pub(super) fn not_written(folder: &Path, error: &io::Error) -> Error {
     if is_full(error) {
         return disk_full(folder, error);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_with_its_folder_and_what_is_free() {
+    fn the_error_of_a_full_disk_names_folder_and_free_space() {
         let folder = tempfile::tempdir().expect("folder");
         let missing = folder.path().join("python-environments/x");
         let error = not_written(

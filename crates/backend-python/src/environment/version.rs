@@ -1,4 +1,4 @@
-//! Versions of Python, and the ranges of them that a model asks for (PEP 440, as far as it concerns releases).
+//! Versions of Python, and the ranges of them that a model requires (PEP 440, as far as it concerns releases).
 
 use std::{cmp::Ordering, fmt};
 
@@ -15,7 +15,7 @@ impl Version {
         Self { major, minor, patch }
     }
 
-    /// `3.12.1`, `3.12`, `3.13.0rc1`: numbers up to the first that is none.
+    /// `3.12.1`, `3.12`, `3.13.0rc1`: numbers up to the first part that is none.
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = release(text.trim())?;
         let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range() {
+    fn invalid_ranges_are_refused() {
         for text in ["", "three", ">=", "=>3.9", "3.9 || 3.10", ">=3.9.*"] {
             assert!(VersionRange::parse(text).is_none(), "{text}");
         }

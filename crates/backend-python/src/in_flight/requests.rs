@@ -17,7 +17,7 @@ pub(crate) type ResponseContent = Result<(Vec<Tensor>, Parameters)>;
 /// A request whose responses may come as events.
 pub(crate) struct PendingRequest {
     cancellation: Cancellation,
-    /// The outputs asked for.
+    /// Names of the requested outputs.
     pub outputs: Arc<[Arc<str>]>,
     state: Mutex<State>,
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Which parts of an arena are free. Knows offsets only.
 ///
-/// Blocks start on [`ALIGNMENT`]. The first gap that is large enough is taken: a server at work asks for
-/// the same few sizes over and over, and finds them in the processor's cache at the front.
+/// Blocks start on [`ALIGNMENT`]. The first gap that is large enough is taken: most requests of a
+/// model have the same few sizes, and blocks at the front are likely to be in the processor's cache.
 #[derive(Debug, Default)]
 pub(crate) struct FreeList {
     /// Offset and length of each gap; no two touch.

@@ -80,8 +80,8 @@ impl Mapping {
             return false;
         }
         if !bytes.is_empty() {
-            // SAFETY: within the mapping by the check above; `bytes` cannot overlap it, for nobody holds
-            // a slice of this part by the caller's promise.
+            // SAFETY: within the mapping by the check above; `bytes` cannot overlap it, for no
+            // slice of this part exists by the caller's contract.
             unsafe {
                 ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset), bytes.len());
             }

@@ -77,7 +77,7 @@ impl SharedMemory {
         Ok(Bytes::from_owner(block))
     }
 
-    /// Blocks of the outbox on their way back to the worker.
+    /// Blocks of the outbox that go back to the worker.
     pub fn releases(&self) -> &Releases {
         &self.releases
     }

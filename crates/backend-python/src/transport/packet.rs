@@ -87,7 +87,7 @@ pub(crate) struct Message<'a> {
     memory: &'a SharedMemory,
     /// The data when it lies in shared memory.
     spilled: Option<Buffer>,
-    /// The inline data in memory of its own: made when the first tensor is taken from it.
+    /// A copy of the inline data that outlives the packet: made when the first tensor is taken from it.
     copied: OnceCell<Buffer>,
 }
 
@@ -143,7 +143,7 @@ impl Message<'_> {
         heads.iter().map(|head| self.tensor(head)).collect()
     }
 
-    /// The inline data, which outlives the packet.
+    /// The inline data in memory that outlives the packet.
     fn data(&self) -> &Buffer {
         match &self.spilled {
             Some(data) => data,

@@ -67,7 +67,7 @@ impl Socket {
         self.receive_with(buffer, RecvFlags::empty())
     }
 
-    /// Wakes whoever waits in [`Socket::receive`], once what was received has been taken.
+    /// Ends [`Socket::receive`] in other threads, once what was received has been taken.
     pub fn shut_down(&self) {
         // Fails on a socket that is not connected any more, where nobody waits.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);

@@ -105,7 +105,7 @@ pub struct Packet<'a> {
 /// The part of a message that its kind gives a meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
-    /// What the kind says.
+    /// The content by kind, without inline data.
     pub meta: &'a [u8],
     /// Tensors that travel inline.
     pub data: &'a [u8],

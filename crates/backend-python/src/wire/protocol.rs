@@ -1,4 +1,4 @@
-//! Numbers of the protocol: sizes, flags and kinds of messages. `PROTOCOL.md` says what each kind carries.
+//! Numbers of the protocol: sizes, flags and kinds of messages. `PROTOCOL.md` describes each.
 
 /// A packet is never longer, in bytes; what does not fit travels in a block of shared memory.
 pub const PACKET_LIMIT: usize = 128 << 10;

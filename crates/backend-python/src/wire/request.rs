@@ -30,7 +30,7 @@ pub struct RequestHead<'a> {
     pub trace: &'a str,
     /// JSON; empty when there are none.
     pub parameters: &'a [u8],
-    /// Names of the outputs asked for.
+    /// Names of the requested outputs.
     pub outputs: Vec<&'a str>,
     /// In their order.
     pub inputs: Vec<TensorHead<'a>>,

@@ -25,7 +25,7 @@ pub struct Outgoing {
     pub count: u32,
     /// Meaning by kind.
     pub id: u64,
-    /// What the kind says.
+    /// The content by kind, without inline data.
     pub meta: Vec<u8>,
     /// Tensors that travel inline.
     pub data: Vec<u8>,
@@ -95,11 +95,11 @@ pub struct SentRequest<'a> {
     pub key: u64,
     /// Of the model that executes it.
     pub model_version: i64,
-    /// What the client asked for.
+    /// As the client sent it.
     pub request: &'a InferRequest,
     /// Those of the request, in the shapes the model expects.
     pub inputs: &'a [Tensor],
-    /// The outputs asked for, or all of the model.
+    /// Names of the requested outputs, or of all of the model's.
     pub outputs: &'a [Arc<str>],
 }
 

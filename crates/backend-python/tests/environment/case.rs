@@ -1,3 +1,5 @@
+//! A model folder, a data folder and interpreters for one test of environments.
+
 use std::{
     collections::BTreeMap,
     env,

@@ -38,7 +38,7 @@ fn a_venv_of_every_version() {
 }
 
 #[test]
-fn what_execution_env_path_cannot_mean() {
+fn invalid_values_of_execution_env_path() {
     #[track_caller]
     fn check(case: Case, value: &str, expected: &str) -> Case {
         let case = case.with_path(value);
@@ -48,7 +48,7 @@ fn what_execution_env_path_cannot_mean() {
         case
     }
     let case = Case::new();
-    // Not taken in its place.
+    // The next way to an environment is not tried.
     case.write("model/requirements.txt", "");
     case.write("model/notes.txt", "no environment");
     fs::create_dir(case.at("model/empty")).expect("created");
@@ -94,7 +94,7 @@ fn requirements_are_installed_once_by_pip() {
 }
 
 #[test]
-fn uv_is_used_where_it_is() {
+fn uv_is_used_when_it_is_on_path() {
     let case = Case::new();
     place_uv(&case);
     case.write("model/1/pyproject.toml", "[project]\nname = 'x'\ndependencies = ['tiny>=1']\n");
@@ -108,7 +108,7 @@ fn uv_is_used_where_it_is() {
 }
 
 #[test]
-fn the_python_a_model_asks_for() {
+fn the_python_that_a_model_requires() {
     let case = Case::new();
     place_uv(&case);
     for found in interpreters() {
@@ -125,7 +125,7 @@ fn the_python_a_model_asks_for() {
 }
 
 #[test]
-fn an_unfinished_environment_is_built_anew() {
+fn an_unfinished_environment_is_rebuilt() {
     let case = Case::new();
     place_uv(&case);
     case.write("model/requirements.txt", "x\n");
@@ -145,7 +145,7 @@ fn an_unfinished_environment_is_built_anew() {
 }
 
 #[test]
-fn two_that_want_the_same_build_it_once() {
+fn concurrent_requests_build_an_environment_once() {
     let case = Case::new();
     place_uv(&case);
     case.write("model/requirements.txt", "x\n");
@@ -225,7 +225,7 @@ fn a_packed_venv_is_unpacked_once() {
         fs::write(root.join("touched"), "").expect("written");
         assert_eq!(case.resolve().expect("found"), environment);
         assert!(root.join("touched").exists(), "not unpacked again");
-        // Packed anew, it is another.
+        // Packed again, it is another archive.
         pack(&root, "", &case.at("model/env.tar.gz"));
         assert_ne!(case.resolve().expect("unpacked").python, environment.python);
     }
@@ -256,14 +256,14 @@ fn a_conda_pack_archive_is_corrected_by_its_own_script() {
 }
 
 #[test]
-fn an_archive_that_leads_out_is_refused() {
+fn an_archive_with_a_link_out_of_its_folder_is_refused() {
     let case = Case::new().with_path("env.tar.gz");
     fs::create_dir_all(case.at("env/lib")).expect("created");
     symlink("/etc", case.at("env/lib/etc")).expect("linked");
     pack(&case.at("env"), "", &case.at("model/env.tar.gz"));
     let expected = format!(
         "parameter EXECUTION_ENV_PATH 'env.tar.gz': cannot unpack '{}': entry 'lib/etc' is a link that leads \
-         outside of the folder; pack the environment anew without it, or name its folder",
+         outside of the folder; pack the environment again without it, or name its folder",
         case.at("model/env.tar.gz").display()
     );
     assert_eq!(case.refusal(), expected);
@@ -271,7 +271,7 @@ fn an_archive_that_leads_out_is_refused() {
 }
 
 #[test]
-fn what_models_without_a_word_get() {
+fn the_environment_of_models_without_one_of_their_own() {
     let mut case = Case::new();
     for name in ["usual", "named", "default"] {
         let python = &interpreters()[0].path;

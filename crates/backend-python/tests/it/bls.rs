@@ -173,18 +173,18 @@ fn a_call_to_a_decoupled_model_has_many_responses() {
 fn a_model_loads_and_unloads_others() {
     let body = r#"
         pb_utils.load_model("other", config='{"a": 1}', files={"file:1/x": b"\x00\x01"})
-        said = [pb_utils.is_model_ready("twice"), pb_utils.is_model_ready("twice", "2")]
+        results = [pb_utils.is_model_ready("twice"), pb_utils.is_model_ready("twice", "2")]
         try:
             pb_utils.unload_model("other")
         except Exception as error:
-            said.append(str(error))
-        said = np.frombuffer(repr(said).encode(), dtype=np.uint8)
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", said)])]
+            results.append(str(error))
+        text = np.frombuffer(repr(results).encode(), dtype=np.uint8)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", text)])]
 "#;
     let (access, others) = server();
     let (mut instance, _loaded) = Written::execute(body).beside(access).instance();
-    let said = String::from_utf8(output(run(&mut *instance, bytes(&[1])))).expect("text");
-    assert!(said.starts_with("[True, False, ") && said.contains("cannot unload other"), "{said}");
+    let text = String::from_utf8(output(run(&mut *instance, bytes(&[1])))).expect("text");
+    assert!(text.starts_with("[True, False, ") && text.contains("cannot unload other"), "{text}");
     let call = others.calls.lock().expect("no panic")[0].clone();
     assert_eq!(call, r#"load other Some("{\"a\": 1}") ["1/x=[0, 1]"]"#);
 }

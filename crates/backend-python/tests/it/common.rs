@@ -19,13 +19,13 @@ use galatea_runtimes::Environment;
 use galatea_types::{DataType, Error, InferRequest, InferResponse, Result, Tensor};
 use tempfile::TempDir;
 
-/// Longest wait for anything that must happen.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Limit for anything that must happen.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An interpreter that has numpy: `GALATEA_TEST_PYTHON`, else `python3`, else one of pyenv's.
 ///
 /// # Panics
-/// When there is none; the text says how to get one.
+/// When there is none; the text names how to install one.
 pub fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
@@ -162,7 +162,7 @@ impl Written {
         (loaded.instance(0).expect("an instance"), loaded)
     }
 
-    /// Why no instance can be made.
+    /// The error of making an instance.
     pub fn start_error(self) -> Error {
         self.load().instance(0).err().expect("an error")
     }

@@ -54,8 +54,9 @@ fn an_exception_while_completing_is_an_error() {
 
 #[test]
 fn without_completion_no_worker_is_started() {
-    let nobody = BTreeMap::from([("python-interpreter".to_owned(), "/nowhere/python".to_owned())]);
+    let settings =
+        BTreeMap::from([("python-interpreter".to_owned(), "/nowhere/python".to_owned())]);
     let code = format!("    def execute(self, requests):{IDENTITY}");
-    let config = complete(&code, r#"{"name": "m", "max_batch_size": 3}"#, &nobody);
-    assert_eq!(config.expect("as it was").max_batch_size, 3);
+    let config = complete(&code, r#"{"name": "m", "max_batch_size": 3}"#, &settings);
+    assert_eq!(config.expect("unchanged").max_batch_size, 3);
 }

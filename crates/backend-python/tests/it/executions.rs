@@ -71,9 +71,9 @@ fn texts_are_objects_of_bytes() {
 fn a_request_arrives_with_all_its_properties() {
     let body = r#"
         r = requests[0]
-        said = "|".join([r.request_id(), str(r.correlation_id()), str(r.timeout()), str(r.flags()),
+        text = "|".join([r.request_id(), str(r.correlation_id()), str(r.timeout()), str(r.flags()),
             r.parameters(), ",".join(sorted(r.requested_output_names()))])
-        array = np.frombuffer(said.encode(), dtype=np.uint8)
+        array = np.frombuffer(text.encode(), dtype=np.uint8)
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array)])]
 "#;
     let (mut instance, _loaded) = Written::execute(body).instance();
@@ -84,11 +84,11 @@ fn a_request_arrives_with_all_its_properties() {
     sent.timeout = Some(std::time::Duration::from_micros(1500));
     sent.parameters = vec![("k".to_owned(), ParameterValue::String("v\"".to_owned()))];
     let answer = testing::run_batch(&mut *instance, vec![sent]).remove(0);
-    let said = String::from_utf8(output(answer)).expect("text");
-    let said: Vec<&str> = said.split('|').collect();
-    assert_eq!(said[..4], ["id-1", "42", "1500", "1"]);
-    assert_eq!(said[4].replace(' ', ""), r#"{"k":"v\""}"#);
-    assert_eq!(said[5], "OUT");
+    let text = String::from_utf8(output(answer)).expect("text");
+    let text: Vec<&str> = text.split('|').collect();
+    assert_eq!(text[..4], ["id-1", "42", "1500", "1"]);
+    assert_eq!(text[4].replace(' ', ""), r#"{"k":"v\""}"#);
+    assert_eq!(text[5], "OUT");
 }
 
 #[test]

@@ -34,10 +34,10 @@ fn errors_in_the_code_name_the_place() {
             ["weights", "model.py"],
         ),
     ];
-    for (code, words) in cases {
+    for (code, parts) in cases {
         let text = Written::file(code).start_error().message().to_owned();
-        for word in words {
-            assert!(text.contains(word), "`{word}` is not in: {text}");
+        for part in parts {
+            assert!(text.contains(part), "`{part}` is not in: {text}");
         }
     }
 }

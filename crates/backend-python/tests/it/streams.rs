@@ -4,9 +4,9 @@ use galatea_backend::{Batch, Job, ModelInstance};
 use galatea_types::{InferRequest, Responder, Response, ResponseStream};
 use std::time::Instant;
 
-use crate::common::{PATIENCE, Written, bytes, request};
+use crate::common::{TIMEOUT, Written, bytes, request};
 
-/// As many responses as the input says, sent by another thread after `execute` returned.
+/// Responds from another thread after `execute` has returned. The input: how many responses, of how many kB.
 const COUNTS: &str = r#"
     def execute(self, requests):
         for request in requests:
@@ -41,7 +41,7 @@ fn start(instance: &mut dyn ModelInstance, request: InferRequest) -> ResponseStr
 
 fn next(stream: &mut ResponseStream) -> Response {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let wait = async { tokio::time::timeout(PATIENCE, stream.recv()).await };
+    let wait = async { tokio::time::timeout(TIMEOUT, stream.recv()).await };
     runtime.expect("a runtime").block_on(wait).expect("in time").expect("a response")
 }
 
@@ -104,7 +104,7 @@ fn streams_end_with_their_worker() {
         let error = last.result.expect("a result").expect_err("an error");
         assert!(last.is_final && error.message().contains("exited with code 1"), "{error}");
     }
-    alarms.recv_timeout(PATIENCE).expect("the alarm");
+    alarms.recv_timeout(TIMEOUT).expect("the alarm");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 use galatea_backend::testing;
 use galatea_types::{Code, DataType};
 
-use crate::common::{IDENTITY, PATIENCE, Written, bytes, error_text, output, request, run};
+use crate::common::{IDENTITY, TIMEOUT, Written, bytes, error_text, output, request, run};
 
 /// Ends in the way that the input selects.
 const EXITS: &str = r#"
@@ -32,15 +32,15 @@ fn exiting() -> Written {
 #[test]
 fn an_exit_fails_requests_in_flight_and_raises_the_alarm() {
     let loaded = exiting().load();
-    for (how, words) in [(1, "SIGKILL"), (2, "code 3"), (4, "SIGSEGV")] {
+    for (how, exit) in [(1, "SIGKILL"), (2, "code 3"), (4, "SIGSEGV")] {
         let (mut instance, alarms) = loaded.instance_with_alarm();
         let error = run(&mut *instance, bytes(&[how])).expect_err("an error");
         assert_eq!(error.code(), Code::Unavailable);
         let text = error.message();
-        for part in ["model 'm'", "m_0_0", words, "restarted"] {
+        for part in ["model 'm'", "m_0_0", exit, "restarted"] {
             assert!(text.contains(part), "{text}");
         }
-        let raised = alarms.recv_timeout(PATIENCE).expect("the alarm");
+        let raised = alarms.recv_timeout(TIMEOUT).expect("the alarm");
         assert_eq!(raised.message(), text);
         assert_eq!(error_text(run(&mut *instance, bytes(&[0]))), text, "fails at once now");
         drop(instance);
@@ -66,7 +66,7 @@ fn an_exit_between_executions_raises_the_alarm() {
     let number = String::from_utf8(output(run(&mut *instance, bytes(&[0])))).expect("text");
     let status = std::process::Command::new("kill").args(["-9", &number]).status();
     assert!(status.expect("kill runs").success());
-    let raised = alarms.recv_timeout(PATIENCE).expect("the alarm");
+    let raised = alarms.recv_timeout(TIMEOUT).expect("the alarm");
     assert!(raised.message().contains("SIGKILL"), "{raised}");
     run(&mut *instance, bytes(&[0])).expect_err("dead");
 }
@@ -82,7 +82,7 @@ fn a_child_that_holds_the_sockets_does_not_hide_the_exit() {
     let (mut instance, _loaded) = Written::execute(body).instance();
     let started = Instant::now();
     run(&mut *instance, bytes(&[0])).expect_err("dead");
-    assert!(started.elapsed() < PATIENCE, "the child was waited for");
+    assert!(started.elapsed() < TIMEOUT, "it waited for the child");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_worker_that_closes_its_sockets_is_killed() {
     let loaded = Written::execute(&body).load();
     let (mut instance, alarms) = loaded.instance_with_alarm();
     run(&mut *instance, bytes(&[1])).expect_err("closed");
-    alarms.recv_timeout(PATIENCE).expect("the alarm");
+    alarms.recv_timeout(TIMEOUT).expect("the alarm");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn an_orderly_exit_raises_no_alarm() {
     let (mut instance, alarms) = loaded.instance_with_alarm();
     assert_eq!(output(run(&mut *instance, bytes(&[9]))), [9]);
     drop(instance);
-    assert!(alarms.recv_timeout(PATIENCE).is_err(), "an alarm was raised");
+    assert!(alarms.recv_timeout(TIMEOUT).is_err(), "an alarm was raised");
 }
 
 #[test]
@@ -148,5 +148,5 @@ fn the_model_is_finalized_and_a_slow_one_is_killed() {
     let (instance, _loaded) = slow.data_type(DataType::Int8).instance();
     let started = Instant::now();
     drop(instance);
-    assert!(started.elapsed() < PATIENCE);
+    assert!(started.elapsed() < TIMEOUT);
 }

@@ -78,7 +78,7 @@ def infer_async(request, decoupled):
     def notify(call):
         try:
             loop.call_soon_threadsafe(complete, call)
-        except RuntimeError:  # the loop is closed: nobody waits
+        except RuntimeError:  # the loop is closed
             pass
 
     try:

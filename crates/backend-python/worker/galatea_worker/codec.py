@@ -21,7 +21,7 @@ _layouts = {}
 
 
 class _Layout:
-    """The end of a request: names of the outputs asked for, headers of the inputs, and the length of both in bytes."""
+    """The end of a request: names of the requested outputs, headers of the inputs, and the length of both in bytes."""
 
     __slots__ = ("outputs", "inputs", "length", "shared")
 
@@ -143,7 +143,7 @@ def read_response(connection, buffer, at, data):
 
 
 def write_response(body, key, response, wanted):
-    """The pieces of meta of one response; outputs that nobody asked for are left out."""
+    """The pieces of meta of one response; outputs that were not requested are left out."""
     parameters = response._parameters
     raw = b"" if parameters == "" or parameters == "{}" else parameters.encode()
     error = response._error
@@ -167,15 +167,15 @@ def write_request(body, request):
     """The pieces of meta of a request to another model."""
     correlation = request._correlation
     number = correlation if isinstance(correlation, int) else 0
-    word = b"" if isinstance(correlation, int) else correlation.encode()
-    texts = [request._id.encode(), word, request._model.encode(), request._trace.encode()]
+    text = b"" if isinstance(correlation, int) else correlation.encode()
+    texts = [request._id.encode(), text, request._model.encode(), request._trace.encode()]
     parameters = b"" if request._parameters in ("", "{}") else request._parameters.encode()
     names = [part for name in request._outputs for part in _name(name)]
     inputs = [body.add(tensor) for tensor in request._inputs]
-    ident, word, model, trace = map(len, texts)
+    ident, text, model, trace = map(len, texts)
     head = REQUEST.pack(
         0, number, request._timeout, request._version, 0, request._flags, len(inputs), len(request._outputs),
-        ident, word, model, trace, len(parameters),
+        ident, text, model, trace, len(parameters),
     )
     return [head, *texts, parameters, *names, *inputs]
 

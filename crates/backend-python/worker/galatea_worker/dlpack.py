@@ -1,4 +1,4 @@
-"""DLPack, both ways, for numpy of any version from 1.22 and for bfloat16, which numpy does not know.
+"""DLPack, both ways, for numpy of any version from 1.22 and for bfloat16, which numpy has not.
 
 numpy exchanges the capsules; only the type code inside a capsule is rewritten where numpy and DLPack differ
 (bfloat16 travels through numpy as uint16, bool as uint8). Layout: DLPack's dlpack.h, unversioned structure.
@@ -40,7 +40,7 @@ _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class _Carrier:
-    """Hands a capsule to numpy, which asks objects and not capsules."""
+    """An object that gives numpy a capsule: numpy takes objects only."""
 
     def __init__(self, capsule):
         self._capsule = capsule
@@ -77,7 +77,7 @@ def adopt(name, tensor):
     if hasattr(tensor, "__dlpack__"):
         if hasattr(tensor, "__dlpack_device__") and int(tensor.__dlpack_device__()[0]) == _CUDA:
             tensor = _to_host(tensor)
-        capsule = _ask(tensor)
+        capsule = _capsule_of(tensor)
     elif type(tensor).__name__ == "PyCapsule":
         capsule = tensor
     else:
@@ -95,16 +95,16 @@ def adopt(name, tensor):
     return _typed(name, array, code)
 
 
-def _ask(tensor):
+def _capsule_of(tensor):
     """The capsule of an object; bfloat16 that numpy would refuse stays with the producer's own code."""
     try:
         return tensor.__dlpack__()
-    except TypeError:  # older signatures want their stream said
+    except TypeError:  # older signatures require the argument
         return tensor.__dlpack__(stream=None)
 
 
 def _to_host(tensor):
-    """A tensor on the GPU, copied to main memory by the library that made it."""
+    """A tensor on the GPU, copied to main memory by the library it comes from."""
     torch = sys.modules.get("torch")
     if hasattr(tensor, "cpu"):
         return tensor.cpu()
@@ -116,7 +116,7 @@ def _to_host(tensor):
 def _check_device(inner):
     if inner.device_type not in (_CPU, _CUDA_HOST):
         raise TritonModelException("DLDevice type %d is not support by Python backend." % inner.device_type)
-    # Pinned memory is plain memory to numpy, which accepts only what says so.
+    # numpy takes pinned memory only when it is declared as main memory.
     inner.device_type = _CPU
 
 

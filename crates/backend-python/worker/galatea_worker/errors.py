@@ -101,7 +101,7 @@ def _traceback(error):
 
 
 def incompatible(call, wanted, given):
-    """The TypeError for arguments of wrong types, in the wording model code may look for."""
+    """The TypeError for arguments of wrong types, with the text that model code may match."""
     shown = ", ".join(repr(value) for value in given)
     return TypeError(
         "%s(): incompatible %s arguments. The following argument types are supported:\n    1. %s\n\nInvoked with: %s"

@@ -59,7 +59,7 @@ class Executor:
         return None
 
     def _match(self, requests, returned):
-        """[(key, outputs asked for, response, or failure, or None to reschedule)] of what is to be answered."""
+        """[(key, requested outputs, response, or failure, or None to reschedule)] of what is to be answered."""
         if self._decoupled:
             if returned is not None:
                 raise WorkerError(

@@ -5,8 +5,8 @@ import json
 
 
 class ModelConfig:
-    """Inputs, outputs, batch size, dynamic batching and the transaction policy may be set, when the configuration
-    does not say otherwise already; ValueError when it does."""
+    """Inputs, outputs, batch size, dynamic batching and the transaction policy may be set, unless the configuration
+    has another value already: ValueError then."""
 
     def __init__(self, model_config):
         self._model_config = json.loads(model_config) if isinstance(model_config, str) else copy.deepcopy(model_config)

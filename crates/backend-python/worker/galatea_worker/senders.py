@@ -124,7 +124,7 @@ class InferenceResponseSender:
             return
         try:
             self._abandon()
-        except Exception:  # the connection may be gone; nobody waits then
+        except Exception:  # the connection may be gone
             pass
 
     def _abandon(self):

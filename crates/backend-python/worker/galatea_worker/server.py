@@ -55,7 +55,7 @@ def call(op, **fields):
 
 
 def call_for(what, op, **fields):
-    """`call`; the text of a failure says what failed and for which instance."""
+    """`call`; the text of a failure names what failed, and the instance."""
     try:
         return call(op, **fields)
     except TritonModelException as error:
