@@ -1,3 +1,5 @@
+//! The bodies of responses.
+
 use std::{
     convert::Infallible,
     pin::Pin,
@@ -16,7 +18,7 @@ pub(crate) enum Body {
     Streamed(Box<StreamedBody>),
 }
 
-/// Pieces that are at hand, written with one system call where the socket takes them.
+/// Pieces that are complete, written with one system call where the socket takes them.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     first: Option<Bytes>,
@@ -36,7 +38,7 @@ impl Body {
         })
     }
 
-    /// One chunk, with no length told in the head.
+    /// One chunk, without a length in the head.
     pub fn one_chunk(content: Vec<u8>) -> Self {
         let length = content.len() as u64;
         let rest = vec::IntoIter::default();

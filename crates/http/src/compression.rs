@@ -1,4 +1,4 @@
-//! Compressed bodies of inference requests and responses (H-60, H-61).
+//! Compressed bodies of inference requests and responses: gzip and deflate, as the headers say.
 
 use std::io::{self, Read, Write};
 
@@ -17,10 +17,11 @@ use tokio::task::spawn_blocking;
 
 use crate::request_body::Collector;
 
-/// From here on the work is too long for a thread that serves connections.
+/// Bodies from this size on are worked on by a blocking thread, not by one that serves connections.
 const LONG: usize = 64 << 10;
+/// How much is decompressed at a time.
 const PIECE: usize = 64 << 10;
-/// A body may grow as it likes up to here, and to so many times its size beyond.
+/// A body may grow to this size whatever its compressed one, and beyond to `MAX_GROWTH` times that.
 const FREE_GROWTH: usize = 16 << 20;
 const MAX_GROWTH: usize = 100;
 
@@ -38,7 +39,7 @@ impl Coding {
         headers.get(CONTENT_ENCODING).map_or(Some(Self::Identity), |v| Self::named(v.as_bytes()))
     }
 
-    /// What the client likes best of what we have; of equals the first.
+    /// The coding of highest weight that we have; of equal ones the first. A failed compression falls back to none.
     pub fn for_response(headers: &HeaderMap) -> Self {
         let values = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|v| v.to_str().ok());
         let mut best = (0.0, Self::Identity);

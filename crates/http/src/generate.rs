@@ -1,4 +1,5 @@
-//! The generate extension (H-80 to H-85).
+//! The generate extension: flat JSON in, flat JSON or server-sent events out. What fails before inference is answered
+//! with a plain error.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::{
     response_stream::ResponseStream,
     responses::{JSON, failure, reply},
     route::ModelPath,
-    service::Service,
+    state::ServerState,
     streamed::StreamedBody,
 };
 
@@ -22,11 +23,11 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; c
 
 /// Answers with the one response of the model.
 pub(crate) async fn respond(
-    service: &Service,
+    state: &ServerState,
     path: ModelPath<'_>,
     request: &mut Request<Incoming>,
 ) -> http::Response<Body> {
-    match submit(service, path, request).await {
+    match submit(state, path, request).await {
         Ok((_model, responses)) => in_one(responses).await,
         Err(error) => failure(&error, JSON),
     }
@@ -34,32 +35,32 @@ pub(crate) async fn respond(
 
 /// Answers with an event per response.
 pub(crate) async fn respond_with_events(
-    service: &Service,
+    state: &ServerState,
     path: ModelPath<'_>,
     request: &mut Request<Incoming>,
 ) -> http::Response<Body> {
-    match submit(service, path, request).await {
-        Ok((model, responses)) => in_events(service, model, responses).await,
+    match submit(state, path, request).await {
+        Ok((model, responses)) => in_events(state, model, responses).await,
         Err(error) => failure(&error, JSON),
     }
 }
 
 async fn submit(
-    service: &Service,
+    state: &ServerState,
     path: ModelPath<'_>,
     request: &mut Request<Incoming>,
 ) -> Result<(Arc<ServedModel>, ResponseStream)> {
     let version = path.version()?;
-    let model = service.engine.model(path.name, version)?;
+    let model = state.engine.model(path.name, version)?;
     refuse_compressed(request.headers())?;
-    let limit = service.options.max_input_size;
+    let limit = state.options.max_input_size;
     let body = request_body::read(request.body_mut(), None, limit).await?;
     let request = decode_generate(&body, model.config(), version)?;
     let responses = ResponseStream::submit(request, &model)?;
     Ok((model, responses))
 }
 
-/// H-60.
+/// Only inference requests may be compressed.
 fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
     match headers.get(CONTENT_ENCODING) {
         Some(encoding) if encoding != "identity" => {
@@ -69,7 +70,7 @@ fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
     }
 }
 
-/// The status tells of the first response only, as in Triton, even where the body is about their number.
+/// The status is that of the first response, as in Triton, even where the body is an error about their number.
 async fn in_one(mut responses: ResponseStream) -> http::Response<Body> {
     let (mut status, mut body, mut count) = (StatusCode::OK, Vec::new(), 0usize);
     loop {
@@ -93,9 +94,10 @@ async fn in_one(mut responses: ResponseStream) -> http::Response<Body> {
     reply(status, JSON, Body::one_chunk(body))
 }
 
-/// H-84. Waits for the first response, which decides the status.
+/// Waits for the first response, which decides the status; an error after it is an event as any other. A response that is
+/// only an end makes no event.
 async fn in_events(
-    service: &Service,
+    state: &ServerState,
     model: Arc<ServedModel>,
     mut responses: ResponseStream,
 ) -> http::Response<Body> {
@@ -105,7 +107,7 @@ async fn in_events(
     let write = |response: galatea_types::Response| {
         response.result.map(|result| server_sent_event(&document(result).1))
     };
-    let held = (service.in_flight.begin(), model);
+    let held = (state.in_flight.begin(), model);
     let body = StreamedBody::new(first, responses, Box::new(write), held);
     reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
 }

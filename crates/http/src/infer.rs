@@ -1,3 +1,5 @@
+//! Inference requests: body in, one response or lines of responses out.
+
 use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_frontend::CancelOnDrop;
@@ -18,7 +20,7 @@ use crate::{
     lines, request_body,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
-    service::Service,
+    state::ServerState,
 };
 
 const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
@@ -26,16 +28,16 @@ const OCTET_STREAM: HeaderValue = HeaderValue::from_static("application/octet-st
 /// Below this one copy is cheaper than another piece to write.
 const MAX_JOINED: usize = 16 << 10;
 
-/// H-07. An error carries the content type Triton had set by then.
+/// Answers an inference request. An error carries the content type that Triton has set by then.
 pub(crate) async fn respond(
-    service: &Service,
+    state: &ServerState,
     path: ModelPath<'_>,
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
     let is_in_lines = lines::are_accepted(request.headers());
     let checked = (|| {
         let version = path.version()?;
-        let model = service.engine.model(path.name, version)?;
+        let model = state.engine.model(path.name, version)?;
         if !is_in_lines {
             check_unary(&model)?;
         }
@@ -46,13 +48,13 @@ pub(crate) async fn respond(
         Err(error) => return failure(&error, TEXT),
     };
     let Some(coding) = Coding::of_request(request.headers()) else { return unknown_coding() };
-    let limit = service.options.max_input_size;
+    let limit = state.options.max_input_size;
     let (body, header_length) = match read(request, coding, limit).await {
         Ok(read) => read,
         Err((error, content_type)) => return failure(&error, content_type),
     };
     if is_in_lines {
-        return lines::respond(service, model, version, (body, header_length)).await;
+        return lines::respond(state, model, version, (body, header_length)).await;
     }
     match infer(&model, version, &body, header_length).await {
         Ok((response, plan)) => {
@@ -94,7 +96,7 @@ fn check_unary(model: &ServedModel) -> Result<()> {
     Ok(())
 }
 
-/// H-60.
+/// A compression that we do not have is refused with the list of those we have.
 fn unknown_coding() -> Response<Body> {
     let mut response = failure(&Error::unsupported("Unsupported compression type"), TEXT);
     let accepted = HeaderValue::from_static("gzip, deflate");
@@ -124,7 +126,7 @@ async fn read(
     Ok((body.map_err(|error| (error, JSON))?, header_length))
 }
 
-/// H-40. `None` without the header: the body is JSON to its end.
+/// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.
 fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
     let text = String::from_utf8_lossy(value.as_bytes());
@@ -140,7 +142,7 @@ fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Opt
     })
 }
 
-/// H-61. The header length is that of the JSON before it is compressed.
+/// The response in the coding the client asked for. Its header length is that of the JSON before it is compressed.
 async fn success_as(coding: Coding, encoded: EncodedResponse) -> Response<Body> {
     if coding == Coding::Identity {
         return success(encoded);
@@ -162,7 +164,7 @@ async fn success_as(coding: Coding, encoded: EncodedResponse) -> Response<Body> 
     response
 }
 
-/// H-43.
+/// The JSON, and behind it the binary tensors in output order; a header then gives where the JSON ends.
 fn success(encoded: EncodedResponse) -> Response<Body> {
     let EncodedResponse { mut json, binary } = encoded;
     if binary.is_empty() {

@@ -1,7 +1,7 @@
 //! The HTTP front end (KServe v2 with Triton's extensions) and the metrics endpoint.
 //!
-//! A few OS threads each run a single-threaded runtime and own the connections handed to them, so a request
-//! costs no hand-over inside the front end; the model's work happens on the instance threads of the engine.
+//! Connections and threads are those of `galatea-frontend`; the model's work happens on the instance threads of the
+//! engine.
 //!
 //! ```no_run
 //! # fn main() -> std::io::Result<()> {
@@ -17,6 +17,8 @@
 //! **Invariants.** Nothing here parses JSON or tensors (that is `galatea-protocol`) or knows a backend. No
 //! request blocks a front end thread: what blocks runs on blocking threads. A panic in a request ends that
 //! request with 500 and nothing else.
+
+#![warn(missing_docs)]
 
 mod body;
 mod compression;
@@ -34,6 +36,7 @@ mod responses;
 mod route;
 mod server;
 mod service;
+mod state;
 mod streamed;
 
 pub use options::HttpOptions;

@@ -17,7 +17,7 @@ use crate::{
     body::Body,
     response_stream::ResponseStream,
     responses::{JSON, failure, reply},
-    service::Service,
+    state::ServerState,
     streamed::StreamedBody,
 };
 
@@ -29,7 +29,7 @@ pub(crate) fn are_accepted(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(names_lines)
 }
 
-/// An element of `Accept`; a weight of 0 says the contrary.
+/// An element of `Accept`; a weight of 0 excludes it.
 fn names_lines(range: &str) -> bool {
     let mut parts = range.split(';').map(str::trim);
     let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(MEDIA_TYPE));
@@ -37,9 +37,9 @@ fn names_lines(range: &str) -> bool {
     is_named && weight.and_then(|q| q.parse().ok()).is_none_or(|q: f32| q > 0.0)
 }
 
-/// Waits for the first response, whose error decides the status; later ones are told in the stream only.
+/// Waits for the first response, whose error decides the status; later errors are lines.
 pub(crate) async fn respond(
-    service: &Service,
+    state: &ServerState,
     model: Arc<ServedModel>,
     version: Option<i64>,
     (body, header_length): (Bytes, Option<usize>),
@@ -60,7 +60,7 @@ pub(crate) async fn respond(
     let status = status_for(&first);
     let labels = model.clone();
     let write = move |response: Response| write_line(response, &plan, &empty, &labels);
-    let held = (service.in_flight.begin(), model);
+    let held = (state.in_flight.begin(), model);
     let body = StreamedBody::new(first, responses, Box::new(write), held);
     reply(status, HeaderValue::from_static(MEDIA_TYPE), Body::Streamed(Box::new(body)))
 }
@@ -75,7 +75,7 @@ fn status_for(first: &Response) -> StatusCode {
     }
 }
 
-/// What tells of an end without outputs.
+/// The response that stands for an end without outputs.
 fn end_of(model: &ServedModel, id: String) -> InferResponse {
     InferResponse {
         model_name: model.config().name().clone(),

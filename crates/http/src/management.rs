@@ -1,4 +1,4 @@
-//! Everything that is answered at once from what the engine knows.
+//! Requests answered at once from what the engine knows: health, metadata, configuration, statistics.
 
 use galatea_engine::ServedModel;
 use galatea_protocol::http::{model_metadata, server_metadata, statistics};
@@ -7,36 +7,36 @@ use http::Response;
 
 use crate::{
     body::Body,
-    responses::{JSON, failure, not_found, ok_json, ok_or_failure},
+    responses::{JSON, failure, health, not_found, ok_json, ok_or_failure},
     route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
-    service::{Service, health},
+    state::ServerState,
 };
 
-pub(crate) fn respond(service: &Service, route: Route<'_>) -> Response<Body> {
-    let engine = &service.engine;
+pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
+    let engine = &state.engine;
     match route {
-        Route::Live => health(service.is_live()),
-        Route::Ready => health(service.is_live() && engine.is_ready()),
+        Route::Live => health(state.is_live()),
+        Route::Ready => health(state.is_live() && engine.is_ready()),
         Route::ServerMetadata => ok_json(server_metadata(
             &engine.options().server_id,
             engine.version(),
             engine.extensions(),
         )),
-        Route::AllStatistics => ok_or_failure(statistics_of(service, None, None)),
-        Route::Model(action, model) => respond_for_model(service, action, model),
+        Route::AllStatistics => ok_or_failure(statistics_of(state, None, None)),
+        Route::Model(action, model) => respond_for_model(state, action, model),
         Route::NamedRepository => {
             failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
         }
         Route::SharedMemory(kind, action, region) => shared_memory(kind, action, region),
-        Route::TraceSetting => not_built("trace"),
-        Route::Logging => not_built("logging"),
+        Route::TraceSetting => not_supported("trace"),
+        Route::Logging => not_supported("logging"),
         // Answered elsewhere.
         Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) => not_found(),
     }
 }
 
 fn respond_for_model(
-    service: &Service,
+    state: &ServerState,
     action: ModelAction,
     model: ModelPath<'_>,
 ) -> Response<Body> {
@@ -44,14 +44,14 @@ fn respond_for_model(
         Ok(version) => version,
         Err(error) => return failure(&error, JSON),
     };
-    let found = || service.engine.model(model.name, version);
+    let found = || state.engine.model(model.name, version);
     match action {
         ModelAction::Metadata => ok_or_failure(found().map(|m| metadata(&m, version))),
         ModelAction::Config => {
             ok_or_failure(found().map(|m| galatea_config::to_json(m.config().raw()).into_bytes()))
         }
-        ModelAction::Statistics => ok_or_failure(statistics_of(service, Some(model.name), version)),
-        ModelAction::TraceSetting => not_built("trace"),
+        ModelAction::Statistics => ok_or_failure(statistics_of(state, Some(model.name), version)),
+        ModelAction::TraceSetting => not_supported("trace"),
         // Answered elsewhere.
         ModelAction::Ready
         | ModelAction::Infer
@@ -68,25 +68,12 @@ fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
     }
 }
 
-fn statistics_of(service: &Service, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
-    let entries = service.engine.statistics(name, version)?;
+fn statistics_of(state: &ServerState, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
+    let entries = state.engine.statistics(name, version)?;
     Ok(statistics(entries.iter().map(|e| (e.name.as_str(), e.version, &e.statistics))))
 }
 
-impl ModelPath<'_> {
-    /// The version as a number (H-69).
-    pub fn version(&self) -> Result<Option<i64>> {
-        let Some(digits) = self.version else { return Ok(None) };
-        digits.parse().map(Some).map_err(|_| {
-            Error::invalid_arg(format!(
-                "failed to get model version from specified version string '{digits}' (details: stol), \
-                 version should be an integral value > 0"
-            ))
-        })
-    }
-}
-
-/// No region can be registered yet: there is none to tell of and none to take away.
+/// No region can be registered yet: there is none to list and none to unregister.
 fn shared_memory(
     kind: SharedMemoryKind,
     action: SharedMemoryAction,
@@ -103,10 +90,10 @@ fn shared_memory(
             failure(&Error::not_found(text), JSON)
         }
         (SharedMemoryAction::Unregister, _) => ok_json(Vec::new()),
-        (SharedMemoryAction::Register, _) => not_built(&format!("{kind} shared memory")),
+        (SharedMemoryAction::Register, _) => not_supported(&format!("{kind} shared memory")),
     }
 }
 
-fn not_built(what: &str) -> Response<Body> {
+fn not_supported(what: &str) -> Response<Body> {
     failure(&Error::unsupported(format!("the {what} extension is not supported")), JSON)
 }

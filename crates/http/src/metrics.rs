@@ -1,4 +1,4 @@
-//! The metrics port (H-21).
+//! The metrics endpoint.
 
 use galatea_engine::Engine;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -10,7 +10,7 @@ use crate::{
 
 const PROMETHEUS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Every path answers; only `/metrics` has something to say.
+/// Every path is answered with 200; only that of `/metrics` has a body.
 pub(crate) fn respond<B>(engine: &Engine, request: &Request<B>) -> Response<Body> {
     if request.method() != Method::GET {
         return method_not_allowed(TEXT);

@@ -1,3 +1,5 @@
+//! The options of the HTTP front end.
+
 /// How the HTTP front end behaves; one field per command line flag that concerns it.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {

@@ -1,4 +1,4 @@
-//! Model control (H-13 to H-15). What reads files or waits for a model runs on a blocking thread.
+//! The model repository: index, load, unload. What reads files or waits for a model runs on a blocking thread.
 
 use bytes::Bytes;
 use galatea_engine::{IndexEntry, LoadOverrides};
@@ -8,11 +8,11 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::task::spawn_blocking;
 
-use crate::{body::Body, request_body, responses::ok_or_failure, service::Service};
+use crate::{body::Body, request_body, responses::ok_or_failure, state::ServerState};
 
-pub(crate) async fn index(service: &Service, request: &mut Request<Incoming>) -> Response<Body> {
-    let engine = service.engine.clone();
-    let body = body_of(service, request).await;
+pub(crate) async fn index(state: &ServerState, request: &mut Request<Incoming>) -> Response<Body> {
+    let engine = state.engine.clone();
+    let body = body_of(state, request).await;
     let list = move || {
         let rows = engine.repository_index(protocol::decode_index(&body?)?);
         Ok(index_document(&rows))
@@ -34,12 +34,12 @@ fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
 }
 
 pub(crate) async fn load(
-    service: &Service,
+    state: &ServerState,
     name: String,
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
-    let engine = service.engine.clone();
-    let body = body_of(service, request).await;
+    let engine = state.engine.clone();
+    let body = body_of(state, request).await;
     let load = move || {
         let LoadRequest { config, files } = protocol::decode_load(&body?)?;
         engine.load_model(&name, LoadOverrides { config, files })?;
@@ -49,12 +49,12 @@ pub(crate) async fn load(
 }
 
 pub(crate) async fn unload(
-    service: &Service,
+    state: &ServerState,
     name: String,
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
-    let engine = service.engine.clone();
-    let body = body_of(service, request).await;
+    let engine = state.engine.clone();
+    let body = body_of(state, request).await;
     let unload = move || {
         engine.unload_model(&name, protocol::decode_unload(&body?)?)?;
         Ok(Vec::new())
@@ -62,8 +62,8 @@ pub(crate) async fn unload(
     ok_or_failure(on_blocking_thread(unload).await)
 }
 
-async fn body_of(service: &Service, request: &mut Request<Incoming>) -> Result<Bytes> {
-    request_body::read(request.body_mut(), None, service.options.max_input_size).await
+async fn body_of(state: &ServerState, request: &mut Request<Incoming>) -> Result<Bytes> {
+    request_body::read(request.body_mut(), None, state.options.max_input_size).await
 }
 
 async fn on_blocking_thread(

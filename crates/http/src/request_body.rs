@@ -1,3 +1,5 @@
+//! Reading request bodies, so that binary tensors in them are aligned without another copy.
+
 use bytes::Bytes;
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Error, Result};
 use http_body::Body as _;
@@ -29,7 +31,7 @@ pub(crate) async fn read(
     Ok(collector.finish())
 }
 
-/// Reads what is left of a body nobody wanted, so that the connection can serve the next request; not
+/// Reads what is left of a body that no handler read, so that the connection can serve the next request; not
 /// more than `limit` bytes, beyond which closing the connection is cheaper.
 pub(crate) async fn discard(body: &mut Incoming, limit: usize) {
     let mut left = limit as u64;
@@ -43,7 +45,7 @@ pub(crate) async fn discard(body: &mut Incoming, limit: usize) {
     }
 }
 
-/// H-50.
+/// What Triton answers to a body over `--http-max-input-size`.
 fn too_large(size: usize, limit: usize) -> Error {
     Error::invalid_arg(format!(
         "request JSON size of {size} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
@@ -51,13 +53,13 @@ fn too_large(size: usize, limit: usize) -> Error {
     ))
 }
 
-/// Puts the pieces of a body together.
+/// Joins the pieces of a body.
 pub(crate) struct Collector {
     expected: usize,
     limit: usize,
     /// Bytes before the content, so that what follows the header is aligned.
     padding: usize,
-    /// Where the content begins does not matter: a body in one piece is used as it is.
+    /// The content needs no alignment: a body in one piece is used as it is.
     has_free_placement: bool,
     whole: Option<Bytes>,
     block: Option<AlignedBlock>,
@@ -67,11 +69,11 @@ pub(crate) struct Collector {
 impl Collector {
     /// `expected`: how many bytes will come, 0 where that is not known.
     pub fn new(expected: usize, header_length: Option<usize>, limit: usize) -> Self {
-        let behind_line = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
+        let behind_boundary = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
         Self {
             expected,
             limit,
-            padding: (BUFFER_ALIGNMENT - behind_line) % BUFFER_ALIGNMENT,
+            padding: (BUFFER_ALIGNMENT - behind_boundary) % BUFFER_ALIGNMENT,
             has_free_placement: header_length.is_none(),
             whole: None,
             block: None,

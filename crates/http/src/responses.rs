@@ -1,3 +1,5 @@
+//! The responses that handlers are made of, and the content types.
+
 use galatea_protocol::{http::error_body, http_status};
 use galatea_types::Error;
 use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
@@ -18,7 +20,8 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response<Body> {
     reply(StatusCode::OK, JSON, body.into())
 }
 
-/// H-62, H-63. Which content type an error carries depends on how far Triton got with such a request.
+/// An error with the status of its code and the body `{"error": text}`. Which content type it carries depends on how far
+/// Triton gets with such a request: JSON where its handler sets that early, else text.
 pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body> {
     let status = StatusCode::from_u16(http_status(error.code()));
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -38,4 +41,10 @@ pub(crate) fn not_found() -> Response<Body> {
 
 pub(crate) fn method_not_allowed(content_type: HeaderValue) -> Response<Body> {
     reply(StatusCode::METHOD_NOT_ALLOWED, content_type, error_body("Method Not Allowed").into())
+}
+
+/// 200 or 400 with an empty body: what health checks answer.
+pub(crate) fn health(is_well: bool) -> Response<Body> {
+    let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    reply(status, TEXT, Body::default())
 }

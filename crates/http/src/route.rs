@@ -1,3 +1,6 @@
+//! What the path of a request names, and which methods that allows.
+
+use galatea_types::{Error, Result};
 use http::{HeaderValue, Method};
 
 use crate::responses::{JSON, TEXT};
@@ -13,7 +16,7 @@ pub(crate) enum Route<'p> {
     RepositoryIndex,
     Load(&'p str),
     Unload(&'p str),
-    /// Load or unload in a named repository (H-16).
+    /// Load or unload in a named repository, which is not supported; its index is that of all.
     NamedRepository,
     SharedMemory(SharedMemoryKind, SharedMemoryAction, Option<&'p str>),
     TraceSetting,
@@ -25,6 +28,19 @@ pub(crate) struct ModelPath<'p> {
     pub name: &'p str,
     /// Digits.
     pub version: Option<&'p str>,
+}
+
+impl ModelPath<'_> {
+    /// The version as a number; `None` where the path names none. Digits that fit no `i64` are refused with Triton's text.
+    pub fn version(&self) -> Result<Option<i64>> {
+        let Some(digits) = self.version else { return Ok(None) };
+        digits.parse().map(Some).map_err(|_| {
+            Error::invalid_arg(format!(
+                "failed to get model version from specified version string '{digits}' (details: stol), \
+                 version should be an integral value > 0"
+            ))
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +193,7 @@ impl Route<'_> {
         }
     }
 
-    /// Content type of an error told before the handler starts (H-22, H-62).
+    /// Content type of an error that is answered before the handler starts.
     pub fn early_error_type(&self) -> HeaderValue {
         use ModelAction::{Infer, Ready};
         match self {

@@ -44,7 +44,7 @@ impl Protocol for Service {
     type Error = hyper::Error;
 
     fn in_flight(&self) -> &Arc<InFlight> {
-        &self.in_flight
+        &self.state.in_flight
     }
 
     async fn serve(&self, stream: impl Stream, closing: Closing) -> Result<(), hyper::Error> {

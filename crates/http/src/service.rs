@@ -1,12 +1,12 @@
-//! From a request to its response: routing, refusals at the end, the wall against panics.
+//! From a request to its response: routing, refusals while the server exits, the panic wall.
 
 use std::sync::Arc;
 
 use galatea_engine::Engine;
-use galatea_frontend::{InFlight, catch_panic};
+use galatea_frontend::catch_panic;
 use galatea_types::Error;
 use http::{
-    HeaderValue, Request, Response, StatusCode,
+    HeaderValue, Request, Response,
     header::{CONNECTION, EXPECT},
 };
 use hyper::body::{Body as _, Incoming};
@@ -17,12 +17,13 @@ use crate::{
     generate, infer, management, metrics, readiness, repository, request_body,
     responses::{JSON, failure, method_not_allowed, not_found},
     route::{self, ModelAction, Route},
+    state::ServerState,
 };
 
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
 
-/// What a port serves.
+/// What is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Inference,
@@ -31,32 +32,31 @@ pub(crate) enum Content {
 
 /// Answers requests; shared by all connections of a server.
 pub(crate) struct Service {
-    pub engine: Arc<Engine>,
-    pub options: HttpOptions,
-    pub in_flight: Arc<InFlight>,
-    pub content: Content,
+    pub state: ServerState,
+    content: Content,
 }
 
 impl Service {
     pub fn new(content: Content, engine: &Arc<Engine>, options: &HttpOptions) -> Self {
         let (engine, options) = (engine.clone(), options.clone());
-        Self { engine, options, in_flight: Arc::default(), content }
+        let state = ServerState { engine, options, in_flight: Arc::default() };
+        Self { state, content }
     }
 
     pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
-        let _answering = self.in_flight.begin();
+        let _answering = self.state.in_flight.begin();
         let response = match self.content {
             Content::Inference => catch_panic(REQUEST, self.respond(request)).await,
             Content::Metrics => {
-                // The body is never looked at.
+                // The body is not read.
                 let head = request.map(drop);
-                catch_panic(REQUEST, async { metrics::respond(&self.engine, &head) }).await
+                catch_panic(REQUEST, async { metrics::respond(&self.state.engine, &head) }).await
             }
         };
         let mut response = response.unwrap_or_else(|| {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
-        if self.in_flight.is_closed() {
+        if self.state.in_flight.is_closed() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
@@ -64,9 +64,9 @@ impl Service {
 
     async fn respond(&self, mut request: Request<Incoming>) -> Response<Body> {
         let response = self.dispatch(&mut request).await;
-        // Asking a client that waits for leave to send what nobody wants would be absurd.
+        // A client that waits for `100 Continue` is not asked to send what nobody reads.
         if !request.body().is_end_stream() && !request.headers().contains_key(EXPECT) {
-            request_body::discard(request.body_mut(), self.options.max_input_size).await;
+            request_body::discard(request.body_mut(), self.state.options.max_input_size).await;
         }
         response
     }
@@ -77,32 +77,23 @@ impl Service {
         if !route.allows(request.method()) {
             return method_not_allowed(route.early_error_type());
         }
-        if self.in_flight.is_closed() && !matches!(route, Route::Live | Route::Ready) {
+        if self.state.in_flight.is_closed() && !matches!(route, Route::Live | Route::Ready) {
             return failure(&Error::unavailable("Server exiting"), route.early_error_type());
         }
+        let state = &self.state;
         match route {
-            Route::Model(ModelAction::Infer, model) => infer::respond(self, model, request).await,
+            Route::Model(ModelAction::Infer, model) => infer::respond(state, model, request).await,
             Route::Model(ModelAction::Generate, model) => {
-                generate::respond(self, model, request).await
+                generate::respond(state, model, request).await
             }
             Route::Model(ModelAction::GenerateStream, model) => {
-                generate::respond_with_events(self, model, request).await
+                generate::respond_with_events(state, model, request).await
             }
-            Route::Model(ModelAction::Ready, model) => readiness::respond(self, model).await,
-            Route::RepositoryIndex => repository::index(self, request).await,
-            Route::Load(name) => repository::load(self, name.to_owned(), request).await,
-            Route::Unload(name) => repository::unload(self, name.to_owned(), request).await,
-            route => management::respond(self, route),
+            Route::Model(ModelAction::Ready, model) => readiness::respond(state, model).await,
+            Route::RepositoryIndex => repository::index(state, request).await,
+            Route::Load(name) => repository::load(state, name.to_owned(), request).await,
+            Route::Unload(name) => repository::unload(state, name.to_owned(), request).await,
+            route => management::respond(state, route),
         }
     }
-
-    pub fn is_live(&self) -> bool {
-        !self.in_flight.is_closed() && self.engine.is_live()
-    }
-}
-
-/// 200 or 400 with an empty body: what health checks answer (H-02, H-03).
-pub(crate) fn health(is_well: bool) -> Response<Body> {
-    let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    crate::responses::reply(status, crate::responses::TEXT, Body::default())
 }

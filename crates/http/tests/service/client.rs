@@ -1,3 +1,5 @@
+//! A blocking HTTP client that hides nothing: bytes in, headers and chunks out.
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},

@@ -1,3 +1,5 @@
+//! Compressed requests and responses.
+
 use std::io::{Read, Write};
 
 use flate2::{

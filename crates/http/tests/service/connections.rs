@@ -1,3 +1,5 @@
+//! Connections: pipelining, keep-alive, clients that speak no HTTP.
+
 use crate::{
     Fixture,
     client::{Client, fp32, head},
@@ -55,7 +57,7 @@ fn a_client_that_waits_for_100_continue_gets_it() {
 }
 
 #[test]
-fn a_connection_that_sends_no_http_is_closed_and_the_others_live_on() {
+fn a_connection_that_sends_no_http_is_closed_and_the_others_go_on() {
     let fixture = Fixture::start();
     let mut good = Client::connect(fixture.address);
     assert_eq!(good.get("/v2/health/live").status, 200);

@@ -1,3 +1,5 @@
+//! The generate extension.
+
 use crate::{
     Fixture,
     client::Client,
@@ -110,7 +112,7 @@ fn requests_refused_before_inference_are_plain_errors() {
 }
 
 #[test]
-fn generate_wants_exactly_one_response() {
+fn generate_expects_exactly_one_response() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let one = r#"{"OUT":4,"model_name":"script","model_version":"1"}"#;
@@ -120,7 +122,7 @@ fn generate_wants_exactly_one_response() {
         (&[4, REPEAT_AT_END], 200, NOT_ONE),
         (&[4, 5], 200, NOT_ONE),
         (&[4, FAIL], 200, NOT_ONE),
-        (&[FAIL], 400, r#"{"error":"as told"}"#),
+        (&[FAIL], 400, r#"{"error":"as scripted"}"#),
         (&[FAIL_AT_END], 400, r#"{"error":"at the end"}"#),
         (&[FAIL, 4], 400, NOT_ONE),
     ] {
@@ -134,7 +136,7 @@ fn generate_wants_exactly_one_response() {
 fn every_response_is_an_event() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
-    let failed = "data: {\"error\":\"as told\"}\n\n".to_owned();
+    let failed = "data: {\"error\":\"as scripted\"}\n\n".to_owned();
     for (steps, status, events) in [
         (&[][..], 200, vec![]),
         (&[4, 5, 6], 200, vec![event(4), event(5), event(6)]),

@@ -1,3 +1,5 @@
+//! Inference requests of all forms.
+
 use galatea_engine::ControlMode;
 use galatea_http::HttpOptions;
 
@@ -90,7 +92,7 @@ fn classes_with_labels() {
 }
 
 #[test]
-fn mistakes_are_told_and_the_connection_lives_on() {
+fn mistakes_are_answered_and_the_connection_stays_open() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (headers, body, status, content_type, text) in [

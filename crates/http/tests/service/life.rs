@@ -1,3 +1,5 @@
+//! Shutdown, and clients that go away.
+
 use std::{thread, time::Duration};
 
 use galatea_engine::ControlMode;

@@ -1,3 +1,5 @@
+//! Inference answered with a line of JSON per response.
+
 use crate::{
     Fixture,
     client::{Client, HEADER_LENGTH, Reply, fp32},
@@ -42,7 +44,7 @@ fn without_the_media_type_decoupled_models_are_refused() {
 fn every_response_is_a_line() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
-    let failed = "{\"error\":\"as told\"}\n".to_owned();
+    let failed = "{\"error\":\"as scripted\"}\n".to_owned();
     for (steps, status, lines) in [
         (&[][..], 200, vec![]),
         (&[4, 5], 200, vec![line(4, false), line(5, false)]),
@@ -59,7 +61,7 @@ fn every_response_is_a_line() {
 }
 
 #[test]
-fn an_end_without_outputs_is_told_on_demand() {
+fn an_end_without_outputs_is_a_line_on_demand() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let more = r#","id":"q","parameters":{"triton_enable_empty_final_response":true}"#;
@@ -69,7 +71,7 @@ fn an_end_without_outputs_is_told_on_demand() {
     assert_eq!(text.lines().count(), 2);
     assert!(text.ends_with(&format!("{end}\n")));
     let text = play(&mut client, &[4, REPEAT_AT_END], more).text();
-    assert_eq!(text.lines().count(), 2, "an end with outputs is not told twice");
+    assert_eq!(text.lines().count(), 2, "an end with outputs is not announced twice");
 }
 
 #[test]

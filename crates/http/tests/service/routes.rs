@@ -1,3 +1,5 @@
+//! Everything besides inference: health, metadata, repository, statistics, metrics.
+
 use galatea_engine::ControlMode;
 use galatea_http::HttpOptions;
 
@@ -75,7 +77,7 @@ fn verbs_that_do_not_fit() {
 }
 
 #[test]
-fn what_is_not_built_says_so() {
+fn what_is_not_supported_is_refused_by_name() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (method, path, name) in [

@@ -1,4 +1,4 @@
-//! A decoupled model that does what its input says, step by step, with the test as its conductor.
+//! A decoupled model that does what its input asks for, step by step, with the test as its conductor.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -21,7 +21,7 @@ pub const FAIL_AT_END: i32 = -3;
 pub const REPEAT_AT_END: i32 = -4;
 /// A response of a million elements.
 pub const LARGE: i32 = -5;
-/// Responses without end, until the client has gone; tells [`Conductor::wait_for_begin`] and then
+/// Responses without end, until the client has gone; reports to [`Conductor::wait_for_begin`] and then
 /// [`Conductor::wait_for_cancel`].
 pub const FOREVER: i32 = -6;
 /// The same with large responses, which share their memory.
@@ -34,12 +34,12 @@ pub const CONFIG: &str = "backend: \"script\" model_transaction_policy { decoupl
 /// The test's end of the scripts.
 pub struct Conductor {
     go: mpsc::Sender<()>,
-    told: mpsc::Receiver<&'static str>,
+    events: mpsc::Receiver<&'static str>,
 }
 
 impl Conductor {
     pub fn go_on(&self) {
-        self.go.send(()).expect("somebody plays");
+        self.go.send(()).expect("a script waits");
     }
 
     pub fn wait_for_begin(&self) {
@@ -52,21 +52,21 @@ impl Conductor {
 
     #[track_caller]
     fn wait_for(&self, event: &str) {
-        assert_eq!(self.told.recv_timeout(Duration::from_secs(20)), Ok(event));
+        assert_eq!(self.events.recv_timeout(Duration::from_secs(20)), Ok(event));
     }
 }
 
 #[derive(Clone)]
 pub struct Script {
     go: Arc<Mutex<mpsc::Receiver<()>>>,
-    tell: mpsc::Sender<&'static str>,
+    reports: mpsc::Sender<&'static str>,
 }
 
 pub fn script() -> (Script, Conductor) {
     let (go, to_go) = mpsc::channel();
-    let (tell, told) = mpsc::channel();
-    let script = Script { go: Arc::new(Mutex::new(to_go)), tell };
-    (script, Conductor { go, told })
+    let (reports, events) = mpsc::channel();
+    let script = Script { go: Arc::new(Mutex::new(to_go)), reports };
+    (script, Conductor { go, events })
 }
 
 impl Backend for Script {
@@ -106,7 +106,7 @@ impl Script {
         let mut last = 0;
         for &step in steps {
             match step {
-                FAIL => sender.send(Err(Error::internal("as told"))),
+                FAIL => sender.send(Err(Error::internal("as scripted"))),
                 WAIT => self.go.lock().expect("no panic").recv().expect("the test goes on"),
                 FAIL_AT_END => return sender.finish(Some(Err(Error::unavailable("at the end")))),
                 REPEAT_AT_END => return sender.finish(Some(outputs(&[last]))),
@@ -122,12 +122,12 @@ impl Script {
 
     fn repeat(&self, sender: &mut ResponseSender, values: &[i32]) {
         let response = outputs(values);
-        self.tell.send("begun").expect("the test waits");
+        self.reports.send("begun").expect("the test waits");
         while !sender.is_cancelled() {
             sender.send(response.clone());
             thread::yield_now();
         }
-        self.tell.send("cancelled").expect("the test waits");
+        self.reports.send("cancelled").expect("the test waits");
     }
 }
 

@@ -1,3 +1,5 @@
+//! The front end on a Unix socket.
+
 use std::{
     io::{Read, Write},
     os::unix::net::{UnixListener, UnixStream},
