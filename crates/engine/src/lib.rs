@@ -6,6 +6,8 @@
 //!
 //! No HTTP, no gRPC, no concrete backend is known here.
 
+#![warn(missing_docs)]
+
 mod backend_registry;
 mod engine;
 mod exit;

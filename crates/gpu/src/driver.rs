@@ -8,7 +8,8 @@ use std::{
 };
 
 use crate::{
-    Gpu, GpuError,
+    device::Gpu,
+    error::GpuError,
     shared_library::{LibraryError, SharedLibrary},
 };
 
@@ -22,7 +23,7 @@ const CAPABILITY_MINOR: c_int = 76;
 /// Longer names are cut off by the driver, which always puts a zero behind.
 const TEXT_LENGTH: usize = 256;
 
-/// The functions that are called.
+/// The functions of the library that are called.
 #[derive(Clone, Copy)]
 struct Functions {
     init: unsafe extern "C" fn(c_uint) -> CuResult,
@@ -34,6 +35,7 @@ struct Functions {
     attribute: unsafe extern "C" fn(*mut c_int, c_int, CuDevice) -> CuResult,
 }
 
+/// The opened library.
 pub(crate) struct Driver {
     functions: Functions,
 }
@@ -88,7 +90,7 @@ impl Driver {
         device: CuDevice,
     ) -> Result<String, GpuError> {
         let mut text: [c_char; TEXT_LENGTH] = [0; TEXT_LENGTH];
-        // SAFETY: the room is as long as told, and a byte longer.
+        // SAFETY: the buffer is one byte longer than the length passed.
         self.check(call, unsafe { get(text.as_mut_ptr(), TEXT_LENGTH as c_int - 1, device) })?;
         // SAFETY: the last byte is zero whatever the driver wrote.
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
@@ -140,7 +142,7 @@ mod tests {
     unsafe extern "C" fn init_of_a_broken_driver(_: c_uint) -> CuResult {
         803
     }
-    unsafe extern "C" fn init_that_nobody_knows(_: c_uint) -> CuResult {
+    unsafe extern "C" fn init_with_an_unknown_result(_: c_uint) -> CuResult {
         4242
     }
     unsafe extern "C" fn error_text(result: CuResult, text: *mut *const c_char) -> CuResult {
@@ -193,7 +195,7 @@ mod tests {
         Functions { init, error_text, count, device, name, pci_bus_id, attribute };
 
     #[test]
-    fn gpus_with_their_facts() {
+    fn gpus_with_name_bus_id_and_capability() {
         let gpus = Driver { functions: FAKE }.gpus().expect("two");
         assert_eq!(gpus.len(), 2);
         assert_eq!(gpus[0].name, "x".repeat(TEXT_LENGTH - 1));
@@ -211,7 +213,7 @@ mod tests {
         let error = of(init_of_a_broken_driver).expect_err("an error");
         assert_eq!(error.to_string(), "cuInit failed: driver and library do not match");
         assert!(!error.is_missing_library());
-        let error = of(init_that_nobody_knows).expect_err("an error");
+        let error = of(init_with_an_unknown_result).expect_err("an error");
         assert_eq!(error.to_string(), "cuInit failed: CUDA error 4242");
     }
 }

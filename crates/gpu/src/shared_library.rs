@@ -1,14 +1,26 @@
-//! A library that is on the machine or is not.
+//! A library that may be missing, opened at run time.
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 /// Why a library cannot be used. Every text names it.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
+    /// It is not installed, or the loader refuses it.
     #[error("unable to open '{name}': {reason}")]
-    Open { name: &'static str, reason: String },
+    Open {
+        /// File name of the library.
+        name: &'static str,
+        /// The loader's text.
+        reason: String,
+    },
+    /// It is another version than expected.
     #[error("'{name}' has no function '{symbol}'")]
-    MissingSymbol { name: &'static str, symbol: &'static str },
+    MissingSymbol {
+        /// File name of the library.
+        name: &'static str,
+        /// Name of the function.
+        symbol: &'static str,
+    },
 }
 
 /// An opened library. Never closed: drivers have threads and statics that would outlive their code.
@@ -36,7 +48,7 @@ impl SharedLibrary {
     }
 }
 
-/// What the loader said: the error itself says only that loading failed.
+/// The loader's text: the error itself says only that loading failed.
 fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -46,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_library_and_a_missing_function_are_told_apart() {
+    fn a_missing_library_and_a_missing_function_are_different_errors() {
         // SAFETY: there is no such library.
         let error = unsafe { SharedLibrary::open("libgalatea-none.so.9") }.err().expect("missing");
         assert!(matches!(error, LibraryError::Open { .. }));

@@ -1,5 +1,5 @@
-//! NVML of a machine with one GPU at `0000:0a:00.0` that does all, and one at `0000:0b:00.0` that can tell
-//! its memory only.
+//! NVML of a machine with one GPU at `0000:0a:00.0` that reports everything, and one at `0000:0b:00.0` that
+//! reports its memory only.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ static ENERGY: AtomicU64 = AtomicU64::new(5_000);
 const NOT_SUPPORTED: NvmlReturn = 3;
 const NOT_FOUND: NvmlReturn = 6;
 const FULL: usize = 1;
-const POOR: usize = 2;
+const LIMITED: usize = 2;
 
 fn answer<T>(device: Device, out: *mut T, value: T) -> NvmlReturn {
     if device.0 as usize != FULL {
@@ -38,7 +38,7 @@ unsafe extern "C" fn by_pci_bus_id(id: *const c_char, device: *mut Device) -> Nv
     // SAFETY: the caller's terminated text.
     let found = match unsafe { CStr::from_ptr(id) }.to_bytes() {
         b"0000:0a:00.0" => FULL,
-        b"0000:0b:00.0" => POOR,
+        b"0000:0b:00.0" => LIMITED,
         _ => return NOT_FOUND,
     };
     // SAFETY: the caller's out pointer.
@@ -48,7 +48,7 @@ unsafe extern "C" fn by_pci_bus_id(id: *const c_char, device: *mut Device) -> Nv
 unsafe extern "C" fn uuid(device: Device, text: *mut c_char, length: c_uint) -> NvmlReturn {
     let id = format!("GPU-{}\0", device.0 as usize);
     assert!(id.len() <= length as usize);
-    // SAFETY: the caller's room is long enough.
+    // SAFETY: the caller's buffer is long enough.
     unsafe { std::ptr::copy_nonoverlapping(id.as_ptr().cast(), text, id.len()) };
     SUCCESS
 }

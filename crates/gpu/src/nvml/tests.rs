@@ -1,7 +1,9 @@
+//! Units and refusals, with functions in place of the library's.
+
 use super::{fake::*, *};
 
 #[test]
-fn figures_in_their_units() {
+fn values_in_their_units() {
     let nvml = Nvml::start(FAKE).expect("starts");
     let device = nvml.device("0000:0a:00.0").expect("there");
     assert_eq!(nvml.uuid(device).expect("an id"), "GPU-1");
@@ -12,7 +14,7 @@ fn figures_in_their_units() {
 }
 
 #[test]
-fn memory_without_the_drivers_own_where_the_library_can_tell() {
+fn memory_without_the_drivers_own_where_the_library_reports_it() {
     assert_eq!(MEMORY_V2, 40 | 0x0200_0000, "as the reference's macro makes it");
     let used = |functions, id| {
         let nvml = Nvml::start(functions).expect("starts");
@@ -28,8 +30,8 @@ fn refusals_name_the_call_and_the_reason() {
     let nvml = Nvml::start(FAKE).expect("starts");
     let error = nvml.device("0000:ff:00.0").expect_err("not there");
     assert_eq!(error.to_string(), "nvmlDeviceGetHandleByPciBusId_v2 failed: Not Found");
-    let poor = nvml.device("0000:0b:00.0").expect("there");
-    let error = nvml.power_usage(poor).expect_err("cannot");
+    let limited = nvml.device("0000:0b:00.0").expect("there");
+    let error = nvml.power_usage(limited).expect_err("cannot");
     assert_eq!(error.to_string(), "nvmlDeviceGetPowerUsage failed: Not Supported");
     let error = Nvml::start(BROKEN).err().expect("an error");
     assert_eq!(error.to_string(), "nvmlInit_v2 failed: NVML error 9");

@@ -1,3 +1,5 @@
+//! What is published and when, with NVML replaced.
+
 use super::*;
 use crate::nvml::fake::FAKE;
 
@@ -7,31 +9,31 @@ fn gpu(index: u32, pci_bus_id: &str) -> Gpu {
 }
 
 #[test]
-fn what_a_gpu_cannot_tell_is_left_out() {
+fn what_a_gpu_cannot_report_is_left_out() {
     let nvml = Nvml::start(FAKE).expect("starts");
     let gpus = [gpu(0, "0000:0b:00.0"), gpu(1, "0000:ff:00.0"), gpu(2, "0000:0a:00.0")];
-    let mut watched = Watched::new(nvml, &gpus);
-    let first = watched.read();
-    let poor = GpuMetrics {
+    let mut source = NvmlSource::new(nvml, &gpus);
+    let first = source.read();
+    let limited = GpuMetrics {
         uuid: "GPU-2".to_owned(),
         memory_total_bytes: Some(1000),
         memory_used_bytes: Some(700),
         ..GpuMetrics::default()
     };
     assert_eq!(first.len(), 2, "one is not known to the library");
-    assert_eq!(first[0], poor);
-    assert_eq!(watched.gpus[0].refused.len(), 4);
+    assert_eq!(first[0], limited);
+    assert_eq!(source.gpus[0].failed_queries.len(), 4);
     let full = &first[1];
     assert_eq!((full.uuid.as_str(), full.utilization), ("GPU-1", Some(0.37)));
     assert_eq!((full.memory_total_bytes, full.memory_used_bytes), (Some(1000), Some(600)));
     assert_eq!((full.power_usage_watts, full.power_limit_watts), (Some(101.5), Some(700.0)));
     assert_eq!(full.energy_joules, Some(0.0), "counted from the start");
-    let second = watched.read();
-    assert_eq!(second[0], poor);
+    let second = source.read();
+    assert_eq!(second[0], limited);
     assert!(second[1].energy_joules.is_some_and(|joules| joules >= 0.25), "{second:?}");
 }
 
-/// Tells how often it was read, and each reading to whoever waits for it.
+/// Counts its readings, and sends each count to the test.
 struct Counting(u64, mpsc::Sender<u64>);
 
 impl Source for Counting {
@@ -44,25 +46,25 @@ impl Source for Counting {
 }
 
 #[test]
-fn looks_once_per_interval_until_dropped() {
-    let (tell, told) = mpsc::channel();
+fn samples_once_per_interval_until_dropped() {
+    let (sender, readings) = mpsc::channel();
     let board = GpuBoard::default();
-    let sampler =
-        GpuSampler::of_source(Counting(0, tell), Duration::ZERO, board.clone()).expect("a thread");
+    let sampler = GpuSampler::of_source(Counting(0, sender), Duration::ZERO, board.clone())
+        .expect("a thread");
     assert!(board.latest()[0].memory_used_bytes >= Some(1), "at once");
     for reading in 1..=3 {
-        assert_eq!(told.recv().expect("a reading"), reading);
+        assert_eq!(readings.recv().expect("a reading"), reading);
     }
     assert!(board.latest()[0].memory_used_bytes >= Some(2));
     drop(sampler);
-    assert_eq!(board.latest(), [], "old figures are no figures");
+    assert_eq!(board.latest(), [], "old values are no values");
 }
 
 #[test]
 fn a_long_interval_does_not_hold_up_the_end() {
-    let (tell, told) = mpsc::channel();
+    let (sender, readings) = mpsc::channel();
     let board = GpuBoard::default();
     let interval = Duration::MAX;
-    drop(GpuSampler::of_source(Counting(0, tell), interval, board.clone()).expect("a thread"));
-    assert_eq!(told.iter().collect::<Vec<_>>(), [1]);
+    drop(GpuSampler::of_source(Counting(0, sender), interval, board.clone()).expect("a thread"));
+    assert_eq!(readings.iter().collect::<Vec<_>>(), [1]);
 }

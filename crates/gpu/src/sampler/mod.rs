@@ -1,3 +1,5 @@
+//! Samples the metrics of GPUs at an interval.
+
 use std::{
     io,
     sync::mpsc::{self, RecvTimeoutError},
@@ -8,17 +10,18 @@ use std::{
 use galatea_telemetry::metrics::{GpuBoard, GpuMetrics};
 
 use crate::{
-    Gpu, GpuError,
+    device::Gpu,
+    error::GpuError,
     nvml::{Device, Nvml},
 };
 
-/// No machine is better for being asked more often than this.
+/// Sampling more often than this only costs time.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A thread that looks at the GPUs once per interval and writes what it sees on a board. Dropped, it ends.
+/// A thread that samples the GPUs once per interval and publishes their metrics. Dropped, it ends.
 ///
-/// A thread of its own because a driver may take its time to answer, and whoever asks for metrics must not wait
-/// for that.
+/// A thread of its own because a driver may take its time to answer, and a request for metrics must not wait for
+/// that.
 #[derive(Debug)]
 pub struct GpuSampler {
     stop: Option<mpsc::Sender<()>>,
@@ -26,13 +29,13 @@ pub struct GpuSampler {
 }
 
 impl GpuSampler {
-    /// Takes the first figures, then goes on in the background. The energy used counts from here.
+    /// Takes the first sample, then goes on in the background. The energy used counts from here.
     ///
     /// # Errors
     /// The management library is not there or does not start. A single GPU that it does not know is left out
     /// with a warning.
     pub fn start(gpus: &[Gpu], interval: Duration, board: GpuBoard) -> Result<Self, GpuError> {
-        Ok(Self::of_source(Watched::new(Nvml::open()?, gpus), interval, board)?)
+        Ok(Self::of_source(NvmlSource::new(Nvml::open()?, gpus), interval, board)?)
     }
 
     fn of_source(
@@ -43,13 +46,13 @@ impl GpuSampler {
         board.publish(source.read());
         let (stop, stopped) = mpsc::channel::<()>();
         let interval = interval.max(SHORTEST_INTERVAL);
-        let watch = move || {
+        let sample = move || {
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(interval) {
                 board.publish(source.read());
             }
             board.publish(Vec::new());
         };
-        let thread = thread::Builder::new().name("gpu-metrics".to_owned()).spawn(watch)?;
+        let thread = thread::Builder::new().name("gpu-metrics".to_owned()).spawn(sample)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }
@@ -63,38 +66,38 @@ impl Drop for GpuSampler {
     }
 }
 
-/// Where figures come from.
+/// Where metrics come from.
 trait Source: Send {
     fn read(&mut self) -> Vec<GpuMetrics>;
 }
 
-/// The GPUs that are watched.
-struct Watched {
+/// GPUs sampled through NVML.
+struct NvmlSource {
     nvml: Nvml,
-    gpus: Vec<WatchedGpu>,
+    gpus: Vec<SampledGpu>,
 }
 
-struct WatchedGpu {
+struct SampledGpu {
     index: u32,
     device: Device,
     uuid: String,
-    /// Millijoules at the start; `None` until the GPU has told.
+    /// Millijoules at the start; `None` until the GPU has reported it.
     energy_before: Option<u64>,
-    /// Calls that failed once: a GPU that cannot tell something is not asked about it at each look.
-    refused: Vec<&'static str>,
+    /// Queries that failed once: what a GPU cannot report is not queried at each sample.
+    failed_queries: Vec<&'static str>,
 }
 
-impl Watched {
+impl NvmlSource {
     fn new(nvml: Nvml, gpus: &[Gpu]) -> Self {
-        let watch = |gpu: &Gpu| -> Result<WatchedGpu, GpuError> {
+        let open = |gpu: &Gpu| -> Result<SampledGpu, GpuError> {
             let device = nvml.device(&gpu.pci_bus_id)?;
             let uuid = nvml.uuid(device)?;
             log::info!("Collecting metrics for GPU {}: {}", gpu.index, gpu.name);
-            let (index, energy_before, refused) = (gpu.index, None, Vec::new());
-            Ok(WatchedGpu { index, device, uuid, energy_before, refused })
+            let (index, energy_before, failed_queries) = (gpu.index, None, Vec::new());
+            Ok(SampledGpu { index, device, uuid, energy_before, failed_queries })
         };
         let known = gpus.iter().filter_map(|gpu| {
-            watch(gpu)
+            open(gpu)
                 .inspect_err(|e| {
                     log::warn!("GPU metrics will not be available for device:{}: {e}", gpu.index);
                 })
@@ -105,41 +108,41 @@ impl Watched {
     }
 }
 
-impl Source for Watched {
+impl Source for NvmlSource {
     fn read(&mut self) -> Vec<GpuMetrics> {
         let nvml = &self.nvml;
         self.gpus.iter_mut().map(|gpu| gpu.read(nvml)).collect()
     }
 }
 
-impl WatchedGpu {
+impl SampledGpu {
     fn read(&mut self, nvml: &Nvml) -> GpuMetrics {
         let device = self.device;
-        let memory = self.ask("memory", || nvml.memory(device));
-        let energy = self.ask("energy consumption", || nvml.energy(device));
+        let memory = self.query("memory", || nvml.memory(device));
+        let energy = self.query("energy consumption", || nvml.energy(device));
         GpuMetrics {
-            utilization: self.ask("utilization", || nvml.utilization(device)),
+            utilization: self.query("utilization", || nvml.utilization(device)),
             memory_total_bytes: memory.map(|(total, _)| total),
             memory_used_bytes: memory.map(|(_, used)| used),
-            power_usage_watts: self.ask("power usage", || nvml.power_usage(device)),
-            power_limit_watts: self.ask("power limit", || nvml.power_limit(device)),
+            power_usage_watts: self.query("power usage", || nvml.power_usage(device)),
+            power_limit_watts: self.query("power limit", || nvml.power_limit(device)),
             energy_joules: energy.map(|now| self.joules_since_start(now)),
             uuid: self.uuid.clone(),
         }
     }
 
-    fn ask<T>(
+    fn query<T>(
         &mut self,
         what: &'static str,
         get: impl FnOnce() -> Result<T, GpuError>,
     ) -> Option<T> {
-        if self.refused.contains(&what) {
+        if self.failed_queries.contains(&what) {
             return None;
         }
         get()
             .inspect_err(|error| {
                 log::warn!("Unable to get {what} for GPU {}: {error}", self.index);
-                self.refused.push(what);
+                self.failed_queries.push(what);
             })
             .ok()
     }

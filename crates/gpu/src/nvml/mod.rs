@@ -1,11 +1,11 @@
-//! The management library (`libnvidia-ml.so.1`): what a GPU does.
+//! The management library (`libnvidia-ml.so.1`): load, memory and power of a GPU.
 //!
 //! Types and units are those of the NVML API reference (`nvml.h`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 use crate::{
-    GpuError,
+    error::GpuError,
     shared_library::{LibraryError, SharedLibrary},
 };
 
@@ -15,7 +15,7 @@ const SUCCESS: NvmlReturn = 0;
 /// What NVML itself calls the longest identifier of a device.
 const UUID_LENGTH: usize = 96;
 
-/// A GPU in NVML's hands: valid while the library is initialised.
+/// NVML's handle of a GPU: valid while the library is initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Device(*mut c_void);
@@ -23,7 +23,7 @@ pub(crate) struct Device(*mut c_void);
 // SAFETY: NVML's handles may be used from any thread, as the whole library may.
 unsafe impl Send for Device {}
 
-/// Shares of the time since NVML's last look, in percent.
+/// Shares of the time since NVML's last sample, in percent.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Utilization {
@@ -56,7 +56,7 @@ const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
 type Get<T> = unsafe extern "C" fn(Device, *mut T) -> NvmlReturn;
 
-/// The functions that are called.
+/// The functions of the library that are called.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
     init: unsafe extern "C" fn() -> NvmlReturn,
@@ -66,7 +66,7 @@ pub(crate) struct Functions {
     uuid: unsafe extern "C" fn(Device, *mut c_char, c_uint) -> NvmlReturn,
     utilization: Get<Utilization>,
     memory: Get<Memory>,
-    /// Drivers of the last years have it.
+    /// Missing in older drivers.
     memory_v2: Option<Get<MemoryV2>>,
     power_usage: Get<c_uint>,
     power_limit: Get<c_uint>,
@@ -108,7 +108,7 @@ impl Nvml {
     pub fn uuid(&self, device: Device) -> Result<String, GpuError> {
         let mut text: [c_char; UUID_LENGTH + 1] = [0; UUID_LENGTH + 1];
         let get = self.functions.uuid;
-        // SAFETY: the room is as long as told, and a byte longer.
+        // SAFETY: the buffer is one byte longer than the length passed.
         let result = unsafe { get(device, text.as_mut_ptr(), UUID_LENGTH as c_uint) };
         check(&self.functions, "nvmlDeviceGetUUID", result)?;
         // SAFETY: the last byte is zero whatever the library wrote.
