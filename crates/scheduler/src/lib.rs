@@ -8,26 +8,26 @@
 //! - No runtime library, no async runtime, no socket and no wire format is known here.
 //! - Every request that is submitted gets exactly one final answer, whatever panics, expires or closes.
 //! - What a client reads in its answer is already counted in the statistics.
-//! - An instance that says it broke gets no work until it was made anew, and no instance goes while a stream
-//!   is open.
-//! - The rules of batching (`policy`, `queue`) know no clock and no thread.
+//! - An instance that reports that it broke gets no work until it was restarted, and no instance goes while a
+//!   stream is open.
+//! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
+//! - Statistics are written in `accounting` only.
 //!
-//! Not here yet: thread priority by `optimization.priority` (S-02), sequences, rate limiter.
+//! Not here yet: thread priority by `optimization.priority`, sequences, rate limiter.
 
+mod accounting;
 mod completion;
-mod desk;
 mod ensemble;
-mod execution;
-mod health;
+mod failures;
 mod instance;
-mod join;
-mod line;
-mod open_requests;
-mod pace;
-mod policy;
+mod parking;
 mod queue;
+mod queue_scheduler;
+mod queued_request;
+mod request_queue;
 mod scheduler;
-mod ticket;
+mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
-pub use scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
+pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
+pub use scheduler::Scheduler;

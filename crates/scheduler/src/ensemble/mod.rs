@@ -26,11 +26,15 @@ use std::{
 };
 
 use galatea_config::{ModelConfig, Scheduling};
-use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
+use galatea_telemetry::{FailureReason, ModelStatistics};
 use galatea_types::{Error, InferRequest, Refused, Responder, Result, StepTimes};
 
 use self::{graph::Graph, run::Run};
-use crate::Scheduler;
+use crate::{
+    Scheduler,
+    accounting::{RequestAccounting, RequestFacts},
+    failures,
+};
 pub use graph::StepModel;
 
 /// What an ensemble is made of.
@@ -50,7 +54,7 @@ pub struct EnsembleScheduler(Arc<Shared>);
 struct Shared {
     graph: Graph,
     version: i64,
-    statistics: Arc<ModelStatistics>,
+    accounting: RequestAccounting,
     gate: Mutex<Gate>,
     answered: Condvar,
 }
@@ -76,7 +80,8 @@ impl EnsembleScheduler {
         }
         let graph = Graph::new(&config, ensembling, models)?;
         let (gate, answered) = (Mutex::default(), Condvar::new());
-        Ok(Self(Arc::new(Shared { graph, version, statistics, gate, answered })))
+        let accounting = RequestAccounting::of_ensemble(statistics);
+        Ok(Self(Arc::new(Shared { graph, version, accounting, gate, answered })))
     }
 }
 
@@ -86,12 +91,9 @@ impl Scheduler for EnsembleScheduler {
             Run::start(self.0.clone(), request, responder);
             return Ok(());
         }
-        self.0.count(&request, &StepTimes::default(), true);
-        let prefix = request.message_prefix();
-        let error = Error::unavailable(format!(
-            "{prefix}Server is stopping, scheduler for model has stopped accepting new inference \
-             requests"
-        ));
+        let error = failures::closed(&request.message_prefix());
+        let facts = RequestFacts::of(&request);
+        self.0.accounting.failed(facts, FailureReason::Other, &error);
         Err(Refused::new(error, responder))
     }
 
@@ -140,28 +142,14 @@ impl Shared {
         }
     }
 
-    /// M-43: the ensemble counts as one execution, however many steps it took; its compute times are the
-    /// sums of theirs, and it has no queue of its own.
-    fn count(&self, request: &InferRequest, times: &StepTimes, has_failed: bool) {
-        let total = request.received_at.elapsed();
-        if has_failed {
-            self.statistics.record_failure(FailureReason::Other, total);
-            return;
+    /// Counts a request that is about to get its last response.
+    fn count(&self, request: &InferRequest, times: &StepTimes, error: Option<&Error>) {
+        match error {
+            None => self.accounting.ensemble_succeeded(request, times),
+            Some(error) => {
+                self.accounting.failed(RequestFacts::of(request), FailureReason::Other, error);
+            }
         }
-        let [compute_input, compute_infer, compute_output] = times.sums();
-        if let Some(outer) = &request.step_times {
-            outer.add(compute_input, compute_infer, compute_output);
-        }
-        let batch_size = u64::from(request.batch_size.max(1));
-        let batch = BatchRecord { batch_size, compute_input, compute_infer, compute_output };
-        let request = RequestRecord {
-            total,
-            queue: std::time::Duration::ZERO,
-            compute_input,
-            compute_infer,
-            compute_output,
-        };
-        self.statistics.record_execution(&batch, [request]);
     }
 
     fn lock(&self) -> MutexGuard<'_, Gate> {

@@ -355,7 +355,8 @@ impl Run {
     }
 
     fn send_last(&self, responder: Responder, last: Option<Result<InferResponse>>) {
-        self.shared.count(&self.head, &self.times, matches!(last, Some(Err(_))));
+        let error = last.as_ref().and_then(|result| result.as_ref().err());
+        self.shared.count(&self.head, &self.times, error);
         match last {
             Some(result) => responder.finish(result),
             None => responder.close(),

@@ -1,12 +1,17 @@
+//! The batching decision: how many of the first requests are executed together, and when.
+
 use std::time::{Duration, Instant};
 
 use galatea_config::{DynamicBatching, ModelConfig, Scheduling};
 
-use crate::queue::{BatchQueue, Cursor, Queued};
+use super::{
+    priority_queue::{Cursor, PriorityQueue},
+    queued::Queued,
+};
 
 /// How requests are joined into batches.
 #[derive(Clone, Debug)]
-pub(crate) struct BatchRules {
+pub(super) struct BatchRules {
     /// False: every request is executed alone.
     joins_requests: bool,
     max_items: u64,
@@ -20,15 +25,15 @@ pub(crate) struct BatchRules {
 pub(crate) enum Decision {
     /// Execute the first so many requests together.
     Take(usize),
-    Wait(Waiting),
+    Wait(GrowingBatch),
     Empty,
 }
 
-/// A batch may still grow: look again at `until`, or earlier when [`Waiting::is_ended_by`] says so.
+/// A batch may still grow: decide again at `until`, or earlier when [`GrowingBatch::is_ended_by`] is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct GrowingBatch {
     pub until: Instant,
-    /// Number of queued items that makes another look worth while.
+    /// Number of queued items at which another decision is worth making.
     pub enough_items: u64,
 }
 
@@ -40,7 +45,7 @@ struct Pending {
     nearest_expiry: Option<Instant>,
     /// Requests up to the largest preferred size reached.
     marked: Option<usize>,
-    /// The next request in line cannot join it.
+    /// The request after it cannot join it.
     is_complete: bool,
 }
 
@@ -59,7 +64,7 @@ impl BatchRules {
         }
     }
 
-    fn dynamic(config: &DynamicBatching, max_items: u64) -> Self {
+    pub fn dynamic(config: &DynamicBatching, max_items: u64) -> Self {
         let mut preferred: Vec<_> =
             config.preferred_batch_sizes.iter().map(|&n| u64::from(n)).collect();
         if preferred.is_empty() {
@@ -81,14 +86,14 @@ impl BatchRules {
         self.preferred.last().copied().unwrap_or(self.max_items)
     }
 
-    /// The size to wait for when `items` are at hand.
+    /// The size to wait for when there are `items`.
     fn next_preferred(&self, items: u64) -> u64 {
         self.preferred.iter().copied().find(|&n| n > items).unwrap_or(self.max_items)
     }
 }
 
-impl Waiting {
-    /// Whether a request that was just queued ends the wait. `can_join`: it fits the waiting batch.
+impl GrowingBatch {
+    /// Whether a request that was just queued ends the wait. `can_join`: it may join the batch.
     pub fn is_ended_by(
         &self,
         queued_items: u64,
@@ -99,18 +104,22 @@ impl Waiting {
     }
 }
 
-/// Forms the next batch out of `queue`, which holds nothing that is being executed (S-10 to S-14).
+/// Decides on the next batch out of `queue`, which holds nothing that is being executed.
+///
+/// The queue is walked in order until a request would make the batch too large or cannot join it. The largest
+/// preferred size reached on the way is sent; where none is reached, what there is, at once without a delay, and
+/// else when the oldest request has waited that long.
 ///
 /// `is_flushing`: no more requests will come, so nothing is gained by waiting.
-pub(crate) fn next_batch<T: Queued>(
-    queue: &mut BatchQueue<T>,
+pub(super) fn next_batch<T: Queued>(
+    queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     can_join: impl Fn(&T, &T) -> bool,
     now: Instant,
     is_flushing: bool,
 ) -> Decision {
     if !rules.joins_requests {
-        let has_request = queue.settle(&mut Cursor::default(), now);
+        let has_request = queue.skip_unservable(&mut Cursor::default(), now);
         return if has_request { Decision::Take(1) } else { Decision::Empty };
     }
     let pending = gather(queue, rules, can_join, now);
@@ -127,7 +136,7 @@ pub(crate) fn next_batch<T: Queued>(
     if !can_grow || is_overdue || !rules.has_delay() || is_flushing {
         return Decision::Take(pending.requests);
     }
-    Decision::Wait(Waiting {
+    Decision::Wait(GrowingBatch {
         until: pending.nearest_expiry.map_or(latest, |t| t.min(latest)),
         enough_items: rules.next_preferred(pending.items),
     })
@@ -135,7 +144,7 @@ pub(crate) fn next_batch<T: Queued>(
 
 /// Walks the queue in order and collects what fits into one batch.
 fn gather<T: Queued>(
-    queue: &mut BatchQueue<T>,
+    queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     can_join: impl Fn(&T, &T) -> bool,
     now: Instant,
@@ -143,12 +152,12 @@ fn gather<T: Queued>(
     let mut pending = Pending::empty(now);
     let mut cursor = Cursor::default();
     let mut first = None;
-    while queue.settle(&mut cursor, now) {
+    while queue.skip_unservable(&mut cursor, now) {
         let Some(entry) = queue.at(cursor) else { break };
         let items = entry.value.item_count();
         if let Some(first) = first.and_then(|c| queue.at(c)) {
             let grown = pending.items + items;
-            // Growing would only carry it past every preferred size: it is as good as it gets.
+            // Growing would only carry it past every preferred size.
             if grown > rules.largest_preferred() && pending.marked.is_none() {
                 pending.marked = Some(pending.requests);
             }
@@ -186,6 +195,3 @@ impl Pending {
         self.nearest_expiry = [self.nearest_expiry, expires_at].into_iter().flatten().min();
     }
 }
-
-#[cfg(test)]
-mod tests;

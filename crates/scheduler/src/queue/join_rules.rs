@@ -1,11 +1,14 @@
+//! Which requests of a model may share a batch.
+
 use std::sync::Arc;
 
 use galatea_config::ModelConfig;
 use galatea_types::InferRequest;
 
-/// Which requests of a model may share a batch (S-14, S-15).
+/// Requests share a batch when they bring the same inputs, and inputs of variable shape that the model does not
+/// take ragged have the same shape in all of them.
 pub(crate) struct JoinRules {
-    /// Inputs whose shape may differ from request to request and that the model wants equal.
+    /// Inputs whose shape may differ from request to request and must be equal within a batch.
     equal_inputs: Vec<Arc<str>>,
     /// Some inputs are optional, so requests may differ in which they bring.
     has_optional_inputs: bool,

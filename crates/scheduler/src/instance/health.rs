@@ -1,17 +1,19 @@
+//! Which instances of a queue work, are being started, or broke. Pure: no thread, no lock, no clock.
+
 use galatea_types::Error;
 
-/// Which instances of a model work.
-pub(crate) struct Health {
+/// Which instances of a queue work.
+pub(crate) struct InstanceHealth {
     slots: Vec<Slot>,
-    /// Instances that are made and have raised no alarm since.
+    /// Instances that were started and have raised no alarm since.
     working: usize,
-    /// Instances that work or are on the way to: requests may wait for them.
-    hopeful: usize,
-    /// Why requests are refused, while nothing is hopeful.
+    /// Instances that work or are expected to: requests may wait for them.
+    expected: usize,
+    /// Why requests are refused, while no instance is expected to work.
     outage: Option<Error>,
 }
 
-/// The instance of one thread, which is another one after each renewal.
+/// The instance of one thread, which is another one after each restart.
 struct Slot {
     generation: u64,
     condition: Condition,
@@ -19,29 +21,29 @@ struct Slot {
 }
 
 enum Condition {
-    Making,
+    Starting,
     Working,
-    /// It stopped working and must be made anew.
+    /// It stopped working and must be restarted.
     Broken(Error),
 }
 
-impl Health {
+impl InstanceHealth {
     pub fn new(instances: usize) -> Self {
-        let slot = |_| Slot { generation: 0, condition: Condition::Making, is_given_up: false };
+        let slot = |_| Slot { generation: 0, condition: Condition::Starting, is_given_up: false };
         Self {
             slots: (0..instances).map(slot).collect(),
             working: 0,
-            hopeful: instances,
+            expected: instances,
             outage: None,
         }
     }
 
-    /// An instance is about to be made, or the last one is about to go. The generation makes its alarm its
-    /// own: those of instances before it are ignored from now on.
+    /// An instance is about to be started, or the last one is about to go. Its alarm carries the generation:
+    /// alarms of the instances before it are ignored from now on.
     pub fn begin(&mut self, index: usize) -> u64 {
         let Some(slot) = self.slots.get_mut(index) else { return 0 };
         slot.generation += 1;
-        if let Condition::Working = std::mem::replace(&mut slot.condition, Condition::Making) {
+        if let Condition::Working = std::mem::replace(&mut slot.condition, Condition::Starting) {
             self.working -= 1;
         }
         slot.generation
@@ -51,16 +53,16 @@ impl Health {
         self.slots.get(index).map_or(0, |slot| slot.generation)
     }
 
-    /// The instance was made. If it broke in the meantime, it stays broken.
-    pub fn made(&mut self, index: usize) {
+    /// The instance was started. If it broke in the meantime, it stays broken.
+    pub fn started(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if !matches!(slot.condition, Condition::Making) {
+        if !matches!(slot.condition, Condition::Starting) {
             return;
         }
         slot.condition = Condition::Working;
         self.working += 1;
         if std::mem::take(&mut slot.is_given_up) {
-            self.hopeful += 1;
+            self.expected += 1;
             self.outage = None;
         }
     }
@@ -73,7 +75,7 @@ impl Health {
             return false;
         }
         match std::mem::replace(&mut slot.condition, Condition::Broken(reason)) {
-            Condition::Making => true,
+            Condition::Starting => true,
             Condition::Working => {
                 self.working -= 1;
                 true
@@ -85,11 +87,11 @@ impl Health {
         }
     }
 
-    /// Why the instance must be made anew, if it must.
+    /// Why the instance must be restarted, if it must.
     pub fn defect(&self, index: usize) -> Option<&Error> {
         match &self.slots.get(index)?.condition {
             Condition::Broken(reason) => Some(reason),
-            Condition::Making | Condition::Working => None,
+            Condition::Starting | Condition::Working => None,
         }
     }
 
@@ -97,12 +99,12 @@ impl Health {
     pub fn give_up(&mut self, index: usize, reason: &Error) -> bool {
         let Some(slot) = self.slots.get_mut(index) else { return false };
         if !std::mem::replace(&mut slot.is_given_up, true) {
-            self.hopeful -= 1;
+            self.expected -= 1;
         }
-        if self.hopeful == 0 {
+        if self.expected == 0 {
             self.outage = Some(reason.clone());
         }
-        self.hopeful == 0
+        self.expected == 0
     }
 
     pub fn has_working_instance(&self) -> bool {
@@ -129,8 +131,8 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Event {
         Begin,
-        Made,
-        /// An alarm of the instance made so many generations ago.
+        Started,
+        /// An alarm of the instance started so many generations ago.
         Break(u64),
         GiveUp,
     }
@@ -138,55 +140,55 @@ mod tests {
     fn event() -> impl Strategy<Value = (usize, Event)> {
         let events = prop_oneof![
             Just(Event::Begin),
-            Just(Event::Made),
+            Just(Event::Started),
             (0..3_u64).prop_map(Event::Break),
             Just(Event::GiveUp),
         ];
         (0..INSTANCES, events)
     }
 
-    /// The same rules in the plainest words.
+    /// The same rules, as simple as possible.
     #[derive(Clone, Copy, Default)]
-    struct Plain {
+    struct Reference {
         generation: u64,
-        is_made: bool,
+        is_started: bool,
         is_broken: bool,
         is_given_up: bool,
     }
 
-    impl Plain {
+    impl Reference {
         fn apply(&mut self, event: Event) {
             match event {
                 Event::Begin => {
                     self.generation += 1;
-                    (self.is_made, self.is_broken) = (false, false);
+                    (self.is_started, self.is_broken) = (false, false);
                 }
-                Event::Made if !self.is_broken => {
-                    (self.is_made, self.is_given_up) = (true, false);
+                Event::Started if !self.is_broken => {
+                    (self.is_started, self.is_given_up) = (true, false);
                 }
                 Event::Break(0) => self.is_broken = true,
                 Event::GiveUp => self.is_given_up = true,
-                Event::Made | Event::Break(_) => {}
+                Event::Started | Event::Break(_) => {}
             }
         }
     }
 
     proptest! {
         #[test]
-        fn follows_the_plain_rules(events in prop::collection::vec(event(), 0..60)) {
-            let mut health = Health::new(INSTANCES);
-            let mut plain = [Plain::default(); INSTANCES];
+        fn matches_the_reference(events in prop::collection::vec(event(), 0..60)) {
+            let mut health = InstanceHealth::new(INSTANCES);
+            let mut reference = [Reference::default(); INSTANCES];
             for (index, event) in events {
-                // What no thread does: making it known twice, giving up what works.
-                let now = plain[index];
-                let is_working = now.is_made && !now.is_broken;
-                if is_working && matches!(event, Event::GiveUp | Event::Made) {
+                // What no thread does: report a start twice, give up what works.
+                let now = reference[index];
+                let is_working = now.is_started && !now.is_broken;
+                if is_working && matches!(event, Event::GiveUp | Event::Started) {
                     continue;
                 }
-                plain[index].apply(event);
+                reference[index].apply(event);
                 match event {
                     Event::Begin => drop(health.begin(index)),
-                    Event::Made => health.made(index),
+                    Event::Started => health.started(index),
                     Event::Break(age) => {
                         let Some(generation) = now.generation.checked_sub(age) else { continue };
                         let is_news = health.break_down(index, generation, Error::internal("x"));
@@ -194,13 +196,13 @@ mod tests {
                     }
                     Event::GiveUp => {
                         let is_last = health.give_up(index, &Error::internal("x"));
-                        prop_assert_eq!(is_last, plain.iter().all(|p| p.is_given_up));
+                        prop_assert_eq!(is_last, reference.iter().all(|p| p.is_given_up));
                     }
                 }
-                let works = |p: &Plain| p.is_made && !p.is_broken;
-                prop_assert_eq!(health.has_working_instance(), plain.iter().any(works));
-                prop_assert_eq!(health.defect(index).is_some(), plain[index].is_broken);
-                prop_assert_eq!(health.outage().is_some(), plain.iter().all(|p| p.is_given_up));
+                let works = |p: &Reference| p.is_started && !p.is_broken;
+                prop_assert_eq!(health.has_working_instance(), reference.iter().any(works));
+                prop_assert_eq!(health.defect(index).is_some(), reference[index].is_broken);
+                prop_assert_eq!(health.outage().is_some(), reference.iter().all(|p| p.is_given_up));
             }
         }
     }

@@ -1,22 +1,13 @@
-use std::{collections::VecDeque, time::Instant};
+//! The order in which requests are served: by priority level, then in the order of arrival.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
 
-/// What the queue must know of a request.
-pub(crate) trait Queued {
-    fn item_count(&self) -> u64;
-    fn queued_at(&self) -> Instant;
-    /// Nobody waits for the answer any more.
-    fn is_abandoned(&self) -> bool;
-}
-
-/// Where a request wants to be in the queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Placement {
-    /// 1 is the highest; 0 and levels that do not exist mean the default one.
-    pub priority: u64,
-    pub timeout: Option<std::time::Duration>,
-}
+use super::queued::Queued;
 
 /// Why a request left the queue without being executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +16,7 @@ pub(crate) enum DropReason {
     Abandoned,
 }
 
-pub(crate) struct Entry<T> {
+pub(super) struct Entry<T> {
     pub value: T,
     pub expires_at: Option<Instant>,
 }
@@ -39,7 +30,7 @@ struct Level<T> {
 
 /// A place in the order in which requests are served: level by level, timely ones first.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Cursor {
+pub(super) struct Cursor {
     level: usize,
     is_late: bool,
     index: usize,
@@ -51,8 +42,8 @@ impl Cursor {
     }
 }
 
-/// The requests of one model that wait for an instance. Knows no clock: the time is handed in.
-pub(crate) struct BatchQueue<T> {
+/// Waiting requests in the order in which they are served.
+pub(super) struct PriorityQueue<T> {
     levels: Vec<Level<T>>,
     default_level: usize,
     len: usize,
@@ -60,8 +51,8 @@ pub(crate) struct BatchQueue<T> {
     dropped: Vec<(T, DropReason)>,
 }
 
-impl<T: Queued> BatchQueue<T> {
-    /// One queue without limits.
+impl<T: Queued> PriorityQueue<T> {
+    /// One level without limits.
     pub fn plain() -> Self {
         Self::with_policies(vec![QueuePolicy::default()], 0)
     }
@@ -103,8 +94,9 @@ impl<T: Queued> BatchQueue<T> {
         self.levels.iter().any(|l| l.policy.default_timeout.is_some())
     }
 
-    /// Appends a request and says when it expires; a full queue gives it back.
-    pub fn push(&mut self, value: T, placement: Placement) -> Result<Option<Instant>, T> {
+    /// Appends a request and returns when it expires; a full level gives it back.
+    pub fn push(&mut self, value: T) -> Result<Option<Instant>, T> {
+        let placement = value.placement();
         let level = match usize::try_from(placement.priority) {
             Ok(p) if (1..=self.levels.len()).contains(&p) => p - 1,
             _ => self.default_level,
@@ -131,17 +123,18 @@ impl<T: Queued> BatchQueue<T> {
         level.timely.push_front(Entry { value, expires_at: None });
     }
 
-    /// Moves `cursor` on to the next request that may be executed, if need be over to the next level.
-    /// Requests on the way that expired or were abandoned are dropped or put back as their policy says.
+    /// Moves `cursor` on to the next request that may be executed, if need be over to the next level; false
+    /// when there is none. Requests on the way that expired or were abandoned are dropped, or put at the end
+    /// of their level, as its policy says.
     ///
     /// Only requests at the cursor are looked at, so that a long queue costs no more than a short one.
-    pub fn settle(&mut self, cursor: &mut Cursor, now: Instant) -> bool {
+    pub fn skip_unservable(&mut self, cursor: &mut Cursor, now: Instant) -> bool {
         loop {
             let Some(level) = self.levels.get_mut(cursor.level) else {
                 return false;
             };
-            let line = if cursor.is_late { &level.late } else { &level.timely };
-            let Some(entry) = line.get(cursor.index) else {
+            let entries = if cursor.is_late { &level.late } else { &level.timely };
+            let Some(entry) = entries.get(cursor.index) else {
                 *cursor = Cursor {
                     level: cursor.level + usize::from(cursor.is_late),
                     is_late: !cursor.is_late,
@@ -164,8 +157,8 @@ impl<T: Queued> BatchQueue<T> {
 
     pub fn at(&self, cursor: Cursor) -> Option<&Entry<T>> {
         let level = self.levels.get(cursor.level)?;
-        let line = if cursor.is_late { &level.late } else { &level.timely };
-        line.get(cursor.index)
+        let entries = if cursor.is_late { &level.late } else { &level.timely };
+        entries.get(cursor.index)
     }
 
     /// The request that is served next, as far as is known without a clock.
@@ -184,9 +177,9 @@ impl<T: Queued> BatchQueue<T> {
     pub fn take(&mut self, count: usize) -> Vec<T> {
         let mut taken = Vec::with_capacity(count.min(self.len));
         for level in &mut self.levels {
-            for line in [&mut level.timely, &mut level.late] {
-                let n = (count - taken.len()).min(line.len());
-                taken.extend(line.drain(..n).map(|e| e.value));
+            for entries in [&mut level.timely, &mut level.late] {
+                let n = (count - taken.len()).min(entries.len());
+                taken.extend(entries.drain(..n).map(|e| e.value));
             }
         }
         self.len -= taken.len();
@@ -194,15 +187,15 @@ impl<T: Queued> BatchQueue<T> {
         taken
     }
 
-    /// Hands over what [`BatchQueue::settle`] dropped: each must be answered.
+    /// Removes what [`PriorityQueue::skip_unservable`] dropped: each must be answered.
     pub fn take_dropped(&mut self) -> Vec<(T, DropReason)> {
         std::mem::take(&mut self.dropped)
     }
 
     fn drop_at(&mut self, cursor: Cursor, reason: DropReason) {
         let Some(level) = self.levels.get_mut(cursor.level) else { return };
-        let line = if cursor.is_late { &mut level.late } else { &mut level.timely };
-        if let Some(entry) = line.remove(cursor.index) {
+        let entries = if cursor.is_late { &mut level.late } else { &mut level.timely };
+        if let Some(entry) = entries.remove(cursor.index) {
             self.len -= 1;
             self.item_count -= entry.value.item_count();
             self.dropped.push((entry.value, reason));
@@ -211,11 +204,7 @@ impl<T: Queued> BatchQueue<T> {
 }
 
 /// A request may only shorten the timeout its level has, and only where that is allowed.
-fn expiry(
-    policy: &QueuePolicy,
-    queued_at: Instant,
-    wanted: Option<std::time::Duration>,
-) -> Option<Instant> {
+fn expiry(policy: &QueuePolicy, queued_at: Instant, wanted: Option<Duration>) -> Option<Instant> {
     let default = policy.default_timeout?;
     let timeout = match wanted {
         Some(wanted) if policy.allows_timeout_override && !wanted.is_zero() => wanted.min(default),

@@ -1,0 +1,108 @@
+//! The one log line of a request that failed for a reason that is not the client's.
+
+use std::{
+    error,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use galatea_types::{Code, Error, LockExt as _};
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// A model that fails under load says no more than this in a period.
+const MAX_LINES: u32 = 10;
+
+/// Logs failures of one model version, so few of them that a failing model cannot flood the log.
+pub(super) struct FailureLog {
+    model: Arc<str>,
+    version: i64,
+    recent: Mutex<Recent>,
+}
+
+/// What was logged in the current period.
+struct Recent {
+    period_ends_at: Instant,
+    lines: u32,
+    suppressed: u64,
+}
+
+impl FailureLog {
+    pub fn new(model: Arc<str>, version: i64) -> Self {
+        let recent = Recent { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
+        Self { model, version, recent: Mutex::new(recent) }
+    }
+
+    /// Logs the failure, if it is one of the server or the model: `Internal` or `Unknown`.
+    pub fn failed(&self, request_id: &str, error: &Error) {
+        if !matches!(error.code(), Code::Internal | Code::Unknown) {
+            return;
+        }
+        let Some(suppressed) = self.recent.lock_unpoisoned().admit(Instant::now()) else { return };
+        let Self { model, version, .. } = self;
+        if suppressed > 0 {
+            log::error!("{suppressed} more requests to model '{model}' version {version} failed");
+        }
+        log::error!("{}", line(model, *version, request_id, error));
+    }
+}
+
+impl Recent {
+    /// Whether another line may be logged; and then, how many were suppressed before it.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        if now >= self.period_ends_at {
+            (self.period_ends_at, self.lines) = (now + PERIOD, 0);
+        }
+        if self.lines >= MAX_LINES {
+            self.suppressed += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+/// The message that the client reads, and every cause behind it.
+fn line(model: &str, version: i64, request_id: &str, error: &Error) -> String {
+    let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
+    let code = error.code().as_str();
+    let mut line = format!("model '{model}' version {version}, request id {id}: {code}: {error}");
+    let mut cause = error::Error::source(error);
+    while let Some(source) = cause {
+        line.push_str(&format!(": {source}"));
+        cause = source.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_request_and_all_causes() {
+        let cause =
+            Error::internal("worker gave up").with_source(io::Error::other("Traceback ..."));
+        let error = Error::internal("no output").with_source(cause);
+        assert_eq!(
+            line("m", 3, "7", &error),
+            "model 'm' version 3, request id 7: Internal: no output: worker gave up: Traceback ..."
+        );
+        assert_eq!(
+            line("m", 3, "", &Error::unknown("odd")),
+            "model 'm' version 3, request id <id_unknown>: Unknown: odd"
+        );
+    }
+
+    #[test]
+    fn a_period_has_few_lines_and_the_next_one_counts_the_rest() {
+        let start = Instant::now();
+        let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
+        let admitted = (0..MAX_LINES + 5).filter_map(|_| recent.admit(start)).collect::<Vec<_>>();
+        assert_eq!(admitted, vec![0; MAX_LINES as usize]);
+        assert_eq!(recent.admit(start + PERIOD / 2), None);
+        assert_eq!(recent.admit(start + PERIOD), Some(6));
+        assert_eq!(recent.admit(start + PERIOD), Some(0));
+    }
+}

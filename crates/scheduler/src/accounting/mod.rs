@@ -1,0 +1,12 @@
+//! The one place where requests are counted: what is queued, executed, streamed, refused and failed, and what an
+//! ensemble did as a whole. It is also where a failed request is logged, once.
+
+mod count_once;
+mod failure_log;
+mod request_accounting;
+mod request_facts;
+mod stream_accounting;
+
+pub(crate) use request_accounting::RequestAccounting;
+pub(crate) use request_facts::RequestFacts;
+pub(crate) use stream_accounting::StreamAccounting;

@@ -1,0 +1,40 @@
+//! Counting requests whose responses come after `execute` has returned.
+
+use std::sync::Arc;
+
+use galatea_backend::{StreamEnd, StreamObserver};
+
+use super::{count_once::CountOnce, request_accounting::RequestAccounting};
+use crate::request_queue::RequestQueue;
+
+/// The requests of one execution that are answered after `execute` has returned.
+///
+/// The execution counts once for all its requests, as soon as `execute` returns or the first of them ends: a client
+/// that has its last response finds it counted.
+pub(crate) struct StreamAccounting {
+    queue: Arc<RequestQueue>,
+    accounting: Arc<RequestAccounting>,
+    items: u64,
+    once: CountOnce,
+}
+
+impl StreamAccounting {
+    /// `items`: of all requests of the execution.
+    pub fn new(queue: Arc<RequestQueue>, accounting: Arc<RequestAccounting>, items: u64) -> Self {
+        Self { queue, accounting, items, once: CountOnce::default() }
+    }
+
+    pub fn once(&self) -> &CountOnce {
+        &self.once
+    }
+}
+
+impl StreamObserver for StreamAccounting {
+    fn ended(&self, end: &StreamEnd) {
+        self.accounting.stream_ended(end, &self.once, self.items);
+    }
+
+    fn left(&self) {
+        self.queue.finish(1);
+    }
+}

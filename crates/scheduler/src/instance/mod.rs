@@ -1,0 +1,13 @@
+//! The instances of a model: one thread each, which executes batches and restarts its instance when it broke.
+
+mod health;
+mod open_requests;
+mod responses;
+mod restart_backoff;
+mod slot;
+mod thread;
+
+pub(crate) use health::InstanceHealth;
+pub(crate) use responses::Responses;
+pub(crate) use slot::InstanceSlot;
+pub(crate) use thread::{ModelContext, run};

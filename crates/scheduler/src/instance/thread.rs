@@ -1,0 +1,215 @@
+//! The thread of one instance: it pulls batches and executes them, and restarts the instance when it broke.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{Batch, Model, ModelInstance};
+use galatea_types::{Error, Result};
+
+use super::{
+    open_requests::OpenRequests,
+    restart_backoff::RestartBackoff,
+    slot::{InstanceSlot, discard, panic_message},
+};
+use crate::{
+    accounting::StreamAccounting,
+    queue::Queued,
+    queued_request::QueuedRequest,
+    request_queue::{RequestQueue, Work},
+    sync::mpsc,
+};
+
+/// How long requests may wait, unanswered, for an instance that is about to be restarted.
+const MAX_WAIT_FOR_RESTART: Duration = Duration::from_secs(1);
+
+/// What all instance threads of a model share.
+pub(crate) struct ModelContext {
+    pub name: Arc<str>,
+    pub version: i64,
+    pub model: Arc<dyn Model>,
+    /// Responses may come after `execute` has returned.
+    pub may_detach: bool,
+    /// Each request is executed alone, so that an instance may have several.
+    pub is_pipelined: bool,
+}
+
+/// Runs on the thread of one instance: starts the instance, sends the outcome to `ready`, and executes
+/// batches until the queue is closed and empty.
+pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
+    let queue = slot.queue.clone();
+    let _end = EndOfThread(&queue);
+    match slot.start(&context.name, &*context.model) {
+        Ok(instance) => {
+            // The starter waits for every thread, so it is there to receive this.
+            let _ = ready.send(Ok(()));
+            // The starter waits until no thread can send anything any more.
+            drop(ready);
+            let backoff = RestartBackoff::new(Instant::now());
+            InstanceThread { context, slot, instance, backoff, has_panicked: false }.serve();
+        }
+        Err(error) => {
+            let _ = ready.send(Err(error));
+        }
+    }
+}
+
+struct EndOfThread<'a>(&'a RequestQueue);
+
+impl Drop for EndOfThread<'_> {
+    fn drop(&mut self) {
+        self.0.thread_ended();
+    }
+}
+
+struct InstanceThread<'a> {
+    context: &'a ModelContext,
+    slot: InstanceSlot,
+    instance: Box<dyn ModelInstance>,
+    backoff: RestartBackoff,
+    has_panicked: bool,
+}
+
+impl InstanceThread<'_> {
+    fn serve(mut self) {
+        let mut done = 0;
+        loop {
+            let depth = self.depth();
+            match self.slot.queue.pull(self.slot.index, depth, done) {
+                Work::Batch(requests) if depth > 1 => done = self.execute_each(requests),
+                Work::Batch(requests) => done = self.execute(requests),
+                Work::Dropped(dropped) => {
+                    done = dropped.len();
+                    self.slot.responses.answer_dropped(dropped);
+                }
+                Work::Restart(reason) => {
+                    done = 0;
+                    let Some(restarted) = self.restart(reason) else { return };
+                    self = restarted;
+                }
+                Work::End => {
+                    // An alarm that the instance raises because it ends is ignored.
+                    self.slot.queue.instance_begins(self.slot.index);
+                    return discard(self.instance);
+                }
+            }
+        }
+    }
+
+    /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
+    /// Returns how many requests are finished. After a panic the instance counts as broken.
+    fn execute(&mut self, requests: Vec<QueuedRequest>) -> usize {
+        let InstanceSlot { queue, responses, .. } = &self.slot;
+        let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
+        let jobs = requests.into_iter().map(|request| responses.take(request)).collect();
+        let mut batch = Batch::new(self.context.name.clone(), self.context.version, jobs);
+        let streams = self.context.may_detach.then(|| {
+            let accounting = responses.accounting().clone();
+            let streams = Arc::new(StreamAccounting::new(queue.clone(), accounting, items));
+            batch.observe(streams.clone());
+            streams
+        });
+        // The batch stays whole whatever the backend was doing: its responses are set one by one.
+        let result = catch_unwind(AssertUnwindSafe(|| self.instance.execute(&mut batch)));
+        if let Err(panic) = &result {
+            batch.fail_all(&self.note_panic(&**panic));
+        }
+        let detached = self.slot.responses.answer_batch(batch, streams.as_deref());
+        // Without an observer nobody reports when a detached request has ended.
+        count - if streams.is_some() { detached } else { 0 }
+    }
+
+    /// How many requests it takes at once to execute each alone; 1 where requests are joined instead.
+    fn depth(&self) -> usize {
+        match self.context.is_pipelined {
+            true => self.instance.pipeline_depth().max(1),
+            false => 1,
+        }
+    }
+
+    /// Executes requests one by one, each answered when it is done, while the instance has them all.
+    fn execute_each(&mut self, requests: Vec<QueuedRequest>) -> usize {
+        let count = requests.len();
+        if count < 2 {
+            return self.execute(requests);
+        }
+        let ModelContext { name, version, .. } = self.context;
+        let responses = self.slot.responses.clone();
+        // What the instance loses is answered here all the same: the responders never leave this thread.
+        let mut open = OpenRequests::default();
+        let jobs = requests.into_iter().map(|request| open.enter(responses.take(request)));
+        let batch = |(number, job)| Batch::new(name.clone(), *version, vec![job]).numbered(number);
+        let batches = jobs.enumerate().map(batch).collect();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            self.instance.execute_many(batches, &mut |batch| open.answer(&responses, batch));
+        }));
+        let error = match result {
+            Ok(()) => responses.unanswered(),
+            Err(panic) => self.note_panic(&*panic),
+        };
+        let not_begun = open.take_not_begun();
+        open.fail(&responses, &error);
+        responses.accounting().put_back(not_begun.len());
+        count - self.slot.queue.put_back(not_begun)
+    }
+
+    fn note_panic(&mut self, panic: &(dyn Any + Send)) -> Error {
+        self.has_panicked = true;
+        let InstanceSlot { queue, index, spec, .. } = &self.slot;
+        let reason = panic_message(panic);
+        let (model, instance) = (&self.context.name, &spec.name);
+        log::error!("instance {instance} of model '{model}' panicked: {reason}");
+        let error = Error::internal(format!("instance '{instance}' panicked: {reason}"));
+        queue.break_current_instance(*index, error);
+        Error::internal(format!(
+            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
+        ))
+    }
+
+    /// Drops the instance and starts it again, however often it takes. `None`: the queue was closed and nothing
+    /// is left to be done.
+    fn restart(mut self, mut reason: Error) -> Option<Self> {
+        let Self { context, ref slot, .. } = self;
+        let InstanceSlot { queue, spec, .. } = slot;
+        let model = &context.name;
+        discard(self.instance);
+        // Panics come no faster than requests do: there is no need to slow them down.
+        let mut wait = match self.has_panicked {
+            true => Duration::ZERO,
+            false => self.backoff.after_break(Instant::now()),
+        };
+        let mut is_given_up = false;
+        loop {
+            if wait >= MAX_WAIT_FOR_RESTART {
+                give_up(slot, &reason);
+                is_given_up = true;
+            }
+            if queue.is_closed_within(wait) && (is_given_up || !queue.has_queued()) {
+                return None;
+            }
+            match slot.start(model, &*context.model) {
+                Ok(instance) => {
+                    self.backoff.started(Instant::now());
+                    log::info!("instance {} of model '{model}' was restarted", spec.name);
+                    return Some(Self { instance, has_panicked: false, ..self });
+                }
+                Err(error) => reason = error,
+            }
+            log::error!("cannot restart instance {} of model '{model}': {reason}", spec.name);
+            give_up(slot, &reason);
+            is_given_up = true;
+            wait = self.backoff.after_failure();
+        }
+    }
+}
+
+/// Requests no longer wait for this instance; those that wait for no other are answered.
+fn give_up(slot: &InstanceSlot, reason: &Error) {
+    let stranded = slot.queue.give_up_instance(slot.index, reason);
+    let count = stranded.len();
+    slot.responses.answer_outage(stranded, reason);
+    slot.queue.finish(count);
+}

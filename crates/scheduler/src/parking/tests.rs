@@ -1,0 +1,158 @@
+//! Lost wake-ups, looked for by a model checker: it runs the threads of each test in many orders, and fails when
+//! all of them sleep.
+
+use std::sync::Arc;
+
+use shuttle::{sync::Barrier, thread};
+
+use super::*;
+
+const ITERATIONS: usize = 1000;
+/// A time-out that is never over for the model checker.
+const NEVER: Duration = Duration::from_secs(86400);
+
+/// A number of things to be taken, and whether more will come.
+#[derive(Default)]
+struct Things {
+    left: u64,
+    is_closed: bool,
+}
+
+type Shared = Arc<Parking<Things>>;
+
+/// Adds things, and wakes whoever takes them.
+fn add(parking: &Shared, count: u64, one_is_enough: bool) {
+    for _ in 0..count {
+        let mut things = parking.lock();
+        things.left += 1;
+        things.wake_for_new(one_is_enough, |things, batch| things.left >= batch.enough_items);
+    }
+}
+
+/// Removes up to `count` things and unlocks.
+fn take(mut things: Locked<'_, Things>, count: u64) -> u64 {
+    let count = count.min(things.left);
+    things.left -= count;
+    if things.left == 0 {
+        things.notify_observers();
+    }
+    let left = things.left;
+    things.wake_for_rest(usize::try_from(left).expect("few"));
+    count
+}
+
+/// Takes things one by one until none will come any more; returns how many.
+fn take_singly(parking: &Shared) -> u64 {
+    let (mut things, mut taken) = (parking.lock(), 0);
+    loop {
+        if things.left > 0 {
+            taken += take(things, 1);
+            things = parking.lock();
+        } else if things.is_closed {
+            return taken;
+        } else {
+            things = things.sleep(|things| things.is_closed);
+        }
+    }
+}
+
+/// The same two by two: one thread waits as the leader while there is only one thing.
+fn take_in_pairs(parking: &Shared) -> u64 {
+    let batch = GrowingBatch { until: Instant::now() + NEVER, enough_items: 2 };
+    let (mut things, mut taken) = (parking.lock(), 0);
+    loop {
+        things = match (things.left, things.is_closed) {
+            (0, true) => return taken,
+            (2.., _) | (1, true) => {
+                taken += take(things, 2);
+                parking.lock()
+            }
+            (1, false) if !things.has_leader() => things.lead(batch, |things| things.is_closed),
+            _ => things.sleep(|things| things.is_closed),
+        };
+    }
+}
+
+/// Runs two threads that add three things each beside three that take them.
+fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
+    let run = move || {
+        let parking = Arc::new(Parking::new(Things::default()));
+        let spawn = |f: Box<dyn FnOnce(&Shared) -> u64 + Send>| {
+            let parking = parking.clone();
+            thread::spawn(move || f(&parking))
+        };
+        let takers: Vec<_> = (0..3).map(|_| spawn(Box::new(take))).collect();
+        for adder in [(); 2].map(|()| {
+            spawn(Box::new(move |parking| {
+                add(parking, 3, one_is_enough);
+                0
+            }))
+        }) {
+            adder.join().expect("no panic");
+        }
+        // All is taken before closing wakes everybody.
+        assert!(parking.wait_for(NEVER, |things| things.left == 0));
+        let mut things = parking.lock();
+        things.is_closed = true;
+        things.wake_all();
+        let taken: u64 = takers.into_iter().map(|taker| taker.join().expect("no panic")).sum();
+        assert_eq!(taken, 6);
+        let state = parking.state.lock().expect("no panic");
+        assert_eq!((state.sleeping, state.woken, state.observing), (0, 0, 0));
+    };
+    shuttle::check_random(run, ITERATIONS);
+    shuttle::check_pct(run, ITERATIONS, 3);
+}
+
+#[test]
+fn each_thing_wakes_a_thread() {
+    check(take_singly, false);
+}
+
+#[test]
+fn a_woken_thread_wakes_the_next_one_for_what_it_leaves() {
+    check(take_singly, true);
+}
+
+#[test]
+fn a_leader_is_woken_when_its_batch_is_complete() {
+    check(take_in_pairs, true);
+}
+
+#[test]
+fn a_leader_gives_up_when_its_time_is_over() {
+    shuttle::check_random(
+        || {
+            let parking = Arc::new(Parking::new(Things { left: 1, is_closed: false }));
+            let batch =
+                GrowingBatch { until: Instant::now() + Duration::from_secs(60), enough_items: 2 };
+            let things = parking.lock().lead(batch, |things| things.is_closed);
+            assert!(!things.has_leader() && things.left == 1);
+        },
+        10,
+    );
+}
+
+#[test]
+fn nobody_sleeps_while_there_is_work_for_another_thread() {
+    let run = || {
+        let parking = Arc::new(Parking::new(Things::default()));
+        // Each thread is busy until all of them are.
+        let all_busy = Arc::new(Barrier::new(3));
+        let takers = [(); 3].map(|()| {
+            let (parking, all_busy) = (parking.clone(), all_busy.clone());
+            thread::spawn(move || {
+                let mut things = parking.lock();
+                while things.left == 0 {
+                    things = things.sleep(|things| things.is_closed);
+                }
+                take(things, 1);
+                all_busy.wait();
+            })
+        });
+        add(&parking, 3, true);
+        takers.into_iter().for_each(|taker| taker.join().expect("no panic"));
+    };
+    shuttle::check_random(run, ITERATIONS);
+    shuttle::check_pct(run, ITERATIONS, 3);
+}

@@ -1,0 +1,113 @@
+//! All requests that wait for the instances of one queue, with the rules by which they are served.
+
+use std::time::Instant;
+
+use galatea_config::{ModelConfig, Scheduling};
+
+use super::{
+    batching::{BatchRules, Decision, next_batch},
+    join_rules::JoinRules,
+    priority_queue::{DropReason, PriorityQueue},
+    queued::Queued,
+};
+
+/// The waiting requests of one queue.
+pub(crate) struct Backlog<T> {
+    requests: PriorityQueue<T>,
+    rules: BatchRules,
+    join_rules: JoinRules,
+    /// The place of the next request in the order of arrival.
+    next_arrival: u64,
+    /// No request is served until this many wait; 0 once they are let go.
+    hold_until_queued: usize,
+}
+
+impl<T: Queued> Backlog<T> {
+    pub fn from_config(config: &ModelConfig, hold_until_queued: usize) -> Self {
+        let requests = match config.scheduling() {
+            Scheduling::Dynamic(dynamic) => PriorityQueue::from_config(dynamic),
+            _ => PriorityQueue::plain(),
+        };
+        Self {
+            requests,
+            rules: BatchRules::from_config(config),
+            join_rules: JoinRules::from_config(config),
+            next_arrival: 0,
+            hold_until_queued,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Sum of the batch sizes of all waiting requests.
+    pub fn item_count(&self) -> u64 {
+        self.requests.item_count()
+    }
+
+    /// Whether decisions depend on the time.
+    pub fn needs_clock(&self) -> bool {
+        self.rules.has_delay() || self.requests.has_timeouts()
+    }
+
+    /// Whether several requests may be served together.
+    pub fn joins_requests(&self) -> bool {
+        self.rules.joins_requests()
+    }
+
+    /// Appends a request and returns when it expires; a full queue gives it back.
+    pub fn push(&mut self, mut request: T) -> Result<Option<Instant>, T> {
+        request.set_arrival(self.next_arrival);
+        let expires_at = self.requests.push(request)?;
+        self.next_arrival += 1;
+        Ok(expires_at)
+    }
+
+    /// Puts a request back that was taken and not executed: it comes first again.
+    pub fn push_front(&mut self, request: T) {
+        self.requests.push_front(request);
+    }
+
+    /// Whether a new request joins the batch that is served next. With priorities it may change what is served
+    /// next, so the answer is no.
+    pub fn fits_next_batch(&self, request: &T) -> bool {
+        let first = self.requests.front();
+        !self.requests.has_priorities()
+            && first.is_none_or(|first| first.can_join(request, &self.join_rules))
+    }
+
+    /// What an idle instance is to do now. `is_closed`: no more requests will come, so nothing is gained by
+    /// waiting.
+    pub fn decide(&mut self, now: Instant, is_closed: bool) -> Decision {
+        if self.is_held(is_closed) {
+            return Decision::Empty;
+        }
+        let join_rules = &self.join_rules;
+        let can_join = |a: &T, b: &T| a.can_join(b, join_rules);
+        next_batch(&mut self.requests, &self.rules, can_join, now, is_closed)
+    }
+
+    /// Whether requests are still held back until enough of them wait. Once let go, they are never held again.
+    pub fn is_held(&mut self, is_closed: bool) -> bool {
+        if self.len() >= self.hold_until_queued || is_closed {
+            self.hold_until_queued = 0;
+        }
+        self.hold_until_queued > 0
+    }
+
+    /// Removes the first `count` requests.
+    pub fn take(&mut self, count: usize) -> Vec<T> {
+        self.requests.take(count)
+    }
+
+    /// How many of the first requests, `limit` at most, somebody still waits for.
+    pub fn count_wanted(&self, limit: usize) -> usize {
+        self.requests.count_wanted(limit)
+    }
+
+    /// Removes the requests that the last decision found expired or abandoned: each must be answered.
+    pub fn take_dropped(&mut self) -> Vec<(T, DropReason)> {
+        self.requests.take_dropped()
+    }
+}

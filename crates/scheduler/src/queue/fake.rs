@@ -1,0 +1,64 @@
+//! A request that is nothing but what a queue must know of it.
+
+use std::time::{Duration, Instant};
+
+use galatea_config::{DynamicBatching, QueuePolicy};
+
+use super::{JoinRules, Placement, Queued};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fake {
+    pub id: usize,
+    pub items: u64,
+    pub shape: u8,
+    pub queued_at: Instant,
+    pub is_abandoned: bool,
+    pub placement: Placement,
+}
+
+impl Queued for Fake {
+    fn item_count(&self) -> u64 {
+        self.items
+    }
+
+    fn queued_at(&self) -> Instant {
+        self.queued_at
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.is_abandoned
+    }
+
+    fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    fn set_arrival(&mut self, _: u64) {}
+
+    fn can_join(&self, other: &Self, _: &JoinRules) -> bool {
+        same_shape(self, other)
+    }
+}
+
+pub fn same_shape(a: &Fake, b: &Fake) -> bool {
+    a.shape == b.shape
+}
+
+pub const MS: Duration = Duration::from_millis(1);
+
+pub fn batching(preferred: &[u32], delay: Duration) -> DynamicBatching {
+    DynamicBatching {
+        preferred_batch_sizes: preferred.to_vec(),
+        max_queue_delay: delay,
+        preserves_ordering: false,
+        priority_levels: 0,
+        default_priority_level: 0,
+        default_queue_policy: QueuePolicy::default(),
+        priority_queue_policies: Default::default(),
+    }
+}
+
+pub fn fake(id: usize, items: u64, queued_at: Instant) -> Fake {
+    let placement = Placement::default();
+    Fake { id, items, shape: 0, queued_at, is_abandoned: false, placement }
+}

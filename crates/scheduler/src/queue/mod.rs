@@ -1,0 +1,23 @@
+//! Which waiting requests are executed next, and together: priorities, time-outs, the rules of batching.
+//!
+//! Everything here is pure. No thread, no lock and no clock is known: the time is handed in, and who waits for
+//! a decision is the business of [`crate::request_queue`].
+
+mod backlog;
+mod batching;
+mod join_rules;
+mod priority_queue;
+mod queued;
+
+pub(crate) use backlog::Backlog;
+pub(crate) use batching::{Decision, GrowingBatch};
+pub(crate) use join_rules::JoinRules;
+pub(crate) use priority_queue::DropReason;
+pub(crate) use queued::{Placement, Queued};
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use std::time::{Duration, Instant};
+
+use galatea_config::{QueuePolicy, TimeoutAction};
+
+use super::{
+    DropReason, Placement,
+    batching::{BatchRules, Decision, next_batch},
+    fake::{Fake, MS, batching, fake, same_shape},
+    priority_queue::PriorityQueue,
+};
+
+fn with_priority(priority: u64, request: Fake) -> Fake {
+    Fake { placement: Placement { priority, timeout: None }, ..request }
+}
+
+/// Decides with requests of these sizes at hand, the oldest of this age, at most 8 items in a batch.
+#[track_caller]
+fn check(preferred: &[u32], delay_ms: u32, age_ms: u32, sizes: &[u64], expected: &str) {
+    let config = batching(preferred, MS * delay_ms);
+    let rules = BatchRules::dynamic(&config, 8);
+    let start = Instant::now();
+    let mut queue = PriorityQueue::from_config(&config);
+    for (id, &items) in sizes.iter().enumerate() {
+        queue.push(fake(id, items, start)).expect("no limit");
+    }
+    let got = match next_batch(&mut queue, &rules, same_shape, start + MS * age_ms, false) {
+        Decision::Take(n) => format!("take {n}"),
+        Decision::Wait(w) => {
+            format!("wait until {} or {}", (w.until - start).as_millis(), w.enough_items)
+        }
+        Decision::Empty => "empty".to_owned(),
+    };
+    assert_eq!(got, expected, "preferred {preferred:?}, delay {delay_ms}, age {age_ms}: {sizes:?}");
+}
+
+#[test]
+fn without_a_delay_what_there_is_is_sent() {
+    check(&[], 0, 0, &[], "empty");
+    check(&[], 0, 0, &[1; 5], "take 5");
+    check(&[], 0, 0, &[1; 20], "take 8");
+    check(&[], 0, 0, &[3, 3, 3], "take 2");
+    check(&[], 0, 0, &[9], "take 1");
+}
+
+#[test]
+fn without_a_delay_the_largest_preferred_size_reached_is_sent() {
+    check(&[2, 4], 0, 0, &[1; 3], "take 2");
+    check(&[2, 4], 0, 0, &[1; 5], "take 4");
+    check(&[2, 4], 0, 0, &[1; 1], "take 1");
+    // 3 + 3 would be past every preferred size.
+    check(&[4], 0, 0, &[3, 3], "take 1");
+}
+
+#[test]
+fn with_a_delay_the_batch_waits_for_a_preferred_size() {
+    check(&[], 10, 0, &[1; 5], "wait until 10 or 8");
+    check(&[], 10, 3, &[1; 8], "take 8");
+    check(&[], 10, 10, &[1; 5], "take 5");
+    check(&[4, 6], 10, 0, &[1; 3], "wait until 10 or 4");
+    check(&[4, 6], 10, 0, &[1; 5], "take 4");
+    check(&[4, 6], 10, 0, &[1; 7], "take 6");
+    check(&[4, 6], 10, 10, &[1; 5], "take 5");
+    check(&[4, 6], 10, 10, &[1; 20], "take 8");
+    check(&[4, 6], 10, 0, &[3, 2], "wait until 10 or 6");
+}
+
+#[test]
+fn requests_of_another_shape_end_a_batch() {
+    let config = batching(&[], MS * 10);
+    let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
+    let mut queue = PriorityQueue::from_config(&config);
+    for (id, shape) in [0, 0, 1, 0].into_iter().enumerate() {
+        let request = Fake { shape, ..fake(id, 1, start) };
+        queue.push(request).expect("no limit");
+    }
+    assert_eq!(next_batch(&mut queue, &rules, same_shape, start, false), Decision::Take(2));
+}
+
+#[test]
+fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
+    let mut config = batching(&[], MS * 10);
+    config.default_queue_policy.default_timeout = Some(MS * 30);
+    config.default_queue_policy.allows_timeout_override = true;
+    let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
+    let mut queue = PriorityQueue::from_config(&config);
+    queue.push(fake(0, 1, start)).expect("no limit");
+    let placement = Placement { timeout: Some(MS * 2), ..Placement::default() };
+    let urgent = Fake { placement, ..fake(1, 1, start + MS * 4) };
+    queue.push(urgent).expect("no limit");
+    let decision = next_batch(&mut queue, &rules, same_shape, start + MS * 5, false);
+    assert!(matches!(decision, Decision::Wait(w) if w.until == start + MS * 6), "{decision:?}");
+    let decision = next_batch(&mut queue, &rules, same_shape, start + MS * 6, false);
+    assert!(matches!(decision, Decision::Wait(w) if w.until == start + MS * 10), "{decision:?}");
+    let dropped = queue.take_dropped();
+    assert!(matches!(&dropped[..], [(Fake { id: 1, .. }, DropReason::Expired)]), "{dropped:?}");
+}
+
+#[test]
+fn a_request_may_only_shorten_its_timeout_and_only_where_allowed() {
+    let expiry = |allows_timeout_override, wanted: u32| {
+        let mut config = batching(&[], Duration::ZERO);
+        config.default_queue_policy = QueuePolicy {
+            default_timeout: Some(MS * 30),
+            allows_timeout_override,
+            ..QueuePolicy::default()
+        };
+        let placement = Placement { priority: 0, timeout: Some(MS * wanted) };
+        let start = Instant::now();
+        let request = Fake { placement, ..fake(0, 1, start) };
+        let expires_at = PriorityQueue::from_config(&config).push(request);
+        expires_at.expect("no limit").expect("a timeout") - start
+    };
+    assert_eq!(expiry(true, 10), MS * 10);
+    assert_eq!(expiry(true, 40), MS * 30);
+    assert_eq!(expiry(true, 0), MS * 30);
+    assert_eq!(expiry(false, 10), MS * 30);
+}
+
+#[test]
+fn delayed_requests_are_served_after_the_timely_ones_of_their_level() {
+    let mut config = batching(&[], Duration::ZERO);
+    config.priority_levels = 2;
+    config.default_priority_level = 1;
+    config.default_queue_policy.timeout_action = TimeoutAction::Delay;
+    config.default_queue_policy.default_timeout = Some(MS);
+    let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
+    let mut queue = PriorityQueue::from_config(&config);
+    for (id, priority, queued_at) in
+        [(0, 2, start), (1, 1, start), (2, 0, start + MS * 2), (3, 99, start + MS * 2)]
+    {
+        queue.push(with_priority(priority, fake(id, 1, queued_at))).expect("no limit");
+    }
+    let decision = next_batch(&mut queue, &rules, same_shape, start + MS * 2, false);
+    assert_eq!(decision, Decision::Take(4));
+    let order: Vec<_> = queue.take(4).iter().map(|f| f.id).collect();
+    assert_eq!(order, [2, 3, 1, 0]);
+}
+
+#[test]
+fn a_full_level_refuses_and_others_do_not() {
+    let mut config = batching(&[], Duration::ZERO);
+    config.priority_levels = 2;
+    config.default_priority_level = 2;
+    let policy = QueuePolicy { max_queue_size: 1, ..QueuePolicy::default() };
+    config.priority_queue_policies.insert(1, policy);
+    let start = Instant::now();
+    let mut queue = PriorityQueue::from_config(&config);
+    let mut push = |priority| queue.push(with_priority(priority, fake(0, 1, start))).is_ok();
+    assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
+}

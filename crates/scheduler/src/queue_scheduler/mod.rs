@@ -1,0 +1,248 @@
+//! Models with instances of their own: requests are queued, and instance threads pull them.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_backend::{InstanceSpec, Job, Model};
+use galatea_config::{ModelConfig, Scheduling};
+use galatea_telemetry::{FailureReason, ModelStatistics};
+use galatea_types::{Error, InferRequest, Refused, Responder, Result};
+
+use crate::{
+    Scheduler,
+    accounting::{RequestAccounting, RequestFacts},
+    completion::CompletionQueue,
+    failures,
+    instance::{self, InstanceSlot, ModelContext, Responses},
+    queued_request::QueuedRequest,
+    request_queue::{Refusal, RequestQueue},
+    sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// What a queue and its instances are made for.
+pub struct SchedulerSpec {
+    /// Of the model.
+    pub config: Arc<ModelConfig>,
+    /// Of the model.
+    pub version: i64,
+    /// What makes the instances.
+    pub model: Arc<dyn Model>,
+    /// One thread is started for each.
+    pub instances: Vec<InstanceSpec>,
+    /// Where requests are counted.
+    pub statistics: Arc<ModelStatistics>,
+    /// Nothing is executed until this many requests are queued; 0 turns it off.
+    pub hold_until_queued: usize,
+}
+
+/// The queues of one model version and the instance threads that pull from them.
+///
+/// Dropped, it closes: what is queued is still answered, by threads that then end on their own.
+pub struct QueueScheduler {
+    /// One for each group of instances that share a queue.
+    queues: Vec<Arc<RequestQueue>>,
+    route: Route,
+    model_name: Arc<str>,
+    accounting: Arc<RequestAccounting>,
+    model: Arc<dyn Model>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Which queue takes a request, by its number.
+type Route = fn(&InferRequest) -> usize;
+
+impl QueueScheduler {
+    /// Starts one thread per instance and starts each instance on its own thread, all at the same time.
+    ///
+    /// Blocks until all are ready.
+    ///
+    /// # Errors
+    /// The first error of an instance, when all threads have ended again; `Unsupported` for a kind of scheduling
+    /// that has no queue like this; `Internal` for a model without instances.
+    pub fn start(mut spec: SchedulerSpec) -> Result<Arc<QueueScheduler>> {
+        check(&spec)?;
+        let all = std::mem::take(&mut spec.instances);
+        Self::start_groups(spec, vec![all], |_| 0)
+    }
+
+    /// Starts groups of instances, each with a queue of its own.
+    fn start_groups(
+        spec: SchedulerSpec,
+        groups: Vec<Vec<InstanceSpec>>,
+        route: Route,
+    ) -> Result<Arc<QueueScheduler>> {
+        let SchedulerSpec { config, version, model, statistics, hold_until_queued, .. } = spec;
+        let new_queue = |group: &Vec<InstanceSpec>| {
+            Arc::new(RequestQueue::new(&config, group.len(), hold_until_queued))
+        };
+        let may_detach = config.is_decoupled() || model.may_answer_later();
+        let scheduler = Self {
+            queues: groups.iter().map(new_queue).collect(),
+            route,
+            model_name: config.name().clone(),
+            accounting: Arc::new(RequestAccounting::new(
+                config.name().clone(),
+                version,
+                statistics,
+            )),
+            model: model.clone(),
+            threads: Mutex::new(Vec::new()),
+        };
+        let context = Arc::new(ModelContext {
+            name: config.name().clone(),
+            version,
+            model,
+            may_detach,
+            is_pipelined: !may_detach && matches!(config.scheduling(), Scheduling::Direct),
+        });
+        let slots = scheduler.slots(groups, preserves_ordering(&config));
+        scheduler.start_threads(&context, slots).inspect_err(|_| scheduler.stop())?;
+        Ok(Arc::new(scheduler))
+    }
+
+    fn slots(&self, groups: Vec<Vec<InstanceSpec>>, preserves_ordering: bool) -> Vec<InstanceSlot> {
+        let slots_of = |(queue, group): (&Arc<RequestQueue>, Vec<InstanceSpec>)| {
+            let order = preserves_ordering.then(Arc::<CompletionQueue>::default);
+            let name = &self.model_name;
+            let new_slot = |(index, spec)| InstanceSlot {
+                queue: queue.clone(),
+                responses: Responses::new(name.clone(), self.accounting.clone(), order.clone()),
+                index,
+                spec,
+            };
+            group.into_iter().enumerate().map(new_slot).collect::<Vec<_>>()
+        };
+        self.queues.iter().zip(groups).flat_map(slots_of).collect()
+    }
+
+    fn start_threads(&self, context: &Arc<ModelContext>, slots: Vec<InstanceSlot>) -> Result<()> {
+        let (ready, outcomes) = mpsc::channel();
+        let mut slots = slots.into_iter();
+        while let Some(slot) = slots.next() {
+            let (context, ready, queue) = (context.clone(), ready.clone(), slot.queue.clone());
+            let name = slot.spec.name.clone();
+            let thread = Builder::new().name(name.clone());
+            match thread.spawn(move || instance::run(&context, slot, ready)) {
+                Ok(thread) => self.threads.lock_unpoisoned().push(thread),
+                Err(e) => {
+                    queue.thread_ended();
+                    slots.for_each(|slot| slot.queue.thread_ended());
+                    return Err(Error::internal(format!(
+                        "cannot start the thread of instance '{name}': {e}"
+                    )));
+                }
+            }
+        }
+        drop(ready);
+        // Ends when every thread has sent its outcome or is gone.
+        outcomes.iter().collect()
+    }
+
+    /// Counts a request that its queue did not accept, and returns the error for it.
+    fn refuse(&self, request: &InferRequest, refusal: Refusal) -> Error {
+        self.accounting.dequeued();
+        let prefix = request.message_prefix();
+        let (reason, error) = match refusal {
+            Refusal::Closed => (FailureReason::Rejected, failures::closed(&prefix)),
+            Refusal::Full => (FailureReason::Rejected, failures::queue_full(&prefix)),
+            Refusal::NoWorkingInstance(reason) => {
+                let error = failures::no_working_instance(&self.model_name, &reason);
+                (FailureReason::Other, error.prefixed(prefix))
+            }
+        };
+        self.accounting.failed(RequestFacts::of(request), reason, &error);
+        error
+    }
+
+    fn queue_for(&self, request: &InferRequest) -> Option<&RequestQueue> {
+        self.queues.get((self.route)(request)).map(|queue| &**queue)
+    }
+
+    fn stop(&self) {
+        self.close();
+        self.join();
+    }
+
+    fn join(&self) {
+        let threads = std::mem::take(&mut *self.threads.lock_unpoisoned());
+        for thread in threads {
+            // Its panics are caught and logged where they happen.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Scheduler for QueueScheduler {
+    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
+        let Some(queue) = self.queue_for(&request) else {
+            return Err(Refused::new(Error::internal("no queue takes the request"), responder));
+        };
+        let job = Job { request, responder, queued_at: Instant::now() };
+        // Counted first: an instance may take the request before `push` returns.
+        self.accounting.queued();
+        queue.push(QueuedRequest::new(job)).map_err(|(request, refusal)| {
+            let QueuedRequest { job: Job { request, responder, .. }, .. } = request;
+            Refused::new(self.refuse(&request, refusal), responder)
+        })
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queues.iter().map(|queue| queue.in_flight()).sum()
+    }
+
+    fn wait_until_idle(&self, deadline: Instant) -> bool {
+        self.queues.iter().all(|queue| queue.wait_until_idle(deadline))
+    }
+
+    fn close(&self) {
+        self.queues.iter().for_each(|queue| queue.close());
+    }
+
+    fn drain(&self, deadline: Instant) -> bool {
+        self.close();
+        let has_ended = self.queues.iter().all(|queue| queue.wait_for_end(deadline));
+        if has_ended {
+            self.join();
+        }
+        has_ended
+    }
+
+    fn is_ready(&self) -> bool {
+        self.queues.iter().any(|queue| queue.has_working_instance())
+    }
+
+    fn has_readiness_check(&self) -> bool {
+        self.model.has_readiness_check()
+    }
+
+    fn model_is_ready(&self) -> bool {
+        self.model.is_ready()
+    }
+}
+
+impl Drop for QueueScheduler {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn check(spec: &SchedulerSpec) -> Result<()> {
+    let name = spec.config.name();
+    let field = match spec.config.scheduling() {
+        Scheduling::Sequence => "sequence_batching",
+        Scheduling::Ensemble(_) => "ensemble_scheduling",
+        Scheduling::Direct | Scheduling::Dynamic(_) => {
+            return match spec.instances.is_empty() {
+                true => Err(Error::internal(format!("model '{name}' has no instances"))),
+                false => Ok(()),
+            };
+        }
+    };
+    Err(Error::unsupported(format!("{field} is not supported yet for model '{name}'")))
+}
+
+fn preserves_ordering(config: &ModelConfig) -> bool {
+    matches!(config.scheduling(), Scheduling::Dynamic(d) if d.preserves_ordering)
+}

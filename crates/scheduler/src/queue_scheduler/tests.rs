@@ -1,0 +1,111 @@
+//! The whole scheduler under the model checker: groups of instances with queues of their own.
+
+use std::{
+    sync::Mutex as StdMutex,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{
+    Batch, ModelInstance,
+    testing::{instance_spec, model_config, request},
+};
+use galatea_types::{LockExt as _, Response, ResponseSink};
+
+use super::*;
+
+/// Instances that note which requests they executed.
+#[derive(Default)]
+struct Noting(Arc<StdMutex<Vec<String>>>);
+
+struct NotingInstance {
+    name: String,
+    executed: Arc<StdMutex<Vec<String>>>,
+}
+
+impl Model for Noting {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(NotingInstance { name: spec.name.clone(), executed: self.0.clone() }))
+    }
+}
+
+impl ModelInstance for NotingInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        for index in 0..batch.len() {
+            let id = &batch.request(index).expect("in range").id;
+            self.executed.lock_unpoisoned().push(format!("{id} on {}", self.name));
+            batch.respond(index, Ok(Vec::new()));
+        }
+    }
+}
+
+struct Answered(Arc<StdMutex<usize>>);
+
+impl ResponseSink for Answered {
+    fn respond(&mut self, response: Response) {
+        assert!(matches!(response, Response { result: Some(Ok(_)), is_final: true }));
+        *self.0.lock_unpoisoned() += 1;
+    }
+}
+
+/// By the first letter of the id.
+fn route(request: &InferRequest) -> usize {
+    usize::from(request.id.starts_with('b'))
+}
+
+#[test]
+fn each_group_of_instances_serves_its_own_queue() {
+    let run = || {
+        let (model, answered) = (Noting::default(), Arc::<StdMutex<usize>>::default());
+        let executed = model.0.clone();
+        let spec = SchedulerSpec {
+            config: Arc::new(model_config("name: 'm' backend: 'm'")),
+            version: 1,
+            model: Arc::new(model),
+            instances: Vec::new(),
+            statistics: Arc::default(),
+            hold_until_queued: 0,
+        };
+        let groups =
+            vec![vec![instance_spec("a", 0)], vec![instance_spec("b", 0), instance_spec("b", 1)]];
+        let scheduler = QueueScheduler::start_groups(spec, groups, route).expect("it starts");
+        for id in ["a1", "b1", "a2", "b2", "b3"] {
+            let request = InferRequest { id: id.to_owned(), ..request("m", 1, Vec::new()) };
+            let responder = Responder::calling(Answered(answered.clone()));
+            assert!(scheduler.submit(request, responder).is_ok());
+        }
+        assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
+        assert_eq!((*answered.lock_unpoisoned(), scheduler.in_flight()), (5, 0));
+        let executed = executed.lock_unpoisoned();
+        let on =
+            |name: &'static str| executed.iter().filter(move |line| line.contains(name)).cloned();
+        assert_eq!(on("on a").collect::<Vec<_>>(), ["a1 on a_0_0", "a2 on a_0_0"]);
+        let mut ids: Vec<_> = on("on b").map(|line| line[..2].to_owned()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, ["b1", "b2", "b3"]);
+    };
+    shuttle::check_random(run, 300);
+}
+
+#[test]
+fn a_request_without_a_queue_is_refused() {
+    shuttle::check_random(
+        || {
+            let spec = SchedulerSpec {
+                config: Arc::new(model_config("name: 'm' backend: 'm'")),
+                version: 1,
+                model: Arc::new(Noting::default()),
+                instances: Vec::new(),
+                statistics: Arc::default(),
+                hold_until_queued: 0,
+            };
+            let groups = vec![vec![instance_spec("a", 0)]];
+            let scheduler = QueueScheduler::start_groups(spec, groups, |_| 1).expect("it starts");
+            let submitted = scheduler.submit(request("m", 1, Vec::new()), Responder::spent());
+            assert_eq!(
+                submitted.expect_err("refused").into_error().message(),
+                "no queue takes the request"
+            );
+        },
+        10,
+    );
+}

@@ -1,0 +1,191 @@
+//! Requests lost between queue and instance threads, looked for by a model checker.
+
+use std::sync::Arc;
+
+use galatea_backend::testing::model_config;
+use shuttle::thread;
+
+use super::*;
+use crate::queue::{JoinRules, Placement};
+
+const ITERATIONS: usize = 1000;
+
+/// A request that is nothing but its place in the order of arrival.
+#[derive(Debug)]
+struct Numbered {
+    arrival: u64,
+    queued_at: Instant,
+}
+
+impl Numbered {
+    fn new() -> Self {
+        Self { arrival: u64::MAX, queued_at: Instant::now() }
+    }
+}
+
+impl Queued for Numbered {
+    fn item_count(&self) -> u64 {
+        1
+    }
+
+    fn queued_at(&self) -> Instant {
+        self.queued_at
+    }
+
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::default()
+    }
+
+    fn set_arrival(&mut self, arrival: u64) {
+        self.arrival = arrival;
+    }
+
+    fn can_join(&self, _: &Self, _: &JoinRules) -> bool {
+        true
+    }
+}
+
+/// A deadline that never comes for the model checker.
+fn never() -> Instant {
+    Instant::now() + Duration::from_secs(86400)
+}
+
+type Queue = Arc<RequestQueue<Numbered>>;
+type OnQueue = Box<dyn FnOnce(&Queue) -> Vec<u64> + Send>;
+
+fn direct(instances: usize, hold_until_queued: usize) -> Queue {
+    let config = model_config("name: 'm' backend: 'm'");
+    Arc::new(RequestQueue::new(&config, instances, hold_until_queued))
+}
+
+/// Batches of 2 and, when nobody comes, after two hours.
+fn pairs(instances: usize) -> Queue {
+    let config = model_config(
+        "name: 'm' backend: 'm' max_batch_size: 2
+         dynamic_batching { max_queue_delay_microseconds: 7200000000 }",
+    );
+    Arc::new(RequestQueue::new(&config, instances, 0))
+}
+
+/// Pulls until the queue ends; the arrivals of what was executed.
+fn serve(queue: &Queue, index: usize) -> Vec<u64> {
+    queue.instance_begins(index);
+    queue.instance_started(index);
+    let (mut executed, mut done) = (Vec::new(), 0);
+    loop {
+        match queue.pull(index, 1, done) {
+            Work::Batch(requests) => {
+                done = requests.len();
+                executed.extend(requests.iter().map(|request| request.arrival));
+            }
+            Work::Dropped(dropped) => panic!("nothing expires here: {dropped:?}"),
+            Work::Restart(_) => {
+                done = 0;
+                // Restarting takes so long that others execute what waits.
+                assert!(queue.wait_until_idle(never()));
+                queue.instance_begins(index);
+                queue.instance_started(index);
+            }
+            Work::End => {
+                queue.thread_ended();
+                return executed;
+            }
+        }
+    }
+}
+
+/// Runs threads of `instances` instances beside `disturb`, and two threads that push `count` requests each, all of
+/// which must be executed before the queue is closed.
+fn check(new_queue: fn() -> Queue, instances: usize, count: u64, disturb: fn(&Queue)) {
+    let run = move || {
+        let queue = new_queue();
+        let spawn = |f: OnQueue| {
+            let queue = queue.clone();
+            thread::spawn(move || f(&queue))
+        };
+        let instances: Vec<_> =
+            (0..instances).map(|index| spawn(Box::new(move |q| serve(q, index)))).collect();
+        let others = [
+            spawn(Box::new(move |queue| push(queue, count))),
+            spawn(Box::new(move |queue| push(queue, count))),
+            spawn(Box::new(move |queue| {
+                disturb(queue);
+                Vec::new()
+            })),
+        ];
+        others.into_iter().for_each(|thread| drop(thread.join().expect("no panic")));
+        assert!(queue.wait_until_idle(never()));
+        queue.close();
+        assert!(matches!(queue.push(Numbered::new()), Err((_, Refusal::Closed))));
+        let executed = instances.into_iter().flat_map(|i| i.join().expect("no panic"));
+        let mut executed: Vec<u64> = executed.collect();
+        executed.sort_unstable();
+        assert_eq!(executed, (0..2 * count).collect::<Vec<_>>());
+        assert!(queue.wait_for_end(Instant::now()));
+    };
+    shuttle::check_random(run, ITERATIONS);
+    shuttle::check_pct(run, ITERATIONS, 3);
+}
+
+fn push(queue: &Queue, count: u64) -> Vec<u64> {
+    (0..count).for_each(|_| queue.push(Numbered::new()).expect("accepted"));
+    Vec::new()
+}
+
+fn nothing(_: &Queue) {}
+
+/// The instance that has most likely been woken for a request breaks.
+fn break_first(queue: &Queue) {
+    queue.break_instance(0, 1, Error::internal("it broke"));
+}
+
+#[test]
+fn every_request_is_executed() {
+    check(|| direct(2, 0), 2, 2, nothing);
+}
+
+#[test]
+fn requests_that_were_held_are_executed() {
+    check(|| direct(2, 4), 2, 2, nothing);
+}
+
+#[test]
+fn a_batch_that_has_grown_is_executed() {
+    check(|| pairs(2), 2, 2, nothing);
+}
+
+#[test]
+fn a_request_whose_thread_must_restart_its_instance_goes_to_another() {
+    check(|| direct(2, 0), 2, 2, break_first);
+    check(|| pairs(2), 2, 2, break_first);
+}
+
+#[test]
+fn threads_stay_until_the_last_stream_has_ended() {
+    shuttle::check_random(
+        || {
+            let queue = direct(2, 0);
+            queue.push(Numbered::new()).expect("accepted");
+            let Work::Batch(taken) = queue.pull(0, 1, 0) else { panic!("a request waits") };
+            queue.close();
+            let other = {
+                let queue = queue.clone();
+                thread::spawn(move || serve(&queue, 1))
+            };
+            let stream = {
+                let queue = queue.clone();
+                thread::spawn(move || queue.finish(taken.len()))
+            };
+            assert!(serve(&queue, 0).is_empty());
+            assert_eq!(queue.in_flight(), 0);
+            assert!(other.join().expect("no panic").is_empty());
+            stream.join().expect("no panic");
+            assert!(queue.wait_for_end(Instant::now()));
+        },
+        ITERATIONS,
+    );
+}

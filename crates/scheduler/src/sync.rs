@@ -1,0 +1,101 @@
+//! What threads of the scheduler meet at: the standard library's, and in unit tests those of a model checker,
+//! which runs a test's threads in many different orders.
+
+#[cfg(not(test))]
+pub(crate) use galatea_types::{CondvarExt, LockExt};
+#[cfg(not(test))]
+pub(crate) use standard::{
+    Builder, Condvar, JoinHandle, Mutex, MutexGuard, mpsc, wait_timeout_while,
+};
+
+#[cfg(test)]
+pub(crate) use checked::{
+    Builder, Condvar, CondvarExt, JoinHandle, LockExt, Mutex, MutexGuard, mpsc, wait_timeout_while,
+};
+
+#[cfg(not(test))]
+mod standard {
+    use std::time::Duration;
+    pub(crate) use std::{
+        sync::{Condvar, Mutex, MutexGuard, mpsc},
+        thread::{Builder, JoinHandle},
+    };
+
+    use galatea_types::CondvarExt as _;
+
+    /// Waits on `changed` as long as `condition` holds, for `limit` at most; true when the time is over and it
+    /// still holds. `guard` is one of `_mutex`, which only the model checker needs.
+    pub(crate) fn wait_timeout_while<'a, T>(
+        _mutex: &'a Mutex<T>,
+        changed: &Condvar,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+        condition: impl FnMut(&mut T) -> bool,
+    ) -> (MutexGuard<'a, T>, bool) {
+        changed.wait_timeout_while_unpoisoned(guard, limit, condition)
+    }
+}
+
+#[cfg(test)]
+mod checked {
+    use std::time::Duration;
+
+    use shuttle::rand::{Rng, thread_rng};
+    pub(crate) use shuttle::{
+        sync::{Condvar, Mutex, MutexGuard, mpsc},
+        thread::{Builder, JoinHandle},
+    };
+
+    /// A time-out of this length is never over, so that a test in which it is all that wakes a thread fails.
+    const FOREVER: Duration = Duration::from_secs(3600);
+
+    pub(crate) trait LockExt<T> {
+        fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;
+    }
+
+    impl<T> LockExt<T> for Mutex<T> {
+        fn lock_unpoisoned(&self) -> MutexGuard<'_, T> {
+            self.lock().expect("no panic under a lock")
+        }
+    }
+
+    pub(crate) trait CondvarExt {
+        fn wait_while_unpoisoned<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            condition: impl FnMut(&mut T) -> bool,
+        ) -> MutexGuard<'a, T>;
+    }
+
+    impl CondvarExt for Condvar {
+        fn wait_while_unpoisoned<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            condition: impl FnMut(&mut T) -> bool,
+        ) -> MutexGuard<'a, T> {
+            self.wait_while(guard, condition).expect("no panic under a lock")
+        }
+    }
+
+    /// The checker has no clock: a shorter time than [`FOREVER`] is over at any moment.
+    pub(crate) fn wait_timeout_while<'a, T>(
+        mutex: &'a Mutex<T>,
+        changed: &Condvar,
+        mut guard: MutexGuard<'a, T>,
+        limit: Duration,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> (MutexGuard<'a, T>, bool) {
+        if limit >= FOREVER {
+            return (changed.wait_while_unpoisoned(guard, condition), false);
+        }
+        while condition(&mut guard) {
+            if limit.is_zero() || thread_rng().gen_bool(0.2) {
+                return (guard, true);
+            }
+            drop(guard);
+            shuttle::thread::yield_now();
+            guard = mutex.lock_unpoisoned();
+        }
+        (guard, false)
+    }
+}
