@@ -10,7 +10,7 @@ import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
 
 import clients
-from python_cases import MODELS, ask, by_infer, case_input, control, load, stream
+from python_requests import MODELS, ask, by_infer, case_input, control, load, stream
 
 VALUES = {
     "BOOL": np.array([True, False]), "INT8": np.array([-128, 127], np.int8), "INT16": np.array([-32768, 5], np.int16),

@@ -215,7 +215,7 @@ def test_request(server, name):
 
 
 def test_body_over_the_limit(serve, repository):
-    """H-50: a body over --http-max-input-size is refused before it is read."""
+    """A body over --http-max-input-size is refused before it is read."""
     repository.add("simple", "add_sub", add_sub_config())
     small = serve(repository.path, "--http-max-input-size=2000")
     serves_on(small)

@@ -120,7 +120,7 @@ def test_failed_reload_keeps_the_old(repository, serve):
 
 @pytest.mark.parametrize("fail", ["load", "creation"])
 def test_load_failure_text(repository, serve, fail):
-    """R-26: the reason a backend gives reaches the caller and the index."""
+    """The reason a backend gives reaches the caller and the index."""
     parameter = f'parameters {{ key: "fail" value {{ string_value: "{fail}" }} }}\n'
     repository.add("bad", "failing", identity_config(more=parameter))
     server = serve(repository.path, EXPLICIT)
@@ -135,7 +135,7 @@ def test_load_failure_text(repository, serve, fail):
 
 
 def test_config_override(repository, serve):
-    """R-30: a configuration sent along with the load replaces the file's."""
+    """A configuration sent along with the load replaces the file's."""
     repository.add("simple", "add_sub", add_sub_config(max_batch_size=8))
     server = serve(repository.path, EXPLICIT, "--load-model=simple")
     _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")

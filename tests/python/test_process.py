@@ -120,7 +120,7 @@ def test_exit_timeout(repository, serve):
 
 
 def test_failed_model_ends_the_start(repository):
-    """R-23: by default one model that cannot be loaded ends the process with 1."""
+    """By default one model that cannot be loaded ends the process with 1."""
     repository.add("good", "identity", identity_config())
     repository.add("bad", "failing", identity_config() + 'parameters { key: "fail" value { string_value: "load" } }')
     server = servers.galatea(repository.path, wait=False)
@@ -139,7 +139,7 @@ def test_exit_on_error_false(repository, serve):
 
 
 def test_log_and_tables(repository, serve):
-    """R-62, R-63, F-71: what people grep in the log."""
+    """What people grep in the log."""
     repository.add("simple", "add_sub", add_sub_config())
     server = serve(repository.path, "--id=mine", "--http-thread-count=2")
     text = server.text()

