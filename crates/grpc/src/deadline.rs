@@ -1,3 +1,5 @@
+//! The time-out that a client gives with a call.
+
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;

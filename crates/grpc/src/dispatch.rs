@@ -1,4 +1,4 @@
-//! Which service a call goes to, and the walls around every call: counting, shutdown, panics.
+//! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
 
 use std::{
     convert::Infallible,
@@ -24,11 +24,10 @@ use crate::{
     health::HealthService,
     infer,
     service::InferenceService,
+    state::{SHUTTING_DOWN, ServerState},
     unary::{self, MessageBody},
 };
 
-pub(crate) const SHUTTING_DOWN: &str =
-    "GRPC server is shutting down and has stopped accepting new requests.";
 /// The name of a call in the log.
 const CALL: &str = "a gRPC call";
 const INTERNAL_ERROR: &str = "an internal error ended this call";
@@ -38,40 +37,36 @@ const INTERNAL_ERROR: &str = "an internal error ended this call";
 pub(crate) struct Dispatcher {
     inference: GrpcInferenceServiceServer<InferenceService>,
     health: HealthServer<HealthService>,
-    engine: Arc<Engine>,
-    max_message_size: usize,
-    in_flight: Arc<InFlight>,
+    state: Arc<ServerState>,
 }
 
 impl Dispatcher {
     pub fn new(engine: &Arc<Engine>, options: &GrpcOptions) -> Self {
-        let in_flight = Arc::<InFlight>::default();
         let max_message_size = options.max_message_size;
-        let inference = InferenceService {
+        let state = ServerState {
             engine: engine.clone(),
             max_message_size,
-            in_flight: in_flight.clone(),
+            in_flight: Arc::<InFlight>::default(),
         };
+        let state = Arc::new(state);
         Self {
-            inference: GrpcInferenceServiceServer::new(inference)
+            inference: GrpcInferenceServiceServer::new(InferenceService { state: state.clone() })
                 .max_decoding_message_size(max_message_size)
                 .max_encoding_message_size(max_message_size),
             health: HealthServer::new(HealthService { engine: engine.clone() }),
-            engine: engine.clone(),
-            max_message_size,
-            in_flight,
+            state,
         }
     }
 
     pub fn in_flight(&self) -> &Arc<InFlight> {
-        &self.in_flight
+        &self.state.in_flight
     }
 
     pub async fn answer(
         mut self,
         request: Request<Incoming>,
     ) -> Result<Response<CallBody>, Infallible> {
-        let Some(guard) = self.in_flight.try_begin() else {
+        let Some(guard) = self.state.in_flight.try_begin() else {
             return Ok(Status::unavailable(SHUTTING_DOWN).into_http());
         };
         let response = match catch_panic(CALL, self.route(request)).await {
@@ -97,8 +92,9 @@ impl Dispatcher {
     }
 
     async fn model_infer(&self, request: Request<Incoming>) -> Result<Response<Content>, Status> {
-        let (message, deadline) = unary::read_request(request, self.max_message_size).await?;
-        let response = infer::infer(&self.engine, message, deadline, self.max_message_size).await?;
+        let limit = self.state.max_message_size;
+        let (message, deadline) = unary::read_request(request, limit).await?;
+        let response = infer::infer(&self.state.engine, message, deadline, limit).await?;
         Ok(unary::write_response(response, Content::Message))
     }
 }
@@ -124,7 +120,7 @@ impl Default for Content {
 
 type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
-/// A streaming call does its work while its body is polled, so the wall against panics is here too.
+/// A streaming call does its work while its body is polled, so the panic wall is here too.
 fn poll_generated(body: &mut Body, cx: &mut Context<'_>) -> Polled {
     catch_panic_in_poll(CALL, || Pin::new(&mut *body).poll_frame(cx)).unwrap_or_else(|| {
         *body = Body::empty();

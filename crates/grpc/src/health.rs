@@ -1,3 +1,5 @@
+//! The standard health service.
+
 use std::sync::Arc;
 
 use galatea_engine::Engine;
@@ -7,7 +9,7 @@ use galatea_proto::health::{
 };
 use tonic::{Request, Response, Status};
 
-/// The standard health service (G-21). The service name a client asks for makes no difference, as in Triton.
+/// Whether the server is live and ready. The service name a client asks for makes no difference, as in Triton.
 pub(crate) struct HealthService {
     pub engine: Arc<Engine>,
 }

@@ -16,9 +16,9 @@ use tonic::Status;
 
 use crate::status::status_of;
 
-/// A request on its way, with what is needed to show its answers as the client wants them.
+/// A request on its way, with what is needed to return its responses as the client asked.
 ///
-/// Dropped before the last answer is there (the client hung up, its deadline passed), it cancels the request.
+/// Dropped before the final response is there (the client hung up, its deadline passed), it cancels the request.
 pub(crate) struct Pending {
     model: Arc<ServedModel>,
     plan: AnswerPlan,
@@ -30,7 +30,7 @@ pub(crate) fn find_model(engine: &Engine, message: &ModelInferRequest) -> Result
     engine.model(&message.model_name, parse_model_version(&message.model_version)?)
 }
 
-/// Reads a request, to be handed to the model.
+/// Decodes a request that is then to be handed to the model.
 pub(crate) fn read(
     model: Arc<ServedModel>,
     message: ModelInferRequest,
@@ -49,7 +49,7 @@ fn submit(
 ) -> Result<(Pending, oneshot::Receiver<Result<InferResponse>>)> {
     let model = find_model(engine, &message)?;
     if model.config().is_decoupled() {
-        // G-54. A model that may answer any number of times has no place in a call with one answer.
+        // It may respond any number of times, and this call has one response.
         return Err(Error::unsupported(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));

@@ -1,12 +1,13 @@
 //! The gRPC front end: `inference.GRPCInferenceService` and `grpc.health.v1.Health` on one port.
 //!
-//! A few OS threads each run a single-threaded runtime and own the connections handed to them, the one
-//! with the fewest first. A connection and all its calls stay on one thread, so a call costs no hand-over
-//! inside the front end; the model's work happens on the instance threads of the engine.
+//! Connections and threads are those of `galatea-frontend`; the model's work happens on the instance threads of the
+//! engine.
 //!
 //! **Invariants.** Nothing here parses tensors (that is `galatea-protocol`) or knows a backend. No call
 //! blocks a front end thread: loading and unloading run on blocking threads. A panic in a call ends that
 //! call with INTERNAL and nothing else.
+
+#![warn(missing_docs)]
 
 mod connection;
 mod deadline;
@@ -19,6 +20,7 @@ mod reply;
 mod repository;
 mod server;
 mod service;
+mod state;
 mod statistics;
 mod status;
 mod stream;

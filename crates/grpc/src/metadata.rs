@@ -1,4 +1,4 @@
-//! What a model and the server say about themselves (G-04, G-05).
+//! The messages that describe the server and its models.
 
 use galatea_config::TensorSpec;
 use galatea_engine::{Engine, ServedModel};

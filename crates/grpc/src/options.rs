@@ -1,3 +1,5 @@
+//! The options of the gRPC front end.
+
 use std::{num::NonZero, thread, time::Duration};
 
 /// How the gRPC front end behaves.
@@ -7,7 +9,7 @@ pub struct GrpcOptions {
     pub max_message_size: usize,
     /// Threads that serve connections. One keeps up with some ten thousand small requests a second.
     pub thread_count: usize,
-    /// A connection without traffic is probed after this long (G-64) ...
+    /// A connection without traffic is probed after this long ...
     pub keepalive_time: Duration,
     /// ... and closed when the probe is not answered within this.
     pub keepalive_timeout: Duration,

@@ -1,4 +1,4 @@
-//! What a stream sends back for a response, an end without one, or an error (G-55 to G-58).
+//! What a stream sends back for a response, an end without one, or an error.
 
 use galatea_frontend::KeyedResponse;
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
@@ -18,13 +18,13 @@ pub(crate) struct Reply {
     pub weight: usize,
 }
 
-/// A request of a stream whose last answer has not come.
+/// A request of a stream whose final response has not come.
 pub(crate) struct Open {
     pub id: String,
     /// As the client wrote it: empty when it left the choice to the server.
     pub version: String,
     pub pending: Pending,
-    /// The stream ends with the first error of a model (G-56).
+    /// The stream ends with the first error of a model.
     pub is_strict: bool,
 }
 
@@ -36,7 +36,7 @@ impl Open {
         self.reply(received).unwrap_or_else(|| self.failure_reply(&unanswered(), true, 0))
     }
 
-    /// The reply to a client that wants one: ends without a response go unsaid unless it asked for them.
+    /// The reply; `None` for an end without a response, unless the client asked for those.
     pub fn reply(&self, received: KeyedResponse) -> Option<Reply> {
         let weight = received.weight();
         let is_final = received.response.is_final;
@@ -61,7 +61,7 @@ impl Open {
         Reply { item, weight }
     }
 
-    /// Without outputs, but saying which request it belongs to, in the client's own words.
+    /// Without outputs, but with id, model and version as the client wrote them.
     fn named(&self, error_message: String, is_final: bool) -> ModelStreamInferResponse {
         let response = ModelInferResponse {
             id: self.id.clone(),
@@ -82,7 +82,8 @@ pub(crate) fn refusal_reply(error: &Error, id: String) -> Reply {
     Reply { item, weight: 0 }
 }
 
-/// G-57: the marker is there for every model, so that a client need not know which are decoupled.
+/// With the parameter that marks the final response. Every model's replies have it, so that a client need not know which
+/// are decoupled.
 fn marked(
     error_message: String,
     mut response: ModelInferResponse,

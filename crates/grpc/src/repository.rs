@@ -1,4 +1,4 @@
-//! The model repository calls (G-10 to G-12, G-43).
+//! The model repository calls: index, load, unload.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,7 +1,8 @@
+//! The inference service of the generated code, on top of the engine.
+
 use std::sync::Arc;
 
 use galatea_engine::{Engine, Readiness};
-use galatea_frontend::InFlight;
 use galatea_proto::inference as pb;
 use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use galatea_protocol::parse_model_version;
@@ -9,14 +10,14 @@ use galatea_types::Error;
 use tokio::task::spawn_blocking;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::{infer, metadata, repository, statistics, status::status_of, stream::InferStream};
+use crate::{
+    infer, metadata, repository, state::ServerState, statistics, status::status_of,
+    stream::InferStream,
+};
 
-/// The inference service on top of the engine.
-#[derive(Clone)]
+/// Answers every call of the inference service but ModelInfer.
 pub(crate) struct InferenceService {
-    pub engine: Arc<Engine>,
-    pub max_message_size: usize,
-    pub in_flight: Arc<InFlight>,
+    pub state: Arc<ServerState>,
 }
 
 type Reply<T> = Result<Response<T>, Status>;
@@ -25,7 +26,7 @@ fn reply<T>(result: Result<T, Error>) -> Reply<T> {
     result.map(Response::new).map_err(|e| status_of(&e))
 }
 
-fn not_offered<T>(what: &str) -> Reply<T> {
+fn not_supported<T>(what: &str) -> Reply<T> {
     Err(Status::unimplemented(format!("{what} is not supported by this server")))
 }
 
@@ -37,14 +38,14 @@ impl GrpcInferenceService for InferenceService {
         &self,
         _: Request<pb::ServerLiveRequest>,
     ) -> Reply<pb::ServerLiveResponse> {
-        reply(Ok(pb::ServerLiveResponse { live: self.engine.is_live() }))
+        reply(Ok(pb::ServerLiveResponse { live: self.state.engine.is_live() }))
     }
 
     async fn server_ready(
         &self,
         _: Request<pb::ServerReadyRequest>,
     ) -> Reply<pb::ServerReadyResponse> {
-        reply(Ok(pb::ServerReadyResponse { ready: self.engine.is_ready() }))
+        reply(Ok(pb::ServerReadyResponse { ready: self.state.engine.is_ready() }))
     }
 
     async fn model_ready(
@@ -53,7 +54,7 @@ impl GrpcInferenceService for InferenceService {
     ) -> Reply<pb::ModelReadyResponse> {
         let request = request.into_inner();
         let ready = match parse_model_version(&request.version) {
-            Ok(version) => Ok(is_model_ready(&self.engine, &request.name, version).await),
+            Ok(version) => Ok(is_model_ready(&self.state.engine, &request.name, version).await),
             Err(error) => Err(error),
         };
         reply(ready.map(|ready| pb::ModelReadyResponse { ready }))
@@ -63,7 +64,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         _: Request<pb::ServerMetadataRequest>,
     ) -> Reply<pb::ServerMetadataResponse> {
-        reply(Ok(metadata::server_metadata(&self.engine)))
+        reply(Ok(metadata::server_metadata(&self.state.engine)))
     }
 
     async fn model_metadata(
@@ -72,7 +73,7 @@ impl GrpcInferenceService for InferenceService {
     ) -> Reply<pb::ModelMetadataResponse> {
         let request = request.into_inner();
         let found = parse_model_version(&request.version)
-            .and_then(|version| Ok((self.engine.model(&request.name, version)?, version)));
+            .and_then(|version| Ok((self.state.engine.model(&request.name, version)?, version)));
         reply(found.map(|(model, version)| metadata::model_metadata(&model, version)))
     }
 
@@ -82,7 +83,7 @@ impl GrpcInferenceService for InferenceService {
     ) -> Reply<pb::ModelConfigResponse> {
         let request = request.into_inner();
         let model = parse_model_version(&request.version)
-            .and_then(|version| self.engine.model(&request.name, version));
+            .and_then(|version| self.state.engine.model(&request.name, version));
         reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw().clone()) }))
     }
 
@@ -93,7 +94,8 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::ModelInferRequest>,
     ) -> Reply<pb::ModelInferResponse> {
         let message = request.into_inner();
-        let response = infer::infer(&self.engine, message, None, self.max_message_size).await?;
+        let response =
+            infer::infer(&self.state.engine, message, None, self.state.max_message_size).await?;
         Ok(Response::new(response))
     }
 
@@ -102,7 +104,7 @@ impl GrpcInferenceService for InferenceService {
         request: Request<Streaming<pb::ModelInferRequest>>,
     ) -> Reply<InferStream> {
         let (metadata, _, requests) = request.into_parts();
-        Ok(Response::new(InferStream::new(self.clone(), &metadata, requests)))
+        Ok(Response::new(InferStream::new(self.state.clone(), &metadata, requests)))
     }
 
     async fn model_statistics(
@@ -112,7 +114,7 @@ impl GrpcInferenceService for InferenceService {
         let request = request.into_inner();
         let name = (!request.name.is_empty()).then_some(request.name.as_str());
         let entries = parse_model_version(&request.version)
-            .and_then(|version| self.engine.statistics(name, name.and(version)));
+            .and_then(|version| self.state.engine.statistics(name, name.and(version)));
         reply(entries.map(|entries| pb::ModelStatisticsResponse {
             model_stats: entries.into_iter().map(statistics::model_statistics).collect(),
         }))
@@ -125,7 +127,7 @@ impl GrpcInferenceService for InferenceService {
         let request = request.into_inner();
         let check = repository::refuse_repository_name(&request.repository_name);
         reply(check.map(|()| {
-            let entries = self.engine.repository_index(request.ready);
+            let entries = self.state.engine.repository_index(request.ready);
             let models = entries.into_iter().map(repository::index_message).collect();
             pb::RepositoryIndexResponse { models }
         }))
@@ -135,7 +137,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::RepositoryModelLoadRequest>,
     ) -> Reply<pb::RepositoryModelLoadResponse> {
-        repository::load(self.engine.clone(), request.into_inner()).await?;
+        repository::load(self.state.engine.clone(), request.into_inner()).await?;
         Ok(Response::new(Default::default()))
     }
 
@@ -143,7 +145,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::RepositoryModelUnloadRequest>,
     ) -> Reply<pb::RepositoryModelUnloadResponse> {
-        repository::unload(self.engine.clone(), request.into_inner()).await?;
+        repository::unload(self.state.engine.clone(), request.into_inner()).await?;
         Ok(Response::new(Default::default()))
     }
 
@@ -159,14 +161,14 @@ impl GrpcInferenceService for InferenceService {
         &self,
         _: Request<pb::SystemSharedMemoryRegisterRequest>,
     ) -> Reply<pb::SystemSharedMemoryRegisterResponse> {
-        not_offered("system shared memory")
+        not_supported("system shared memory")
     }
 
     async fn system_shared_memory_unregister(
         &self,
         _: Request<pb::SystemSharedMemoryUnregisterRequest>,
     ) -> Reply<pb::SystemSharedMemoryUnregisterResponse> {
-        not_offered("system shared memory")
+        not_supported("system shared memory")
     }
 
     async fn cuda_shared_memory_status(
@@ -180,28 +182,28 @@ impl GrpcInferenceService for InferenceService {
         &self,
         _: Request<pb::CudaSharedMemoryRegisterRequest>,
     ) -> Reply<pb::CudaSharedMemoryRegisterResponse> {
-        not_offered("CUDA shared memory")
+        not_supported("CUDA shared memory")
     }
 
     async fn cuda_shared_memory_unregister(
         &self,
         _: Request<pb::CudaSharedMemoryUnregisterRequest>,
     ) -> Reply<pb::CudaSharedMemoryUnregisterResponse> {
-        not_offered("CUDA shared memory")
+        not_supported("CUDA shared memory")
     }
 
     async fn trace_setting(
         &self,
         _: Request<pb::TraceSettingRequest>,
     ) -> Reply<pb::TraceSettingResponse> {
-        not_offered("tracing")
+        not_supported("tracing")
     }
 
     async fn log_settings(
         &self,
         _: Request<pb::LogSettingsRequest>,
     ) -> Reply<pb::LogSettingsResponse> {
-        not_offered("changing log settings")
+        not_supported("changing log settings")
     }
 }
 
@@ -212,7 +214,7 @@ fn no_region<T: Default>(kind: &str, name: &str) -> Result<T, Error> {
     Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
 }
 
-/// A model with a say of its own takes its time: it is asked on another thread.
+/// A model that decides by its own code may take long: it is asked on a blocking thread.
 async fn is_model_ready(engine: &Engine, name: &str, version: Option<i64>) -> bool {
     match engine.model_readiness(name, version) {
         Readiness::Known(is_ready) => is_ready,

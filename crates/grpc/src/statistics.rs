@@ -1,4 +1,4 @@
-//! Statistics into their messages (G-37 to G-42, M-50 to M-53).
+//! Statistics into their messages.
 
 use galatea_engine::ModelStatisticsEntry;
 use galatea_proto::inference::{

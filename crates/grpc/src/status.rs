@@ -1,15 +1,17 @@
+//! Errors as gRPC statuses.
+
 use std::borrow::Cow;
 
 use galatea_protocol::grpc_code;
 use galatea_types::Error;
 use tonic::{Code, Status};
 
-/// Longest text of a status as it travels, in bytes. It stands in the trailers, and clients on the common
+/// Longest text of a status in its encoded form, in bytes. It is part of the trailers, and clients on the common
 /// library may refuse a call whose trailers pass 8 KiB: then they show that instead of our error.
 const MAX_TEXT: usize = 6 << 10;
 const CUT: &str = " ... (shortened)";
 
-/// The status of an error (G-50): its class and its text.
+/// The status of an error: its code and its text.
 pub(crate) fn status_of(error: &Error) -> Status {
     Status::new(Code::from_i32(grpc_code(error.code())), fitting(error.message()))
 }
@@ -19,7 +21,7 @@ fn fitting(text: &str) -> Cow<'_, str> {
     let mut length = 0;
     let mut room = None;
     for (at, character) in text.char_indices() {
-        length += travelling_length(character);
+        length += encoded_length(character);
         if length > MAX_TEXT - CUT.len() {
             room.get_or_insert(at);
         }
@@ -31,8 +33,8 @@ fn fitting(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// What is not printable ASCII, and the percent sign, travels as `%XX` per byte.
-fn travelling_length(character: char) -> usize {
+/// The bytes a character takes in a trailer: what is not printable ASCII, and the percent sign, is `%XX` per byte.
+fn encoded_length(character: char) -> usize {
     match character {
         '%' => 3,
         ' '..='~' => 1,
@@ -52,8 +54,8 @@ mod tests {
         for text in ["x".repeat(MAX_TEXT + 1), "\n".repeat(MAX_TEXT), "€".repeat(5000)] {
             let cut = fitting(&text);
             assert!(cut.ends_with(CUT) && cut.len() > MAX_TEXT / 4, "{}", cut.len());
-            let travels: usize = cut.chars().map(travelling_length).sum();
-            assert!(travels <= MAX_TEXT, "{travels}");
+            let encoded: usize = cut.chars().map(encoded_length).sum();
+            assert!(encoded <= MAX_TEXT, "{encoded}");
         }
     }
 }

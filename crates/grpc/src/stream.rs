@@ -1,4 +1,4 @@
-//! ModelStreamInfer: requests in, answers out, on one call (G-55 to G-61).
+//! ModelStreamInfer: requests in, responses out, on one call.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,31 +16,31 @@ use tonic::{Status, Streaming, codegen::tokio_stream::Stream, metadata::Metadata
 
 use crate::{
     deadline::deadline_of,
-    dispatch::SHUTTING_DOWN,
     infer::{find_model, read},
     reply::{Open, Reply, refusal_reply},
-    service::InferenceService,
+    state::{SHUTTING_DOWN, ServerState},
 };
 
-/// The answers of one stream. Polling it reads requests ahead as far as they have come, hands them to the
-/// engine, and yields the answers: those of ordinary models in the order of the requests, those of decoupled
-/// ones as they come. Dropping it cancels all that are open.
+/// The responses of one stream. Polling it reads requests ahead as far as they have come, hands them to the
+/// engine, and yields the responses: those of ordinary models in the order of the requests, those of decoupled
+/// ones as they come. Dropping it cancels all requests that are open.
 ///
 /// It runs on the call's own task: no task per request, and no channel between reader and writer. When the
-/// client stops reading answers, flow control stops the polling and with it the reading ahead; what decoupled
+/// client stops reading responses, flow control stops the polling and with it the reading ahead; what decoupled
 /// models send meanwhile waits in the receiver, up to its limit.
 pub(crate) struct InferStream {
-    service: InferenceService,
+    state: Arc<ServerState>,
     requests: Streaming<ModelInferRequest>,
     has_more_requests: bool,
-    /// An error in a model's answer ends the stream with its status (G-56).
+    /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors from
+    /// before the model had the request never do.
     is_strict: bool,
     deadline: Option<Pin<Box<Sleep>>>,
     responses: ResponseReceiver,
     /// Requests answered in order, from number `first_ordered` on.
     ordered: VecDeque<Ordered>,
     first_ordered: u64,
-    /// Requests of decoupled models whose last answer has not come.
+    /// Requests of decoupled models whose final response has not come.
     decoupled: HashMap<u64, Open>,
     next_decoupled: u64,
     /// What is sent next.
@@ -48,7 +48,7 @@ pub(crate) struct InferStream {
     is_done: bool,
 }
 
-/// A place in the order of answers.
+/// A request whose response has its place in the order.
 enum Ordered {
     Running(Open),
     Answered(Reply),
@@ -58,15 +58,15 @@ type Item = Result<ModelStreamInferResponse, Status>;
 
 impl InferStream {
     pub fn new(
-        service: InferenceService,
+        state: Arc<ServerState>,
         metadata: &MetadataMap,
         requests: Streaming<ModelInferRequest>,
     ) -> Self {
         let deadline = deadline_of(metadata.as_ref());
         // As much may wait as could be sent in one message.
-        let responses = ResponseReceiver::new(service.max_message_size, OnOverflow::Discard);
+        let responses = ResponseReceiver::new(state.max_message_size, OnOverflow::Discard);
         Self {
-            service,
+            state,
             requests,
             has_more_requests: true,
             is_strict: metadata.get("triton_grpc_error").is_some_and(|v| v == "true"),
@@ -93,7 +93,7 @@ impl InferStream {
         Ok(())
     }
 
-    /// A request whose model is not found has a place in the order, as an ordinary one.
+    /// A request whose model is not found has its place in the order, as one of an ordinary model.
     fn start(&mut self, message: ModelInferRequest) {
         match self.find_model(&message) {
             Ok(model) if model.config().is_decoupled() => self.start_decoupled(model, message),
@@ -104,10 +104,10 @@ impl InferStream {
 
     /// A server that shuts down takes no more requests, not even on a stream that is open.
     fn find_model(&self, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
-        if self.service.in_flight.is_closed() {
+        if self.state.in_flight.is_closed() {
             return Err(Error::unavailable(SHUTTING_DOWN));
         }
-        find_model(&self.service.engine, message)
+        find_model(&self.state.engine, message)
     }
 
     fn start_ordered(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
@@ -136,7 +136,7 @@ impl InferStream {
     ) -> Result<Open, Box<Reply>> {
         let id = message.id.clone();
         let version = message.model_version.clone();
-        let read = read(model, message, self.service.max_message_size);
+        let read = read(model, message, self.state.max_message_size);
         let (request, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
         let cancellation = request.cancellation.clone();
         let responder = self.responses.responder(key, cancellation);
@@ -194,7 +194,7 @@ impl InferStream {
         }
     }
 
-    /// Answers leave the order as soon as nothing is before them.
+    /// Responses leave the order as soon as none is before them.
     fn release_ordered(&mut self) {
         while let Some(Ordered::Answered(_)) = self.ordered.front() {
             self.first_ordered += 1;

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tonic::{Code, Request};
 
 use crate::{
-    streams::{Call, Requests, Told, open},
+    streams::{Call, Requests, StreamReply, open},
     support::*,
 };
 
@@ -28,7 +28,7 @@ fn outputs(value: f32) -> Vec<Tensor> {
     vec![Tensor::new("OUTPUT0", DataType::Fp32, [1, 4], galatea_types::Buffer::from(values))]
 }
 
-fn say(sender: &mut ResponseSender, value: f32) {
+fn send_value(sender: &mut ResponseSender, value: f32) {
     sender.send(Ok((outputs(value), vec![])));
 }
 
@@ -37,21 +37,26 @@ fn fail(sender: &mut ResponseSender, text: &str) {
 }
 
 /// An answer of the model.
-fn told(id: &str, value: f32, is_final: bool) -> Told {
-    Told {
+fn expected(id: &str, value: f32, is_final: bool) -> StreamReply {
+    StreamReply {
         id: id.into(),
         model: "decoupled".into(),
         version: "1".into(),
         is_final: Some(is_final),
         outputs: vec![floats(&[value; 4])],
-        ..Told::default()
+        ..StreamReply::default()
     }
 }
 
 /// Without outputs: the version is the client's own word, which was none.
-fn bare(id: &str, error: &str, is_final: bool) -> Told {
+fn bare(id: &str, error: &str, is_final: bool) -> StreamReply {
     let outputs: Vec<Bytes> = vec![];
-    Told { error: error.into(), version: String::new(), outputs, ..told(id, 0.0, is_final) }
+    StreamReply {
+        error: error.into(),
+        version: String::new(),
+        outputs,
+        ..expected(id, 0.0, is_final)
+    }
 }
 
 async fn call(f: &Fixture, is_strict: bool) -> Call {
@@ -64,12 +69,12 @@ async fn every_answer_says_whether_it_is_the_last() {
     let mut call = call(&f, false).await;
     call.send(ask("a"));
     let mut sender = f.sender();
-    say(&mut sender, 1.0);
-    assert_eq!(call.told().await, told("a", 1.0, false));
-    say(&mut sender, 2.0);
-    assert_eq!(call.told().await, told("a", 2.0, false));
+    send_value(&mut sender, 1.0);
+    assert_eq!(call.reply().await, expected("a", 1.0, false));
+    send_value(&mut sender, 2.0);
+    assert_eq!(call.reply().await, expected("a", 2.0, false));
     sender.finish(Some(Ok((outputs(3.0), vec![]))));
-    assert_eq!(call.told().await, told("a", 3.0, true));
+    assert_eq!(call.reply().await, expected("a", 3.0, true));
     call.end().await;
 }
 
@@ -79,21 +84,21 @@ async fn an_end_without_an_answer_is_told_only_to_those_who_asked() {
     let mut call = call(&f, false).await;
     call.send(ask("quiet"));
     f.sender().finish(None);
-    call.send(wanting_empty_final("told"));
+    call.send(wanting_empty_final("asked"));
     f.sender().finish(None);
-    assert_eq!(call.told().await, bare("told", "", true));
+    assert_eq!(call.reply().await, bare("asked", "", true));
     call.send(wanting_empty_final("one"));
     let mut sender = f.sender();
-    say(&mut sender, 1.0);
+    send_value(&mut sender, 1.0);
     sender.finish(None);
-    assert_eq!(call.told().await, told("one", 1.0, false));
-    assert_eq!(call.told().await, bare("one", "", true));
+    assert_eq!(call.reply().await, expected("one", 1.0, false));
+    assert_eq!(call.reply().await, bare("one", "", true));
     call.send(wanting_empty_final("full"));
     f.sender().finish(Some(Ok((outputs(2.0), vec![]))));
-    assert_eq!(call.told().await, told("full", 2.0, true));
+    assert_eq!(call.reply().await, expected("full", 2.0, true));
     call.send(ModelInferRequest { model_version: "1".into(), ..wanting_empty_final("v") });
     f.sender().finish(None);
-    assert_eq!(call.told().await, Told { version: "1".into(), ..bare("v", "", true) });
+    assert_eq!(call.reply().await, StreamReply { version: "1".into(), ..bare("v", "", true) });
     call.end().await;
 }
 
@@ -104,15 +109,15 @@ async fn a_model_may_go_on_after_an_error() {
     call.send(ask("e"));
     let mut sender = f.sender();
     fail(&mut sender, "half");
-    say(&mut sender, 1.0);
+    send_value(&mut sender, 1.0);
     sender.finish(Some(Err(Error::internal("all"))));
-    assert_eq!(call.told().await, bare("e", "half", false));
-    assert_eq!(call.told().await, told("e", 1.0, false));
-    assert_eq!(call.told().await, bare("e", "all", true));
+    assert_eq!(call.reply().await, bare("e", "half", false));
+    assert_eq!(call.reply().await, expected("e", 1.0, false));
+    assert_eq!(call.reply().await, bare("e", "all", true));
     call.send(ask("gone"));
     drop(f.sender());
     let text = "model 'decoupled' gave up a request without a final response";
-    assert_eq!(call.told().await, bare("gone", text, true));
+    assert_eq!(call.reply().await, bare("gone", text, true));
     call.end().await;
 }
 
@@ -121,21 +126,21 @@ async fn a_strict_stream_ends_with_the_first_error_and_cancels_the_rest() {
     let f = Fixture::start();
     let mut call = call(&f, true).await;
     call.send(ModelInferRequest { raw_input_contents: vec![], ..ask("refused") });
-    let refused = call.told().await;
+    let refused = call.reply().await;
     assert_eq!((refused.id.as_str(), refused.is_final), ("refused", None));
     assert!(refused.error.starts_with("unable to find data"), "{refused:?}");
     call.send(ask("other"));
     let other = f.sender();
     call.send(ask("fails"));
     let mut fails = f.sender();
-    say(&mut fails, 1.0);
-    assert_eq!(call.told().await, told("fails", 1.0, false));
+    send_value(&mut fails, 1.0);
+    assert_eq!(call.reply().await, expected("fails", 1.0, false));
     fail(&mut fails, "enough");
     let status = call.next().await.expect_err("ends with a status");
     assert_eq!((status.code(), status.message()), (Code::NotFound, "enough"));
     eventually("both are cancelled", || other.is_cancelled() && fails.is_cancelled());
     // A model that goes on all the same harms nobody.
-    say(&mut fails, 2.0);
+    send_value(&mut fails, 2.0);
     fails.finish(None);
     f.engine.model("decoupled", None).expect("still there");
 }
@@ -151,22 +156,22 @@ async fn decoupled_answers_pass_the_order_of_the_others() {
     call.send(ask("first"));
     call.send(ModelInferRequest { raw_input_contents: vec!["a".into()], ..ask("refused") });
     call.send(ask("second"));
-    let refused = call.told().await;
+    let refused = call.reply().await;
     assert_eq!((refused.id.as_str(), refused.is_final), ("refused", None));
     let (mut first, mut second) = (f.sender(), f.sender());
     for value in [1.0, 2.0] {
-        say(&mut second, value);
-        assert_eq!(call.told().await, told("second", value, false));
-        say(&mut first, value);
-        assert_eq!(call.told().await, told("first", value, false));
+        send_value(&mut second, value);
+        assert_eq!(call.reply().await, expected("second", value, false));
+        send_value(&mut first, value);
+        assert_eq!(call.reply().await, expected("first", value, false));
     }
     f.gate.set(false);
     for (id, is_refused) in [("slow", false), ("quick", false), ("unknown", true)] {
-        let told = call.told().await;
-        assert_eq!((told.id.as_str(), told.is_final.is_none()), (id, is_refused));
+        let reply = call.reply().await;
+        assert_eq!((reply.id.as_str(), reply.is_final.is_none()), (id, is_refused));
     }
     first.finish(Some(Ok((outputs(3.0), vec![]))));
-    assert_eq!(call.told().await, told("first", 3.0, true));
+    assert_eq!(call.reply().await, expected("first", 3.0, true));
     second.finish(None);
     call.end().await;
 }
@@ -182,17 +187,17 @@ async fn answers_keep_their_order_whatever_thread_they_come_from() {
         .map(|_| {
             let mut sender = f.sender();
             std::thread::spawn(move || {
-                (0..250_i16).for_each(|n| say(&mut sender, f32::from(n)));
+                (0..250_i16).for_each(|n| send_value(&mut sender, f32::from(n)));
                 sender.finish(Some(Ok((outputs(250.0), vec![]))));
             })
         })
         .collect();
     let mut next = [0_i16; 4];
     for _ in 0..4 * 251 {
-        let reply = call.told().await;
+        let reply = call.reply().await;
         let id: usize = reply.id.parse().expect("a number");
         let value = next[id];
-        assert_eq!(reply, told(&id.to_string(), f32::from(value), value == 250));
+        assert_eq!(reply, expected(&id.to_string(), f32::from(value), value == 250));
         next[id] += 1;
     }
     for thread in threads {
@@ -234,7 +239,7 @@ async fn a_client_that_leaves_cancels_all_its_requests() {
     call.send(ask("1"));
     call.send(ask("2"));
     let mut senders = [f.sender(), f.sender()];
-    say(&mut senders[0], 1.0);
+    send_value(&mut senders[0], 1.0);
     assert!(senders.iter().all(|s| !s.is_cancelled()));
     drop(call);
     eventually("both are cancelled", || senders.iter().all(ResponseSender::is_cancelled));
@@ -268,12 +273,12 @@ async fn a_client_that_does_not_read_is_cut_off_before_memory_is_full() {
     let mut sender = f.sender();
     let shape = [1 << 10, 4];
     let values = galatea_types::Buffer::from(vec![0_u8; 16 << 10]);
-    let mut said = 0_usize;
+    let mut sent = 0_usize;
     while !sender.is_cancelled() {
         let output = Tensor::new("OUTPUT0", DataType::Fp32, shape, values.clone());
         sender.send(Ok((vec![output], vec![])));
-        said += 1;
-        assert!(said < 10_000, "the backlog grows without bound");
+        sent += 1;
+        assert!(sent < 10_000, "the backlog grows without bound");
     }
     let status = loop {
         match call.next().await {
@@ -282,7 +287,7 @@ async fn a_client_that_does_not_read_is_cut_off_before_memory_is_full() {
         }
     };
     assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
-    assert!(said * (17 << 10) > LIMIT, "cut off after {said} answers");
+    assert!(sent * (17 << 10) > LIMIT, "cut off after {sent} answers");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

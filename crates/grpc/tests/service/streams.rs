@@ -48,14 +48,16 @@ impl Call {
 
     /// Id and error text of the next reply, which must be the only one to its request.
     async fn brief(&mut self) -> (String, String) {
-        let told = self.told().await;
-        assert!(told.is_final == Some(true) || (told.model.is_empty() && told.is_final.is_none()));
-        (told.id, told.error)
+        let reply = self.reply().await;
+        assert!(
+            reply.is_final == Some(true) || (reply.model.is_empty() && reply.is_final.is_none())
+        );
+        (reply.id, reply.error)
     }
 
-    pub async fn told(&mut self) -> Told {
+    pub async fn reply(&mut self) -> StreamReply {
         let reply = self.next().await.expect("no status").expect("a reply");
-        Told::from(reply)
+        StreamReply::from(reply)
     }
 
     /// No more requests; the server must end the stream well.
@@ -66,9 +68,9 @@ impl Call {
     }
 }
 
-/// What a reply says.
+/// What a reply has in it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct StreamReply {
     pub id: String,
     pub error: String,
     pub model: String,
@@ -77,7 +79,7 @@ pub struct Told {
     pub outputs: Vec<Bytes>,
 }
 
-impl From<ModelStreamInferResponse> for Told {
+impl From<ModelStreamInferResponse> for StreamReply {
     fn from(reply: ModelStreamInferResponse) -> Self {
         let response = reply.infer_response.expect("always there");
         let marker = response.parameters.get("triton_final_response");
@@ -109,7 +111,7 @@ async fn replies_come_in_the_order_of_requests() {
     for i in 0..50 {
         call.send(vector("identity_fp32", &i.to_string(), &[2.0]));
     }
-    // Read ahead: the quick ones are done while the slow one still holds the first place.
+    // Read ahead: the quick ones are done while the slow one still holds the first place in the order.
     eventually("all quick ones are answered", || {
         let statistics = f.engine.statistics(Some("identity_fp32"), None).expect("loaded");
         statistics[0].statistics.success.count == 50
@@ -170,7 +172,7 @@ async fn a_strict_stream_ends_with_the_models_error() {
     });
     call.send(failing("3"));
     call.send(vector("identity_fp32", "4", &[1.0]));
-    // Refused before the model saw them: told, and the stream goes on.
+    // Refused before the model saw them: answered, and the stream goes on.
     assert_eq!(call.brief().await.0, "1");
     assert!(call.brief().await.1.contains("byte size mismatch"));
     let status = call.next().await.expect_err("ends with a status");

@@ -27,7 +27,7 @@ use tonic::transport::{Channel, Endpoint};
 
 pub type Client = GrpcInferenceServiceClient<Channel>;
 
-/// Holds executions back while it is shut, and tells which requests have come to it.
+/// Holds executions back while it is shut, and reports which requests have come to it.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -84,7 +84,7 @@ impl ModelInstance for GatedBackend {
     }
 }
 
-/// Gives the way back of every request to the test, which answers in its place.
+/// Gives the sender of every request to the test, which answers for it.
 #[derive(Clone)]
 struct HandedOutBackend(mpsc::Sender<ResponseSender>);
 
@@ -117,7 +117,7 @@ pub struct Fixture {
     pub server: Option<FrontEnd>,
     pub gate: Gate,
     pub arrivals: mpsc::Receiver<(String, Cancellation)>,
-    /// Ways back of the requests to the model `decoupled`, in the order they were executed.
+    /// Senders of the requests to the model `decoupled`, in the order they were executed.
     pub senders: mpsc::Receiver<ResponseSender>,
     _root: tempfile::TempDir,
 }
@@ -224,7 +224,7 @@ impl Fixture {
 }
 
 impl Fixture {
-    /// The way back of the next request to have reached the decoupled model.
+    /// The sender of the next request to have reached the decoupled model.
     pub fn sender(&self) -> ResponseSender {
         self.senders.recv_timeout(Duration::from_secs(20)).expect("a request reaches the model")
     }

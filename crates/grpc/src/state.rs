@@ -1,0 +1,18 @@
+//! What all calls share.
+
+use std::sync::Arc;
+
+use galatea_engine::Engine;
+use galatea_frontend::InFlight;
+
+/// What a call is refused with once the server exits.
+pub(crate) const SHUTTING_DOWN: &str =
+    "GRPC server is shutting down and has stopped accepting new requests.";
+
+/// One per server, for all connections.
+pub(crate) struct ServerState {
+    pub engine: Arc<Engine>,
+    /// In bytes, of messages both ways.
+    pub max_message_size: usize,
+    pub in_flight: Arc<InFlight>,
+}
