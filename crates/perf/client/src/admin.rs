@@ -1,6 +1,6 @@
 //! What a tool asks a server besides inference.
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use crate::{
     ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, grpc::GrpcAdmin,
@@ -70,10 +70,4 @@ impl Admin {
     pub async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
         over_either!(self, unregister_system_region(name))
     }
-}
-
-pub(crate) fn unknown_data_type(model: &str, tensor: &str, data_type: &str) -> Error {
-    Error::unsupported(format!(
-        "tensor '{tensor}' of model '{model}' has data type '{data_type}', which is not known"
-    ))
 }

@@ -60,7 +60,10 @@ impl Connector {
     pub async fn stream(&self) -> Result<(StreamSender, StreamReceiver)> {
         match self.target.protocol {
             Protocol::Http => Err(Error::unsupported("streams need the gRPC protocol")),
-            Protocol::Grpc => self.pool.caller().await?.stream().await,
+            Protocol::Grpc => {
+                let (sender, receiver) = self.pool.caller().await?.stream().await?;
+                Ok((StreamSender { inner: sender }, StreamReceiver { inner: receiver }))
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a server says about itself and its models, the same over both protocols.
 
-use galatea_types::DataType;
+use galatea_types::{DataType, Error};
 
 #[derive(Clone, Debug, Default)]
 pub struct ServerMetadata {
@@ -62,4 +62,11 @@ pub struct ModelStatistics {
 pub struct CountAndTime {
     pub count: u64,
     pub ns: u64,
+}
+
+/// The error of a tensor whose data type this client does not know.
+pub(crate) fn unknown_data_type(model: &str, tensor: &str, data_type: &str) -> Error {
+    Error::unsupported(format!(
+        "tensor '{tensor}' of model '{model}' has data type '{data_type}', which is not known"
+    ))
 }

@@ -16,6 +16,7 @@ mod grpc;
 mod http;
 mod prepared;
 mod stream;
+mod stream_reply;
 mod target;
 mod template;
 mod tls;
@@ -29,7 +30,8 @@ pub use facts::{
 };
 pub use http::{decode_infer_response, get};
 pub use prepared::PreparedInfer;
-pub use stream::{StreamReceiver, StreamReply, StreamSender};
+pub use stream::{StreamReceiver, StreamSender};
+pub use stream_reply::StreamReply;
 pub use target::{Compression, Protocol, Target, Tls};
 pub use template::{
     InferMark, InferTemplate, InputData, InputTensor, OutputTensor, RegionSlice, RequestedOutput,

@@ -1,3 +1,5 @@
+//! A request encoded for one protocol, to be sent many times.
+
 use galatea_types::Result;
 
 use crate::{InferTemplate, Protocol, Target, grpc::GrpcInfer, http::HttpInfer};

@@ -1,11 +1,9 @@
-//! Requests and responses of a stream.
-
-use std::time::Instant;
+//! The two halves of a stream.
 
 use galatea_types::Result;
 
 use crate::{
-    InferMark, Keep, OutputTensor, PreparedInfer,
+    InferMark, Keep, PreparedInfer, StreamReply,
     grpc::{GrpcReceiver, GrpcSender},
 };
 
@@ -40,21 +38,4 @@ impl StreamReceiver {
     pub async fn next(&mut self, keep: Keep) -> Option<Result<StreamReply>> {
         self.inner.next(keep).await
     }
-}
-
-/// One response of a stream. Several may answer one request, and those of different requests may be mixed.
-#[derive(Clone, Debug)]
-pub struct StreamReply {
-    /// When its last byte had been received.
-    pub at: Instant,
-    /// Of the request it answers; `None` if that had none, or with errors of some servers.
-    pub id: Option<u64>,
-    /// The server's text, if the request failed. The stream goes on.
-    pub error: Option<String>,
-    /// The last for its request.
-    pub is_final: bool,
-    /// It has no outputs, as the response has that only tells the end.
-    pub is_empty: bool,
-    /// Empty with [`Keep::Nothing`].
-    pub outputs: Vec<OutputTensor>,
 }

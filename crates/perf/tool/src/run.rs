@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
             registered
         });
         registered?;
-        requests.use_regions(&regions, self.console);
+        regions.use_for(requests, self.console);
         Ok(Some(regions))
     }
 

@@ -16,7 +16,7 @@ use prost::Message;
 use super::{GrpcCaller, metadata, unary::framed, unreadable};
 use crate::{
     CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
-    admin::unknown_data_type,
+    facts::unknown_data_type,
 };
 
 pub(crate) struct GrpcAdmin {

@@ -17,10 +17,7 @@ use super::{
     unary::plain,
     unreadable,
 };
-use crate::{
-    InferMark, Keep, PreparedInfer, StreamReceiver, StreamReply, StreamSender, Target,
-    prepared::WireForm,
-};
+use crate::{InferMark, Keep, PreparedInfer, StreamReply, Target, prepared::WireForm};
 
 /// Most that is asked of flow control at a time.
 const MAX_PIECE: usize = 1 << 20;
@@ -55,7 +52,7 @@ enum State {
 
 impl GrpcCaller {
     /// Turns the caller into a stream, which keeps its share of the connection.
-    pub(crate) async fn stream(mut self) -> Result<(StreamSender, StreamReceiver)> {
+    pub(crate) async fn stream(mut self) -> Result<(GrpcSender, GrpcReceiver)> {
         self.ready().await?;
         let head = metadata::head(&self.channel.target, "ModelStreamInfer")?;
         let opened = self.link.send.send_request(head, false);
@@ -66,7 +63,7 @@ impl GrpcCaller {
             reader: MessageReader::default(),
             channel: self.channel,
         };
-        Ok((StreamSender { inner: sender }, StreamReceiver { inner: receiver }))
+        Ok((sender, receiver))
     }
 }
 

@@ -3,69 +3,70 @@
 use std::rc::Rc;
 
 use super::{
-    call::Line,
-    progress::Trouble,
+    progress::RequestFailure,
+    request_sender::RequestSender,
     sequence::{SequenceStep, Slot},
     shared::Job,
     worker::Worker,
 };
 
 /// One context. With synchronous calls the real tool has a thread for each; with asynchronous ones it has fewer
-/// threads, each keeping its share of the requests under way. Either way so many requests are under way at any
+/// threads, each keeping some of the requests under way. Either way so many requests are under way at any
 /// time, so that both are the same loop here.
 struct Context {
     worker: Rc<Worker>,
     index: usize,
-    line: Line,
+    request_sender: RequestSender,
     slot: Slot,
 }
 
-enum Turn {
+enum NextAction {
     Send,
     /// The load is smaller than it was.
-    Rest,
+    Idle,
     /// All requests of a count are sent.
-    Spent,
+    CountReached,
     Stop,
 }
 
 /// Ends when the load stops, or with the first failure.
 pub async fn run(worker: Rc<Worker>, index: usize) {
-    let line = Line::new(worker.clone());
-    let mut context = Context { worker: worker.clone(), index, line, slot: Slot::default() };
-    if let Err(trouble) = context.run().await {
-        worker.fail(index, trouble);
+    let request_sender = RequestSender::new(worker.clone());
+    let mut context =
+        Context { worker: worker.clone(), index, request_sender, slot: Slot::default() };
+    if let Err(failure) = context.run().await {
+        worker.fail(index, failure);
     }
 }
 
 impl Context {
-    async fn run(&mut self) -> Result<(), Trouble> {
+    async fn run(&mut self) -> Result<(), RequestFailure> {
         loop {
-            match self.turn() {
-                Turn::Send => {
+            match self.next_action() {
+                NextAction::Send => {
                     let job = self.next_job();
-                    self.line.perform(&job).await?;
+                    self.request_sender.perform(&job).await?;
                 }
-                Turn::Rest => {
+                NextAction::Idle => {
                     if !self.end_sequence().await? {
                         self.worker.changed.notified().await;
                     }
                 }
-                Turn::Spent => self.worker.changed.notified().await,
-                Turn::Stop => return self.end_sequence().await.map(drop),
+                NextAction::CountReached => self.worker.changed.notified().await,
+                NextAction::Stop => return self.end_sequence().await.map(drop),
             }
         }
     }
 
-    fn turn(&self) -> Turn {
+    fn next_action(&self) -> NextAction {
         if self.worker.stopping.get() {
-            Turn::Stop
+            NextAction::Stop
         } else if self.index >= self.worker.contexts.get() {
-            Turn::Rest
+            NextAction::Idle
         } else if self.worker.shared.progress.take() {
-            Turn::Send
+            NextAction::Send
         } else {
-            Turn::Spent
+            NextAction::CountReached
         }
     }
 
@@ -77,18 +78,18 @@ impl Context {
     }
 
     /// Whether there was one to end, by a last request.
-    async fn end_sequence(&mut self) -> Result<bool, Trouble> {
+    async fn end_sequence(&mut self) -> Result<bool, RequestFailure> {
         let sequences = self.worker.shared.sequences.as_ref();
         let Some(last) = sequences.and_then(|sequences| sequences.finish(&mut self.slot)) else {
             return Ok(false);
         };
-        self.line.perform(&sequence_job(last, self.index)).await?;
+        self.request_sender.perform(&sequence_job(last, self.index)).await?;
         Ok(true)
     }
 }
 
-/// `line`: each sequence has a stream of its own.
-pub fn sequence_job(step: SequenceStep, line: usize) -> Job {
+/// `grpc_stream`: each sequence has a stream of its own.
+pub fn sequence_job(step: SequenceStep, grpc_stream: usize) -> Job {
     let SequenceStep { stream, step, mark } = step;
-    Job { stream, step, sequence: Some(mark), line, ..Job::default() }
+    Job { stream, step, sequence: Some(mark), grpc_stream, ..Job::default() }
 }

@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::ledger::nanos;
+use super::records::nanos;
 
 /// Time that a worker's thread spent parked, waiting for the network or the clock.
 ///
 /// The real tool counts the time inside calls, sending included, as idle; here only waiting is. What is left of a
-/// window is the time in which the thread ran or wanted to run and did not get a CPU: the share of it is an honest
+/// window is the time in which the thread ran or wanted to run and did not get a CPU: its part of the window is an honest
 /// sign of a tool that is itself the limit.
 #[derive(Debug)]
 pub struct IdleClock {

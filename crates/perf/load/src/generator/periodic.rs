@@ -4,7 +4,7 @@ use std::{cell::Cell, rc::Rc};
 
 use galatea_perf_types::settings::Range;
 
-use super::{call::Line, worker::Worker};
+use super::{request_sender::RequestSender, worker::Worker};
 
 /// Every request has a stream of its own. They all live on one worker, which makes their bookkeeping a matter of
 /// cells, and as they are few and slow one thread carries them.
@@ -39,11 +39,12 @@ impl Periodic {
             return;
         }
         let mut job = self.worker.plain_job(0);
-        job.line = index;
-        let mut line = Line::new(self.worker.clone());
-        let done = line.perform_periodic(&job, self.period, || self.period_reached()).await;
-        if let Err(trouble) = done {
-            self.worker.fail(index, trouble);
+        job.grpc_stream = index;
+        let mut request_sender = RequestSender::new(self.worker.clone());
+        let done =
+            request_sender.perform_periodic(&job, self.period, || self.period_reached()).await;
+        if let Err(failure) = done {
+            self.worker.fail(index, failure);
         }
     }
 

@@ -23,12 +23,12 @@ const UNLIMITED: u64 = u64::MAX;
 struct State {
     expected: Option<u64>,
     answered: u64,
-    troubles: Vec<(u64, Trouble)>,
+    failures: Vec<(u64, RequestFailure)>,
 }
 
 /// Why a context cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct RequestFailure {
     pub side: Side,
     pub text: String,
 }
@@ -37,12 +37,12 @@ pub struct Trouble {
 /// callback, and has a message of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    Sending,
-    Answer,
+    Send,
+    Response,
 }
 
 /// More say nothing new.
-const MAX_TROUBLES: usize = 64;
+const MAX_FAILURES: usize = 64;
 
 impl Progress {
     pub fn new() -> Self {
@@ -78,10 +78,10 @@ impl Progress {
         }
     }
 
-    pub fn fail(&self, thread: u64, trouble: Trouble) {
+    pub fn fail(&self, thread: u64, failure: RequestFailure) {
         let mut state = self.state();
-        if state.troubles.len() < MAX_TROUBLES {
-            state.troubles.push((thread, trouble));
+        if state.failures.len() < MAX_FAILURES {
+            state.failures.push((thread, failure));
         }
         self.changed.notify_all();
     }
@@ -94,25 +94,25 @@ impl Progress {
     /// Waits until all requests of a count are answered, or one has failed.
     pub fn wait(&self) {
         let state = self.state();
-        let waiting = |state: &mut State| !state.is_finished() && state.troubles.is_empty();
+        let waiting = |state: &mut State| !state.is_finished() && state.failures.is_empty();
         drop(self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner));
     }
 
     pub fn failure(&self) -> Option<Failure> {
         let state = self.state();
-        let (_, first) = state.troubles.first()?;
+        let (_, first) = state.failures.first()?;
         let mut message = match first.side {
-            Side::Sending => {
+            Side::Send => {
                 "Failed to maintain requested inference load. \
                  Worker thread(s) failed to generate concurrent requests."
             }
-            Side::Answer => "Failed to retrieve results from inference request.",
+            Side::Response => "Failed to retrieve results from inference request.",
         }
         .to_owned();
-        let mut troubles: Vec<_> = state.troubles.iter().collect();
-        troubles.sort_by_key(|(thread, _)| *thread);
-        for (thread, trouble) in troubles {
-            message += &format!("\nThread [{thread}] had error: {}\n", trouble.text);
+        let mut failures: Vec<_> = state.failures.iter().collect();
+        failures.sort_by_key(|(thread, _)| *thread);
+        for (thread, failure) in failures {
+            message += &format!("\nThread [{thread}] had error: {}\n", failure.text);
         }
         Some(Failure::generic(message))
     }
@@ -153,7 +153,7 @@ mod tests {
         assert!(progress.failure().is_none());
         let text = "model 'boom' was told to fail";
         for thread in [1, 0] {
-            progress.fail(thread, Trouble { side: Side::Sending, text: text.into() });
+            progress.fail(thread, RequestFailure { side: Side::Send, text: text.into() });
         }
         assert_eq!(
             progress.failure().unwrap().message,

@@ -13,12 +13,12 @@ use tokio::{
 };
 
 use super::{
-    call::Line,
     closed_loop::sequence_job,
-    progress::Trouble,
+    progress::RequestFailure,
+    request_sender::RequestSender,
     schedule::Schedule,
     sequence::Slot,
-    shared::{Due, Job, sending_trouble},
+    shared::{Due, Job, send_failure},
     timer::Timer,
     worker::Worker,
 };
@@ -26,13 +26,13 @@ use super::{
 /// The real tool's: what leaves later than this after its time counts as delayed.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// The rate modes of one worker: a dispatcher that waits for the next moment of the schedule, and seats, each a
-/// task with a connection, that carry one request at a time. There are as many seats as were ever needed at once.
+/// The rate modes of one worker: a dispatcher that waits for the next moment of the schedule, and a pool of senders,
+/// each a task with a connection and one request at a time. The pool grows to as many as are needed at once.
 pub struct Rate {
     worker: Rc<Worker>,
-    seats: RefCell<Seats>,
+    senders: RefCell<SenderPool>,
     slots: RefCell<Slots>,
-    /// A seat or a sequence is free again.
+    /// A sender or a sequence is free again.
     freed: Notify,
     busy: Cell<usize>,
     failed: Cell<bool>,
@@ -41,13 +41,13 @@ pub struct Rate {
 }
 
 #[derive(Default)]
-struct Seats {
-    all: Vec<Rc<Seat>>,
+struct SenderPool {
+    all: Vec<Rc<SenderTask>>,
     /// The last one to become free is the next one used: few connections, and warm ones.
-    free: Vec<Rc<Seat>>,
+    free: Vec<Rc<SenderTask>>,
 }
 
-struct Seat {
+struct SenderTask {
     index: usize,
     task: Cell<Option<Task>>,
     wake: Notify,
@@ -69,12 +69,12 @@ struct Slots {
 impl Rate {
     pub fn new(worker: Rc<Worker>) -> Rc<Self> {
         let slots = Slots {
-            all: vec![Slot::default(); worker.place.slots],
-            free: (0..worker.place.slots).collect(),
+            all: vec![Slot::default(); worker.settings.slots],
+            free: (0..worker.settings.slots).collect(),
         };
         Rc::new(Self {
             worker,
-            seats: RefCell::default(),
+            senders: RefCell::default(),
             slots: RefCell::new(slots),
             freed: Notify::new(),
             busy: Cell::new(0),
@@ -91,8 +91,8 @@ impl Rate {
     }
 
     async fn dispatch(self: Rc<Self>, schedule: Schedule, start: Instant) {
-        if let Err(trouble) = self.send_on_schedule(schedule, start).await {
-            self.worker.fail(0, trouble);
+        if let Err(failure) = self.send_on_schedule(schedule, start).await {
+            self.worker.fail(0, failure);
         }
     }
 
@@ -100,65 +100,65 @@ impl Rate {
         self: &Rc<Self>,
         mut schedule: Schedule,
         start: Instant,
-    ) -> Result<(), Trouble> {
-        let mut timer = Timer::new().map_err(sending_trouble)?;
+    ) -> Result<(), RequestFailure> {
+        let mut timer = Timer::new().map_err(send_failure)?;
         while !self.failed.get() && self.worker.shared.progress.take() {
             let Some(due) = start.checked_add(schedule.next()) else { return Ok(()) };
-            timer.sleep_until(due).await.map_err(sending_trouble)?;
-            let (seat, slot) = self.free_seat().await;
+            timer.sleep_until(due).await.map_err(send_failure)?;
+            let (sender, slot) = self.free_sender().await;
             let delayed = Instant::now().saturating_duration_since(due) > TOLERANCE;
-            self.give(&seat, slot, Due { at: Some(due), delayed });
+            self.give(&sender, slot, Due { at: Some(due), delayed });
         }
         Ok(())
     }
 
     /// Both or none, so that the dispatcher can be ended while it waits.
-    async fn free_seat(self: &Rc<Self>) -> (Rc<Seat>, Option<usize>) {
+    async fn free_sender(self: &Rc<Self>) -> (Rc<SenderTask>, Option<usize>) {
         loop {
-            if self.has_seat() && self.has_slot() {
-                return (self.take_seat(), self.take_slot());
+            if self.has_sender() && self.has_slot() {
+                return (self.take_sender(), self.take_slot());
             }
             self.freed.notified().await;
         }
     }
 
-    fn has_seat(&self) -> bool {
-        let seats = self.seats.borrow();
-        !seats.free.is_empty() || seats.all.len() < self.worker.place.contexts
+    fn has_sender(&self) -> bool {
+        let senders = self.senders.borrow();
+        !senders.free.is_empty() || senders.all.len() < self.worker.settings.contexts
     }
 
-    fn take_seat(self: &Rc<Self>) -> Rc<Seat> {
-        let seats = &mut *self.seats.borrow_mut();
-        if let Some(seat) = seats.free.pop() {
-            return seat;
+    fn take_sender(self: &Rc<Self>) -> Rc<SenderTask> {
+        let senders = &mut *self.senders.borrow_mut();
+        if let Some(sender) = senders.free.pop() {
+            return sender;
         }
-        let index = seats.all.len();
-        let seat = Rc::new(Seat { index, task: Cell::new(None), wake: Notify::new() });
-        seats.all.push(seat.clone());
-        self.worker.spawn(self.clone().sit(seat.clone()));
-        seat
+        let index = senders.all.len();
+        let sender = Rc::new(SenderTask { index, task: Cell::new(None), wake: Notify::new() });
+        senders.all.push(sender.clone());
+        self.worker.spawn(self.clone().run_sender(sender.clone()));
+        sender
     }
 
     fn has_slot(&self) -> bool {
-        let place = &self.worker.place;
-        place.slots == 0 || place.overlap || !self.slots.borrow().free.is_empty()
+        let settings = &self.worker.settings;
+        settings.slots == 0 || settings.overlap || !self.slots.borrow().free.is_empty()
     }
 
     /// The sequence whose turn it is: the one that has waited longest if sequences are serial, else any.
     fn take_slot(&self) -> Option<usize> {
-        let place = &self.worker.place;
-        if place.slots == 0 {
+        let settings = &self.worker.settings;
+        if settings.slots == 0 {
             return None;
         }
-        if place.overlap {
-            return Some(fastrand::usize(..place.slots));
+        if settings.overlap {
+            return Some(fastrand::usize(..settings.slots));
         }
         let free = &mut self.slots.borrow_mut().free;
-        let position = if place.serial { 0 } else { fastrand::usize(..free.len().max(1)) };
+        let position = if settings.serial { 0 } else { fastrand::usize(..free.len().max(1)) };
         free.remove(position)
     }
 
-    fn give(&self, seat: &Seat, slot: Option<usize>, due: Due) {
+    fn give(&self, sender: &SenderTask, slot: Option<usize>, due: Due) {
         let job = match (slot, &self.worker.shared.sequences) {
             (Some(index), Some(sequences)) => {
                 let slots = &mut *self.slots.borrow_mut();
@@ -168,32 +168,32 @@ impl Rate {
             _ => self.worker.plain_job(self.turn.replace(self.turn.get().wrapping_add(1))),
         };
         self.busy.set(self.busy.get() + 1);
-        seat.task.set(Some(Task { job: Job { due, ..job }, slot }));
-        seat.wake.notify_one();
+        sender.task.set(Some(Task { job: Job { due, ..job }, slot }));
+        sender.wake.notify_one();
     }
 
-    async fn sit(self: Rc<Self>, seat: Rc<Seat>) {
-        let mut line = Line::new(self.worker.clone());
+    async fn run_sender(self: Rc<Self>, sender: Rc<SenderTask>) {
+        let mut request_sender = RequestSender::new(self.worker.clone());
         loop {
-            if let Some(task) = seat.task.take() {
-                let done = line.perform(&task.job).await;
+            if let Some(task) = sender.task.take() {
+                let done = request_sender.perform(&task.job).await;
                 self.release(task.slot);
-                if let Err(trouble) = done {
+                if let Err(failure) = done {
                     self.failed.set(true);
-                    return self.worker.fail(seat.index, trouble);
+                    return self.worker.fail(sender.index, failure);
                 }
-                self.seats.borrow_mut().free.push(seat.clone());
+                self.senders.borrow_mut().free.push(sender.clone());
             } else if self.worker.stopping.get() {
                 return;
             } else {
-                seat.wake.notified().await;
+                sender.wake.notified().await;
             }
         }
     }
 
     fn release(&self, slot: Option<usize>) {
         self.busy.set(self.busy.get() - 1);
-        if let Some(slot) = slot.filter(|_| !self.worker.place.overlap) {
+        if let Some(slot) = slot.filter(|_| !self.worker.settings.overlap) {
             self.slots.borrow_mut().free.push_back(slot);
         }
         self.freed.notify_one();
@@ -208,32 +208,32 @@ impl Rate {
             self.freed.notified().await;
         }
         if !self.failed.get()
-            && let Err(trouble) = self.end_sequences().await
+            && let Err(failure) = self.end_sequences().await
         {
             self.failed.set(true);
-            self.worker.fail(0, trouble);
+            self.worker.fail(0, failure);
         }
     }
 
-    async fn end_sequences(&self) -> Result<(), Trouble> {
+    async fn end_sequences(&self) -> Result<(), RequestFailure> {
         let Some(sequences) = &self.worker.shared.sequences else { return Ok(()) };
-        let mut line = Line::new(self.worker.clone());
-        for index in 0..self.worker.place.slots {
+        let mut request_sender = RequestSender::new(self.worker.clone());
+        for index in 0..self.worker.settings.slots {
             let last = {
                 let slots = &mut *self.slots.borrow_mut();
                 slots.all.get_mut(index).and_then(|slot| sequences.finish(slot))
             };
             if let Some(last) = last {
-                line.perform(&sequence_job(last, index)).await?;
+                request_sender.perform(&sequence_job(last, index)).await?;
             }
         }
         Ok(())
     }
 
-    /// Lets the seats see that the worker stops.
+    /// Lets the senders see that the worker stops.
     pub fn close(&self) {
-        for seat in &self.seats.borrow().all {
-            seat.wake.notify_one();
+        for sender in &self.senders.borrow().all {
+            sender.wake.notify_one();
         }
     }
 }

@@ -14,12 +14,12 @@ pub struct Schedule {
     /// How many of the moments, of any worker, are behind.
     passed: u64,
     now: Duration,
-    share: Share,
+    partition: Partition,
 }
 
 /// One worker among several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct Partition {
     pub index: u64,
     pub of: u64,
 }
@@ -36,31 +36,31 @@ const SEED: u64 = 5489;
 
 impl Schedule {
     /// `rate` requests per second, evenly.
-    pub fn constant(rate: f64, share: Share) -> Self {
-        Self::new(Gaps::Constant { rate }, share)
+    pub fn constant(rate: f64, partition: Partition) -> Self {
+        Self::new(Gaps::Constant { rate }, partition)
     }
 
     /// `rate` requests per second on average, with exponential gaps.
-    pub fn poisson(rate: f64, share: Share) -> Self {
-        Self::new(Gaps::Poisson { rate, random: Rng::with_seed(SEED) }, share)
+    pub fn poisson(rate: f64, partition: Partition) -> Self {
+        Self::new(Gaps::Poisson { rate, random: Rng::with_seed(SEED) }, partition)
     }
 
     /// The given gaps, over and over. `None`: there are none, or they take no time.
-    pub fn custom(intervals: Vec<Duration>, share: Share) -> Option<Self> {
+    pub fn custom(intervals: Vec<Duration>, partition: Partition) -> Option<Self> {
         let any = intervals.iter().any(|interval| !interval.is_zero());
-        any.then(|| Self::new(Gaps::Custom { intervals, position: 0 }, share))
+        any.then(|| Self::new(Gaps::Custom { intervals, position: 0 }, partition))
     }
 
-    fn new(gaps: Gaps, share: Share) -> Self {
-        Self { gaps, passed: 0, now: Duration::ZERO, share }
+    fn new(gaps: Gaps, partition: Partition) -> Self {
+        Self { gaps, passed: 0, now: Duration::ZERO, partition }
     }
 
     /// The next moment of this worker.
     pub fn next(&mut self) -> Duration {
         loop {
             self.step();
-            let turn = (self.passed - 1) % self.share.of.max(1);
-            if turn == self.share.index {
+            let turn = (self.passed - 1) % self.partition.of.max(1);
+            if turn == self.partition.index {
                 return self.now;
             }
         }
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    const ALONE: Share = Share { index: 0, of: 1 };
+    const ALONE: Partition = Partition { index: 0, of: 1 };
 
     fn first(mut schedule: Schedule, count: usize) -> Vec<Duration> {
         (0..count).map(|_| schedule.next()).collect()
@@ -148,16 +148,16 @@ mod tests {
     proptest! {
         #[test]
         fn workers_together_keep_the_schedule_of_one(of in 1u64..7, rate in 0.5f64..1e6, kind in 0..3) {
-            let make = |share| match kind {
-                0 => Schedule::constant(rate, share),
-                1 => Schedule::poisson(rate, share),
+            let make = |partition| match kind {
+                0 => Schedule::constant(rate, partition),
+                1 => Schedule::poisson(rate, partition),
                 _ => {
                     let intervals = [3, 1, 4, 1, 5].map(Duration::from_micros).to_vec();
-                    Schedule::custom(intervals, share).unwrap()
+                    Schedule::custom(intervals, partition).unwrap()
                 }
             };
             let mut together: Vec<_> =
-                (0..of).flat_map(|index| first(make(Share { index, of }), 20)).collect();
+                (0..of).flat_map(|index| first(make(Partition { index, of }), 20)).collect();
             together.sort();
             prop_assert_eq!(together, first(make(ALONE), 20 * of as usize));
         }

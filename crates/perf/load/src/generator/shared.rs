@@ -1,4 +1,4 @@
-//! What all workers of a run share.
+//! What the workers of a run have in common.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,8 +12,8 @@ use galatea_perf_types::{
 use galatea_types::Result;
 
 use super::{
-    ledger::Epoch,
-    progress::{Progress, Side, Trouble},
+    progress::{Progress, RequestFailure, Side},
+    records::Epoch,
     sequence::Sequences,
 };
 
@@ -45,7 +45,7 @@ pub struct Job {
     pub step: usize,
     pub sequence: Option<SequenceMark>,
     /// Which of the worker's gRPC streams takes it.
-    pub line: usize,
+    pub grpc_stream: usize,
     pub due: Due,
 }
 
@@ -117,15 +117,15 @@ impl Shared {
         self.calls.export.then(|| Box::new(exported))
     }
 
-    /// A trouble with the answer rather than with sending, if the calls tell them apart.
-    pub fn answer_trouble(&self, text: impl Into<String>) -> Trouble {
-        let side = if self.calls.asynchronous { Side::Answer } else { Side::Sending };
-        Trouble { side, text: text.into() }
+    /// A failure with the answer rather than with sending, if the calls tell them apart.
+    pub fn response_failure(&self, text: impl Into<String>) -> RequestFailure {
+        let side = if self.calls.asynchronous { Side::Response } else { Side::Send };
+        RequestFailure { side, text: text.into() }
     }
 }
 
-pub fn sending_trouble(error: impl ToString) -> Trouble {
-    Trouble { side: Side::Sending, text: error.to_string() }
+pub fn send_failure(error: impl ToString) -> RequestFailure {
+    RequestFailure { side: Side::Send, text: error.to_string() }
 }
 
 fn is_asynchronous(settings: &Settings, model: &ModelInfo) -> bool {

@@ -4,8 +4,8 @@ use galatea_perf_types::summary::{Point, ServerTimes, Summary};
 
 use super::{
     axis::Caption,
-    figures,
-    format::{self, usable},
+    figures::{self, DEEPEST, amount},
+    format,
     markup::Markup,
     stacked_bars::{self, Bar, Part, Segment},
     table::{self, Table},
@@ -14,8 +14,6 @@ use super::{
 
 /// More than this would be a wall, not a picture.
 const MOST_BARS: usize = 60;
-/// Deeper than any ensemble that a person would draw.
-pub const DEEPEST: usize = 8;
 
 pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
     html.element("section", &[("id", &"time")], |html| {
@@ -121,10 +119,6 @@ fn add_steps(bars: &mut Vec<Bar>, parent: &ServerTimes, depth: usize, load: &str
         bars.push(Bar { label: step.model.clone(), name, depth, segments });
         add_steps(bars, step, depth + 1, load);
     }
-}
-
-pub fn amount(us: f64) -> f64 {
-    usable(us).unwrap_or(0.0)
 }
 
 /// The client's view: send, what is neither client nor known to the server, the server's parts, receive.

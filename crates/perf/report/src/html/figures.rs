@@ -84,6 +84,13 @@ fn rank(key: &str) -> Option<f64> {
     key.parse().ok().filter(|rank| (0.0..=100.0).contains(rank))
 }
 
+/// Deeper than any ensemble that a person would draw.
+pub const DEEPEST: usize = 8;
+
+pub fn amount(us: f64) -> f64 {
+    format::usable(us).unwrap_or(0.0)
+}
+
 /// Points by load, those without a usable load or throughput left out.
 pub fn points(run: &Summary) -> Vec<&Point> {
     let usable = |point: &&Point| {

@@ -3,8 +3,7 @@
 use galatea_perf_types::summary::{Point, ServerTimes, Summary};
 
 use super::{
-    breakdown::{DEEPEST, amount},
-    figures,
+    figures::{self, DEEPEST, amount},
     format::{self, Unit},
     table::{Row, Table},
 };

@@ -1,3 +1,5 @@
+//! Profile exports, against files of the real program.
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! Summaries of points made by hand.
+
 use galatea_perf_types::model::ModelInfo;
 
 use super::*;

@@ -11,7 +11,7 @@ use super::{
     super::size::{byte_size, element_count, is_open, shape_text},
     elements::read_elements,
     is_list, members,
-    step::Wanted,
+    wanted::Wanted,
 };
 
 /// Shape and data, both checked against what is wanted. The error is what is wrong, not where.

@@ -1,3 +1,5 @@
+//! JSON input data: what is read and what is refused.
+
 use galatea_types::DataType::{self, *};
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Command lines: what they are read into, and what refuses them.
+
 mod conflicts;
 mod every_option;
 mod lines;

@@ -1,0 +1,224 @@
+//! Everything but inference, as JSON.
+
+use std::fmt::Write;
+
+use galatea_types::{DataType, Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::{HttpConnection, checked, model_path, path_segment};
+use crate::{
+    CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
+    facts::unknown_data_type,
+};
+
+pub(crate) struct HttpAdmin {
+    connection: HttpConnection,
+}
+
+impl HttpAdmin {
+    pub(crate) fn new(connection: HttpConnection) -> Self {
+        Self { connection }
+    }
+
+    pub(crate) async fn server_metadata(&mut self) -> Result<ServerMetadata> {
+        let value = self.get("/v2").await?;
+        Ok(ServerMetadata {
+            name: text(&value, "name"),
+            version: text(&value, "version"),
+            extensions: texts(&value, "extensions"),
+        })
+    }
+
+    pub(crate) async fn model_metadata(
+        &mut self,
+        model: &str,
+        version: &str,
+    ) -> Result<ModelMetadata> {
+        let value = self.get(&model_path(model, version)).await?;
+        model_metadata(&value)
+    }
+
+    pub(crate) async fn model_config(
+        &mut self,
+        model: &str,
+        version: &str,
+    ) -> Result<ModelConfigFacts> {
+        let value = self.get(&format!("{}/config", model_path(model, version))).await?;
+        Ok(model_config(&value))
+    }
+
+    pub(crate) async fn statistics(
+        &mut self,
+        model: &str,
+        version: &str,
+    ) -> Result<Vec<ModelStatistics>> {
+        let path = match model {
+            "" => "/v2/models/stats".to_owned(),
+            model => format!("{}/stats", model_path(model, version)),
+        };
+        let value = self.get(&path).await?;
+        Ok(list(&value, "model_stats").iter().map(model_statistics).collect())
+    }
+
+    pub(crate) async fn set_trace(
+        &mut self,
+        model: &str,
+        fields: &[(String, Vec<String>)],
+    ) -> Result<()> {
+        let path = match model {
+            "" => "/v2/trace/setting".to_owned(),
+            model => format!("{}/trace/setting", model_path(model, "")),
+        };
+        let mut settings = Map::new();
+        for (name, values) in fields {
+            // The server reads the levels as a list and everything else as one text.
+            let value = match values.as_slice() {
+                [value] if name != "trace_level" => json!(value),
+                values => json!(values),
+            };
+            settings.insert(name.clone(), value);
+        }
+        self.post(&path, &Value::Object(settings)).await
+    }
+
+    pub(crate) async fn register_system_region(
+        &mut self,
+        name: &str,
+        key: &str,
+        byte_size: usize,
+    ) -> Result<()> {
+        let path = format!("/v2/systemsharedmemory/region/{}/register", path_segment(name));
+        self.post(&path, &json!({"key": key, "offset": 0, "byte_size": byte_size})).await
+    }
+
+    pub(crate) async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
+        let mut path = String::from("/v2/systemsharedmemory");
+        if !name.is_empty() {
+            // Writing to a string does not fail.
+            let _ = write!(path, "/region/{}", path_segment(name));
+        }
+        path.push_str("/unregister");
+        self.post(&path, &json!({})).await
+    }
+
+    async fn get(&mut self, path: &str) -> Result<Value> {
+        let response = self.connection.exchange("GET", path, None).await?;
+        checked(&response, path)?;
+        serde_json::from_slice(&response.body).map_err(|error| {
+            Error::internal(format!("failed to read the server's answer to {path}: {error}"))
+        })
+    }
+
+    async fn post(&mut self, path: &str, body: &Value) -> Result<()> {
+        let response = self.connection.exchange("POST", path, Some(&body.to_string())).await?;
+        checked(&response, path)
+    }
+}
+
+fn model_metadata(value: &Value) -> Result<ModelMetadata> {
+    let name = text(value, "name");
+    let tensors = |kind: &str| {
+        list(value, kind).iter().map(|tensor| tensor_metadata(&name, tensor)).collect::<Result<_>>()
+    };
+    Ok(ModelMetadata {
+        versions: texts(value, "versions"),
+        platform: text(value, "platform"),
+        inputs: tensors("inputs")?,
+        outputs: tensors("outputs")?,
+        name: name.clone(),
+    })
+}
+
+fn tensor_metadata(model: &str, value: &Value) -> Result<TensorMetadata> {
+    let name = text(value, "name");
+    let data_type = text(value, "datatype");
+    let shape = list(value, "shape").iter().filter_map(signed).collect();
+    let data_type = DataType::from_protocol_name(&data_type)
+        .ok_or_else(|| unknown_data_type(model, &name, &data_type))?;
+    Ok(TensorMetadata { name, data_type, shape })
+}
+
+fn model_config(value: &Value) -> ModelConfigFacts {
+    let steps = value.pointer("/ensemble_scheduling/step").and_then(Value::as_array);
+    let flagged = |flag: &str| {
+        let inputs = list(value, "input").iter().filter(|input| is_true(input.get(flag)));
+        inputs.map(|input| text(input, "name")).collect()
+    };
+    ModelConfigFacts {
+        name: text(value, "name"),
+        max_batch_size: value.get("max_batch_size").and_then(unsigned).unwrap_or_default(),
+        dynamic_batching: is_there(value, "dynamic_batching"),
+        sequence_batching: is_there(value, "sequence_batching"),
+        decoupled: is_true(value.pointer("/model_transaction_policy/decoupled")),
+        response_cache: is_true(value.pointer("/response_cache/enable")),
+        ensemble_steps: steps.map_or(&[][..], Vec::as_slice).iter().map(step).collect(),
+        shape_tensors: flagged("is_shape_tensor"),
+        optional_inputs: flagged("optional"),
+    }
+}
+
+fn step(value: &Value) -> (String, i64) {
+    let version = value.get("model_version").and_then(signed).unwrap_or(-1);
+    (text(value, "model_name"), version)
+}
+
+fn model_statistics(value: &Value) -> ModelStatistics {
+    let number = |name: &str| value.get(name).and_then(unsigned).unwrap_or_default();
+    let time = |name: &str| {
+        let found = value.get("inference_stats").and_then(|stats| stats.get(name));
+        let part = |part: &str| found.and_then(|time| time.get(part)).and_then(unsigned);
+        CountAndTime {
+            count: part("count").unwrap_or_default(),
+            ns: part("ns").unwrap_or_default(),
+        }
+    };
+    ModelStatistics {
+        name: text(value, "name"),
+        version: text(value, "version"),
+        inference_count: number("inference_count"),
+        execution_count: number("execution_count"),
+        success: time("success"),
+        queue: time("queue"),
+        compute_input: time("compute_input"),
+        compute_infer: time("compute_infer"),
+        compute_output: time("compute_output"),
+        cache_hit: time("cache_hit"),
+        cache_miss: time("cache_miss"),
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    match value.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn texts(value: &Value, name: &str) -> Vec<String> {
+    list(value, name).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// 64-bit integers may come as numbers or, as protobuf's JSON form has them, as text.
+fn signed(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn unsigned(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn is_true(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn is_there(value: &Value, name: &str) -> bool {
+    value.get(name).is_some_and(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Data that is made up: zeros or random.
+
+use bytes::Bytes;
+use galatea_perf_types::{
+    model::{InputInfo, ModelInfo},
+    settings::DataSettings,
+};
+use galatea_types::{DataType, byte_strings};
+
+use super::{
+    dataset::{Step, TensorData},
+    size::element_count,
+};
+
+/// Letters of random strings.
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890 .?!";
+
+/// One step with data for every input, optional ones too. The same on every run, so that runs can be compared.
+pub(super) fn generate(
+    model: &ModelInfo,
+    settings: &DataSettings,
+    random: bool,
+) -> Result<Step, String> {
+    let mut generator = Generator { settings, random, source: fastrand::Rng::with_seed(0) };
+    if let Some(input) = model.inputs.iter().find(|input| input.is_shape_tensor) {
+        return Err(format!(
+            "can not generate data for shape tensor '{}', user-provided data is needed.",
+            input.name
+        ));
+    }
+    let inputs = model.inputs.iter().map(|input| generator.tensor(input).map(Some));
+    Ok(Step { inputs: inputs.collect::<Result<_, _>>()?, expected: Vec::new() })
+}
+
+pub(super) fn open_shape(input: &str) -> String {
+    format!("input {input} contains dynamic shape, provide shapes to send along with the request")
+}
+
+struct Generator<'a> {
+    settings: &'a DataSettings,
+    random: bool,
+    source: fastrand::Rng,
+}
+
+impl Generator<'_> {
+    fn tensor(&mut self, input: &InputInfo) -> Result<TensorData, String> {
+        let count = element_count(&input.shape).ok_or_else(|| open_shape(&input.name))?;
+        let data = match input.data_type.byte_size() {
+            None => self.strings(count),
+            Some(size) => count.checked_mul(size).and_then(|size| self.numbers(input, size)),
+        };
+        let data = data.ok_or_else(|| format!("input {} is too large", input.name))?;
+        Ok(TensorData { shape: input.shape.clone(), data: Bytes::from(data) })
+    }
+
+    fn numbers(&mut self, input: &InputInfo, byte_size: usize) -> Option<Vec<u8>> {
+        let mut data = allocate(byte_size)?;
+        data.resize(byte_size, 0);
+        if self.random {
+            self.source.fill(&mut data);
+            make_valid(&mut data, input.data_type);
+        }
+        Some(data)
+    }
+
+    /// Also with zero data strings are random: an empty string would be no load at all.
+    fn strings(&mut self, count: usize) -> Option<Vec<u8>> {
+        let given = self.settings.string_data.as_deref().filter(|text| !text.is_empty());
+        let length = given.map_or(self.settings.string_length, str::len);
+        let mut data = allocate(count.checked_mul(length.checked_add(size_of::<u32>())?)?)?;
+        for _ in 0..count {
+            match given {
+                Some(text) => byte_strings::push(&mut data, text.as_bytes()).ok()?,
+                None => byte_strings::push(&mut data, &self.random_string(length)).ok()?,
+            }
+        }
+        Some(data)
+    }
+
+    fn random_string(&mut self, length: usize) -> Vec<u8> {
+        (0..length).filter_map(|_| self.source.choice(LETTERS).copied()).collect()
+    }
+}
+
+/// Empty, with room for `byte_size`; `None` instead of an abort where memory does not suffice.
+fn allocate(byte_size: usize) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(byte_size).ok()?;
+    Some(data)
+}
+
+/// Random bytes are no bool, and not always a finite number, which is all that JSON can carry.
+fn make_valid(data: &mut [u8], data_type: DataType) {
+    match data_type {
+        DataType::Bool => data.iter_mut().for_each(|byte| *byte &= 1),
+        DataType::Fp16 => make_finite(data, 2, 0x7C00),
+        DataType::Bf16 => make_finite(data, 2, 0x7F80),
+        DataType::Fp32 => make_finite(data, 4, 0x7F80),
+        DataType::Fp64 => make_finite(data, 8, 0x7FF0),
+        _ => {}
+    }
+}
+
+/// `exponent`: where the exponent lies in the upper 16 bits. All of its bits set is infinity or not a number.
+fn make_finite(data: &mut [u8], size: usize, exponent: u16) {
+    let lowest = exponent & exponent.wrapping_neg();
+    for upper in data.chunks_exact_mut(size).filter_map(<[u8]>::last_chunk_mut::<2>) {
+        let word = u16::from_le_bytes(*upper);
+        if word & exponent == exponent {
+            *upper = (word ^ lowest).to_le_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

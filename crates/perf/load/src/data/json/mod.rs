@@ -1,0 +1,203 @@
+//! Data files in JSON.
+//!
+//! ```json
+//! {"data": [{"IN": [1, 2]}, {"IN": {"content": [3, 4], "shape": [2]}}, {"IN": {"b64": "AAAAAA=="}}],
+//!  "validation_data": [{"OUT": [1, 2]}, {"OUT": [3, 4]}, {"OUT": [0, 0]}]}
+//! ```
+//!
+//! `data` lists steps of one stream, or lists of steps, one for each stream. Steps are read one by one, so that
+//! next to the file's text and the result only one tensor is in memory.
+
+mod elements;
+mod non_finite;
+mod step;
+mod tensor;
+mod wanted;
+
+use std::{collections::BTreeMap, path::Path};
+
+use bytes::Bytes;
+use galatea_perf_types::{
+    failure::{Failure, Result},
+    model::ModelInfo,
+};
+use serde_json::value::RawValue;
+
+use super::dataset::{Dataset, Step, bad_data};
+use step::StepReader;
+use wanted::Wanted;
+
+/// The members of an object, unread.
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+/// The data of one file, by its bytes. Errors name no file.
+pub fn read_json(json: &[u8], model: &ModelInfo) -> Result<Dataset> {
+    let mut reader = JsonReader::new(model);
+    reader.read(json).map_err(bad_data)?;
+    reader.finish()
+}
+
+/// Reads files one after the other into the same data.
+pub(super) struct JsonReader<'a> {
+    inputs: Vec<Wanted<'a>>,
+    outputs: Vec<Wanted<'a>>,
+    streams: Vec<Vec<Step>>,
+    form: Option<Form>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// `data` lists steps. Those of all files are one stream.
+    Steps,
+    /// `data` lists streams. Those of all files follow each other.
+    Streams,
+}
+
+const PARSE_FAILURE: &str = "failed to parse the specified json file for reading provided data";
+const MISALIGNED: &str =
+    "The 'validation_data' field doesn't align with 'data' field in the json file";
+const MIXED: &str = "Inconsistency in input-data provided. Can not have a combination of objects \
+                     and arrays inside of the Data array";
+
+impl<'a> JsonReader<'a> {
+    pub fn new(model: &'a ModelInfo) -> Self {
+        Self {
+            inputs: model.inputs.iter().map(Wanted::input).collect(),
+            outputs: model.outputs.iter().map(Wanted::output).collect(),
+            streams: Vec::new(),
+            form: None,
+        }
+    }
+
+    pub fn read_file(&mut self, path: &Path) -> Result<()> {
+        let in_file = |text: String| bad_data(format!("{text} in '{}'", path.display()));
+        let json = std::fs::read(path).map_err(|error| {
+            in_file(format!("failed to open file for reading provided data ({error})"))
+        })?;
+        self.read(&json).map_err(in_file)
+    }
+
+    pub fn finish(self) -> Result<Dataset, Failure> {
+        if self.streams.is_empty() || self.streams.iter().any(Vec::is_empty) {
+            let first = self.inputs.first().map_or("", |input| input.name);
+            return Err(bad_data(format!("unable to find data for input '{first}'.")));
+        }
+        Ok(Dataset { streams: self.streams, is_user_data: true })
+    }
+
+    fn read(&mut self, json: &[u8]) -> Result<(), String> {
+        let text =
+            std::str::from_utf8(json).map_err(|error| format!("{PARSE_FAILURE}: {error}"))?;
+        match check_syntax(text) {
+            Ok(document) => self.read_document(document),
+            Err(error) => match non_finite::quoted(text) {
+                Some(text) => self.read_document(check_syntax(&text)?),
+                None => Err(error),
+            },
+        }
+    }
+
+    fn read_document(&mut self, document: &RawValue) -> Result<(), String> {
+        let members = members(document).unwrap_or_default();
+        let data = members.get("data").ok_or("The json file doesn't contain data field")?;
+        let data = list(data).ok_or("The 'data' field must be a list")?;
+        let expected = match members.get("validation_data") {
+            Some(expected) => Some(aligned(expected, data.len())?),
+            None => None,
+        };
+        for &entry in &data {
+            let form = if is_list(entry) { Form::Streams } else { Form::Steps };
+            if *self.form.get_or_insert(form) != form {
+                return Err(MIXED.to_owned());
+            }
+        }
+        match self.form {
+            Some(Form::Streams) => self.read_streams(&data, expected.as_deref()),
+            Some(Form::Steps) => self.read_into_one(&data, expected.as_deref()),
+            None => Ok(()),
+        }
+    }
+
+    fn read_streams(
+        &mut self,
+        streams: &[&RawValue],
+        expected: Option<&[&RawValue]>,
+    ) -> Result<(), String> {
+        for (index, stream) in streams.iter().enumerate() {
+            let steps = list(stream).unwrap_or_default();
+            let expected = match expected.and_then(|expected| expected.get(index)) {
+                Some(expected) => Some(aligned(expected, steps.len())?),
+                None => None,
+            };
+            let mut read = Vec::with_capacity(steps.len());
+            self.read_steps(&steps, expected.as_deref(), self.streams.len(), &mut read)?;
+            self.streams.push(read);
+        }
+        Ok(())
+    }
+
+    fn read_into_one(
+        &mut self,
+        steps: &[&RawValue],
+        expected: Option<&[&RawValue]>,
+    ) -> Result<(), String> {
+        let mut stream = self.streams.pop().unwrap_or_default();
+        self.read_steps(steps, expected, 0, &mut stream)?;
+        self.streams.push(stream);
+        Ok(())
+    }
+
+    fn read_steps(
+        &self,
+        steps: &[&RawValue],
+        expected: Option<&[&RawValue]>,
+        stream: usize,
+        read: &mut Vec<Step>,
+    ) -> Result<(), String> {
+        for (index, step) in steps.iter().enumerate() {
+            let reader = StepReader { stream, step: read.len() };
+            let inputs = reader.read(step, &self.inputs)?;
+            let expected = match expected.and_then(|expected| expected.get(index)) {
+                Some(expected) => self.read_expected(&reader, expected)?,
+                None => Vec::new(),
+            };
+            read.push(Step { inputs, expected });
+        }
+        Ok(())
+    }
+
+    fn read_expected(
+        &self,
+        reader: &StepReader,
+        expected: &RawValue,
+    ) -> Result<Vec<Option<Bytes>>, String> {
+        let tensors = reader.read(expected, &self.outputs)?;
+        let has_any = tensors.iter().any(Option::is_some);
+        let data = tensors.into_iter().map(|tensor| Some(tensor?.data));
+        Ok(if has_any { data.collect() } else { Vec::new() })
+    }
+}
+
+fn check_syntax(text: &str) -> Result<&RawValue, String> {
+    serde_json::from_str(text).map_err(|error| format!("{PARSE_FAILURE}: {error}"))
+}
+
+fn members(value: &RawValue) -> Option<Members<'_>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn is_list(value: &RawValue) -> bool {
+    value.get().starts_with('[')
+}
+
+fn list(value: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// The entries of validation data for so many entries of data.
+fn aligned(expected: &RawValue, count: usize) -> Result<Vec<&RawValue>, String> {
+    list(expected).filter(|expected| expected.len() == count).ok_or_else(|| MISALIGNED.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

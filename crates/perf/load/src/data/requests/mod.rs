@@ -1,0 +1,224 @@
+//! The requests of a run.
+
+use std::sync::{Arc, OnceLock};
+
+use galatea_client::{
+    InferTemplate, InputData, InputTensor, Protocol, RegionSlice, RequestedOutput, TensorFormat,
+};
+use galatea_perf_types::{
+    console::Console,
+    failure::Result,
+    model::{InputInfo, ModelInfo},
+    requests::{ExpectedOutput, RequestSource},
+    settings::{DataSettings, DataSource, Settings},
+};
+use galatea_types::ParameterValue;
+
+use super::{
+    batch::{check_batches, join, tensor},
+    dataset::{Dataset, Step, bad_data, bad_requests},
+    directory::read_directory,
+    expected::expected_outputs,
+    generate::generate,
+    json::JsonReader,
+    slices::Slices,
+};
+
+/// Requests are made when first asked for and kept, unless all of them together would take more than this.
+const KEPT_BYTES: usize = 1 << 30;
+
+/// All requests of a run, one for each stream and step.
+pub struct Requests {
+    pub(super) model: ModelInfo,
+    pub(super) data: Dataset,
+    pub(super) batch_size: usize,
+    parameters: Vec<(String, ParameterValue)>,
+    input_format: TensorFormat,
+    output_format: TensorFormat,
+    slices: Option<Slices>,
+    made: Vec<Vec<Made>>,
+    keeps_templates: bool,
+}
+
+#[derive(Default)]
+struct Made {
+    template: OnceLock<Arc<InferTemplate>>,
+    expected: OnceLock<Vec<ExpectedOutput>>,
+}
+
+impl Requests {
+    /// Reads or makes up the data. Tells on `console` how much was read.
+    pub fn new(settings: &Settings, model: &ModelInfo, console: &mut dyn Console) -> Result<Self> {
+        let data = read_data(&settings.data, model, console)?;
+        let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).max(1);
+        check_batches(&data, model, batch_size).map_err(bad_requests)?;
+        let steps = |stream: &Vec<Step>| stream.iter().map(|_| Made::default()).collect();
+        Ok(Self {
+            made: data.streams.iter().map(steps).collect(),
+            keeps_templates: kept_bytes(&data, batch_size) <= KEPT_BYTES,
+            model: model.clone(),
+            data,
+            batch_size,
+            parameters: parameters(settings),
+            input_format: settings.data.input_format,
+            output_format: settings.data.output_format,
+            slices: None,
+        })
+    }
+
+    /// From now on tensors lie there.
+    pub(super) fn use_slices(&mut self, slices: &Slices, console: &mut dyn Console) {
+        if self.data.streams.iter().flatten().any(|step| !step.expected.is_empty()) {
+            console.err(
+                "WARNING: 'validation_data' is not checked, as the outputs lie in shared memory.\n",
+            );
+        }
+        self.slices = Some(slices.clone());
+        self.made.iter_mut().flatten().for_each(|made| *made = Made::default());
+    }
+
+    fn make(&self, stream: usize, step: usize) -> Arc<InferTemplate> {
+        let inputs = self.model.inputs.iter().enumerate();
+        let region = |name: &str| self.slices.as_ref()?.output(name).cloned();
+        let outputs = self.model.outputs.iter().map(|output| RequestedOutput {
+            name: output.name.clone(),
+            region: region(&output.name),
+        });
+        Arc::new(InferTemplate {
+            model: self.model.name.clone(),
+            version: self.model.version.clone(),
+            inputs: inputs.filter_map(|(index, _)| self.input(index, stream, step)).collect(),
+            outputs: outputs.collect(),
+            parameters: self.parameters.clone(),
+            input_format: self.input_format,
+            output_format: self.output_format,
+        })
+    }
+
+    /// `None`: optional, and left out.
+    fn input(&self, index: usize, stream: usize, step: usize) -> Option<InputTensor> {
+        let info = self.model.inputs.get(index)?;
+        let first = tensor(self.data.step(stream, step)?, index)?;
+        let data = match self.slice(index, stream, step) {
+            Some(slice) => InputData::Region(slice.clone()),
+            None => InputData::Inline(self.input_bytes(index, stream, step)),
+        };
+        Some(InputTensor {
+            name: info.name.clone(),
+            data_type: info.data_type,
+            shape: self.request_shape(info, &first.shape),
+            data,
+        })
+    }
+
+    fn slice(&self, index: usize, stream: usize, step: usize) -> Option<&RegionSlice> {
+        self.slices.as_ref()?.input(index, stream, step)
+    }
+
+    /// What the request holds for an input: its data in each step of the batch.
+    pub(super) fn input_bytes(&self, index: usize, stream: usize, step: usize) -> bytes::Bytes {
+        let is_shared = self.model.inputs.get(index).is_some_and(|input| input.is_shape_tensor);
+        let size = if is_shared { 1 } else { self.batch_size };
+        let steps = self.data.batch(stream, step, size);
+        let pieces: Vec<_> = steps.filter_map(|step| Some(&tensor(step, index)?.data)).collect();
+        join(pieces.into_iter())
+    }
+
+    fn request_shape(&self, input: &InputInfo, shape: &[i64]) -> Vec<i64> {
+        let is_batched = self.model.max_batch_size > 0 && !input.is_shape_tensor;
+        let batch = is_batched.then(|| i64::try_from(self.batch_size).unwrap_or(i64::MAX));
+        batch.into_iter().chain(shape.iter().copied()).collect()
+    }
+
+    fn made(&self, stream: usize, step: usize) -> Option<&Made> {
+        self.made.get(stream)?.get(step)
+    }
+}
+
+impl RequestSource for Requests {
+    fn stream_count(&self) -> usize {
+        self.data.stream_count()
+    }
+
+    fn step_count(&self, stream: usize) -> usize {
+        self.data.step_count(stream)
+    }
+
+    fn template(&self, stream: usize, step: usize) -> Arc<InferTemplate> {
+        let make = || self.make(stream, step);
+        match self.made(stream, step) {
+            Some(made) if self.keeps_templates => made.template.get_or_init(make).clone(),
+            _ => make(),
+        }
+    }
+
+    fn expected(&self, stream: usize, step: usize) -> Option<&[ExpectedOutput]> {
+        if self.slices.is_some() || self.data.step(stream, step)?.expected.is_empty() {
+            return None;
+        }
+        let at = (stream, step);
+        let expected = self
+            .made(stream, step)?
+            .expected
+            .get_or_init(|| expected_outputs(&self.data, &self.model, self.batch_size, at));
+        (!expected.is_empty()).then_some(expected)
+    }
+
+    fn is_user_data(&self) -> bool {
+        self.data.is_user_data
+    }
+}
+
+fn read_data(
+    settings: &DataSettings,
+    model: &ModelInfo,
+    console: &mut dyn Console,
+) -> Result<Dataset> {
+    let step = match &settings.source {
+        DataSource::Zero => generate(model, settings, false),
+        DataSource::Random => generate(model, settings, true),
+        DataSource::Files(files) => match files.first().filter(|first| first.is_dir()) {
+            Some(directory) => read_directory(model, directory),
+            None => {
+                let mut reader = JsonReader::new(model);
+                files.iter().try_for_each(|file| reader.read_file(file))?;
+                let data = reader.finish()?;
+                console.out(&data_line(&data));
+                return Ok(data);
+            }
+        },
+    };
+    Ok(Dataset::of_one(step.map_err(bad_data)?))
+}
+
+fn data_line(data: &Dataset) -> String {
+    let streams = data.stream_count();
+    let steps = match streams {
+        1 => format!(" with {} step/steps", data.step_count(0)),
+        _ => String::new(),
+    };
+    format!(" Successfully read data for {streams} stream/streams{steps}.\n")
+}
+
+/// Every gRPC request carries the mark of a client that wants to know the last response of a decoupled model.
+fn parameters(settings: &Settings) -> Vec<(String, ParameterValue)> {
+    let mut parameters = settings.request_parameters.clone();
+    if settings.protocol == Protocol::Grpc {
+        let name = "triton_enable_empty_final_response".to_owned();
+        parameters.push((name, ParameterValue::Bool(true)));
+    }
+    parameters
+}
+
+/// Bytes that templates hold beside the data itself: without batching they share it.
+fn kept_bytes(data: &Dataset, batch_size: usize) -> usize {
+    if batch_size == 1 {
+        return 0;
+    }
+    let tensors = data.streams.iter().flatten().flat_map(|step| &step.inputs).flatten();
+    let single = tensors.map(|tensor| tensor.data.len()).fold(0, usize::saturating_add);
+    single.saturating_mul(batch_size)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! Workers, schedules and sequences.
+//!
+//! A run has a few workers ([`worker`]), each a thread ([`worker_thread`]) with its own runtime and connections.
+//! What they send comes from closed loops ([`closed_loop`]), a schedule ([`rate`]) or growing concurrency ([`periodic`]); how one
+//! request is sent, and its record made, is the same for all ([`request_sender`]).
+
+mod closed_loop;
+#[cfg(test)]
+mod fake_server;
+mod idle;
+mod load;
+mod periodic;
+mod progress;
+mod rate;
+mod records;
+mod request_sender;
+mod schedule;
+mod sequence;
+mod shared;
+mod stream;
+mod timer;
+mod worker;
+mod worker_thread;
+
+pub use load::Load;

@@ -1,0 +1,178 @@
+//! The thread of a worker: its runtime, the commands it gets, and the handle the rest of the program has of it.
+
+use std::{
+    io,
+    rc::Rc,
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_client::Connector;
+use galatea_perf_types::settings::Range;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::LocalSet,
+    time::timeout,
+};
+
+use super::{
+    closed_loop,
+    idle::IdleClock,
+    periodic,
+    rate::Rate,
+    records::WorkerRecords,
+    schedule::Schedule,
+    shared::{Shared, send_failure},
+    worker::{Worker, WorkerSettings},
+};
+
+/// How long requests under way may take when the load is to stop. Longer than any sane request, so that none is
+/// cut off, and not forever, so that a server that hangs does not hang the tool.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A worker as the rest of the program sees it.
+pub struct Handle {
+    pub records: Arc<WorkerRecords>,
+    pub idle: Arc<IdleClock>,
+    commands: UnboundedSender<Command>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// What a worker is to do.
+pub enum Work {
+    /// Closed loops of this worker. `stride`: workers that take part, which step through the data together.
+    Contexts {
+        count: usize,
+        stride: u64,
+    },
+    Schedule {
+        schedule: Schedule,
+        start: Instant,
+    },
+    Periodic {
+        range: Range<u64>,
+        period: u64,
+    },
+}
+
+enum Command {
+    Begin(Work),
+    /// Ends the schedule and open sequences, and answers when nothing is under way.
+    Pause(mpsc::Sender<()>),
+    /// Answers whether everything has ended in time.
+    Stop(mpsc::Sender<bool>),
+}
+
+impl Handle {
+    pub fn spawn(shared: Arc<Shared>, settings: WorkerSettings) -> io::Result<Self> {
+        let (records, idle) = (Arc::<WorkerRecords>::default(), Arc::new(IdleClock::new()));
+        let (commands, receiver) = unbounded_channel();
+        let runtime = runtime(&idle)?;
+        let worker_records = records.clone();
+        let thread = thread::Builder::new()
+            .name(format!("load-{}", settings.partition.index))
+            .spawn(move || run(runtime, shared, worker_records, settings, receiver))?;
+        Ok(Self { records, idle, commands, thread: Some(thread) })
+    }
+
+    pub fn begin(&self, work: Work) {
+        self.send(Command::Begin(work));
+    }
+
+    /// Answers when nothing is under way. The sender is dropped if the worker is gone.
+    pub fn pause(&self) -> mpsc::Receiver<()> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Command::Pause(sender));
+        receiver
+    }
+
+    pub fn stop(&self) -> mpsc::Receiver<bool> {
+        let (sender, receiver) = mpsc::channel();
+        self.send(Command::Stop(sender));
+        receiver
+    }
+
+    /// Whether the thread ended in an orderly way.
+    pub fn join(&mut self) -> bool {
+        self.thread.take().is_none_or(|thread| thread.join().is_ok())
+    }
+
+    /// The thread is gone though nobody stopped it.
+    pub fn is_dead(&self) -> bool {
+        self.thread.as_ref().is_some_and(thread::JoinHandle::is_finished)
+    }
+
+    fn send(&self, command: Command) {
+        // A worker that is gone drops the answer's sender with the command.
+        let _ = self.commands.send(command);
+    }
+}
+
+/// The hooks see every wait of the thread, whatever it waits for.
+fn runtime(idle: &Arc<IdleClock>) -> io::Result<Runtime> {
+    let (park, unpark) = (idle.clone(), idle.clone());
+    Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(move || park.park())
+        .on_thread_unpark(move || unpark.unpark())
+        .build()
+}
+
+fn run(
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    records: Arc<WorkerRecords>,
+    settings: WorkerSettings,
+    commands: UnboundedReceiver<Command>,
+) {
+    let tasks = LocalSet::new();
+    let connector = match Connector::new(shared.target.clone()) {
+        Ok(connector) => connector,
+        Err(error) => return shared.progress.fail(settings.partition.index, send_failure(error)),
+    };
+    let worker = Worker::new(shared, records, connector, settings);
+    tasks.block_on(&runtime, serve(worker, commands));
+}
+
+async fn serve(worker: Rc<Worker>, mut commands: UnboundedReceiver<Command>) {
+    let rate = Rate::new(worker.clone());
+    while let Some(command) = commands.recv().await {
+        match command {
+            Command::Begin(work) => begin(&worker, work, &rate),
+            Command::Pause(reply) => {
+                // Whoever asked may have given up waiting.
+                let _ = timeout(STOP_TIMEOUT, rate.pause()).await.map(|()| reply.send(()));
+            }
+            Command::Stop(reply) => {
+                let ended = timeout(STOP_TIMEOUT, end(&worker, &rate)).await.is_ok();
+                let _ = reply.send(ended);
+                return;
+            }
+        }
+    }
+}
+
+fn begin(worker: &Rc<Worker>, work: Work, rate: &Rc<Rate>) {
+    match work {
+        Work::Contexts { count, stride } => {
+            worker.set_contexts(count, stride);
+            let running = worker.task_count();
+            for index in running..count {
+                worker.spawn(closed_loop::run(worker.clone(), index));
+            }
+            worker.changed.notify_waiters();
+        }
+        Work::Schedule { schedule, start } => rate.begin(schedule, start),
+        Work::Periodic { range, period } => periodic::begin(worker, range, period),
+    }
+}
+
+async fn end(worker: &Worker, rate: &Rc<Rate>) {
+    worker.stopping.set(true);
+    worker.changed.notify_waiters();
+    rate.pause().await;
+    rate.close();
+    worker.join().await;
+}
