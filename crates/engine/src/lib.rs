@@ -14,6 +14,7 @@ mod exit;
 mod index;
 mod labels;
 mod lifecycle;
+mod look_up_error;
 mod manager;
 mod metrics;
 mod options;

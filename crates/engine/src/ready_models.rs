@@ -9,9 +9,9 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use galatea_types::{Error, LockExt, Result};
+use galatea_types::{LockExt, Result};
 
-use crate::{lifecycle::Lifecycle, served_model::ServedModel};
+use crate::{lifecycle::Lifecycle, look_up_error::LookUpError, served_model::ServedModel};
 
 /// Ready versions of one model, by number.
 pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
@@ -48,7 +48,7 @@ impl ReadyModels {
     /// The version a client asked for, or the highest. Takes no lock.
     pub fn for_client(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
         if self.is_exiting() {
-            return Err(Error::unavailable("Server exiting"));
+            return Err(LookUpError::Exiting.into());
         }
         self.for_model(name, version)
     }
@@ -62,24 +62,19 @@ impl ReadyModels {
             None => versions.and_then(|v| v.last_key_value()).map(|(_, model)| model),
             Some(v) => versions.and_then(|versions| versions.get(&v)),
         };
-        found.cloned().ok_or_else(|| self.not_ready(name, version))
+        found.cloned().ok_or_else(|| self.not_ready(name, version).into())
     }
 
-    /// Why a request finds no model.
-    fn not_ready(&self, name: &str, version: Option<i64>) -> Error {
-        let known = self.lifecycle.versions(name);
-        let what = match version {
-            _ if known.is_empty() => "is not found".to_owned(),
-            None => "has no available versions".to_owned(),
-            Some(v) if known.iter().all(|(k, _)| *k != v) => format!("version {v} is not found"),
-            Some(v) => {
-                let text = format!(
-                    "Request for unknown model: '{name}' version {v} is not at ready state"
-                );
-                return Error::unavailable(text);
+    fn not_ready(&self, name: &str, version: Option<i64>) -> LookUpError {
+        let (known, model) = (self.lifecycle.versions(name), name.to_owned());
+        match version {
+            _ if known.is_empty() => LookUpError::UnknownModel { model },
+            None => LookUpError::NoVersion { model },
+            Some(version) if known.iter().all(|(k, _)| *k != version) => {
+                LookUpError::UnknownVersion { model, version }
             }
-        };
-        Error::not_found(format!("Request for unknown model: '{name}' {what}"))
+            Some(version) => LookUpError::NotReady { model, version },
+        }
     }
 
     /// Whether any version of this model is ready.

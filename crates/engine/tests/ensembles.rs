@@ -145,13 +145,13 @@ fn add_unsound(root: &Path) {
     add_model(root, "small", &[1], &CONFIG.replace("max_batch_size: 4", "max_batch_size: 2"));
     add_model(root, "text", &[1], &CONFIG.replace("TYPE_INT32", "TYPE_STRING"));
     add_model(root, "wide", &[1], &CONFIG.replace("dims: 1", "dims: 2"));
-    add_model(root, "poisoned", &[1], CONFIG);
-    fs::write(root.join("poisoned/1/poison"), "").expect("file");
+    add_model(root, "broken", &[1], CONFIG);
+    fs::write(root.join("broken/1/fails_to_load"), "").expect("file");
     add_model(root, "empty", &[], CONFIG);
     for (name, models) in [
         ("on_nothing", &["nothing"][..]),
-        ("on_poisoned", &["a", "poisoned"]),
-        ("on_that", &["on_poisoned"]),
+        ("on_broken", &["a", "broken"]),
+        ("on_that", &["on_broken"]),
         ("on_empty", &["empty"]),
         ("on_version", &["a@9"]),
         ("on_small", &["small"]),
@@ -238,9 +238,9 @@ fn failures_are_handed_up() {
         "{error}"
     );
     let error = load(&f, "on_that").expect_err("two levels up");
-    let start = "load failed for model 'on_that': ensemble 'on_that' depends on 'on_poisoned' which is not valid. \
-                 Model 'on_poisoned' failed with error: ensemble 'on_poisoned' depends on 'poisoned' which has no \
-                 loaded version. Model 'poisoned' loading failed with error: version 1 is at UNAVAILABLE state: \
+    let start = "load failed for model 'on_that': ensemble 'on_that' depends on 'on_broken' which is not valid. \
+                 Model 'on_broken' failed with error: ensemble 'on_broken' depends on 'broken' which has no \
+                 loaded version. Model 'broken' loading failed with error: version 1 is at UNAVAILABLE state: \
                  Internal: ";
     assert!(error.message().starts_with(start), "{error}");
     load(&f, "on_nothing").expect_err("it depends on nothing");

@@ -64,7 +64,7 @@ fn explicit_mode_loads_what_is_asked_for() {
 fn texts_of_failed_loads() {
     let f = explicit(|root| {
         add_model(root, "m", &[1], CONFIG);
-        fs::write(root.join("m/1/poison"), "").expect("file");
+        fs::write(root.join("m/1/fails_to_load"), "").expect("file");
         add_model(root, "broken", &[1], "backend: \"copy\"\ninpt { }");
         add_model(root, "empty", &[], CONFIG);
     });
@@ -74,7 +74,7 @@ fn texts_of_failed_loads() {
     assert_eq!(error.code(), Code::InvalidArg);
     let start = "load failed for model 'm': version 1 is at UNAVAILABLE state: Internal: ";
     assert!(error.message().starts_with(start), "{error}");
-    assert!(error.message().ends_with("poison is poison;\n"), "{error}");
+    assert!(error.message().ends_with("fails_to_load is there;\n"), "{error}");
 
     let error = load("broken");
     assert_eq!(error.code(), Code::Internal);
@@ -103,9 +103,9 @@ fn texts_of_failed_loads() {
 fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
     let f = explicit(|root| {
         add_model(root, "m", &[1, 3], CONFIG);
-        fs::write(root.join("m/1/riddle"), "").expect("file");
+        fs::write(root.join("m/1/fails_to_complete"), "").expect("file");
         add_model(root, "bare", &[1], "backend: \"copy\"\ninput { name: \"IN\" }");
-        fs::write(root.join("bare/1/riddle"), "").expect("file");
+        fs::write(root.join("bare/1/fails_to_complete"), "").expect("file");
     });
     let load = |name: &str| f.engine.load_model(name, LoadOverrides::default()).expect_err("fails");
 
@@ -113,12 +113,12 @@ fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
     assert_eq!(error.code(), Code::InvalidArg);
     assert_eq!(
         error.message(),
-        "load failed for model 'm': version 3 is at UNAVAILABLE state: Internal: not even the backend knows;\n"
+        "load failed for model 'm': version 3 is at UNAVAILABLE state: Internal: the backend cannot complete it;\n"
     );
     // No configuration at all without it: there is nothing to make versions of.
     let error = load("bare");
     assert_eq!(error.code(), Code::Internal);
-    assert!(error.message().ends_with("not even the backend knows"), "{error}");
+    assert!(error.message().ends_with("the backend cannot complete it"), "{error}");
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn reloads_under_traffic_fail_no_request() {
 fn a_failed_reload_leaves_the_old_one_serving() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
-    fs::write(f.root.path().join("m/1/poison"), "").expect("file");
-    f.engine.load_model("m", LoadOverrides::default()).expect_err("poisoned");
+    fs::write(f.root.path().join("m/1/fails_to_load"), "").expect("file");
+    f.engine.load_model("m", LoadOverrides::default()).expect_err("broken");
     ask(&f.engine, 1).expect("the old one serves");
     fs::write(f.root.path().join("m/config.pbtxt"), "nonsense").expect("file");
     f.engine.load_model("m", LoadOverrides::default()).expect_err("broken");
@@ -259,7 +259,7 @@ fn a_failed_start_says_which_models_and_why() {
     let f = fixture(ControlMode::None, &[], |root| {
         add_model(root, "good", &[1], CONFIG);
         add_model(root, "bad", &[1], CONFIG);
-        fs::write(root.join("bad/1/poison"), "").expect("file");
+        fs::write(root.join("bad/1/fails_to_load"), "").expect("file");
         let step = "step { model_name: \"bad\" model_version: -1 input_map { key: \"IN\" value: \"IN\" } \
                     output_map { key: \"OUT\" value: \"OUT\" } }";
         let tensors = CONFIG.replace("backend: \"copy\"", "platform: \"ensemble\"");
@@ -273,7 +273,7 @@ fn a_failed_start_says_which_models_and_why() {
     let text = error.to_string();
     let start = "failed to load 2 of 3 models (bad, an_ensemble): load failed for model 'bad': version 1 is at \
                  UNAVAILABLE state: Internal: ";
-    assert!(text.starts_with(start) && text.ends_with("poison is poison;"), "{text}");
+    assert!(text.starts_with(start) && text.ends_with("fails_to_load is there;"), "{text}");
     ask_named(&f.engine, "good").expect("the others are ready");
 }
 

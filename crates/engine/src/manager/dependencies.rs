@@ -96,14 +96,14 @@ impl Dependencies {
 
 /// Whether an ensemble needs itself: the last model of a cycle of dependencies that leads back to `name`.
 pub(super) fn cycle<'a>(name: &str, all: &'a [LoadRequest]) -> Option<&'a str> {
-    let needs = |of: &str| all.iter().find(|w| w.name == of).map(|w| &w.needs);
+    let needs = |of: &str| all.iter().find(|r| r.name == of).map(|r| &r.needs);
     let mut seen = BTreeSet::new();
     let mut pending: Vec<&str> =
-        all.iter().map(|w| w.name.as_str()).filter(|n| *n == name).collect();
+        all.iter().map(|r| r.name.as_str()).filter(|n| *n == name).collect();
     while let Some(at) = pending.pop() {
         for next in needs(at).into_iter().flatten() {
             if next == name {
-                return all.iter().map(|w| w.name.as_str()).find(|n| *n == at);
+                return all.iter().map(|r| r.name.as_str()).find(|n| *n == at);
             }
             if seen.insert(next) {
                 pending.push(next);
@@ -132,8 +132,8 @@ mod tests {
         known
     }
 
-    fn names(request: Vec<LoadRequest>) -> Vec<String> {
-        request.into_iter().map(|w| w.name).collect()
+    fn names(requests: Vec<LoadRequest>) -> Vec<String> {
+        requests.into_iter().map(|r| r.name).collect()
     }
 
     #[test]
@@ -146,16 +146,16 @@ mod tests {
 
     #[test]
     fn models_that_only_it_needed_are_forgotten_with_it_unless_asked_for() {
-        let gone = |with, explicit: &[&str]| {
+        let forgotten = |with, explicit: &[&str]| {
             let known = known();
             for name in explicit {
                 known.record(&load_request(name, &[]), true);
             }
             known.forget("outer", with).into_iter().collect::<Vec<_>>()
         };
-        assert_eq!(gone(false, &[]), ["outer"]);
-        assert_eq!(gone(true, &[]), ["a", "b", "inner", "outer"]);
-        assert_eq!(gone(true, &["b"]), ["a", "inner", "outer"]);
+        assert_eq!(forgotten(false, &[]), ["outer"]);
+        assert_eq!(forgotten(true, &[]), ["a", "b", "inner", "outer"]);
+        assert_eq!(forgotten(true, &["b"]), ["a", "inner", "outer"]);
         let known = known();
         known.record(&load_request("third", &["a"]), true);
         assert!(!known.forget("outer", true).contains("a"));

@@ -1,60 +1,92 @@
 //! Why a model failed to load, in the words of whoever reads it.
 
+use std::{collections::BTreeMap, fmt};
+
 use galatea_types::Error;
 
-/// Why a model failed to load. An ensemble that depends on it reports that in words of its own.
+use super::dependency_error::DependencyError;
+
+/// What failed, by model.
+pub(super) type Failures = BTreeMap<String, LoadFailure>;
+
+/// Why a model failed to load. An ensemble that depends on it reports that as a [`DependencyError`].
 #[derive(Clone, Debug)]
 pub(super) enum LoadFailure {
+    /// The server is stopping.
     Exiting,
     /// Its folder or configuration could not be read.
     Unreadable(Error),
     /// No version is to be loaded.
     NoVersion,
-    /// Why its versions failed.
-    Versions(String),
+    /// Some of its versions failed, and with them all.
+    Versions(VersionFailures),
     /// An ensemble that does not fit the models of its steps.
-    Invalid(String),
+    Invalid(Error),
 }
 
 impl LoadFailure {
     /// What the client who asked for the load reads.
     pub fn into_error(self, model: &str) -> Error {
+        let failed = |reason: &dyn fmt::Display| {
+            Error::invalid_arg(format!("load failed for model '{model}': {reason}\n"))
+        };
         match self {
             Self::Exiting => Error::unavailable("Server exiting"),
             Self::Unreadable(error) => Error::internal(format!(
                 "failed to load '{model}', failed to poll from model repository: {error}"
-            )),
+            ))
+            .with_source(error),
             Self::NoVersion => Error::internal(no_version(model)),
-            Self::Versions(text) | Self::Invalid(text) => {
-                Error::invalid_arg(format!("load failed for model '{model}': {text}\n"))
-            }
+            Self::Versions(versions) => failed(&versions),
+            Self::Invalid(error) => failed(&error).with_source(error),
         }
     }
 
-    /// Why `ensemble`, which depends on `model`, cannot be loaded either. `None`: it was not to be
-    /// loaded.
-    pub fn for_dependent(failure: Option<&Self>, ensemble: &str, model: &str) -> String {
-        let text = match failure {
+    /// Why `ensemble`, which depends on `model`, cannot be loaded either. `None`: the model was not to be loaded.
+    pub fn for_dependent(failure: Option<&Self>, ensemble: &str, model: &str) -> DependencyError {
+        let (ensemble, model) = (ensemble.to_owned(), model.to_owned());
+        let reason = match failure {
             None | Some(Self::Exiting | Self::Unreadable(_)) => {
-                return format!(
-                    "ensemble {ensemble} contains models that are not available or ambiguous: {model}"
-                );
+                return DependencyError::Unavailable { ensemble, model };
             }
-            Some(Self::Invalid(text)) => {
-                return format!(
-                    "ensemble '{ensemble}' depends on '{model}' which is not valid. Model '{model}' failed \
-                     with error: {text}"
-                );
+            Some(Self::Invalid(error)) => {
+                let reason = error.message().to_owned();
+                return DependencyError::Invalid { ensemble, model, reason };
             }
-            Some(Self::NoVersion) => format!(
-                "at least one version must be available under the version policy of model '{model}'"
-            ),
-            Some(Self::Versions(text)) => text.clone(),
+            Some(Self::NoVersion) => no_version_by_policy(&model),
+            Some(Self::Versions(versions)) => versions.to_string(),
         };
-        format!(
-            "ensemble '{ensemble}' depends on '{model}' which has no loaded version. Model '{model}' loading \
-             failed with error: {text}"
-        )
+        DependencyError::NotLoaded { ensemble, model, reason }
+    }
+}
+
+/// The versions that failed, and why. Never empty.
+#[derive(Clone, Debug)]
+pub(super) struct VersionFailures(pub Vec<VersionFailure>);
+
+/// Why one version failed to load.
+#[derive(Clone, Debug)]
+pub(super) struct VersionFailure {
+    pub version: i64,
+    pub error: Error,
+}
+
+impl VersionFailure {
+    /// The reason in the index and the log: code and text.
+    pub fn reason(&self) -> String {
+        format!("{}: {}", self.error.code().as_str(), self.error)
+    }
+}
+
+/// One line for each version.
+impl fmt::Display for VersionFailures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, failure) in self.0.iter().enumerate() {
+            let separator = if i > 0 { "\n" } else { "" };
+            let (version, reason) = (failure.version, failure.reason());
+            write!(f, "{separator}version {version} is at UNAVAILABLE state: {reason};")?;
+        }
+        Ok(())
     }
 }
 
@@ -63,5 +95,7 @@ pub(super) fn no_version(model: &str) -> String {
     format!("failed to load '{model}', no version is available")
 }
 
-/// What failed, by model.
-pub(super) type Failures = std::collections::BTreeMap<String, LoadFailure>;
+/// The same in the log, and for ensembles that need the model.
+pub(super) fn no_version_by_policy(model: &str) -> String {
+    format!("at least one version must be available under the version policy of model '{model}'")
+}

@@ -7,7 +7,9 @@
 
 mod backends;
 mod configuration;
+mod control_error;
 mod dependencies;
+mod dependency_error;
 mod load_failure;
 mod model_loader;
 mod model_manager;

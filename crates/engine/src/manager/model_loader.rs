@@ -11,7 +11,10 @@ use galatea_types::{Error, LockExt, Result};
 use super::{
     configuration::Completion,
     dependencies::LoadRequest,
-    load_failure::{Failures, LoadFailure, no_version},
+    dependency_error::DependencyError,
+    load_failure::{
+        Failures, LoadFailure, VersionFailure, VersionFailures, no_version, no_version_by_policy,
+    },
     plan::LoadPlan,
     unsupported,
     version_loader::{VersionLoader, ensemble_scheduler},
@@ -78,9 +81,9 @@ impl ModelLoader {
     }
 
     /// Remembers why an ensemble cannot be loaded.
-    pub fn reject_ensemble(&self, name: &str, text: String) -> LoadFailure {
-        self.record_poll_failure(name, PollFailure::Unreadable(text.clone()));
-        LoadFailure::Invalid(text)
+    pub fn reject_ensemble(&self, name: &str, error: Error) -> LoadFailure {
+        self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));
+        LoadFailure::Invalid(error)
     }
 
     fn plan(&self, request: &LoadRequest) -> Result<LoadPlan, LoadFailure> {
@@ -97,9 +100,7 @@ impl ModelLoader {
             LoadFailure::Unreadable(error)
         })?;
         if plan.versions.is_empty() {
-            log::error!(
-                "at least one version must be available under the version policy of model '{name}'"
-            );
+            log::error!("{}", no_version_by_policy(name));
             self.record_poll_failure(name, PollFailure::NoVersion(no_version(name)));
             return Err(LoadFailure::NoVersion);
         }
@@ -118,7 +119,7 @@ impl ModelLoader {
                 let name = &plan.folder.name;
                 log::error!("{error}");
                 self.models.replace(name, ReadyVersions::new());
-                self.reject_ensemble(name, error.message().to_owned())
+                self.reject_ensemble(name, error)
             })?;
         self.load_versions(&plan, |version, generation| {
             self.versions.load_ensemble(&plan, &models, version, generation)
@@ -140,17 +141,18 @@ impl ModelLoader {
         for step in &ensembling.steps {
             let model = &*step.model_name;
             let found = self.models.for_model(model, step.model_version);
-            let text = match (found, step.model_version) {
-                (Ok(model), _) => {
-                    models.push(model);
-                    continue;
+            match (found, step.model_version) {
+                (Ok(model), _) => models.push(model),
+                (Err(_), Some(version)) if self.models.contains(model) => {
+                    let (ensemble, model) = (name.clone(), model.to_owned());
+                    return Err(
+                        DependencyError::VersionNotLoaded { ensemble, model, version }.into()
+                    );
                 }
-                (Err(_), Some(version)) if self.models.contains(model) => format!(
-                    "ensemble '{name}' depends on '{model}' whose required version {version} is not loaded."
-                ),
-                _ => LoadFailure::for_dependent(failures.get(model), name, model),
-            };
-            return Err(Error::invalid_arg(text));
+                _ => {
+                    return Err(LoadFailure::for_dependent(failures.get(model), name, model).into());
+                }
+            }
         }
         Ok(models)
     }
@@ -181,10 +183,11 @@ impl ModelLoader {
                     ready.insert(version, Arc::new(model));
                 }
                 Err(error) => {
-                    let reason = format!("{}: {error}", error.code().as_str());
+                    let failure = VersionFailure { version, error };
+                    let reason = failure.reason();
                     log::error!("failed to load '{name}' version {version}: {reason}");
-                    failures.push(format!("version {version} is at UNAVAILABLE state: {reason};"));
                     self.lifecycle.failed(name, version, generation, reason);
+                    failures.push(failure);
                 }
             }
         }
@@ -192,7 +195,7 @@ impl ModelLoader {
             for model in ready.values() {
                 self.lifecycle.unloading(name, model.version(), model.generation());
             }
-            return Err(LoadFailure::Versions(failures.join("\n")));
+            return Err(LoadFailure::Versions(VersionFailures(failures)));
         }
         self.models.replace(name, ready);
         log::info!("successfully loaded '{name}'");

@@ -7,11 +7,12 @@ use std::{
 
 use galatea_backend::ServerAccess;
 use galatea_proto::inference::model_config::SchedulingChoice;
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use super::{
     backends::Backends,
     configuration,
+    control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
     load_failure::{Failures, LoadFailure},
     model_loader::{ModelLoader, OperationLocks},
@@ -181,12 +182,10 @@ impl ModelManager {
         ensembling.step.into_iter().map(|step| step.model_name).collect()
     }
 
-    fn check_explicit(&self) -> Result<()> {
+    fn check_explicit(&self) -> Result<(), ControlError> {
         match self.control_mode {
             ControlMode::Explicit => Ok(()),
-            ControlMode::None => Err(Error::unavailable(
-                "explicit model load / unload is not allowed if polling is enabled",
-            )),
+            ControlMode::None => Err(ControlError::NotExplicit),
         }
     }
 }
@@ -203,14 +202,12 @@ fn causes_first(failures: Failures) -> Vec<ModelFailure> {
 }
 
 /// A name becomes part of a path: it must not lead out of the repository.
-fn check_name(name: &str) -> Result<()> {
+fn check_name(name: &str) -> Result<(), ControlError> {
     if name.is_empty() {
-        return Err(Error::invalid_arg("Model name cannot be empty"));
+        return Err(ControlError::EmptyName);
     }
     if name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
-        return Err(Error::invalid_arg(format!(
-            "invalid model name '{name}', model name must not contain path traversal characters"
-        )));
+        return Err(ControlError::PathTraversal { name: name.to_owned() });
     }
     Ok(())
 }

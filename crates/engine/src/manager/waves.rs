@@ -13,6 +13,7 @@ use galatea_types::LockExt;
 
 use super::{
     dependencies::{LoadRequest, cycle},
+    dependency_error::DependencyError,
     load_failure::Failures,
     model_loader::ModelLoader,
 };
@@ -53,9 +54,8 @@ fn reject_cycles(
             rest.push(request.clone());
             continue;
         };
-        let text =
-            format!("circular dependency between ensembles: {name} -> ... -> {last} -> {name}");
-        failures.insert(name.clone(), loader.reject_ensemble(name, text));
+        let error = DependencyError::Cycle { ensemble: name.clone(), last: last.to_owned() };
+        failures.insert(name.clone(), loader.reject_ensemble(name, error.into()));
     }
     rest
 }

@@ -1,0 +1,23 @@
+//! Why a load or unload call is refused before anything is looked at.
+
+use galatea_types::{Code, Error};
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ControlError {
+    #[error("explicit model load / unload is not allowed if polling is enabled")]
+    NotExplicit,
+    #[error("Model name cannot be empty")]
+    EmptyName,
+    #[error("invalid model name '{name}', model name must not contain path traversal characters")]
+    PathTraversal { name: String },
+}
+
+impl From<ControlError> for Error {
+    fn from(error: ControlError) -> Self {
+        let code = match error {
+            ControlError::NotExplicit => Code::Unavailable,
+            ControlError::EmptyName | ControlError::PathTraversal { .. } => Code::InvalidArg,
+        };
+        Self::new(code, error.to_string())
+    }
+}
