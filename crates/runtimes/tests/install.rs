@@ -152,7 +152,7 @@ fn installs_from_a_json_page() {
 }
 
 #[test]
-fn a_cut_connection_is_gone_on_with() {
+fn a_cut_connection_is_resumed() {
     let package = Package::new();
     let cut = attempt(&package, &[Fault::CutAfter(50_000)]);
     assert_installed(&cut, &package);
@@ -163,7 +163,7 @@ fn a_cut_connection_is_gone_on_with() {
 }
 
 #[test]
-fn a_part_of_an_earlier_process_is_gone_on_with() {
+fn a_part_of_an_earlier_process_is_resumed() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(part(folder.path()).parent().unwrap()).unwrap();
@@ -215,7 +215,7 @@ fn another_content_is_refused() {
 }
 
 #[test]
-fn a_connection_cut_again_and_again_says_how_far_it_got() {
+fn a_connection_cut_again_and_again_reports_how_far_it_got() {
     let package = Package::new();
     let faults: Vec<Fault> = (0..10).map(|_| Fault::CutAfter(1000)).collect();
     let cut = attempt(&package, &faults);
@@ -226,7 +226,7 @@ fn a_connection_cut_again_and_again_says_how_far_it_got() {
 }
 
 #[test]
-fn no_network_is_told_with_the_ways_out() {
+fn without_a_network_the_error_names_the_alternatives() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let closed = server::closed_port();

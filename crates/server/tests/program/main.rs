@@ -90,7 +90,7 @@ fn bad_command_lines() {
 }
 
 #[test]
-fn a_port_in_use_is_told_before_models_are_loaded() {
+fn a_port_in_use_is_reported_before_models_are_loaded() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("port");
     let port = taken.local_addr().expect("address").port();
     let repository = Repository::new().with("slow_to_load", IDENTITY);
@@ -161,7 +161,7 @@ fn a_signal_while_models_load_ends_the_start_in_order() {
 }
 
 #[test]
-fn a_model_that_fails_ends_the_start_unless_told_otherwise() {
+fn a_model_that_fails_ends_the_start_unless_a_flag_forbids_it() {
     let repository = Repository::new().with("good", IDENTITY).with("bad", "backend: \"nope\"\n");
     let arguments =
         ["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"];
@@ -269,7 +269,7 @@ fn a_panic_is_a_line_of_the_log_and_the_server_goes_on() {
 }
 
 #[test]
-fn the_log_goes_where_and_how_it_is_told() {
+fn the_log_goes_where_and_in_the_form_that_flags_name() {
     let dir = tempfile::tempdir().expect("dir");
     let file = dir.path().join("log");
     let repository = Repository::new();
