@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use galatea_backend::LoadContext;
-use galatea_proto::inference::model_optimization_policy::execution_accelerators::Accelerator;
 use galatea_types::{Error, Result};
 
 use crate::ort::{Provider, ProviderKind};
@@ -14,7 +13,7 @@ use crate::ort::{Provider, ProviderKind};
 /// changes the answers' speed at least, so it is not.
 pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()> {
     let model = context.config.name();
-    for accelerator in of_gpus(context) {
+    for accelerator in &context.config.optimization().gpu_accelerators {
         match accelerator.name.as_str() {
             "cuda" | "tensorrt" if has_gpu_instances => {}
             name @ ("cuda" | "tensorrt") => {
@@ -23,7 +22,7 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
             name => return Err(unknown(name)),
         }
     }
-    match of_cpu(context).first() {
+    match context.config.optimization().cpu_accelerators.first() {
         None => Ok(()),
         Some(accelerator) if accelerator.name == "openvino" => Err(Error::unsupported(format!(
             "model '{model}' asks for Execution Accelerator 'openvino', which is not supported by this \
@@ -41,7 +40,7 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
 pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>> {
     let mut providers = Vec::new();
     let mut cuda = BTreeMap::new();
-    for accelerator in of_gpus(context) {
+    for accelerator in &context.config.optimization().gpu_accelerators {
         match accelerator.name.as_str() {
             "tensorrt" => providers.push(tensorrt(&accelerator.parameters, gpu)?),
             "cuda" => cuda_options(&accelerator.parameters, &mut cuda)?,
@@ -52,18 +51,6 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
     cuda.insert("device_id".to_owned(), gpu.to_string());
     providers.push(Provider { kind: ProviderKind::Cuda, options: cuda });
     Ok(providers)
-}
-
-fn of_gpus(context: &LoadContext) -> &[Accelerator] {
-    let optimization = context.config.raw().optimization.as_ref();
-    let accelerators = optimization.and_then(|o| o.execution_accelerators.as_ref());
-    accelerators.map(|a| a.gpu_execution_accelerator.as_slice()).unwrap_or_default()
-}
-
-fn of_cpu(context: &LoadContext) -> &[Accelerator] {
-    let optimization = context.config.raw().optimization.as_ref();
-    let accelerators = optimization.and_then(|o| o.execution_accelerators.as_ref());
-    accelerators.map(|a| a.cpu_execution_accelerator.as_slice()).unwrap_or_default()
 }
 
 fn unknown(name: &str) -> Error {

@@ -25,9 +25,9 @@ pub(crate) fn check(config: &ModelConfig, signature: &Signature) -> Result<()> {
 /// Inputs that are initialisers are optional and do not count; what a sequence batcher feeds does.
 fn check_input_count(config: &ModelConfig, signature: &Signature) -> Result<()> {
     let mut expected = config.inputs().iter().filter(|s| !s.is_optional).count();
-    expected += config.raw().batch_input.len();
-    if matches!(config.scheduling(), Scheduling::Sequence) {
-        expected += sequence_input_count(config);
+    expected += config.batch_inputs().len();
+    if let Scheduling::Sequence(sequence) = config.scheduling() {
+        expected += sequence.controls.len() + sequence.states.len();
     }
     let provided = signature.inputs.len();
     if expected == provided {
@@ -41,15 +41,6 @@ fn check_input_count(config: &ModelConfig, signature: &Signature) -> Result<()> 
         "unable to load model '{}', configuration expects {expected} inputs, model provides {provided}",
         config.name()
     )))
-}
-
-fn sequence_input_count(config: &ModelConfig) -> usize {
-    use galatea_proto::inference::model_config::SchedulingChoice;
-
-    match &config.raw().scheduling_choice {
-        Some(SchedulingChoice::SequenceBatching(s)) => s.control_input.len() + s.state.len(),
-        _ => 0,
-    }
 }
 
 /// One side of a model: inputs may leave open what the model fixes, outputs must say what it says.

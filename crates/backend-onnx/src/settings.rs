@@ -81,8 +81,7 @@ pub(crate) fn default_max_batch_size(config: &BTreeMap<String, String>) -> Resul
 
 /// C-57: -1 basic, 1 extended, 2 none, anything else all.
 fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
-    let level = context.config.raw().optimization.as_ref()?.graph.as_ref()?.level;
-    Some(match level {
+    Some(match context.config.optimization().graph_level? {
         -1 => GraphLevel::Basic,
         1 => GraphLevel::Extended,
         2 => GraphLevel::Disabled,
@@ -92,8 +91,6 @@ fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
 
 /// Relative paths are looked for in the version's folder, then the model's, then left to the loader.
 fn operator_libraries(context: &LoadContext) -> Vec<PathBuf> {
-    let operations = context.config.raw().model_operations.as_ref();
-    let names = operations.map(|o| o.op_library_filename.as_slice()).unwrap_or_default();
     let find = |name: &String| {
         [&context.version_dir, &context.model_dir]
             .into_iter()
@@ -101,5 +98,5 @@ fn operator_libraries(context: &LoadContext) -> Vec<PathBuf> {
             .find(|path| path.exists())
             .unwrap_or_else(|| PathBuf::from(name))
     };
-    names.iter().map(find).collect()
+    context.config.operator_libraries().iter().map(find).collect()
 }

@@ -136,11 +136,11 @@ pub(crate) fn find_model(
 
 fn refuse_runtimes(config: &ModelConfig) -> Result<()> {
     let name = config.name();
-    if !config.raw().runtime.is_empty() {
+    if !config.runtime().is_empty() {
         return Err(Error::unsupported(format!(
             "model '{name}' asks for runtime '{}' of the pytorch backend, which this server does not support \
              yet: use backend \"python\" for a model.py",
-            config.raw().runtime
+            config.runtime()
         )));
     }
     Ok(())

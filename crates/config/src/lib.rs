@@ -14,9 +14,10 @@ mod backend_table;
 mod check;
 mod error;
 mod json;
-mod model_config;
+mod model;
 mod normalize;
 mod schema;
+mod support;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod text;
@@ -26,9 +27,13 @@ pub use check::CheckContext;
 pub use error::ConfigError;
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
 pub use json::{parse_json, to_json};
-pub use model_config::{
-    DynamicBatching, EnsembleStep, Ensembling, Format, InstanceGroup, InstanceKind, ModelConfig,
-    QueuePolicy, Scheduling, TensorSpec, TimeoutAction, VersionPolicy,
+pub use model::{
+    Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,
+    CudaOptimization, DynamicBatching, EnsembleStep, Ensembling, FalseTrue, Format, InitialData,
+    InitialState, InstanceGroup, InstanceKind, ModelConfig, ModelPriority, Optimization,
+    QueuePolicy, RateLimiter, RateLimiterResource, RepositoryAgent, Scheduling, SequenceBatching,
+    SequenceControl, SequenceState, SequenceStrategy, TensorSpec, TimeoutAction, VersionPolicy,
+    Warmup, WarmupData, WarmupInput,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use text::parse_text;

@@ -299,3 +299,18 @@ fn statistics_count_what_was_answered() {
     let error = f.engine.statistics(Some("m"), Some(2)).expect_err("unknown version");
     assert_eq!(error.message(), "requested model version is not available for model 'm'");
 }
+
+#[test]
+fn what_the_server_does_not_do_is_refused_before_the_backend_is_asked() {
+    let agents = format!("{CONFIG} model_repository_agents {{ agents {{ name: 'checksum' }} }}");
+    let slow_at_most = format!("{CONFIG} optimization {{ eager_batching: true }}");
+    let f = explicit(|root| {
+        add_model(root, "m", &[1], &agents);
+        add_model(root, "n", &[1], &slow_at_most);
+    });
+    let error = f.engine.load_model("m", LoadOverrides::default()).expect_err("refused");
+    let start = "load failed for model 'm': version 1 is at UNAVAILABLE state: Unsupported: \
+                 model_repository_agents of model 'm' is not supported by this version of the server";
+    assert!(error.message().starts_with(start), "{error}");
+    f.engine.load_model("n", LoadOverrides::default()).expect("it loads, with a warning");
+}

@@ -1,64 +1,93 @@
 //! Tensors made from, or cut by, the shapes of a ragged batch (C-40, C-41).
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use galatea_proto::inference::{DataType, batch_input, batch_output};
-use galatea_types::{Error, Result};
+use galatea_proto::inference::{self, DataType as RawDataType, batch_input, batch_output};
+use galatea_types::{DataType, Error, Result};
 
 use super::{refuse, tensors::for_model};
-use crate::RawModelConfig;
+use crate::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, RawModelConfig};
 
-pub(super) fn check(raw: &RawModelConfig) -> Result<()> {
+pub(super) fn check(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
     let inputs = raw.input.iter().map(|i| i.name.as_str()).collect();
     let outputs = raw.output.iter().map(|o| o.name.as_str()).collect();
-    let outcome = check_inputs(raw, &inputs).and_then(|()| check_outputs(raw, &inputs, &outputs));
-    outcome.map_err(|e| for_model(e, &raw.name))
+    let check = || {
+        let made = raw.batch_input.iter().map(|made| check_input(made, &inputs));
+        let made = made.collect::<Result<_>>()?;
+        let cut = raw.batch_output.iter().map(|cut| check_output(cut, &inputs, &outputs));
+        Ok((made, cut.collect::<Result<_>>()?))
+    };
+    check().map_err(|e| for_model(e, &raw.name))
 }
 
-fn check_inputs(raw: &RawModelConfig, inputs: &HashSet<&str>) -> Result<()> {
-    for made in &raw.batch_input {
-        let kind = batch_input::Kind::try_from(made.kind)
-            .map_err(|_| Error::invalid_arg(format!("unknown batch input kind '{}'", made.kind)))?;
-        if made.source_input.len() != 1 {
-            return refuse(format!(
-                "batch input kind '{}' expects 1 source input, got {}",
-                kind.as_str_name(),
-                made.source_input.len()
-            ));
+fn check_input(made: &inference::BatchInput, inputs: &HashSet<&str>) -> Result<BatchInput> {
+    let kind = batch_input::Kind::try_from(made.kind)
+        .map_err(|_| Error::invalid_arg(format!("unknown batch input kind '{}'", made.kind)))?;
+    let [source] = made.source_input.as_slice() else {
+        return refuse(format!(
+            "batch input kind '{}' expects 1 source input, got {}",
+            kind.as_str_name(),
+            made.source_input.len()
+        ));
+    };
+    let data_type = match RawDataType::try_from(made.data_type) {
+        Ok(RawDataType::TypeInt32) => DataType::Int32,
+        Ok(RawDataType::TypeFp32) => DataType::Fp32,
+        _ => return refuse("batch input data type must be TYPE_INT32 or TYPE_FP32".to_owned()),
+    };
+    check_source(source, inputs)?;
+    Ok(BatchInput {
+        kind: input_kind(kind),
+        targets: names(&made.target_name),
+        data_type,
+        source: source.as_str().into(),
+    })
+}
+
+fn input_kind(kind: batch_input::Kind) -> BatchInputKind {
+    use batch_input::Kind;
+    match kind {
+        Kind::BatchElementCount => BatchInputKind::ElementCount,
+        Kind::BatchAccumulatedElementCount => BatchInputKind::AccumulatedElementCount,
+        Kind::BatchAccumulatedElementCountWithZero => {
+            BatchInputKind::AccumulatedElementCountWithZero
         }
-        if ![DataType::TypeInt32 as i32, DataType::TypeFp32 as i32].contains(&made.data_type) {
-            return refuse("batch input data type must be TYPE_INT32 or TYPE_FP32".to_owned());
-        }
-        check_sources(&made.source_input, inputs)?;
+        Kind::BatchMaxElementCountAsShape => BatchInputKind::MaxElementCountAsShape,
+        Kind::BatchItemShape => BatchInputKind::ItemShape,
+        Kind::BatchItemShapeFlatten => BatchInputKind::ItemShapeFlatten,
     }
-    Ok(())
 }
 
-fn check_outputs(
-    raw: &RawModelConfig,
+fn check_output(
+    cut: &inference::BatchOutput,
     inputs: &HashSet<&str>,
     outputs: &HashSet<&str>,
-) -> Result<()> {
-    for cut in &raw.batch_output {
-        let kind = batch_output::Kind::try_from(cut.kind)
-            .map_err(|_| Error::invalid_arg(format!("unknown batch output kind '{}'", cut.kind)))?;
-        if cut.source_input.len() != 1 {
-            return refuse(format!(
-                "batch output kind '{}' expects 1 source input, got {}",
-                kind.as_str_name(),
-                cut.source_input.len()
-            ));
-        }
-        check_sources(&cut.source_input, inputs)?;
-        check_targets(&cut.target_name, outputs)?;
-    }
-    Ok(())
+) -> Result<BatchOutput> {
+    let kind = batch_output::Kind::try_from(cut.kind)
+        .map_err(|_| Error::invalid_arg(format!("unknown batch output kind '{}'", cut.kind)))?;
+    let [source] = cut.source_input.as_slice() else {
+        return refuse(format!(
+            "batch output kind '{}' expects 1 source input, got {}",
+            kind.as_str_name(),
+            cut.source_input.len()
+        ));
+    };
+    check_source(source, inputs)?;
+    check_targets(&cut.target_name, outputs)?;
+    let kind = match kind {
+        batch_output::Kind::BatchScatterWithInputShape => BatchOutputKind::ScatterWithInputShape,
+    };
+    Ok(BatchOutput { kind, targets: names(&cut.target_name), source: source.as_str().into() })
 }
 
-fn check_sources(sources: &[String], inputs: &HashSet<&str>) -> Result<()> {
-    match sources.iter().find(|s| !inputs.contains(s.as_str())) {
-        Some(source) => refuse(format!("unknown source input name '{source}'")),
-        None => Ok(()),
+fn names(names: &[String]) -> Vec<Arc<str>> {
+    names.iter().map(|name| name.as_str().into()).collect()
+}
+
+fn check_source(source: &str, inputs: &HashSet<&str>) -> Result<()> {
+    match inputs.contains(source) {
+        true => Ok(()),
+        false => refuse(format!("unknown source input name '{source}'")),
     }
 }
 

@@ -1,10 +1,14 @@
 //! Instance groups (C-45, C-47).
 
-use galatea_proto::inference::{ModelInstanceGroup, model_instance_group::Kind};
+use galatea_proto::inference::{
+    ModelInstanceGroup, ModelRateLimiter, model_instance_group::Kind, model_rate_limiter::Resource,
+};
 use galatea_types::{Error, Result};
 
 use super::{CheckContext, refuse, scheduling::is_ensemble};
-use crate::{InstanceGroup, InstanceKind, NormalizedConfig, RawModelConfig};
+use crate::{
+    InstanceGroup, InstanceKind, NormalizedConfig, RateLimiter, RateLimiterResource, RawModelConfig,
+};
 
 pub(super) fn check(
     config: &NormalizedConfig,
@@ -27,9 +31,23 @@ pub(super) fn check(
             gpus: group.gpus.iter().filter_map(|&g| u32::try_from(g).ok()).collect(),
             is_passive: group.passive,
             is_count_default: config.default_count_groups.contains(&index),
+            rate_limiter: group.rate_limiter.as_ref().map(rate_limiter),
+            host_policy: group.host_policy.clone(),
         })
     });
     groups.collect()
+}
+
+fn rate_limiter(limiter: &ModelRateLimiter) -> RateLimiter {
+    let resource = |r: &Resource| RateLimiterResource {
+        name: r.name.as_str().into(),
+        is_global: r.global,
+        count: r.count,
+    };
+    RateLimiter {
+        resources: limiter.resources.iter().map(resource).collect(),
+        priority: limiter.priority.max(1),
+    }
 }
 
 fn check_kind(

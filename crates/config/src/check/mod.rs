@@ -3,21 +3,24 @@
 mod batch_io;
 mod ensemble;
 mod instance_groups;
+mod optimization;
 mod scheduling;
 mod sequence;
 mod step_models;
 mod tensors;
+mod warmup;
 
 use std::collections::BTreeMap;
 
 use galatea_proto::inference::{
     ModelMetrics, ModelVersionPolicy, model_config::SchedulingChoice,
-    model_metrics::metric_control::MetricOptions, model_version_policy::PolicyChoice,
+    model_metrics::metric_control::MetricOptions, model_repository_agents::Agent,
+    model_version_policy::PolicyChoice,
 };
 use galatea_types::{Error, Result};
 
 use crate::{
-    ModelConfig, NormalizedConfig, RawModelConfig, VersionPolicy,
+    ModelConfig, NormalizedConfig, RawModelConfig, RepositoryAgent, VersionPolicy,
     backend_table::{ENSEMBLE_PLATFORM, backend_for_platform, has_platforms},
 };
 
@@ -59,15 +62,21 @@ impl ModelConfig {
             outputs: tensors::check_outputs(raw)?,
             instance_groups: instance_groups::check(&config, context)?,
             default_model_filename: raw.default_model_filename.clone(),
+            batch_inputs: Vec::new(),
+            batch_outputs: Vec::new(),
+            optimization: optimization::read(raw),
+            warmups: Vec::new(),
+            repository_agents: repository_agents(raw),
             parameters: parameters(raw),
             metric_tags: raw.metric_tags.clone(),
             is_decoupled: raw.model_transaction_policy.is_some_and(|p| p.decoupled),
             raw: RawModelConfig::default(),
         };
-        batch_io::check(raw)?;
+        let (batch_inputs, batch_outputs) = batch_io::check(raw)?;
         check_response_cache(raw)?;
         check_metrics(raw.model_metrics.as_ref())?;
-        Ok(ModelConfig { raw: config.raw, ..checked })
+        let warmups = warmup::check(raw)?;
+        Ok(ModelConfig { batch_inputs, batch_outputs, warmups, raw: config.raw, ..checked })
     }
 }
 
@@ -132,6 +141,13 @@ fn version_policy(policy: Option<&ModelVersionPolicy>, model: &str) -> Result<Ve
 
 fn parameters(raw: &RawModelConfig) -> BTreeMap<String, String> {
     raw.parameters.iter().map(|(k, v)| (k.clone(), v.string_value.clone())).collect()
+}
+
+fn repository_agents(raw: &RawModelConfig) -> Vec<RepositoryAgent> {
+    let agents = raw.model_repository_agents.iter().flat_map(|a| &a.agents);
+    let agent =
+        |a: &Agent| RepositoryAgent { name: a.name.clone(), parameters: a.parameters.clone() };
+    agents.map(agent).collect()
 }
 
 fn check_response_cache(raw: &RawModelConfig) -> Result<()> {

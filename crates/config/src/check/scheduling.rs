@@ -26,7 +26,7 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<Scheduling> {
             check_dynamic(dynamic, raw).map(Scheduling::Dynamic)
         }
         Some(SchedulingChoice::SequenceBatching(batcher)) => {
-            sequence::check(batcher, raw).map(|()| Scheduling::Sequence)
+            sequence::check(batcher, raw).map(Scheduling::Sequence)
         }
         None => Ok(Scheduling::Direct),
     }

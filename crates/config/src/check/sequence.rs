@@ -1,29 +1,72 @@
 //! The sequence batcher (C-62 to C-66).
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use galatea_proto::inference::{
     ModelSequenceBatching,
-    model_sequence_batching::{Control, InitialState, State, StrategyChoice, control::Kind},
+    model_sequence_batching::{
+        Control, InitialState as RawInitialState, State, StrategyChoice, StrategyDirect,
+        StrategyOldest, control::Kind, initial_state::StateData,
+    },
 };
 use galatea_types::{DataType, Result};
 
 use super::{refuse, scheduling::check_preferred, tensors::data_type};
-use crate::RawModelConfig;
+use crate::{
+    ControlKind, FalseTrue, InitialData, InitialState, RawModelConfig, SequenceBatching,
+    SequenceControl, SequenceState, SequenceStrategy,
+};
 
-pub(super) fn check(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<()> {
+pub(super) fn check(
+    batcher: &ModelSequenceBatching,
+    raw: &RawModelConfig,
+) -> Result<SequenceBatching> {
     let model = &raw.name;
     check_control_names(batcher, model)?;
     for kind in [Kind::ControlSequenceStart, Kind::ControlSequenceEnd, Kind::ControlSequenceReady] {
         if let Some(control) = single_control(batcher, kind, model)? {
-            check_boolean(control, kind, model)?;
+            false_true(control, kind, model)?;
         }
     }
     if let Some(control) = single_control(batcher, Kind::ControlSequenceCorrid, model)? {
-        check_correlation_id(control, model)?;
+        correlation_id(control, model)?;
     }
-    check_strategy(batcher, raw)?;
-    batcher.state.iter().try_for_each(check_state)
+    Ok(SequenceBatching {
+        strategy: strategy(batcher, raw)?,
+        max_idle: Duration::from_micros(batcher.max_sequence_idle_microseconds),
+        controls: controls(batcher, model)?,
+        states: batcher.state.iter().map(|s| check_state(s, model)).collect::<Result<_>>()?,
+        is_iterative: batcher.iterative_sequence,
+    })
+}
+
+fn controls(batcher: &ModelSequenceBatching, model: &str) -> Result<Vec<SequenceControl>> {
+    let inputs = batcher.control_input.iter();
+    let controls = inputs.flat_map(|input| input.control.iter().map(move |c| (&input.name, c)));
+    let control = |(input, control): (&String, &Control)| {
+        let kind = match Kind::try_from(control.kind) {
+            Ok(kind @ Kind::ControlSequenceStart) => {
+                ControlKind::Start(false_true(control, kind, model)?)
+            }
+            Ok(kind @ Kind::ControlSequenceReady) => {
+                ControlKind::Ready(false_true(control, kind, model)?)
+            }
+            Ok(kind @ Kind::ControlSequenceEnd) => {
+                ControlKind::End(false_true(control, kind, model)?)
+            }
+            Ok(Kind::ControlSequenceCorrid) => {
+                ControlKind::CorrelationId(correlation_id(control, model)?)
+            }
+            Err(_) => {
+                return refuse(format!(
+                    "sequence batching has unexpected control kind {} for {model}",
+                    control.kind
+                ));
+            }
+        };
+        Ok(SequenceControl { input: input.as_str().into(), kind })
+    };
+    controls.map(control).collect()
 }
 
 fn check_control_names(batcher: &ModelSequenceBatching, model: &str) -> Result<()> {
@@ -61,7 +104,7 @@ fn single_control<'a>(
     }
 }
 
-fn check_boolean(control: &Control, kind: Kind, model: &str) -> Result<()> {
+fn false_true(control: &Control, kind: Kind, model: &str) -> Result<FalseTrue> {
     let kind = kind.as_str_name();
     let counts = [
         ("int32_false_true", control.int32_false_true.len()),
@@ -74,7 +117,7 @@ fn check_boolean(control: &Control, kind: Kind, model: &str) -> Result<()> {
             "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or \
              'bool_false_true' for {kind} for {model}"
         )),
-        [(_, 2)] => Ok(()),
+        [(_, 2)] => Ok(pair(control)),
         [(name, _)] => refuse(format!(
             "sequence batching control '{name}' must have exactly 2 entries for {kind} for {model}"
         )),
@@ -85,7 +128,21 @@ fn check_boolean(control: &Control, kind: Kind, model: &str) -> Result<()> {
     }
 }
 
-fn check_correlation_id(control: &Control, model: &str) -> Result<()> {
+/// The one pair that is given.
+fn pair(control: &Control) -> FalseTrue {
+    match (
+        control.int32_false_true.as_slice(),
+        control.fp32_false_true.as_slice(),
+        control.bool_false_true.as_slice(),
+    ) {
+        (&[off, on], _, _) => FalseTrue::Int32([off, on]),
+        (_, &[off, on], _) => FalseTrue::Fp32([off, on]),
+        (_, _, &[off, on]) => FalseTrue::Bool([off, on]),
+        _ => FalseTrue::Bool([false, true]),
+    }
+}
+
+fn correlation_id(control: &Control, model: &str) -> Result<DataType> {
     let kind = Kind::ControlSequenceCorrid.as_str_name();
     let has_values = !control.int32_false_true.is_empty()
         || !control.fp32_false_true.is_empty()
@@ -98,12 +155,12 @@ fn check_correlation_id(control: &Control, model: &str) -> Result<()> {
     }
     match data_type(control.data_type) {
         Some(
-            DataType::Uint64
+            id @ (DataType::Uint64
             | DataType::Int64
             | DataType::Uint32
             | DataType::Int32
-            | DataType::Bytes,
-        ) => Ok(()),
+            | DataType::Bytes),
+        ) => Ok(id),
         _ => refuse(format!(
             "unexpected data type for control {kind} for {model}. Allowed data types are \
              TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING"
@@ -111,40 +168,78 @@ fn check_correlation_id(control: &Control, model: &str) -> Result<()> {
     }
 }
 
-fn check_strategy(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<()> {
-    match &batcher.strategy_choice {
-        Some(StrategyChoice::Oldest(oldest)) => {
-            let sizes = &oldest.preferred_batch_size;
-            check_preferred(sizes, "sequence batching preferred batch", raw).map(drop)
-        }
-        Some(StrategyChoice::Direct(direct))
-            if !(0.0..=1.0).contains(&direct.minimum_slot_utilization) =>
-        {
-            refuse(format!(
-                "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {}",
-                raw.name
-            ))
-        }
-        _ => Ok(()),
+/// Without a choice the strategy is direct.
+fn strategy(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<SequenceStrategy> {
+    let direct = match &batcher.strategy_choice {
+        Some(StrategyChoice::Oldest(oldest)) => return self::oldest(oldest, raw),
+        Some(StrategyChoice::Direct(direct)) => *direct,
+        None => StrategyDirect::default(),
+    };
+    if !(0.0..=1.0).contains(&direct.minimum_slot_utilization) {
+        return refuse(format!(
+            "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {}",
+            raw.name
+        ));
     }
+    Ok(SequenceStrategy::Direct {
+        max_queue_delay: Duration::from_micros(direct.max_queue_delay_microseconds),
+        minimum_slot_utilization: direct.minimum_slot_utilization,
+    })
+}
+
+fn oldest(oldest: &StrategyOldest, raw: &RawModelConfig) -> Result<SequenceStrategy> {
+    let sizes = &oldest.preferred_batch_size;
+    Ok(SequenceStrategy::Oldest {
+        max_candidate_sequences: u32::try_from(oldest.max_candidate_sequences).unwrap_or_default(),
+        preferred_batch_sizes: check_preferred(sizes, "sequence batching preferred batch", raw)?,
+        max_queue_delay: Duration::from_micros(oldest.max_queue_delay_microseconds),
+        preserves_ordering: oldest.preserve_ordering,
+    })
 }
 
 /// A state may have one initial state, of its own type and dimensions and of a fixed size.
-fn check_state(state: &State) -> Result<()> {
+fn check_state(state: &State, model: &str) -> Result<SequenceState> {
     let name = &state.input_name;
-    let mistake = match state.initial_state.as_slice() {
+    let initial = match state.initial_state.as_slice() {
         [] => None,
-        [initial] => initial_state_mistake(initial, state),
-        several => Some(format!(
-            "initial_state field for state input '{name}' must contain exactly one or zero element. \
-             Found '{}' elements.",
-            several.len()
-        )),
+        [initial] => match initial_state_mistake(initial, state) {
+            Some(mistake) => return refuse(mistake),
+            None => Some(initial_state(initial)),
+        },
+        several => {
+            return refuse(format!(
+                "initial_state field for state input '{name}' must contain exactly one or zero \
+                 element. Found '{}' elements.",
+                several.len()
+            ));
+        }
     };
-    mistake.map_or(Ok(()), refuse)
+    let Some(data_type) = data_type(state.data_type) else {
+        return refuse(format!("state for input '{name}' must specify 'data_type' for {model}"));
+    };
+    Ok(SequenceState {
+        input: name.as_str().into(),
+        output: state.output_name.as_str().into(),
+        data_type,
+        dims: state.dims.as_slice().into(),
+        initial,
+        uses_same_buffer: state.use_same_buffer_for_input_output,
+        uses_growable_memory: state.use_growable_memory,
+    })
 }
 
-fn initial_state_mistake(initial: &InitialState, state: &State) -> Option<String> {
+fn initial_state(initial: &RawInitialState) -> InitialState {
+    InitialState {
+        name: initial.name.clone(),
+        dims: initial.dims.as_slice().into(),
+        data: match &initial.state_data {
+            Some(StateData::DataFile(file)) => InitialData::File(file.clone()),
+            Some(StateData::ZeroData(_)) | None => InitialData::Zeros,
+        },
+    }
+}
+
+fn initial_state_mistake(initial: &RawInitialState, state: &State) -> Option<String> {
     let name = &state.input_name;
     let (dims, state_dims) = (&initial.dims, &state.dims);
     if initial.data_type != state.data_type {

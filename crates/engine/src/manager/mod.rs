@@ -14,7 +14,6 @@ mod load_failure;
 mod model_loader;
 mod model_manager;
 mod plan;
-mod unsupported;
 mod version_loader;
 mod waves;
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use galatea_config::Scheduling;
+use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{Error, LockExt, Result};
 
 use super::{
@@ -16,7 +16,6 @@ use super::{
         Failures, LoadFailure, VersionFailure, VersionFailures, no_version, no_version_by_policy,
     },
     plan::LoadPlan,
-    unsupported,
     version_loader::{VersionLoader, ensemble_scheduler},
 };
 use crate::{
@@ -63,11 +62,9 @@ impl ModelLoader {
             return Err(LoadFailure::Exiting);
         }
         let plan = self.plan(request)?;
-        unsupported::warn(&plan.config);
         match plan.config.scheduling() {
             Scheduling::Ensemble(_) => self.load_ensemble(plan, failures),
             _ => self.load_versions(&plan, |version, generation| {
-                unsupported::refuse(&plan.config)?;
                 self.versions.load(&plan, version, generation)
             }),
         }
@@ -174,11 +171,12 @@ impl ModelLoader {
         let name = &plan.folder.name;
         let mut ready = ReadyVersions::new();
         let mut failures = Vec::new();
+        let support = check_support(&plan.config);
         let begun: Vec<(i64, Generation)> =
             plan.versions.iter().map(|&v| (v, self.lifecycle.begin_loading(name, v))).collect();
         for &(version, generation) in &begun {
             log::info!("loading: {name}:{version}");
-            match load(version, generation) {
+            match support.clone().and_then(|()| load(version, generation)) {
                 Ok(model) => {
                     ready.insert(version, Arc::new(model));
                 }
@@ -201,6 +199,13 @@ impl ModelLoader {
         log::info!("successfully loaded '{name}'");
         Ok(())
     }
+}
+
+/// Refuses what the configuration asks for and this server does not do; logs it where answers are right
+/// without it.
+fn check_support(config: &ModelConfig) -> Result<()> {
+    config.check_support()?.iter().for_each(|warning| log::warn!("{warning}"));
+    Ok(())
 }
 
 /// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.

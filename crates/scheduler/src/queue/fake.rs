@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::{DynamicBatching, QueuePolicy};
+use galatea_backend::testing::model_config;
+use galatea_config::{DynamicBatching, Scheduling};
 
 use super::{JoinRules, Placement, Queued};
 
@@ -46,15 +47,17 @@ pub fn same_shape(a: &Fake, b: &Fake) -> bool {
 
 pub const MS: Duration = Duration::from_millis(1);
 
+/// Without preferred sizes there is no batch dimension either: the default would be the largest batch.
 pub fn batching(preferred: &[u32], delay: Duration) -> DynamicBatching {
-    DynamicBatching {
-        preferred_batch_sizes: preferred.to_vec(),
-        max_queue_delay: delay,
-        preserves_ordering: false,
-        priority_levels: 0,
-        default_priority_level: 0,
-        default_queue_policy: QueuePolicy::default(),
-        priority_queue_policies: Default::default(),
+    let max_batch_size = preferred.iter().max().copied().unwrap_or(0);
+    let config = model_config(&format!(
+        "backend: 'any' max_batch_size: {max_batch_size} dynamic_batching {{
+           preferred_batch_size: {preferred:?} max_queue_delay_microseconds: {} }}",
+        delay.as_micros()
+    ));
+    match config.scheduling() {
+        Scheduling::Dynamic(dynamic) => dynamic.clone(),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -99,11 +99,8 @@ fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
 fn a_request_may_only_shorten_its_timeout_and_only_where_allowed() {
     let expiry = |allows_timeout_override, wanted: u32| {
         let mut config = batching(&[], Duration::ZERO);
-        config.default_queue_policy = QueuePolicy {
-            default_timeout: Some(MS * 30),
-            allows_timeout_override,
-            ..QueuePolicy::default()
-        };
+        config.default_queue_policy.default_timeout = Some(MS * 30);
+        config.default_queue_policy.allows_timeout_override = allows_timeout_override;
         let placement = Placement { priority: 0, timeout: Some(MS * wanted) };
         let start = Instant::now();
         let request = Fake { placement, ..fake(0, 1, start) };
@@ -141,7 +138,8 @@ fn a_full_level_refuses_and_others_do_not() {
     let mut config = batching(&[], Duration::ZERO);
     config.priority_levels = 2;
     config.default_priority_level = 2;
-    let policy = QueuePolicy { max_queue_size: 1, ..QueuePolicy::default() };
+    let mut policy = QueuePolicy::default();
+    policy.max_queue_size = 1;
     config.priority_queue_policies.insert(1, policy);
     let start = Instant::now();
     let mut queue = PriorityQueue::from_config(&config);

@@ -229,18 +229,18 @@ impl Drop for QueueScheduler {
 }
 
 fn check(spec: &SchedulerSpec) -> Result<()> {
-    let name = spec.config.name();
-    let field = match spec.config.scheduling() {
-        Scheduling::Sequence => "sequence_batching",
-        Scheduling::Ensemble(_) => "ensemble_scheduling",
-        Scheduling::Direct | Scheduling::Dynamic(_) => {
-            return match spec.instances.is_empty() {
-                true => Err(Error::internal(format!("model '{name}' has no instances"))),
-                false => Ok(()),
-            };
+    let config = &spec.config;
+    config.check_support()?;
+    let name = config.name();
+    match config.scheduling() {
+        Scheduling::Direct | Scheduling::Dynamic(_) if spec.instances.is_empty() => {
+            Err(Error::internal(format!("model '{name}' has no instances")))
         }
-    };
-    Err(Error::unsupported(format!("{field} is not supported yet for model '{name}'")))
+        Scheduling::Direct | Scheduling::Dynamic(_) => Ok(()),
+        Scheduling::Sequence(_) | Scheduling::Ensemble(_) => {
+            Err(Error::internal(format!("model '{name}' needs another scheduler")))
+        }
+    }
 }
 
 fn preserves_ordering(config: &ModelConfig) -> bool {

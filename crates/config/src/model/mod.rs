@@ -1,10 +1,31 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+//! A model's configuration after defaults and checks.
 
-use galatea_types::{DataType, Shape};
+mod instance;
+mod optimization;
+mod scheduling;
+mod sequence;
+mod tensor;
+mod warmup;
 
+use std::{collections::BTreeMap, sync::Arc};
+
+pub use self::{
+    instance::{InstanceGroup, InstanceKind, RateLimiter, RateLimiterResource},
+    optimization::{Accelerator, CudaOptimization, ModelPriority, Optimization},
+    scheduling::{
+        DynamicBatching, EnsembleStep, Ensembling, QueuePolicy, Scheduling, TimeoutAction,
+    },
+    sequence::{
+        ControlKind, FalseTrue, InitialData, InitialState, SequenceBatching, SequenceControl,
+        SequenceState, SequenceStrategy,
+    },
+    tensor::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, Format, TensorSpec},
+    warmup::{Warmup, WarmupData, WarmupInput},
+};
 use crate::RawModelConfig;
 
-/// A model's configuration after defaults and checks. Only the validator builds one.
+/// A model's configuration after defaults and checks. Only [`ModelConfig::check`] builds one, and nothing
+/// changes it afterwards.
 #[derive(Clone, Debug)]
 pub struct ModelConfig {
     pub(crate) name: Arc<str>,
@@ -16,11 +37,16 @@ pub struct ModelConfig {
     pub(crate) max_batch_size: u32,
     pub(crate) inputs: Vec<TensorSpec>,
     pub(crate) outputs: Vec<TensorSpec>,
+    pub(crate) batch_inputs: Vec<BatchInput>,
+    pub(crate) batch_outputs: Vec<BatchOutput>,
+    pub(crate) optimization: Optimization,
     pub(crate) instance_groups: Vec<InstanceGroup>,
     pub(crate) default_model_filename: String,
     pub(crate) scheduling: Scheduling,
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) metric_tags: BTreeMap<String, String>,
+    pub(crate) warmups: Vec<Warmup>,
+    pub(crate) repository_agents: Vec<RepositoryAgent>,
     pub(crate) is_decoupled: bool,
     /// The normalised message this was checked from, with every default filled in: what clients are shown.
     pub(crate) raw: RawModelConfig,
@@ -62,6 +88,21 @@ impl ModelConfig {
         &self.outputs
     }
 
+    /// Inputs that the server makes from the shapes of a ragged batch.
+    pub fn batch_inputs(&self) -> &[BatchInput] {
+        &self.batch_inputs
+    }
+
+    /// Outputs divided by the shapes of a ragged batch.
+    pub fn batch_outputs(&self) -> &[BatchOutput] {
+        &self.batch_outputs
+    }
+
+    /// Hints that change how fast the model runs.
+    pub fn optimization(&self) -> &Optimization {
+        &self.optimization
+    }
+
     /// Where instances run and how many; empty for an ensemble.
     pub fn instance_groups(&self) -> &[InstanceGroup] {
         &self.instance_groups
@@ -87,6 +128,31 @@ impl ModelConfig {
         &self.metric_tags
     }
 
+    /// Requests that each instance executes before those of clients.
+    pub fn warmups(&self) -> &[Warmup] {
+        &self.warmups
+    }
+
+    /// The agents that the model's files go through before they are loaded.
+    pub fn repository_agents(&self) -> &[RepositoryAgent] {
+        &self.repository_agents
+    }
+
+    /// The runtime inside the backend that runs the model; empty: the backend's default.
+    pub fn runtime(&self) -> &str {
+        &self.raw.runtime
+    }
+
+    /// Libraries of custom operators, relative to the version's folder or the model's.
+    pub fn operator_libraries(&self) -> &[String] {
+        self.raw.model_operations.as_ref().map_or(&[], |o| &o.op_library_filename)
+    }
+
+    /// Whether responses may be answered from the server's response cache.
+    pub fn caches_responses(&self) -> bool {
+        self.raw.response_cache.is_some_and(|cache| cache.enable)
+    }
+
     /// Whether a request may have any number of responses.
     pub fn is_decoupled(&self) -> bool {
         self.is_decoupled
@@ -97,125 +163,39 @@ impl ModelConfig {
         &self.raw
     }
 
+    /// The input of this name.
     pub fn input(&self, name: &str) -> Option<&TensorSpec> {
         self.inputs.iter().find(|t| &*t.name == name)
     }
 
+    /// The output of this name.
     pub fn output(&self, name: &str) -> Option<&TensorSpec> {
         self.outputs.iter().find(|t| &*t.name == name)
     }
 
+    /// Whether tensors have a batch dimension before those of the configuration.
     pub fn has_batching(&self) -> bool {
         self.max_batch_size > 0
     }
 }
 
-/// An input or output as clients see it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorSpec {
-    pub name: Arc<str>,
-    pub data_type: DataType,
-    /// Without the batch dimension; -1 is any size.
-    pub dims: Shape,
-    /// The shape the model itself wants (without the batch dimension), when it differs from `dims`.
-    pub reshape: Option<Shape>,
-    pub format: Format,
-    /// Inputs only: a request may leave it out.
-    pub is_optional: bool,
-    /// Inputs only: requests with different shapes may share a batch.
-    pub allows_ragged_batch: bool,
-    /// Outputs only: file with one class label per line, relative to the model's folder.
-    pub label_filename: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    #[default]
-    None,
-    Nhwc,
-    Nchw,
-}
-
+/// Which of the versions in a model's folder are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionPolicy {
+    /// This many, those with the highest numbers.
     Latest(u32),
+    /// Every one.
     All,
+    /// These.
     Specific(Vec<i64>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstanceKind {
-    Cpu,
-    Gpu,
-    Model,
-}
-
-/// Instances of one kind, after defaults: the kind is never AUTO, the count never 0.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InstanceGroup {
+/// Something that a model's files go through before they are loaded, such as a checksum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepositoryAgent {
+    /// E.g. `checksum`.
     pub name: String,
-    pub kind: InstanceKind,
-    pub count: u32,
-    pub gpus: Vec<u32>,
-    pub is_passive: bool,
-    /// The file gave no count, so the default applies and a backend may choose a better layout.
-    pub is_count_default: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Scheduling {
-    /// Each request is one execution.
-    Direct,
-    Dynamic(DynamicBatching),
-    Sequence,
-    Ensemble(Ensembling),
-}
-
-/// A graph of models. Ensemble tensors are known by name; each is an input of the ensemble or written by
-/// exactly one step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ensembling {
-    pub steps: Vec<EnsembleStep>,
-    /// Requests a step may have under way at once, over all requests to the ensemble. 0: no limit.
-    pub max_inflight_requests: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnsembleStep {
-    pub model_name: Arc<str>,
-    /// `None`: the latest.
-    pub model_version: Option<i64>,
-    /// Inputs of the model, each with the ensemble tensor it reads.
-    pub inputs: BTreeMap<Arc<str>, Arc<str>>,
-    /// Outputs of the model, each with the ensemble tensor it writes.
-    pub outputs: BTreeMap<Arc<str>, Arc<str>>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct DynamicBatching {
-    /// Ascending, each in 1..=max_batch_size. Empty: none was given.
-    pub preferred_batch_sizes: Vec<u32>,
-    pub max_queue_delay: Duration,
-    pub preserves_ordering: bool,
-    /// 0: one queue without priorities.
-    pub priority_levels: u64,
-    pub default_priority_level: u64,
-    pub default_queue_policy: QueuePolicy,
-    pub priority_queue_policies: BTreeMap<u64, QueuePolicy>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueuePolicy {
-    pub timeout_action: TimeoutAction,
-    pub default_timeout: Option<Duration>,
-    pub allows_timeout_override: bool,
-    /// 0: no limit.
-    pub max_queue_size: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeoutAction {
-    #[default]
-    Reject,
-    Delay,
+    /// What it is given.
+    pub parameters: BTreeMap<String, String>,
 }

@@ -1,0 +1,58 @@
+//! Where instances of a model run, and how many.
+
+use std::sync::Arc;
+
+/// What an instance runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceKind {
+    /// The CPU.
+    Cpu,
+    /// One GPU per instance.
+    Gpu,
+    /// The model or its backend decides.
+    Model,
+}
+
+/// Instances of one kind, after defaults: the kind is never AUTO, the count never 0.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct InstanceGroup {
+    /// The prefix of the names of its instances.
+    pub name: String,
+    /// What each of them runs on.
+    pub kind: InstanceKind,
+    /// Instances, on each of `gpus` where the kind is GPU.
+    pub count: u32,
+    /// Indices of the GPUs; empty for the other kinds.
+    pub gpus: Vec<u32>,
+    /// The group is loaded and gets no requests.
+    pub is_passive: bool,
+    /// The file gave no count, so the default applies and a backend may choose a better layout.
+    pub is_count_default: bool,
+    /// What an execution must hold before it begins, where the server limits rates.
+    pub rate_limiter: Option<RateLimiter>,
+    /// The policy of the command line for threads and memory; empty: that of the device.
+    pub host_policy: String,
+}
+
+/// What an instance needs to execute, and when it gets it before others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateLimiter {
+    /// What an execution holds while it runs.
+    pub resources: Vec<RateLimiterResource>,
+    /// A weight: an instance of priority 2 executes half as often as one of priority 1. Never 0.
+    pub priority: u32,
+}
+
+/// Copies of a resource that the command line provides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateLimiterResource {
+    /// The name on the command line.
+    pub name: Arc<str>,
+    /// There is one pool for the server, not one per device.
+    pub is_global: bool,
+    /// Copies that one execution holds.
+    pub count: u32,
+}

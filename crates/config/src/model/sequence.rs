@@ -1,0 +1,119 @@
+//! How the requests of a sequence are scheduled, and what the model is told and keeps of it.
+
+use std::{sync::Arc, time::Duration};
+
+use galatea_types::{DataType, Shape};
+
+/// The sequence batcher of a model.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SequenceBatching {
+    /// Which requests share a batch.
+    pub strategy: SequenceStrategy,
+    /// A sequence without a request for this long is over. Never 0.
+    pub max_idle: Duration,
+    /// Inputs of the model that the scheduler fills.
+    pub controls: Vec<SequenceControl>,
+    /// Tensors that go from one execution of a sequence to its next.
+    pub states: Vec<SequenceState>,
+    /// The model may ask for its request to be scheduled again.
+    pub is_iterative: bool,
+}
+
+/// Which requests of sequences share a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SequenceStrategy {
+    /// Each sequence has one slot of one instance until it ends.
+    Direct {
+        /// How long a request may wait for the other slots.
+        max_queue_delay: Duration,
+        /// The share of slots, 0 to 1, that must have a request for a batch not to wait.
+        minimum_slot_utilization: f32,
+    },
+    /// Each sequence has one instance, which batches the oldest requests of its sequences.
+    Oldest {
+        /// Sequences under way in an instance.
+        max_candidate_sequences: u32,
+        /// As for dynamic batching: ascending, each in 1..=max_batch_size.
+        preferred_batch_sizes: Vec<u32>,
+        /// As for dynamic batching.
+        max_queue_delay: Duration,
+        /// As for dynamic batching.
+        preserves_ordering: bool,
+    },
+}
+
+/// An input of the model that says something about the request's place in its sequence.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SequenceControl {
+    /// The input.
+    pub input: Arc<str>,
+    /// What it says.
+    pub kind: ControlKind,
+}
+
+/// What a control input says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ControlKind {
+    /// Whether the request is the first of its sequence.
+    Start(FalseTrue),
+    /// Whether the slot has a request.
+    Ready(FalseTrue),
+    /// Whether the request is the last of its sequence.
+    End(FalseTrue),
+    /// The correlation id of the sequence, as a tensor of this type.
+    CorrelationId(DataType),
+}
+
+/// The elements that stand for false and true, in this order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FalseTrue {
+    /// As INT32.
+    Int32([i32; 2]),
+    /// As FP32.
+    Fp32([f32; 2]),
+    /// As BOOL.
+    Bool([bool; 2]),
+}
+
+/// An output of the model that becomes an input of the sequence's next execution.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SequenceState {
+    /// The input that takes the state.
+    pub input: Arc<str>,
+    /// The output that gives it.
+    pub output: Arc<str>,
+    /// The type of its elements.
+    pub data_type: DataType,
+    /// Without the batch dimension; -1 is any size.
+    pub dims: Shape,
+    /// What the first execution of a sequence gets; `None`: zeros.
+    pub initial: Option<InitialState>,
+    /// Input and output share one buffer.
+    pub uses_same_buffer: bool,
+    /// The buffer grows in place.
+    pub uses_growable_memory: bool,
+}
+
+/// What the first execution of a sequence gets as state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InitialState {
+    /// Its name in error messages.
+    pub name: String,
+    /// Of fixed size; the type is that of the state.
+    pub dims: Shape,
+    /// Where the elements come from.
+    pub data: InitialData,
+}
+
+/// Where the elements of an initial state come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitialData {
+    /// All are 0.
+    Zeros,
+    /// A file in the folder `initial_state` of the model.
+    File(String),
+}

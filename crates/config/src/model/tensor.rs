@@ -1,0 +1,89 @@
+//! What a configuration says of tensors: inputs, outputs, and those made from or cut by a ragged batch.
+
+use std::sync::Arc;
+
+use galatea_types::{DataType, Shape};
+
+/// An input or output as clients see it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TensorSpec {
+    /// The name in requests, responses and the model itself.
+    pub name: Arc<str>,
+    /// The type of each element.
+    pub data_type: DataType,
+    /// Without the batch dimension; -1 is any size.
+    pub dims: Shape,
+    /// The shape the model itself wants (without the batch dimension), when it differs from `dims`.
+    pub reshape: Option<Shape>,
+    /// Inputs only: the layout of an image.
+    pub format: Format,
+    /// Inputs only: a request may leave it out.
+    pub is_optional: bool,
+    /// Inputs only: requests with different shapes may share a batch.
+    pub allows_ragged_batch: bool,
+    /// Outputs only: file with one class label per line, relative to the model's folder.
+    pub label_filename: Option<String>,
+}
+
+/// The layout of an image: a fact for clients, nothing is converted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Not an image, or not specified.
+    #[default]
+    None,
+    /// Height, width, channel.
+    Nhwc,
+    /// Channel, height, width.
+    Nchw,
+}
+
+/// An input of the model that the server makes from the shapes of a ragged batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchInput {
+    /// What it tells the model about the batch.
+    pub kind: BatchInputKind,
+    /// Inputs of the model that get it.
+    pub targets: Vec<Arc<str>>,
+    /// INT32 or FP32.
+    pub data_type: DataType,
+    /// The input of the requests that it is about.
+    pub source: Arc<str>,
+}
+
+/// What a [`BatchInput`] tells about its source input, per request in the batch or for the whole batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchInputKind {
+    /// The number of elements of each request.
+    ElementCount,
+    /// The number of elements up to the end of each request.
+    AccumulatedElementCount,
+    /// As [`Self::AccumulatedElementCount`], with a 0 before the first.
+    AccumulatedElementCountWithZero,
+    /// A tensor whose shape is the largest number of elements of a request.
+    MaxElementCountAsShape,
+    /// The shape of each request's input, a row each.
+    ItemShape,
+    /// As [`Self::ItemShape`], in one dimension.
+    ItemShapeFlatten,
+}
+
+/// Outputs of the model that are divided among the requests of a ragged batch by the shapes of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchOutput {
+    /// How they are divided.
+    pub kind: BatchOutputKind,
+    /// Outputs of the model.
+    pub targets: Vec<Arc<str>>,
+    /// The input of the requests whose shapes divide them.
+    pub source: Arc<str>,
+}
+
+/// How a [`BatchOutput`] is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchOutputKind {
+    /// Each request gets as much as its input has.
+    ScatterWithInputShape,
+}

@@ -1,0 +1,244 @@
+//! What a configuration may say and this server does not do: refused or warned about, by one table.
+//!
+//! A field that every part of the server passes over is a row here, so that nobody believes in a setting
+//! without effect. It is refused where answers would be wrong without it, and warned about where only speed
+//! or resources are concerned. What a backend makes of a field is the backend's to say when it loads a model.
+
+use galatea_types::{Error, Result};
+
+use crate::{ModelConfig, ModelPriority, Scheduling, backend_table::MODEL_FILES};
+
+/// What happens to a model whose configuration has a field without effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// The model does not load.
+    Refuse,
+    /// The model loads, and a line of the log says what is missing.
+    Warn,
+}
+
+use Action::{Refuse, Warn};
+
+struct Row {
+    /// The path of the field, which the message begins with.
+    field: &'static str,
+    action: Action,
+    applies: fn(&ModelConfig) -> bool,
+    /// What follows `{field} of model '{name}' `.
+    sentence: &'static str,
+}
+
+const fn row(
+    field: &'static str,
+    action: Action,
+    applies: fn(&ModelConfig) -> bool,
+    sentence: &'static str,
+) -> Row {
+    Row { field, action, applies, sentence }
+}
+
+/// In the order in which they are reported; the first that refuses ends the load.
+const ROWS: &[Row] = &[
+    row(
+        "sequence_batching",
+        Refuse,
+        |c| matches!(c.scheduling(), Scheduling::Sequence(_)),
+        "is not supported by this version of the server",
+    ),
+    row(
+        "input.allow_ragged_batch",
+        Refuse,
+        |c| {
+            c.has_batching() && joins_tensors(c) && c.inputs().iter().any(|i| i.allows_ragged_batch)
+        },
+        "is not supported by this version of the server: it cannot join tensors of different shapes in one \
+         batch. Remove the field, and requests are batched with those of the same shape",
+    ),
+    row(
+        "batch_input",
+        Refuse,
+        |c| joins_tensors(c) && !c.batch_inputs().is_empty(),
+        "is not supported by this version of the server: nothing would fill these inputs of the model. Make \
+         them ordinary inputs, and let clients send them",
+    ),
+    row(
+        "batch_output",
+        Refuse,
+        |c| joins_tensors(c) && !c.batch_outputs().is_empty(),
+        "is not supported by this version of the server: outputs are divided by their first dimension. Remove \
+         the field if each request has as many rows there as its batch size",
+    ),
+    row(
+        "input.reshape",
+        Refuse,
+        |c| is_ensemble(c) && c.inputs().iter().any(|i| i.reshape.is_some()),
+        "is not supported by this version of the server for an ensemble: steps get tensors in the shape that \
+         clients send. Give the input the shape its steps expect, or put 'reshape' into their configurations",
+    ),
+    row(
+        "model_repository_agents",
+        Refuse,
+        |c| !c.repository_agents().is_empty(),
+        "is not supported by this version of the server: no agent would check or change the model's files. \
+         Remove the section to serve them as they are",
+    ),
+    row(
+        "batch_input",
+        Warn,
+        |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
+        "has no effect: its backend gets each request by itself",
+    ),
+    row(
+        "batch_output",
+        Warn,
+        |c| !joins_tensors(c) && !c.batch_outputs().is_empty(),
+        "has no effect: its backend answers each request by itself",
+    ),
+    row(
+        "runtime",
+        Warn,
+        |c| !c.runtime().is_empty() && c.backend() != "pytorch",
+        "has no effect: the backend runs the model",
+    ),
+    row(
+        "cc_model_filenames",
+        Warn,
+        |c| !c.raw().cc_model_filenames.is_empty(),
+        "has no effect: 'default_model_filename' is loaded on every device",
+    ),
+    row(
+        "optimization.graph.level",
+        Warn,
+        |c| c.optimization().graph_level.is_some_and(|l| l != 0) && c.backend() != "onnxruntime",
+        "has no effect on this backend",
+    ),
+    row(
+        "optimization.execution_accelerators",
+        Warn,
+        |c| c.backend() != "onnxruntime" && has_accelerators(c),
+        "has no effect on this backend",
+    ),
+    row(
+        "optimization.priority",
+        Warn,
+        |c| c.optimization().priority != ModelPriority::Default,
+        "has no effect: all instances run at the same priority",
+    ),
+    row(
+        "optimization.cuda",
+        Warn,
+        |c| c.optimization().cuda != crate::CudaOptimization::default(),
+        "has no effect: no backend of this server has these settings",
+    ),
+    row(
+        "optimization.gather_kernel_buffer_threshold",
+        Warn,
+        |c| c.optimization().gather_kernel_buffer_threshold != 0,
+        "has no effect: inputs are collected on the CPU",
+    ),
+    row(
+        "optimization.eager_batching",
+        Warn,
+        |c| c.optimization().batches_eagerly,
+        "has no effect: a batch is made when an instance is free, with all that has arrived by then",
+    ),
+    row(
+        "instance_group.rate_limiter",
+        Warn,
+        |c| c.instance_groups().iter().any(|g| g.rate_limiter.is_some()),
+        "has no effect: executions are not limited",
+    ),
+    row(
+        "instance_group.secondary_devices",
+        Warn,
+        |c| c.raw().instance_group.iter().any(|g| !g.secondary_devices.is_empty()),
+        "has no effect: no backend of this server knows these devices",
+    ),
+    row(
+        "instance_group.passive",
+        Warn,
+        |c| c.instance_groups().iter().any(|g| g.is_passive),
+        "has no effect: its instances get requests as all others do",
+    ),
+    row(
+        "instance_group.host_policy",
+        Warn,
+        |c| c.instance_groups().iter().any(|g| !g.host_policy.is_empty()),
+        "has no effect: threads and memory are where the system puts them",
+    ),
+    row(
+        "ensemble_scheduling.step.model_namespace",
+        Warn,
+        has_namespaces,
+        "has no effect: names of models are unique in the server",
+    ),
+    row(
+        "model_warmup",
+        Warn,
+        |c| !c.raw().model_warmup.is_empty(),
+        "is not supported yet: its first requests run cold",
+    ),
+    row(
+        "model_operations",
+        Warn,
+        |c| c.backend() != "onnxruntime" && !c.operator_libraries().is_empty(),
+        "has no effect on this backend",
+    ),
+    row(
+        "response_cache",
+        Warn,
+        ModelConfig::caches_responses,
+        "is not supported yet: every request is executed",
+    ),
+    row(
+        "model_metrics",
+        Warn,
+        |c| c.raw().model_metrics.as_ref().is_some_and(|m| !m.metric_control.is_empty()),
+        "has no effect: there are no histograms yet",
+    ),
+];
+
+impl ModelConfig {
+    /// What of this configuration this server does not do, as lines for the log.
+    ///
+    /// # Errors
+    /// `Unsupported` for what would make answers wrong, with what to do about it.
+    pub fn check_support(&self) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        for Row { field, action, sentence, .. } in ROWS.iter().filter(|row| (row.applies)(self)) {
+            let text = format!("{field} of model '{}' {sentence}", self.name());
+            match action {
+                Refuse => return Err(Error::unsupported(text)),
+                Warn => warnings.push(text),
+            }
+        }
+        Ok(warnings)
+    }
+}
+
+/// Whether the backend computes a batch as one tensor. Python models, and the backends of the program itself,
+/// get each request's own.
+fn joins_tensors(config: &ModelConfig) -> bool {
+    config.backend() != "python" && MODEL_FILES.iter().any(|f| f.backend == config.backend())
+}
+
+fn is_ensemble(config: &ModelConfig) -> bool {
+    matches!(config.scheduling(), Scheduling::Ensemble(_))
+}
+
+fn has_accelerators(config: &ModelConfig) -> bool {
+    let optimization = config.optimization();
+    !optimization.gpu_accelerators.is_empty() || !optimization.cpu_accelerators.is_empty()
+}
+
+fn has_namespaces(config: &ModelConfig) -> bool {
+    use galatea_proto::inference::model_config::SchedulingChoice::EnsembleScheduling;
+
+    match &config.raw().scheduling_choice {
+        Some(EnsembleScheduling(e)) => e.step.iter().any(|s| !s.model_namespace.is_empty()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Every row acts, and every field of the message is either honoured or a row.
+
+use prost_reflect::{Kind, MessageDescriptor};
+
+use super::*;
+use crate::{schema, testing::model_config};
+
+const ONNX: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
+    output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
+const ONNX_WITH_INPUT: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
+    input { name: 'IN' data_type: TYPE_FP32 dims: -1 }
+    output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
+const PYTHON: &str = "backend: 'python' max_batch_size: 8 dynamic_batching {}
+    input { name: 'IN' data_type: TYPE_FP32 dims: -1 }
+    output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
+const ENSEMBLE: &str = "platform: 'ensemble' output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
+
+/// For each row, in order: the smallest configuration it is about, and one beside it that it leaves alone.
+const EXAMPLES: &[(&str, &str, &str, &str)] = &[
+    ("sequence_batching", "backend: 'python'", "sequence_batching {}", "dynamic_batching {}"),
+    (
+        "input.allow_ragged_batch",
+        ONNX,
+        "input { name: 'IN' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }",
+        "input { name: 'IN' data_type: TYPE_FP32 dims: -1 }",
+    ),
+    (
+        "batch_input",
+        ONNX_WITH_INPUT,
+        "batch_input { kind: BATCH_ITEM_SHAPE target_name: 'S' data_type: TYPE_INT32 source_input: 'IN' }",
+        "",
+    ),
+    ("batch_output", ONNX_WITH_INPUT, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
+    (
+        "input.reshape",
+        ENSEMBLE,
+        "input { name: 'IN' data_type: TYPE_FP32 dims: [ 1, 4 ] reshape { shape: 4 } } ensemble_scheduling {
+           step { model_name: 'a' model_version: -1
+                  input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
+        "input { name: 'IN' data_type: TYPE_FP32 dims: [ 4 ] } ensemble_scheduling {
+           step { model_name: 'a' model_version: -1
+                  input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
+    ),
+    ("model_repository_agents", PYTHON, "model_repository_agents { agents { name: 'checksum' } }", ""),
+    (
+        "batch_input",
+        PYTHON,
+        "batch_input { kind: BATCH_ITEM_SHAPE target_name: 'S' data_type: TYPE_INT32 source_input: 'IN' }",
+        "",
+    ),
+    ("batch_output", PYTHON, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
+    ("runtime", PYTHON, "runtime: 'libtriton_python.so'", ""),
+    ("cc_model_filenames", ONNX, "cc_model_filenames { key: '8.0' value: 'a.onnx' }", ""),
+    (
+        "optimization.graph.level",
+        PYTHON,
+        "optimization { graph { level: 1 } }",
+        "optimization { graph { level: 0 } }",
+    ),
+    (
+        "optimization.execution_accelerators",
+        PYTHON,
+        "optimization { execution_accelerators { gpu_execution_accelerator { name: 'tensorrt' } } }",
+        "optimization { execution_accelerators {} }",
+    ),
+    (
+        "optimization.priority",
+        ONNX,
+        "optimization { priority: PRIORITY_MAX }",
+        "optimization { priority: PRIORITY_DEFAULT }",
+    ),
+    (
+        "optimization.cuda",
+        ONNX,
+        "optimization { cuda { graph_spec { batch_size: 1 } } }",
+        "optimization { cuda {} }",
+    ),
+    (
+        "optimization.gather_kernel_buffer_threshold",
+        ONNX,
+        "optimization { gather_kernel_buffer_threshold: 4 }",
+        "",
+    ),
+    (
+        "optimization.eager_batching",
+        ONNX,
+        "optimization { eager_batching: true }",
+        "optimization { input_pinned_memory { enable: false } }",
+    ),
+    (
+        "instance_group.rate_limiter",
+        ONNX,
+        "instance_group { rate_limiter { resources { name: 'R' count: 2 } priority: 2 } }",
+        "instance_group { count: 2 }",
+    ),
+    (
+        "instance_group.secondary_devices",
+        ONNX,
+        "instance_group { secondary_devices { kind: KIND_NVDLA } }",
+        "",
+    ),
+    ("instance_group.passive", ONNX, "instance_group { passive: true }", ""),
+    ("instance_group.host_policy", ONNX, "instance_group { host_policy: 'node0' }", ""),
+    (
+        "ensemble_scheduling.step.model_namespace",
+        ENSEMBLE,
+        "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } ensemble_scheduling {
+           step { model_name: 'a' model_namespace: 'n'
+                  input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
+        "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } ensemble_scheduling {
+           step { model_name: 'a'
+                  input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
+    ),
+    (
+        "model_warmup",
+        ONNX,
+        "model_warmup { name: 'w' batch_size: 1
+           inputs { key: 'IN' value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
+        "",
+    ),
+    ("model_operations", PYTHON, "model_operations { op_library_filename: 'libops.so' }", ""),
+    ("response_cache", ONNX, "response_cache { enable: true }", "response_cache { enable: false }"),
+    (
+        "model_metrics",
+        ONNX,
+        "model_metrics { metric_control { metric_identifier { family: 'f' }
+           histogram_options { buckets: 1 } } }",
+        "model_metrics {}",
+    ),
+];
+
+#[test]
+fn every_row_acts_and_says_so() {
+    assert_eq!(ROWS.len(), EXAMPLES.len());
+    for (row, &(field, base, with, without)) in ROWS.iter().zip(EXAMPLES) {
+        assert_eq!(row.field, field, "examples stand in the order of the rows");
+        let outcome = model_config(&format!("{base} {with}")).check_support();
+        let text = format!("{field} of model 'm' {}", row.sentence);
+        match (row.action, outcome) {
+            (Refuse, Err(error)) => {
+                assert_eq!(error.code(), galatea_types::Code::Unsupported);
+                assert_eq!(error.message(), text);
+            }
+            (Warn, Ok(warnings)) => assert_eq!(warnings, [text]),
+            (action, outcome) => panic!("{field} is to {action:?}, got {outcome:?}"),
+        }
+        let left_alone = model_config(&format!("{base} {without}")).check_support();
+        assert_eq!(left_alone.expect("supported"), [""; 0], "{field}");
+    }
+}
+
+/// Python models get every request's own tensor, and without a batch dimension nothing is joined.
+#[test]
+fn ragged_batches_are_refused_only_where_tensors_are_joined() {
+    let ragged = "input { name: 'IN' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }";
+    for model in ["backend: 'python' max_batch_size: 8", "backend: 'onnxruntime'"] {
+        let config = model_config(&format!("{model} {ragged}"));
+        assert_eq!(config.check_support().expect("supported"), [""; 0], "{model}");
+    }
+}
+
+#[test]
+fn several_warnings_are_all_given() {
+    let config = model_config(&format!(
+        "{ONNX} optimization {{ eager_batching: true }} response_cache {{ enable: true }}"
+    ));
+    let warnings = config.check_support().expect("only warnings");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+}
+
+/// Fields, and sections with all their fields, that the checker, the engine, the scheduler or a backend acts on.
+const HONOURED: &[&str] = &[
+    "name",
+    "platform",
+    "backend",
+    "version_policy",
+    "max_batch_size",
+    "input.name",
+    "input.data_type",
+    "input.dims",
+    "input.optional",
+    // A fact for clients.
+    "input.format",
+    // Refused by the checker: they are for TensorRT only.
+    "input.is_shape_tensor",
+    "input.is_non_linear_format_io",
+    "output",
+    // Nothing is ever pinned, which is what "false" asks for; "true" is the default and no wish.
+    "optimization.input_pinned_memory",
+    "optimization.output_pinned_memory",
+    "dynamic_batching",
+    "ensemble_scheduling.step.model_name",
+    "ensemble_scheduling.step.model_version",
+    "ensemble_scheduling.step.input_map",
+    "ensemble_scheduling.step.output_map",
+    "ensemble_scheduling.max_inflight_requests",
+    "instance_group.name",
+    "instance_group.kind",
+    "instance_group.count",
+    "instance_group.gpus",
+    // Refused by the checker: it is for TensorRT only.
+    "instance_group.profile",
+    "default_model_filename",
+    "metric_tags",
+    "parameters",
+    "model_transaction_policy",
+];
+
+#[test]
+fn every_field_is_honoured_or_a_row() {
+    let known = |path: &str| {
+        let is_part = |section: &str| {
+            path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        HONOURED.iter().any(|s| is_part(s)) || ROWS.iter().any(|row| is_part(row.field))
+    };
+    let mut paths = Vec::new();
+    list_fields(&schema::model_config().expect("the descriptor"), "", &mut paths);
+    assert!(paths.len() > 80, "{}", paths.len());
+    let unknown: Vec<_> = paths.iter().filter(|path| !known(path)).collect();
+    assert!(unknown.is_empty(), "neither honoured nor in the table: {unknown:?}");
+}
+
+fn list_fields(message: &MessageDescriptor, prefix: &str, paths: &mut Vec<String>) {
+    for field in message.fields() {
+        let path = format!("{prefix}{}", field.name());
+        match field.kind() {
+            Kind::Message(inner) if !field.is_map() => {
+                let count = paths.len();
+                list_fields(&inner, &format!("{path}."), paths);
+                if paths.len() == count {
+                    paths.push(path);
+                }
+            }
+            _ => paths.push(path),
+        }
+    }
+}
