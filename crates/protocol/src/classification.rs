@@ -1,4 +1,4 @@
-//! The classification extension (H-46): the best classes of an output, as text.
+//! The classification extension: the best classes of an output, as text.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use galatea_types::{DataType, Error, Result, Shape, Tensor, byte_strings};
 ///
 /// With `is_batched` the first dimension is the batch and each row is ranked by itself, so the shape is
 /// `[batch, min(k, row elements)]`; else all elements are ranked together, shape `[min(k, elements)]`.
-/// `label` tells the text of a class, if it has one. Fails for data types without an order Triton knows
+/// `label` gives the text of a class, if it has one. Fails for data types without an order Triton knows
 /// (BOOL, FP16, BF16, BYTES) and for data that does not fill the shape.
 pub fn classify<'a>(
     tensor: &Tensor,

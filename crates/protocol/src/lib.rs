@@ -2,6 +2,8 @@
 //!
 //! No sockets, no engine: every function here can be called from a test with bytes in and bytes out.
 
+#![warn(missing_docs)]
+
 mod answer_form;
 mod classification;
 mod model_version;
@@ -10,10 +12,9 @@ mod status;
 
 pub mod grpc;
 pub mod http;
-pub mod parameters;
+mod parameters;
 
 pub use answer_form::{AnswerForm, AnswerPlan};
-pub use classification::classify;
 pub use model_version::parse_model_version;
 pub use regions::{NoRegions, Region, RegionSpan, Regions};
 pub use status::{grpc_code, http_status};

@@ -1,8 +1,8 @@
-//! Rules for request parameters that hold on both front ends (H-44, H-47).
+//! Rules for request parameters that hold for both protocols.
 
 use galatea_types::{CorrelationId, Error, Result};
 
-/// Refuses names the server keeps for itself.
+/// Refuses the name of a custom parameter that is reserved for the server.
 pub fn check_custom_name(name: &str) -> Result<()> {
     if name.starts_with("triton_") {
         return Err(Error::invalid_arg(

@@ -1,6 +1,8 @@
+//! Which status an error has on the wire.
+
 use galatea_types::Code;
 
-/// HTTP status of an error class (H-63).
+/// HTTP status of an error code.
 pub fn http_status(code: Code) -> u16 {
     match code {
         Code::Internal => 500,
@@ -11,7 +13,7 @@ pub fn http_status(code: Code) -> u16 {
     }
 }
 
-/// gRPC status code of an error class (G-50), by its number in the gRPC specification.
+/// gRPC status of an error code, by its number in the gRPC specification.
 pub fn grpc_code(code: Code) -> i32 {
     match code {
         Code::Cancelled => 1,

@@ -64,7 +64,7 @@ async fn call(f: &Fixture, is_strict: bool) -> Call {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn every_answer_says_whether_it_is_the_last() {
+async fn every_response_is_marked_final_or_not() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     call.send(ask("a"));
@@ -79,7 +79,7 @@ async fn every_answer_says_whether_it_is_the_last() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_end_without_an_answer_is_told_only_to_those_who_asked() {
+async fn an_end_without_a_response_is_sent_only_to_those_who_asked() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     call.send(ask("quiet"));

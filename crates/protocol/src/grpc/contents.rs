@@ -1,17 +1,18 @@
-//! Typed tensor contents into the form every tensor has (G-36, G-51).
+//! Typed tensor contents into the form that every tensor has. Types that have no field of their own (FP16, BF16) come
+//! raw only.
 
 use galatea_proto::inference::InferTensorContents;
 use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
 
 /// Which input the contents belong to, for the messages.
-pub(super) struct Place<'a> {
+pub(super) struct DeclaredInput<'a> {
     pub input: &'a str,
     pub model: &'a str,
-    /// What the request says; `None` when it is no data type at all.
+    /// As the request gives it; `None` when it is no data type at all.
     pub data_type: Option<DataType>,
 }
 
-impl Place<'_> {
+impl DeclaredInput<'_> {
     fn prefix(&self) -> String {
         let Self { input, model, .. } = self;
         format!("unexpected explicit tensor data for input tensor '{input}' for model '{model}'")
@@ -29,17 +30,17 @@ impl Place<'_> {
 }
 
 /// The data in the one field that is filled; no bytes when none is.
-pub(super) fn read(contents: &InferTensorContents, place: &Place<'_>) -> Result<Buffer> {
+pub(super) fn read(contents: &InferTensorContents, declared: &DeclaredInput<'_>) -> Result<Buffer> {
     let mut data = None;
     for field in fields(contents) {
         if field.is_empty() {
             continue;
         }
         if data.is_some() {
-            let text = format!("{}, binary data was already supplied.", place.prefix());
+            let text = format!("{}, binary data was already supplied.", declared.prefix());
             return Err(Error::invalid_arg(text));
         }
-        data = Some(field.read(place)?);
+        data = Some(field.read(declared)?);
     }
     Ok(data.unwrap_or_default())
 }
@@ -84,9 +85,9 @@ impl Field<'_> {
     }
 
     /// Types narrower than their field keep the low bytes, as in Triton.
-    fn read(&self, place: &Place<'_>) -> Result<Buffer> {
-        place.check(self.data_type(place.data_type))?;
-        let buffer = match (self, place.data_type) {
+    fn read(&self, declared: &DeclaredInput<'_>) -> Result<Buffer> {
+        declared.check(self.data_type(declared.data_type))?;
+        let buffer = match (self, declared.data_type) {
             (Field::Bool(v), _) => fixed(v, |b| [u8::from(b)]),
             (Field::Int(v), Some(DataType::Int8)) => fixed(v, |n| [n.to_le_bytes()[0]]),
             (Field::Int(v), Some(DataType::Int16)) => fixed(v, |n| low_half(n.to_le_bytes())),
@@ -105,7 +106,7 @@ impl Field<'_> {
         Ok(buffer)
     }
 
-    /// What this field holds, given what the request says it should hold.
+    /// What this field holds, given the data type of the request.
     fn data_type(&self, asked: Option<DataType>) -> DataType {
         match (self, asked) {
             (Field::Bool(_), _) => DataType::Bool,

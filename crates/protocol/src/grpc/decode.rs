@@ -13,7 +13,7 @@ use galatea_types::{
 };
 
 use super::{
-    contents::{self, Place},
+    contents::{self, DeclaredInput},
     parameters,
     region::RegionParameters,
 };
@@ -97,7 +97,9 @@ impl<'a> Sources<'a> {
             Some(_) if self.has_raw => Err(Error::invalid_arg(format!(
                 "contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
             ))),
-            Some(contents) => contents::read(contents, &Place { input: name, model, data_type }),
+            Some(contents) => {
+                contents::read(contents, &DeclaredInput { input: name, model, data_type })
+            }
             None => self.raw.next().map(Buffer::from).ok_or_else(|| {
                 Error::invalid_arg(format!(
                     "unable to find data for input tensor '{name}' for model '{model}' in request."

@@ -1,4 +1,5 @@
-//! Request and output parameters (G-53).
+//! Request and output parameters. Names that the protocol gives a meaning are checked for their types; of those that
+//! start with `triton_` all but one are refused, and all others are custom parameters.
 
 use std::{collections::BTreeMap, num::NonZero, time::Duration};
 
@@ -42,7 +43,7 @@ fn wrong_type(key: &str, expected: &str) -> Error {
     Error::invalid_arg(format!("invalid value type for '{key}' parameter, expected {expected}"))
 }
 
-/// 0 and the empty string mean that the request belongs to no sequence (H-47).
+/// 0 and the empty string mean that the request belongs to no sequence.
 fn correlation_id(choice: Option<ParameterChoice>) -> Result<CorrelationId> {
     match choice {
         Some(ParameterChoice::Int64Param(0)) => Ok(CorrelationId::None),

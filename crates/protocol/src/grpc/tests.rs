@@ -1,3 +1,5 @@
+//! Messages in, messages out. Codes and texts are those of Triton.
+
 use bytes::Bytes;
 use galatea_config::{ModelConfig, testing};
 use galatea_proto::inference::{
@@ -98,7 +100,7 @@ fn raw_contents_stay_where_they_are() {
 }
 
 #[test]
-fn everything_a_request_can_say() {
+fn every_field_of_a_request() {
     let (request, plan) = decoded(|r| {
         r.id = "a7".into();
         r.model_version = "3".into();

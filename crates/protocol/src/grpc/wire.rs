@@ -1,4 +1,4 @@
-//! Messages from and to pieces of memory, without joining them (G-30, G-33).
+//! Messages from and to pieces of memory, without joining them.
 
 use std::collections::VecDeque;
 
@@ -92,7 +92,7 @@ const RAW_OUTPUT_CONTENTS: u32 = 6;
 const SHARED_FROM: usize = 16 << 10;
 
 /// Writes a response as pieces in order. `prefix` comes before them, in the memory of the first piece; it
-/// is told the length of the message. Long tensors are pieces of their own and are not copied.
+/// is called with the length of the message. Long tensors are pieces of their own and are not copied.
 pub fn encode_message<const N: usize>(
     mut message: ModelInferResponse,
     prefix: impl FnOnce(usize) -> [u8; N],
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_cut_off_request_is_an_error() {
         let whole = Bytes::from(request(&[50, 3]).encode_to_vec());
-        // A length that says more than there is must fail before anything is allocated for it.
+        // A length greater than what there is must fail before anything is allocated for it.
         let huge = Bytes::from_static(&[0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2]);
         for bad in [whole.slice(..whole.len() - 1), huge, Bytes::from_static(&[0xff; 3])] {
             for size in [1, 5, bad.len()] {

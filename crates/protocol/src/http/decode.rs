@@ -71,7 +71,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// In Triton's order of reading, so that of several mistakes the same one is reported.
+    /// In Triton's order, so that of several mistakes the same one is reported.
     fn read_header(
         &self,
         header: Header<'_>,

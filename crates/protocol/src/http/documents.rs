@@ -12,7 +12,7 @@ fn to_json(document: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(document).unwrap_or_default()
 }
 
-/// H-01.
+/// Name, version and extensions of the server.
 pub fn server_metadata(name: &str, version: &str, extensions: &[&str]) -> Vec<u8> {
     #[derive(Serialize)]
     struct ServerMetadata<'a> {
@@ -23,7 +23,7 @@ pub fn server_metadata(name: &str, version: &str, extensions: &[&str]) -> Vec<u8
     to_json(&ServerMetadata { name, version, extensions })
 }
 
-/// H-05. `versions` are those that are ready.
+/// What a model takes and returns. `versions` are those that are ready, as numbers.
 pub fn model_metadata(config: &ModelConfig, versions: &[i64]) -> Vec<u8> {
     #[derive(Serialize)]
     struct ModelMetadata<'a> {
@@ -63,14 +63,18 @@ fn tensors(specs: &[TensorSpec], is_batched: bool) -> Vec<TensorMetadata<'_>> {
         .collect()
 }
 
-/// One row of the repository index (H-13).
+/// One row of the repository index. A model that was never loaded has only its name.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct IndexRow<'a> {
+    /// Of the model.
     pub name: &'a str,
+    /// `None` where it was never loaded.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub version: Option<i64>,
+    /// `READY`, `UNAVAILABLE`, `LOADING` or `UNLOADING`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'a str>,
+    /// Why it is not ready; often empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: &'a str,
 }
@@ -82,11 +86,13 @@ fn as_text<S: serde::Serializer>(version: &Option<i64>, serializer: S) -> Result
     }
 }
 
+/// The repository index, in the order of `rows`.
 pub fn repository_index(rows: &[IndexRow<'_>]) -> Vec<u8> {
     to_json(&rows)
 }
 
-/// H-10, M-50 to M-55: name, version and figures of each model version.
+/// Statistics: name, version and figures of each model version. Durations are in nanoseconds, the time of the last
+/// inference in milliseconds since 1970.
 pub fn statistics<'a>(
     models: impl IntoIterator<Item = (&'a str, i64, &'a StatisticsSnapshot)>,
 ) -> Vec<u8> {
@@ -183,7 +189,7 @@ impl BatchEntry {
     }
 }
 
-/// The body of every error: `{"error": text}` (H-62).
+/// The body of every error: `{"error": text}`.
 pub fn error_body(message: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct ErrorBody<'a> {

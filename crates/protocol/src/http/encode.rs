@@ -10,17 +10,17 @@ use crate::answer_form::{AnswerPlan, Placement};
 /// The body of a response: the JSON, then the binary tensors in output order.
 #[derive(Debug)]
 pub struct EncodedResponse {
+    /// Name, version, id, parameters, and the outputs without their binary data.
     pub json: Vec<u8>,
     /// None empty. When there are any the length of the JSON goes into `Inference-Header-Content-Length`.
     pub binary: Vec<Bytes>,
 }
 
-/// Writes a response as the client asked for it (H-31, H-33, H-43, H-46, H-49). Binary tensors share the
-/// memory of the response.
+/// Writes a response as the client asked for it. Binary tensors share the memory of the response.
 ///
 /// Floating point numbers are written in the shortest form that gives the same value back in their own
 /// type; not-a-number and infinities as `NaN`, `Infinity`, `-Infinity`, and BYTES elements as they are even
-/// where they are not UTF-8: what Triton does. `label` tells the text of a class of an output.
+/// where they are not UTF-8: what Triton does. `label` gives the text of a class of an output.
 pub fn encode<'a>(
     response: InferResponse,
     plan: &AnswerPlan,
@@ -156,7 +156,7 @@ fn push_elements(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// H-49.
+/// The parameters of the response, where there are any.
 fn push_parameters(json: &mut Vec<u8>, parameters: &Parameters) {
     if parameters.is_empty() {
         return;

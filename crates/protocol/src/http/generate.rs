@@ -19,7 +19,7 @@ use super::{
 /// The one key that does not name a tensor or a parameter: an object of more keys.
 const NESTED: &str = "parameters";
 
-/// Translates the body of a generate request (H-80, H-81): a key that names an input of `model` gives its
+/// Translates the body of a generate request: a key that names an input of `model` gives its
 /// data, every other one is a parameter, reserved names of the inference request among them.
 ///
 /// Fails with the status and text Triton has for the mistake, syntax errors before all others. Of a key that
@@ -133,7 +133,7 @@ fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> 
     };
     let data = |cursor: &mut _| tensor_data::decode_any(cursor, spec.data_type, count, &spec.name);
     let (shape, data) = if spec.data_type == DataType::Bytes {
-        // Triton needs the bytes to know their size, so a wrong type is told before a wrong shape.
+        // Triton needs the bytes to know their size, so a wrong type is reported before a wrong shape.
         let data = data(cursor)?;
         (shape()?, data)
     } else {
@@ -155,7 +155,7 @@ fn count_elements(cursor: &Cursor<'_>) -> Result<usize> {
     Ok(count)
 }
 
-/// H-81: what the fixed dimensions leave of `count` is the innermost variable one.
+/// What the fixed dimensions leave of `count` is the innermost variable one; other variable ones are 1.
 fn shape_of(spec: &TensorSpec, is_batched: bool, count: usize) -> Option<Shape> {
     let mut shape = if is_batched { spec.dims.with_leading(-1) } else { spec.dims.clone() };
     let mut left = i64::try_from(count).ok()?;
@@ -179,7 +179,7 @@ enum Member<'r> {
     Output(&'r Tensor),
 }
 
-/// Writes a response as one flat object with its keys sorted (H-82). Where names collide the response's own
+/// Writes a response as one flat object with its keys sorted. Where names collide the response's own
 /// come first, then parameters, then outputs.
 ///
 /// FP32 is written as the double it becomes, which is the value Triton's text has; otherwise as
@@ -234,7 +234,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Judged by the data, not the shape: what is written is JSON even if a backend got one of them wrong.
+/// By the data, not the shape: what is written is JSON even if a backend got one of them wrong.
 fn has_one_element(tensor: &Tensor) -> Result<bool> {
     Ok(match tensor.data_type.byte_size() {
         Some(size) => tensor.data.len() / size == 1,
@@ -242,7 +242,7 @@ fn has_one_element(tensor: &Tensor) -> Result<bool> {
     })
 }
 
-/// A JSON document as a server-sent event (H-84).
+/// A JSON document as a server-sent event.
 pub fn server_sent_event(json: &[u8]) -> Vec<u8> {
     [b"data: ", json, b"\n\n"].concat()
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use galatea_types::{Error, Result};
 
-/// Deepest nesting of arrays and objects (H-33).
+/// Deepest nesting of arrays and objects.
 pub(crate) const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! Responses as newline-delimited JSON: one inference response per line. Beyond Triton, which has no way to
-//! tell more than one response over plain HTTP inference.
+//! Responses as newline-delimited JSON: one inference response per line. Beyond Triton, which has no way
+//! to send more than one response over plain HTTP inference.
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
@@ -8,11 +8,11 @@ use galatea_types::{Error, InferRequest, InferResponse, ParameterValue, Result};
 use super::{decode::Decoder, documents::error_body, encode::encode};
 use crate::{answer_form::AnswerPlan, regions::Regions};
 
-/// Whether nothing follows: the name gRPC clients know it by.
+/// Whether nothing follows; named as it is over gRPC.
 const FINAL_RESPONSE: &str = "triton_final_response";
 
-/// [`decode`](super::decode) for an answer in lines. There is no place for binary tensors between them, so a
-/// request for binary outputs fails; a raw binary request (H-42) is answered in JSON.
+/// [`decode`](super::decode) for an answer in lines. Binary tensors cannot stand between them, so a request
+/// for binary outputs fails; a raw binary request is answered in JSON.
 ///
 /// The parameter `triton_enable_empty_final_response` is understood here.
 pub fn decode_for_lines(

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Reads the object the cursor stands on. Names that the protocol gives a meaning are part of the request or the plan,
-/// all others are custom parameters. With `takes_empty_final` the wish for an empty final response is understood.
+/// all others are custom parameters. With `takes_empty_final` the request for an empty final response is understood.
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
     request: &mut InferRequest,

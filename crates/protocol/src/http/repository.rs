@@ -1,4 +1,4 @@
-//! Bodies of the model repository requests (H-13 to H-15).
+//! Bodies of the model repository requests: index, load, unload.
 
 use std::collections::BTreeMap;
 

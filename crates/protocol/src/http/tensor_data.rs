@@ -6,9 +6,10 @@ use super::json::{Cursor, Kind, check_depth};
 
 const COUNT_MISMATCH: &str = "Shape does not match true shape of 'data' field";
 
-/// Reads the array, nested in any way, the cursor stands on (H-33 to H-37).
+/// Reads the array, nested in any way, the cursor stands on: integers within the range of their type, floating point
+/// numbers to the nearest value, BYTES as strings.
 ///
-/// BYTES data may have any number of elements here: the check against the model tells how many it wants.
+/// BYTES data may have any number of elements here: the check against the model knows how many it takes.
 pub(crate) fn decode(
     cursor: &mut Cursor<'_>,
     data_type: DataType,
@@ -126,7 +127,7 @@ impl Reader<'_, '_> {
         T::try_from(value).map_err(|_| self.out_of_range(value))
     }
 
-    /// Triton keeps the low bits of such a value without a word; a wrong number is worse than an error.
+    /// Triton silently keeps the low bits of such a value; a wrong number is worse than an error.
     fn out_of_range(&self, value: impl std::fmt::Display) -> Error {
         Error::invalid_arg(format!("value {value} is out of range for datatype {}", self.data_type))
     }

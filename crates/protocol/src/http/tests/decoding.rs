@@ -1,3 +1,5 @@
+//! Inference requests that are taken, and what they become.
+
 use std::time::Duration;
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! Metadata, repository index, statistics and repository requests.
+
 use galatea_telemetry::{BatchRecord, ModelStatistics, RequestRecord};
 use galatea_types::{Code, DataType};
 

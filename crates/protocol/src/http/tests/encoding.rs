@@ -1,3 +1,5 @@
+//! Responses in JSON and binary form.
+
 use galatea_types::{Code, DataType, InferResponse, ParameterValue, Tensor};
 
 use super::decode_json;

@@ -1,3 +1,5 @@
+//! The generate extension.
+
 use galatea_types::{
     Code, CorrelationId, DataType, InferRequest, InferResponse, ParameterValue, Result, Shape,
     Tensor,
@@ -276,7 +278,7 @@ fn responses_are_flat_and_sorted() {
 }
 
 #[test]
-fn names_that_collide_are_told_once() {
+fn names_that_collide_are_written_once() {
     let mut response = response(vec![
         output("model_name", DataType::Uint8, 1, &[1]),
         output("p", DataType::Uint8, 1, &[2]),

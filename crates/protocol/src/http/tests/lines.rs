@@ -1,3 +1,5 @@
+//! Responses as lines of JSON.
+
 use bytes::Bytes;
 use galatea_types::{
     Code, DataType, Error, InferRequest, InferResponse, ParameterValue, Result, Shape, Tensor,
@@ -28,7 +30,7 @@ fn response() -> InferResponse {
 }
 
 #[test]
-fn a_line_says_whether_it_is_the_last() {
+fn a_line_is_marked_final_or_not() {
     let (_, plan) = decoded("").expect("a request");
     let line = response_line(response(), true, &plan, |_, _| None).expect("has a JSON form");
     let expected = r#"{"id":"q","model_name":"m","model_version":"1","parameters":{"p":1,"triton_final_response":true},"outputs":[{"name":"OUT","datatype":"UINT8","shape":[1],"data":[7]}]}"#;
@@ -63,7 +65,7 @@ fn raw_binary_requests_are_answered_in_json() {
 }
 
 #[test]
-fn the_empty_end_is_told_on_demand_and_only_here() {
+fn an_empty_final_response_is_promised_on_demand_and_only_here() {
     let rest = r#","parameters":{"triton_enable_empty_final_response":true}"#;
     let (request, plan) = decoded(rest).expect("a request");
     assert!(plan.wants_empty_final() && request.parameters.is_empty());

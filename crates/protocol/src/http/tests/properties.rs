@@ -1,3 +1,5 @@
+//! Properties that hold for any input: no panic, and what is written reads back the same.
+
 use bytes::Bytes;
 use galatea_types::{DataType, InferResponse};
 use proptest::prelude::*;

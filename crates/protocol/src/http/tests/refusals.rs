@@ -1,3 +1,5 @@
+//! What is refused, with status and text.
+
 use bytes::Bytes;
 use galatea_types::{Code, DataType};
 
