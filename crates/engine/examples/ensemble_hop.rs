@@ -1,10 +1,10 @@
 //! What a step of an ensemble costs: `cargo run --release -p galatea-engine --example ensemble_hop`.
 //!
-//! Chains of `identity` models of several lengths are asked by 1 and by 16 threads. Printed are latency
-//! (p50) and CPU time of the whole process per request; the difference between two lengths is the price of
+//! Chains of `identity` models of several lengths are called by 1 and by 16 threads. Printed are latency
+//! (p50) and CPU time of the whole process per request; the difference between two lengths is the cost of
 //! the steps between them, each step's own queue and thread included.
 
-#![allow(clippy::expect_used, reason = "a benchmark that cannot go on may say so and end")]
+#![allow(clippy::expect_used, reason = "a benchmark that cannot go on may panic")]
 
 use std::{
     fmt::Write as _,

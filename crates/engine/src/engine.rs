@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// [`Engine::model_readiness`], with the model asked here. Blocks until it has answered.
+    /// [`Engine::model_readiness`], with the model's own check done here. Blocks until that has answered.
     pub fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
         self.model(name, version).is_ok_and(|model| model.query_readiness())
     }
@@ -176,7 +176,7 @@ impl Engine {
         self.metrics.render(&self.models.all())
     }
 
-    /// Refuses requests and loads from now on; loads under way go on. [`Engine::shutdown`] does it too.
+    /// Refuses requests and loads from now on; loads under way are finished. [`Engine::shutdown`] does it too.
     pub fn begin_exit(&self) {
         self.models.begin_exit();
     }

@@ -1,4 +1,4 @@
-//! How the engine behaves: whoever starts it decides, nothing is read from the process.
+//! How the engine behaves: its creator decides, nothing is read from the process.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -45,12 +45,12 @@ pub struct EngineOptions {
     pub hold_until_queued: usize,
 }
 
-/// The GPUs of the machine, as found by whoever starts the engine.
+/// The GPUs of the machine, as the program found them.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
     /// Numbers of those that models may use, ascending.
     pub available: Vec<u32>,
-    /// Lowest CUDA compute capability that was asked of them, for the text of refusals.
+    /// Lowest CUDA compute capability that was required of them, for the text of refusals.
     pub min_compute_capability: f64,
     /// Where a sampler publishes their metrics, if there is one.
     pub board: GpuBoard,

@@ -21,8 +21,8 @@ use crate::{
 
 /// One model version that is ready to answer.
 ///
-/// Whoever works on a request holds one of these, so when the last one is dropped no request can come in any more:
-/// only then is its queue closed. That is why a reload or unload fails no request.
+/// Every request in preparation holds a reference, so when the last one is dropped no request can come in any more:
+/// only then is the queue closed. That is why a reload or unload fails no request.
 pub struct ServedModel {
     spec: ServedModelSpec,
     load_duration: Duration,

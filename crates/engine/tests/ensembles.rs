@@ -93,7 +93,7 @@ fn at_start_ensembles_load_after_their_models() {
 }
 
 #[test]
-fn an_explicit_load_brings_the_models_that_are_missing() {
+fn an_explicit_load_also_loads_the_models_that_are_missing() {
     let f = explicit(|root| {
         add_chain(root, "outer", &["inner"]);
         add_chain(root, "inner", &["a", "b"]);
@@ -117,7 +117,7 @@ fn an_explicit_load_brings_the_models_that_are_missing() {
 }
 
 #[test]
-fn ensembles_go_and_come_with_what_they_need() {
+fn ensembles_are_unloaded_and_loaded_with_the_models_they_need() {
     let f = explicit(|root| {
         add_chain(root, "outer", &["inner"]);
         add_chain(root, "inner", &["a"]);
@@ -140,7 +140,7 @@ fn ensembles_go_and_come_with_what_they_need() {
 }
 
 /// Ensembles of every kind that cannot be had.
-fn add_unsound(root: &Path) {
+fn add_invalid(root: &Path) {
     add_model(root, "a", &[1], CONFIG);
     add_model(root, "small", &[1], &CONFIG.replace("max_batch_size: 4", "max_batch_size: 2"));
     add_model(root, "text", &[1], &CONFIG.replace("TYPE_INT32", "TYPE_STRING"));
@@ -175,8 +175,8 @@ fn add_unsound(root: &Path) {
 }
 
 #[test]
-fn texts_of_ensembles_that_cannot_be_had() {
-    let f = explicit(add_unsound);
+fn texts_of_ensembles_that_cannot_be_loaded() {
+    let f = explicit(add_invalid);
     for (name, expected) in [
         (
             "on_nothing",
@@ -228,8 +228,8 @@ fn texts_of_ensembles_that_cannot_be_had() {
 }
 
 #[test]
-fn failures_are_handed_up() {
-    let f = explicit(add_unsound);
+fn the_failure_of_a_model_fails_every_ensemble_above_it() {
+    let f = explicit(add_invalid);
     let error = load(&f, "on_c").expect_err("a circle below");
     assert!(
         error.message().contains(
@@ -249,7 +249,7 @@ fn failures_are_handed_up() {
 }
 
 #[test]
-fn a_reload_that_no_longer_fits_takes_the_ensemble_down() {
+fn a_reload_that_no_longer_fits_unloads_the_ensemble() {
     let f = explicit(|root| {
         add_chain(root, "e", &["a"]);
         add_model(root, "a", &[1], CONFIG);
@@ -274,20 +274,20 @@ fn reloads_of_a_step_under_traffic_fail_no_request() {
         add_model(root, "b", &[1], CONFIG);
     });
     load(&f, "e").expect("loads");
-    let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     ask(&f.engine, "e", 3).expect("not one request fails");
-                    asked.fetch_add(1, Ordering::Relaxed);
+                    answered.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         for round in 0..10 {
-            let before = asked.load(Ordering::Relaxed);
+            let before = answered.load(Ordering::Relaxed);
             load(&f, "a").expect("reloads");
-            eventually("traffic goes on", || asked.load(Ordering::Relaxed) > before + round);
+            eventually("traffic goes on", || answered.load(Ordering::Relaxed) > before + round);
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -308,7 +308,7 @@ fn in_flight() -> (Fixture, oneshot::Receiver<Result<InferResponse>>) {
 }
 
 #[test]
-fn what_is_under_way_finishes_its_later_steps_when_the_server_exits() {
+fn requests_in_flight_run_their_later_steps_when_the_server_exits() {
     let (f, answer) = in_flight();
     assert!(!f.engine.shutdown(Instant::now()), "one request is still held back");
     let late = ask(&f.engine, "e", 1).expect_err("too late");
@@ -320,7 +320,7 @@ fn what_is_under_way_finishes_its_later_steps_when_the_server_exits() {
 }
 
 #[test]
-fn what_is_under_way_finishes_its_later_steps_when_a_model_is_unloaded() {
+fn requests_in_flight_run_their_later_steps_when_a_model_is_unloaded() {
     let (f, answer) = in_flight();
     f.engine.unload_model("b", false).expect("unloads");
     let index = index(&f.engine);

@@ -1,4 +1,4 @@
-//! Where instances go on a machine with GPUs, and without.
+//! Which device each instance is placed on, with GPUs in the machine and without.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{
@@ -13,7 +13,7 @@ use galatea_engine::{
 };
 use galatea_types::{Error, Result};
 
-/// Remembers the instances it was asked for.
+/// Records the instances that are created.
 #[derive(Clone, Default)]
 struct Recorder {
     has_gpus: bool,
@@ -85,7 +85,7 @@ fn place(gpus: &[u32], has_gpus: bool, groups: &str) -> std::result::Result<Vec<
 }
 
 #[test]
-fn a_choice_left_open_goes_to_the_gpus_where_there_are_some() {
+fn groups_without_a_kind_use_the_gpus_where_there_are_some() {
     assert_eq!(place(&[], true, "").unwrap(), ["m_0 Cpu 0"]);
     assert_eq!(place(&[0, 1], true, "").unwrap(), ["m_0_gpu0 Gpu 0", "m_0_gpu1 Gpu 1"]);
     let counted = "instance_group { count: 2 kind: KIND_GPU gpus: [ 1 ] }";
@@ -95,21 +95,21 @@ fn a_choice_left_open_goes_to_the_gpus_where_there_are_some() {
 }
 
 #[test]
-fn a_backend_without_gpus_gets_the_cpu_unless_a_gpu_is_asked_for() {
+fn a_backend_without_gpu_support_uses_the_cpu_unless_a_gpu_is_requested() {
     assert_eq!(place(&[0, 1], false, "").unwrap(), ["m_0 Cpu 0"]);
     assert_eq!(place(&[0], false, "instance_group { count: 1 }").unwrap(), ["m_0_0 Cpu 0"]);
-    for asked in ["kind: KIND_GPU", "kind: KIND_GPU gpus: 0"] {
-        let error = place(&[0], false, &format!("instance_group {{ {asked} }}")).unwrap_err();
-        assert!(error.contains("this library is built for CPUs only"), "{asked}: {error}");
+    for requested in ["kind: KIND_GPU", "kind: KIND_GPU gpus: 0"] {
+        let error = place(&[0], false, &format!("instance_group {{ {requested} }}")).unwrap_err();
+        assert!(error.contains("this library is built for CPUs only"), "{requested}: {error}");
     }
     let error = place(&[0], false, "instance_group { gpus: 0 }").unwrap_err();
     assert!(error.contains("has kind KIND_CPU but specifies one or more GPUs"), "{error}");
 }
 
 #[test]
-fn gpus_that_are_not_there_are_refused_in_tritons_words() {
+fn missing_gpus_are_refused_with_tritons_texts() {
     let group = "instance group m_0 of model m ";
-    for (gpus, asked, reason) in [
+    for (gpus, requested, reason) in [
         (&[][..], "kind: KIND_GPU", "has kind KIND_GPU but no GPUs are available"),
         (
             &[],
@@ -124,7 +124,7 @@ fn gpus_that_are_not_there_are_refused_in_tritons_words() {
              compatibility of 6.000000 are: 0, 2",
         ),
     ] {
-        let error = place(gpus, true, &format!("instance_group {{ {asked} }}")).unwrap_err();
-        assert!(error.ends_with(&format!("{group}{reason}")), "{asked}: {error}");
+        let error = place(gpus, true, &format!("instance_group {{ {requested} }}")).unwrap_err();
+        assert!(error.ends_with(&format!("{group}{reason}")), "{requested}: {error}");
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn read(folder: &ModelFolder, may_be_missing: bool) -> Result<RawMode
         }
     };
     galatea_config::parse_text(&source)
-        // Clients read this: the place inside the repository says enough, the path on the server is not theirs.
+        // Clients read this: they get the path inside the repository, not the one on the server.
         .map_err(|e| {
             let text = e.render(&format!("{}/{FILE}", folder.name), &source);
             Error::invalid_arg(text).with_source(e)
@@ -67,8 +67,8 @@ impl Completion<'_> {
         };
         match self.ask_backend(raw.clone(), &*backend, folder) {
             Ok(completed) => Ok((self.checked(completed, &context)?, None)),
-            // As far as the configuration goes by itself. One that needs what the backend could not tell is no
-            // configuration, and it is still the backend's error that says why.
+            // The configuration may be complete without the backend. If it is not, the backend's error is the
+            // reason, not the check's.
             Err(error) => match self.checked(raw, &context) {
                 Ok(config) => Ok((config, Some(error))),
                 Err(_) => Err(error),
@@ -115,14 +115,14 @@ impl Completion<'_> {
         ModelConfig::check(normalized, &context)
     }
 
-    /// A backend that cannot be opened says so when the model is loaded.
+    /// True for a backend that cannot be opened: that error is reported when the model is loaded.
     fn can_use_gpus(&self, backend: &str) -> bool {
         self.backends.open(backend).map_or(true, |backend| backend.can_use_gpus())
     }
 }
 
-/// Groups that ask for GPUs without naming any get the ones there are, as they would have: the backend is to say
-/// why it cannot use them, not the check that none was named. All others are filled in as where there are none.
+/// Groups of kind GPU that name none get those there are, so that the backend reports why it cannot use them, and
+/// not the check that none was named. All other groups are filled in as on a machine without GPUs.
 fn keep_off_gpus(raw: &mut RawModelConfig, gpus: &[u32]) {
     for group in raw.instance_group.iter_mut().filter(|group| group.kind() == Kind::Gpu) {
         if group.gpus.is_empty() {

@@ -18,7 +18,7 @@ pub(super) struct Dependencies(Mutex<BTreeMap<String, Known>>);
 struct Known {
     /// The models of an ensemble's steps; empty for every other model.
     needs: BTreeSet<String>,
-    /// Asked for by name, not just needed by an ensemble.
+    /// Named by the user or a client, not just needed by an ensemble.
     is_explicit: bool,
     /// What it was last loaded with.
     overrides: LoadOverrides,
@@ -33,7 +33,7 @@ pub(super) struct LoadRequest {
 }
 
 impl Dependencies {
-    /// Remembers a model that is to be loaded. `is_explicit`: it was asked for by name.
+    /// Remembers a model that is to be loaded. `is_explicit`: it was named by the user or a client.
     pub fn record(&self, request: &LoadRequest, is_explicit: bool) {
         let mut known = self.lock();
         let entry = known.entry(request.name.clone()).or_default();

@@ -1,4 +1,4 @@
-//! Why a model failed to load, in the words of whoever reads it.
+//! Why a model failed to load, as clients, the log and dependent ensembles report it.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -25,7 +25,7 @@ pub(super) enum LoadFailure {
 }
 
 impl LoadFailure {
-    /// What the client who asked for the load reads.
+    /// The error for the client that requested the load.
     pub fn into_error(self, model: &str) -> Error {
         let failed = |reason: &dyn fmt::Display| {
             Error::invalid_arg(format!("load failed for model '{model}': {reason}\n"))

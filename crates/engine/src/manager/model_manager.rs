@@ -166,7 +166,7 @@ impl ModelManager {
     }
 
     /// The models that an ensemble's steps run on; empty for every other model, and where the configuration
-    /// cannot be read: its load says why.
+    /// cannot be read: loading it reports why.
     fn models_of_steps(&self, name: &str, overrides: &LoadOverrides) -> BTreeSet<String> {
         let raw = match &overrides.config {
             Some(json) => galatea_config::parse_json(json).ok(),

@@ -23,7 +23,7 @@ pub(super) struct VersionLoader {
     pub backends: Backends,
     /// What models see of the server.
     pub server: ServerAccess,
-    /// Where a version goes when no request can reach it any more.
+    /// Unloads a version when no request can reach it any more.
     pub unloader: Unloader,
     /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
     pub hold_until_queued: usize,

@@ -7,7 +7,7 @@ use galatea_types::Result;
 /// One model repository: a place with one folder per model. Where that is, a folder of this machine or a store
 /// in the network, only its implementation knows.
 ///
-/// May block: it is never asked on the path of a request.
+/// May block: it is never used on the path of a request.
 pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// Whether it can be read at all.
     ///

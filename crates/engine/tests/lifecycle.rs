@@ -1,4 +1,4 @@
-//! The life of a model, driven through the public API with a backend made for the purpose.
+//! Load, reload, unload and exit, driven through the public API with a backend made for the purpose.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
 mod fixture;
@@ -39,7 +39,7 @@ fn loads_everything_at_start_and_serves_the_highest_version() {
 }
 
 #[test]
-fn explicit_mode_loads_what_is_asked_for() {
+fn explicit_mode_loads_what_is_named() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_startup_models().expect("nothing to load");
     assert_eq!(index(&f.engine), ["m:-:-:"]);
@@ -122,7 +122,7 @@ fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
 }
 
 #[test]
-fn requests_in_flight_are_answered_before_a_model_goes() {
+fn requests_in_flight_are_answered_before_a_model_is_unloaded() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
@@ -143,20 +143,20 @@ fn requests_in_flight_are_answered_before_a_model_goes() {
 fn reloads_under_traffic_fail_no_request() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
-    let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     ask(&f.engine, 3).expect("not one request fails");
-                    asked.fetch_add(1, Ordering::Relaxed);
+                    answered.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
         for round in 0..20 {
-            let before = asked.load(Ordering::Relaxed);
+            let before = answered.load(Ordering::Relaxed);
             f.engine.load_model("m", LoadOverrides::default()).expect("reloads");
-            eventually("traffic goes on", || asked.load(Ordering::Relaxed) > before + round);
+            eventually("traffic goes on", || answered.load(Ordering::Relaxed) > before + round);
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -165,20 +165,20 @@ fn reloads_under_traffic_fail_no_request() {
 }
 
 #[test]
-fn a_failed_reload_leaves_the_old_one_serving() {
+fn a_failed_reload_leaves_the_old_version_ready() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     fs::write(f.root.path().join("m/1/fails_to_load"), "").expect("file");
     f.engine.load_model("m", LoadOverrides::default()).expect_err("broken");
-    ask(&f.engine, 1).expect("the old one serves");
+    ask(&f.engine, 1).expect("the old version is ready");
     fs::write(f.root.path().join("m/config.pbtxt"), "nonsense").expect("file");
     f.engine.load_model("m", LoadOverrides::default()).expect_err("broken");
-    ask(&f.engine, 1).expect("the old one serves");
+    ask(&f.engine, 1).expect("the old version is ready");
     assert_eq!(index(&f.engine), ["m:1:READY:"]);
 }
 
 #[test]
-fn a_load_may_bring_configuration_and_files() {
+fn a_load_may_override_configuration_and_files() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let config = r#"{"backend":"copy","max_batch_size":0,
         "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
@@ -201,7 +201,7 @@ fn a_load_may_bring_configuration_and_files() {
 }
 
 #[test]
-fn shutdown_answers_what_is_in_flight_and_refuses_what_comes_late() {
+fn shutdown_answers_requests_in_flight_and_refuses_later_ones() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
@@ -255,7 +255,7 @@ fn a_model_that_finishes_loading_during_the_exit_is_unloaded() {
 }
 
 #[test]
-fn a_failed_start_says_which_models_and_why() {
+fn a_failed_start_names_the_models_and_the_reasons() {
     let f = fixture(ControlMode::None, &[], |root| {
         add_model(root, "good", &[1], CONFIG);
         add_model(root, "bad", &[1], CONFIG);
