@@ -115,3 +115,42 @@ impl Lifecycle {
         self.is_exit_expected.load(Ordering::Acquire)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, atomic::AtomicUsize};
+
+    use super::*;
+
+    fn lifecycle() -> (Lifecycle, Arc<AtomicUsize>) {
+        let raised = Arc::new(AtomicUsize::new(0));
+        let count = raised.clone();
+        let alarm = InstanceAlarm::new(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let identity = WorkerIdentity { model: "m".into(), instance: None };
+        (Lifecycle::new(identity, alarm), raised)
+    }
+
+    #[test]
+    fn the_first_cause_of_an_end_is_kept() {
+        let (lifecycle, raised) = lifecycle();
+        lifecycle.expect_running();
+        assert!(!lifecycle.is_dead());
+        let text =
+            "the Python worker of model 'm' was stopped: it sent nonsense; it is being restarted";
+        assert_eq!(lifecycle.mark_dead(Some("it sent nonsense")).message(), text);
+        assert_eq!(lifecycle.mark_dead(None).message(), text);
+        assert_eq!(lifecycle.error().map(Error::message), Some(text));
+        assert_eq!(raised.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn an_expected_exit_raises_no_alarm() {
+        let (lifecycle, raised) = lifecycle();
+        let error = lifecycle.mark_dead(None);
+        lifecycle.raise_alarm(&error);
+        assert_eq!(raised.load(Ordering::Relaxed), 0);
+        assert!(lifecycle.is_dead());
+    }
+}

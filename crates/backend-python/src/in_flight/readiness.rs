@@ -59,3 +59,21 @@ impl ReadinessQueries {
         state.open.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_gets_its_answer_or_the_end() {
+        let queries = ReadinessQueries::default();
+        let (first, result) = queries.open().expect("open");
+        let (second, end) = queries.open().expect("open");
+        assert_ne!(first, second);
+        queries.answer(first, true);
+        assert_eq!(result.recv(), Ok(true));
+        queries.close();
+        assert!(end.recv().is_err(), "it would wait for its whole limit");
+        assert!(queries.open().is_none());
+    }
+}

@@ -198,3 +198,59 @@ impl PendingRequests {
         lock(&self.by_key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn requests(keys: &[u64]) -> PendingRequests {
+        let requests = PendingRequests::default();
+        for &key in keys {
+            let request = PendingRequest::new(Cancellation::default(), Arc::from([]));
+            requests.add(key, request);
+        }
+        requests
+    }
+
+    fn content(name: &str) -> ResponseContent {
+        Ok((vec![Tensor::new(name, galatea_types::DataType::Uint8, [0], vec![])], Vec::new()))
+    }
+
+    #[test]
+    fn a_batch_waits_for_the_final_event_and_takes_the_response() {
+        let requests = requests(&[1]);
+        thread::scope(|scope| {
+            let response = scope.spawn(|| requests.wait_for_response(1));
+            requests.respond(1, Some(content("OUT")), false);
+            requests.respond(1, None, true);
+            let (outputs, _) = response.join().expect("no panic").expect("a response");
+            assert_eq!(&*outputs[0].name, "OUT");
+        });
+        assert!(requests.get(1).is_none());
+    }
+
+    #[test]
+    fn the_end_of_the_worker_fails_every_request() {
+        let requests = requests(&[1, 2]);
+        thread::scope(|scope| {
+            let response = scope.spawn(|| requests.wait_for_response(1));
+            // A waiter looks at the request under the lock that `fail` takes.
+            requests.fail_all(&Error::unavailable("gone"));
+            let error = response.join().expect("no panic").expect_err("an error");
+            assert!(["gone", unanswered().message()].contains(&error.message()), "{error}");
+        });
+        assert!(requests.get(1).is_none() && requests.get(2).is_none());
+        requests.wait_until_closed(Duration::ZERO);
+    }
+
+    #[test]
+    fn a_request_without_a_response_is_an_error() {
+        let requests = requests(&[1]);
+        requests.respond(1, None, true);
+        let error = requests.wait_for_response(1).expect_err("an error");
+        assert_eq!(error.message(), unanswered().message());
+        assert!(!requests.is_cancelled(1), "answered");
+    }
+}

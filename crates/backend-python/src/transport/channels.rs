@@ -214,3 +214,73 @@ impl Channels {
         self.events.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{memory::ArenaLimits, wire::Header};
+
+    const LIMITS: ArenaLimits = ArenaLimits { initial: 1 << 20, growth: 1 << 20, max: None };
+
+    fn channels() -> (Channels, WorkerEnds) {
+        let waker = Arc::new(Waker::new().expect("an eventfd"));
+        let memory = Arc::new(SharedMemory::new(LIMITS, waker.clone()).expect("memory"));
+        Channels::new(memory, waker).expect("sockets")
+    }
+
+    /// The id of the next event that the worker gets.
+    fn received_id(ends: &WorkerEnds, buffer: &mut [u8]) -> u64 {
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        let (length, _) = rustix::net::recv(&ends.events, &mut *buffer, flags).expect("a packet");
+        let mut reader = crate::wire::Reader::new(&buffer[..length]);
+        Header::read(&mut reader).expect("a header").id
+    }
+
+    #[test]
+    fn events_that_find_no_room_are_queued_in_order() {
+        let (channels, ends) = channels();
+        let mut sent = 0;
+        while !channels.has_queued() {
+            let mut event = Outgoing::new(kind::INFERRED, sent);
+            event.meta = vec![0; 100_000];
+            channels.send_event(&event).expect("sent or queued");
+            sent += 1;
+        }
+        channels.send_event(&Outgoing::new(kind::INFERRED, sent)).expect("queued behind");
+        let mut buffer = vec![0; crate::wire::PACKET_LIMIT];
+        for id in 0..=sent {
+            assert_eq!(received_id(&ends, &mut buffer), id);
+            channels.flush();
+        }
+        assert!(!channels.has_queued());
+    }
+
+    #[test]
+    fn a_command_is_sent_refused_or_undeliverable() {
+        let (channels, ends) = channels();
+        let mut command = Outgoing::new(kind::EXECUTE, 1);
+        assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::Sent);
+        command.meta = vec![0; 100_000];
+        while channels.send_command(&command).expect("encoded") == Delivery::Sent {}
+        assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::NoRoom);
+        drop(ends);
+        assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::Disconnected);
+    }
+
+    #[test]
+    fn a_reply_times_out_or_the_connection_ends() {
+        let (channels, ends) = channels();
+        let own = rustix::process::getpid();
+        let process = rustix::process::pidfd_open(own, rustix::process::PidfdFlags::empty());
+        let process = process.expect("a pidfd");
+        let mut buffer = [0; 64];
+        let deadline = Instant::now() + Duration::from_millis(10);
+        let error = channels.receive_reply_until(&mut buffer, deadline, process.as_fd());
+        assert_eq!(error, Err(ReceiveError::TimedOut));
+        rustix::io::write(&ends.commands, b"reply").expect("written");
+        assert_eq!(channels.receive_reply(&mut buffer, Duration::ZERO), Ok(5));
+        drop(ends);
+        let error = channels.receive_reply(&mut buffer, Duration::ZERO);
+        assert_eq!(error, Err(ReceiveError::Disconnected));
+    }
+}

@@ -156,3 +156,73 @@ fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), Malfo
     let is_known = packet.released().all(|offset| memory.free(offset));
     is_known.then_some(()).ok_or(Malformed("it gives back a block that was not given to it"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use galatea_types::DataType;
+
+    use super::*;
+    use crate::{
+        memory::ArenaLimits,
+        waker::Waker,
+        wire::{Reader, RequestHead, SentRequest, kind, put_request},
+    };
+
+    const LIMITS: ArenaLimits = ArenaLimits { initial: 4096, growth: 4096, max: None };
+
+    fn memory() -> SharedMemory {
+        SharedMemory::new(LIMITS, Arc::new(Waker::new().expect("an eventfd"))).expect("memory")
+    }
+
+    #[test]
+    fn tensors_of_a_message_are_read_as_they_were_written() {
+        let memory = memory();
+        let request = galatea_types::InferRequest::new("m");
+        let tensor = Tensor::new("IN", DataType::Uint8, [3], vec![1, 2, 3]);
+        let inputs = [tensor];
+        let sent = SentRequest {
+            key: 1,
+            model_version: 1,
+            request: &request,
+            inputs: &inputs,
+            outputs: &[],
+        };
+        let mut message = Outgoing::new(kind::INFER, 7);
+        put_request(&mut message, &sent, &mut memory.allocation()).expect("written");
+        let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
+        let read = |message: &Message<'_>| {
+            let head = RequestHead::read(&mut Reader::new(message.packet.payload.meta))?;
+            message.tensors(&head.inputs)
+        };
+        let tensors = Message::open(&packet, &memory, read).expect("read");
+        assert_eq!(tensors[0].host().expect("host memory"), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_long_message_goes_through_the_inbox() {
+        let memory = memory();
+        let message = Outgoing::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
+        let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
+        let Ok(Parsed::Spilled { offset, length, .. }) = Parsed::read(&packet) else {
+            panic!("not spilled")
+        };
+        assert_eq!((packet.len(), length), (HEADER_LENGTH + 16, PACKET_LIMIT as u64));
+        assert!(memory.free(offset), "a block of the inbox");
+    }
+
+    #[test]
+    fn blocks_that_were_not_given_to_the_worker_are_malformed() {
+        let memory = memory();
+        let header = Header {
+            kind: kind::RELEASE_TO_SERVER,
+            released: 1,
+            meta_length: 8,
+            ..Header::default()
+        };
+        let packet = [&header.bytes()[..], &64_u64.to_le_bytes()].concat();
+        let error = Message::open(&packet, &memory, |_| Ok(())).expect_err("not its block");
+        assert_eq!(error, Malformed("it gives back a block that was not given to it"));
+    }
+}
