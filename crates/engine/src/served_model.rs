@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{InferTarget, Model};
 use galatea_config::ModelConfig;
-use galatea_scheduler::Scheduler;
+use galatea_scheduler::{InstanceReadiness, Scheduler};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, Refused, Responder, Result};
 
@@ -34,6 +34,8 @@ pub(crate) struct ServedModelSpec {
     pub version: i64,
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,
+    /// `None` for an ensemble: the models of its steps have theirs.
+    pub instances: Option<InstanceReadiness>,
     /// `None` for an ensemble.
     pub model: Option<Arc<dyn Model>>,
     pub statistics: Arc<ModelStatistics>,
@@ -100,7 +102,7 @@ impl ServedModel {
     /// Whether a request would be executed now: an instance works. The model's own check is
     /// [`ServedModel::query_readiness`].
     pub fn is_ready(&self) -> bool {
-        self.spec.scheduler.is_ready()
+        self.spec.instances.as_ref().is_none_or(InstanceReadiness::has_working_instance)
     }
 
     /// Whether the model checks its readiness itself.

@@ -24,10 +24,12 @@ mod parking;
 mod queue;
 mod queue_scheduler;
 mod queued_request;
+mod readiness;
 mod request_queue;
 mod scheduler;
 mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
+pub use readiness::InstanceReadiness;
 pub use scheduler::Scheduler;

@@ -20,23 +20,10 @@ pub trait Scheduler: Send + Sync {
     /// `deadline`.
     fn wait_until_idle(&self, deadline: Instant) -> bool;
 
-    /// Refuses new requests from now on (S-24). What is queued is still answered.
+    /// Refuses new requests from now on. What is queued is still answered.
     fn close(&self);
 
     /// Closes, and waits until everything is answered and every thread has ended; false when that is not
     /// so by `deadline`.
     fn drain(&self, deadline: Instant) -> bool;
-
-    /// Whether a request would be executed: something is there that works.
-    fn is_ready(&self) -> bool;
-
-    /// Whether the model has a say of its own in its readiness; most have not.
-    fn has_readiness_check(&self) -> bool {
-        false
-    }
-
-    /// The model's own say, asked only when it has one. May block as long as the model takes to answer.
-    fn model_is_ready(&self) -> bool {
-        true
-    }
 }

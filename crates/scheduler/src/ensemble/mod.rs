@@ -120,11 +120,6 @@ impl Scheduler for EnsembleScheduler {
         self.close();
         self.wait_until_idle(deadline)
     }
-
-    /// Its models answer for themselves.
-    fn is_ready(&self) -> bool {
-        true
-    }
 }
 
 impl Shared {

@@ -8,7 +8,7 @@ use galatea_telemetry::{FailureReason, ModelStatistics};
 use galatea_types::{Error, InferRequest, Refused, Responder, Result};
 
 use crate::{
-    Scheduler,
+    InstanceReadiness, Scheduler,
     accounting::{RequestAccounting, RequestFacts},
     completion::CompletionQueue,
     failures,
@@ -46,7 +46,6 @@ pub struct QueueScheduler {
     route: Route,
     model_name: Arc<str>,
     accounting: Arc<RequestAccounting>,
-    model: Arc<dyn Model>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -87,7 +86,6 @@ impl QueueScheduler {
                 version,
                 statistics,
             )),
-            model: model.clone(),
             threads: Mutex::new(Vec::new()),
         };
         let context = Arc::new(ModelContext {
@@ -100,6 +98,11 @@ impl QueueScheduler {
         let slots = scheduler.slots(groups, preserves_ordering(&config));
         scheduler.start_threads(&context, slots).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
+    }
+
+    /// Whether instances work, as long as it is asked.
+    pub fn readiness(&self) -> InstanceReadiness {
+        InstanceReadiness::new(self.queues.clone())
     }
 
     fn slots(&self, groups: Vec<Vec<InstanceSpec>>, preserves_ordering: bool) -> Vec<InstanceSlot> {
@@ -207,18 +210,6 @@ impl Scheduler for QueueScheduler {
             self.join();
         }
         has_ended
-    }
-
-    fn is_ready(&self) -> bool {
-        self.queues.iter().any(|queue| queue.has_working_instance())
-    }
-
-    fn has_readiness_check(&self) -> bool {
-        self.model.has_readiness_check()
-    }
-
-    fn model_is_ready(&self) -> bool {
-        self.model.is_ready()
     }
 }
 

@@ -39,7 +39,7 @@ fn an_idle_instance_is_made_anew_well_below_a_second() {
     assert_eq!(rig.next_drop(), "probe_0_0");
     rig.next_made();
     assert!(died_at.elapsed() < Duration::from_millis(900));
-    until(|| rig.scheduler.is_ready());
+    until(|| rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
 }
 
@@ -56,16 +56,16 @@ fn not_ready_while_the_only_instance_is_made_anew_and_requests_wait() {
         })
         .start();
     let made = rig.next_made();
-    assert!(rig.scheduler.is_ready());
+    assert!(rig.has_working_instance());
     made.alarm();
-    assert!(!rig.scheduler.is_ready(), "it counts as not working at once");
+    assert!(!rig.has_working_instance(), "it counts as not working at once");
     let queued = ["a", "b", "c"].map(|id| rig.submit(id));
     rig.next_drop();
-    assert!(!rig.scheduler.is_ready());
+    assert!(!rig.has_working_instance());
     assert_eq!(rig.scheduler.in_flight(), 3);
     door.open();
     all_succeed(queued);
-    assert!(rig.scheduler.is_ready());
+    assert!(rig.has_working_instance());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_execution_is_finished_before_its_instance_goes() {
     let made = rig.next_made();
     made.alarm();
     made.alarm();
-    assert!(!rig.scheduler.is_ready());
+    assert!(!rig.has_working_instance());
     assert!(!rig.has_dropped_any());
     let queued = rig.submit("b");
     rig.permit(2);
@@ -93,9 +93,9 @@ fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
     let first = rig.next_made();
     first.alarm();
     rig.next_made();
-    until(|| rig.scheduler.is_ready());
+    until(|| rig.has_working_instance());
     first.alarm();
-    assert!(rig.scheduler.is_ready());
+    assert!(rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
     assert_eq!(rig.creations.load(Ordering::SeqCst), 2);
 }
@@ -113,7 +113,7 @@ fn a_leader_that_breaks_hands_its_batch_on() {
         rig.next_drop();
         rig.next_made();
     }
-    until(|| rig.scheduler.is_ready());
+    until(|| rig.has_working_instance());
     let rest = ["b", "c", "d"].map(|id| rig.submit(id));
     assert_eq!(rig.next_start(), ["a", "b", "c", "d"]);
     wait(first).expect("success");
@@ -136,12 +136,12 @@ fn the_others_go_on() {
     let made = [rig.next_made(), rig.next_made(), rig.next_made()];
     made[0].alarm();
     made[1].alarm();
-    assert!(rig.scheduler.is_ready());
+    assert!(rig.has_working_instance());
     for _ in 0..50 {
         wait(rig.submit("a")).expect("success");
     }
     made[2].alarm();
-    assert!(!rig.scheduler.is_ready());
+    assert!(!rig.has_working_instance());
     let queued = rig.submit("b");
     door.open();
     wait(queued).expect("success");
@@ -169,19 +169,11 @@ fn an_outage_is_told_while_the_instance_cannot_be_made() {
         assert_eq!(error.code(), Code::Unavailable);
         assert!(error.message().ends_with("has no working instance: no such file"), "{error}");
     }
-    assert!(!rig.scheduler.is_ready());
+    assert!(!rig.has_working_instance());
     is_broken.store(false, Ordering::SeqCst);
-    until(|| rig.scheduler.is_ready());
+    until(|| rig.has_working_instance());
     rig.permit(1);
     wait(rig.submit("d")).expect("success");
-}
-
-#[test]
-fn a_readiness_check_of_the_model_is_asked() {
-    let rig = Setup::direct().start();
-    assert!(rig.scheduler.has_readiness_check() && !rig.scheduler.model_is_ready());
-    rig.next_made().alarm();
-    until(|| rig.scheduler.model_is_ready());
 }
 
 #[test]
@@ -196,9 +188,9 @@ fn an_instance_that_keeps_dying_does_not_keep_the_machine_busy() {
         let count = rig.creations.load(Ordering::SeqCst) as u128;
         assert!(count <= bound(started.elapsed()), "{count} in {:?}", started.elapsed());
     }
-    assert!(!rig.scheduler.is_ready());
+    assert!(!rig.has_working_instance());
     rig.dies_young.store(false, Ordering::SeqCst);
-    until(|| rig.scheduler.is_ready());
+    until(|| rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
 }
 

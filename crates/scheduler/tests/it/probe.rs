@@ -67,14 +67,6 @@ impl Model for Probe {
         let name = spec.name.clone();
         Ok(Box::new(ProbeInstance { name, reports, gate: self.gate.clone() }))
     }
-
-    fn has_readiness_check(&self) -> bool {
-        true
-    }
-
-    fn is_ready(&self) -> bool {
-        self.creations.load(Ordering::SeqCst) > 1
-    }
 }
 
 struct ProbeInstance {
@@ -282,6 +274,10 @@ impl Rig {
         let (responder, stream) = Responder::stream();
         submit(&self.scheduler, named(id, 1), responder);
         stream
+    }
+
+    pub fn has_working_instance(&self) -> bool {
+        self.scheduler.readiness().has_working_instance()
     }
 
     /// Waits for the next execution to start: the ids of its requests.

@@ -1,0 +1,22 @@
+//! Whether requests to a model would be executed now, as it changes while instances break and are restarted.
+
+use std::sync::Arc;
+
+use crate::request_queue::RequestQueue;
+
+/// Tells which models have an instance that works. Given by [`crate::QueueScheduler::readiness`].
+#[derive(Clone)]
+pub struct InstanceReadiness {
+    queues: Vec<Arc<RequestQueue>>,
+}
+
+impl InstanceReadiness {
+    pub(crate) fn new(queues: Vec<Arc<RequestQueue>>) -> Self {
+        Self { queues }
+    }
+
+    /// Whether an instance works that would execute a request.
+    pub fn has_working_instance(&self) -> bool {
+        self.queues.iter().any(|queue| queue.has_working_instance())
+    }
+}
