@@ -9,10 +9,10 @@ use crate::{
 
 /// Asks a server about itself and its models, over the target's protocol. Errors keep the server's text.
 pub struct Admin {
-    pub(crate) way: AdminWay,
+    pub(crate) kind: AdminKind,
 }
 
-pub(crate) enum AdminWay {
+pub(crate) enum AdminKind {
     Http(Box<HttpAdmin>),
     Grpc(GrpcAdmin),
 }
@@ -20,14 +20,15 @@ pub(crate) enum AdminWay {
 /// Both protocols ask the same.
 macro_rules! over_either {
     ($self:ident, $method:ident($($argument:expr),*)) => {
-        match &mut $self.way {
-            AdminWay::Http(admin) => admin.$method($($argument),*).await,
-            AdminWay::Grpc(admin) => admin.$method($($argument),*).await,
+        match &mut $self.kind {
+            AdminKind::Http(admin) => admin.$method($($argument),*).await,
+            AdminKind::Grpc(admin) => admin.$method($($argument),*).await,
         }
     };
 }
 
 impl Admin {
+    /// Name, version and extensions of the server.
     pub async fn server_metadata(&mut self) -> Result<ServerMetadata> {
         over_either!(self, server_metadata())
     }

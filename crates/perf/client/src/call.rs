@@ -10,12 +10,14 @@ pub enum Keep {
     /// Only whether the request succeeded.
     #[default]
     Nothing,
+    /// Every output, with its data.
     Outputs,
 }
 
 /// The answer to a request that succeeded.
 #[derive(Clone, Debug)]
 pub struct Reply {
+    /// When the steps of the call took place.
     pub times: CallTimes,
     /// Empty with [`Keep::Nothing`].
     pub outputs: Vec<OutputTensor>,
@@ -25,12 +27,16 @@ pub struct Reply {
 ///
 /// Over HTTP `sent` is when the kernel had taken the last byte and `first_byte` when it gave the first; over gRPC,
 /// whose connection is shared, `sent` is when the message had been handed to the connection and `first_byte` when
-/// the response's headers had come from it. Making a connection anew, where that was needed, falls between `start`
+/// the response's headers had come from it. Opening a connection again, where that was needed, falls between `start`
 /// and `sent`.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTimes {
+    /// Before the request was encoded and sent.
     pub start: Instant,
+    /// After the last byte of the request.
     pub sent: Instant,
+    /// With the first byte of the response.
     pub first_byte: Instant,
+    /// After the last byte of the response.
     pub end: Instant,
 }

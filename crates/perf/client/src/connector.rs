@@ -7,7 +7,7 @@ use rustls::ClientConfig;
 
 use crate::{
     Admin, InferMark, Keep, PreparedInfer, Protocol, Reply, StreamReceiver, StreamSender, Target,
-    admin::AdminWay,
+    admin::AdminKind,
     grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
     http::{HttpAdmin, HttpConnection},
     prepared::WireForm,
@@ -42,15 +42,15 @@ impl Connector {
 
     /// Connects. Over HTTP a caller has a connection of its own; over gRPC up to six share one.
     pub async fn caller(&self) -> Result<Caller> {
-        let way = match self.target.protocol {
+        let kind = match self.target.protocol {
             Protocol::Http => {
                 let mut connection = self.http();
                 connection.connect().await?;
-                CallerWay::Http(Box::new(connection))
+                CallerKind::Http(Box::new(connection))
             }
-            Protocol::Grpc => CallerWay::Grpc(self.pool.caller().await?),
+            Protocol::Grpc => CallerKind::Grpc(self.pool.caller().await?),
         };
-        Ok(Caller { way })
+        Ok(Caller { kind })
     }
 
     /// Opens a `ModelStreamInfer` call.
@@ -69,15 +69,15 @@ impl Connector {
 
     /// Connects for everything but inference.
     pub async fn admin(&self) -> Result<Admin> {
-        let way = match self.target.protocol {
+        let kind = match self.target.protocol {
             Protocol::Http => {
                 let mut connection = self.http();
                 connection.connect().await?;
-                AdminWay::Http(Box::new(HttpAdmin::new(connection)))
+                AdminKind::Http(Box::new(HttpAdmin::new(connection)))
             }
-            Protocol::Grpc => AdminWay::Grpc(GrpcAdmin::new(self.pool.caller().await?)),
+            Protocol::Grpc => AdminKind::Grpc(GrpcAdmin::new(self.pool.caller().await?)),
         };
-        Ok(Admin { way })
+        Ok(Admin { kind })
     }
 
     fn http(&self) -> HttpConnection {
@@ -87,16 +87,16 @@ impl Connector {
 
 /// Sends one request at a time and waits for its answer.
 pub struct Caller {
-    way: CallerWay,
+    kind: CallerKind,
 }
 
-enum CallerWay {
+enum CallerKind {
     Http(Box<HttpConnection>),
     Grpc(GrpcCaller),
 }
 
 impl Caller {
-    /// Sends the request and reads its answer. A connection that the server closed while it was idle is made anew.
+    /// Sends the request and reads its answer. A connection that the server closed while it was idle is opened again.
     ///
     /// # Errors
     /// The server's, with its text; connection errors name the server and the cause.
@@ -106,11 +106,13 @@ impl Caller {
         mark: InferMark,
         keep: Keep,
     ) -> Result<Reply> {
-        match (&mut self.way, &request.form) {
-            (CallerWay::Http(connection), WireForm::Http(form)) => {
+        match (&mut self.kind, &request.form) {
+            (CallerKind::Http(connection), WireForm::Http(form)) => {
                 connection.infer(form, mark, keep).await
             }
-            (CallerWay::Grpc(caller), WireForm::Grpc(form)) => caller.infer(form, mark, keep).await,
+            (CallerKind::Grpc(caller), WireForm::Grpc(form)) => {
+                caller.infer(form, mark, keep).await
+            }
             _ => Err(Error::invalid_arg("the request was prepared for another protocol")),
         }
     }

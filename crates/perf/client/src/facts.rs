@@ -1,26 +1,39 @@
-//! What a server says about itself and its models, the same over both protocols.
+//! What a server reports about itself and its models, the same over both protocols.
 
 use galatea_types::{DataType, Error};
 
+/// What a server reports about itself (`/v2`, `ServerMetadata`).
 #[derive(Clone, Debug, Default)]
 pub struct ServerMetadata {
+    /// The server's name, e.g. `triton`.
     pub name: String,
+    /// The server's version.
     pub version: String,
+    /// Names of the protocol extensions it has.
     pub extensions: Vec<String>,
 }
 
+/// What a server reports about a model (`/v2/models/{name}`, `ModelMetadata`).
 #[derive(Clone, Debug, Default)]
 pub struct ModelMetadata {
+    /// The model's name.
     pub name: String,
+    /// Versions that are available.
     pub versions: Vec<String>,
+    /// Platform or backend, as the server names it.
     pub platform: String,
+    /// The inputs, in the server's order.
     pub inputs: Vec<TensorMetadata>,
+    /// The outputs, in the server's order.
     pub outputs: Vec<TensorMetadata>,
 }
 
+/// An input or output of a model.
 #[derive(Clone, Debug)]
 pub struct TensorMetadata {
+    /// The tensor's name.
     pub name: String,
+    /// The type of its elements.
     pub data_type: DataType,
     /// With the batch dimension as -1, if the model has one.
     pub shape: Vec<i64>,
@@ -29,38 +42,59 @@ pub struct TensorMetadata {
 /// What of a model's configuration matters to who sends it requests.
 #[derive(Clone, Debug, Default)]
 pub struct ModelConfigFacts {
+    /// The model's name.
     pub name: String,
+    /// Largest batch; zero: the model has no batch dimension.
     pub max_batch_size: u64,
+    /// Whether requests are batched by the server.
     pub dynamic_batching: bool,
+    /// Whether requests belong to sequences.
     pub sequence_batching: bool,
+    /// Whether a request may have any number of responses.
     pub decoupled: bool,
+    /// Whether responses may come from the server's cache.
     pub response_cache: bool,
     /// Name and version (-1: latest) of each step, in order; empty if it is no ensemble.
     pub ensemble_steps: Vec<(String, i64)>,
     /// Names of inputs that are shape tensors, and of optional ones.
     pub shape_tensors: Vec<String>,
+    /// Names of inputs that a request may leave out.
     pub optional_inputs: Vec<String>,
 }
 
 /// Counters of one model version since the server started; times in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct ModelStatistics {
+    /// The model's name.
     pub name: String,
+    /// The version these counters are of.
     pub version: String,
+    /// Inferences: requests times their batch size.
     pub inference_count: u64,
+    /// Executions of the model; fewer than inferences where requests are batched.
     pub execution_count: u64,
+    /// Requests that succeeded, from arrival to response.
     pub success: CountAndTime,
+    /// Time in the queue.
     pub queue: CountAndTime,
+    /// Time in which inputs were prepared.
     pub compute_input: CountAndTime,
+    /// Time in which the model was executed.
     pub compute_infer: CountAndTime,
+    /// Time in which outputs were prepared.
     pub compute_output: CountAndTime,
+    /// Responses from the cache.
     pub cache_hit: CountAndTime,
+    /// Requests that were looked up in the cache in vain.
     pub cache_miss: CountAndTime,
 }
 
+/// One counter of the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountAndTime {
+    /// How often.
     pub count: u64,
+    /// How long in all, in nanoseconds.
     pub ns: u64,
 }
 

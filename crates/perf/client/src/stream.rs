@@ -17,12 +17,12 @@ impl StreamSender {
     /// Hands the request to the connection; waits while the server takes no more.
     ///
     /// # Errors
-    /// The stream or its connection has ended; the receiver tells why.
+    /// The stream or its connection has ended; the receiver has the reason.
     pub async fn send(&mut self, request: &PreparedInfer, mark: InferMark) -> Result<()> {
         self.inner.send(request, mark).await
     }
 
-    /// Tells the server that no more requests come. Its answers still do.
+    /// Ends the request side of the stream: no more requests come. Its answers still do.
     pub fn finish(self) {
         self.inner.finish();
     }

@@ -15,7 +15,7 @@ pub struct StreamReply {
     pub error: Option<String>,
     /// The last for its request.
     pub is_final: bool,
-    /// It has no outputs, as the response has that only tells the end.
+    /// It has no outputs, as the response has that only marks the end.
     pub is_empty: bool,
     /// Empty with [`Keep::Nothing`].
     pub outputs: Vec<OutputTensor>,

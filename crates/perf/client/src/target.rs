@@ -5,25 +5,32 @@ use std::path::PathBuf;
 /// The wire protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
+    /// KServe v2 over HTTP/1.1.
     Http,
+    /// KServe v2 over gRPC (HTTP/2).
     Grpc,
 }
 
 /// Compression of gRPC requests (`grpc-encoding`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
+    /// As they are.
     #[default]
     None,
+    /// `gzip`
     Gzip,
+    /// `deflate`
     Deflate,
 }
 
 /// A KServe v2 server.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// The protocol of all calls.
     pub protocol: Protocol,
     /// Name or address, IPv6 without brackets.
     pub host: String,
+    /// The TCP port.
     pub port: u16,
     /// What stands before `/v2` in HTTP paths: empty, or `/prefix` without a slash at its end.
     pub base_path: String,
@@ -31,17 +38,22 @@ pub struct Target {
     pub headers: Vec<(String, String)>,
     /// `None`: plain text.
     pub tls: Option<Tls>,
+    /// Of gRPC requests; HTTP requests are never compressed.
     pub compression: Compression,
 }
 
 /// What the TLS handshake uses. Without `roots` the system's certificate authorities are trusted.
 #[derive(Clone, Debug)]
 pub struct Tls {
+    /// PEM certificates of the authorities to trust.
     pub roots: Option<PathBuf>,
+    /// The client's own certificate, for mutual TLS.
     pub certificate_chain: Option<PathBuf>,
     /// PEM unless this is set.
     pub certificate_is_der: bool,
+    /// The key of the client's certificate.
     pub private_key: Option<PathBuf>,
+    /// PEM unless this is set.
     pub private_key_is_der: bool,
     /// Whether the server's certificate must be signed by a trusted authority.
     pub verify_peer: bool,

@@ -1,5 +1,7 @@
 //! What the load tool writes. Every report is a function of results; nothing here measures or connects.
 
+#![warn(missing_docs)]
+
 mod breakdown;
 pub mod csv;
 pub mod html;

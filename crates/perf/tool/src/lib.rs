@@ -6,6 +6,8 @@
 //! **Invariants.** The measurement itself (`profiler`) sees only the seams of `galatea-perf-types`; what touches
 //! sockets, signals and files is named in `run.rs` alone.
 
+#![warn(missing_docs)]
+
 mod gpu_metrics;
 pub mod options;
 pub mod profiler;

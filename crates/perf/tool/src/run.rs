@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// In the real tool a synchronous request needs a thread; what it says about that is kept, as is where an
+    /// In the real tool a synchronous request needs a thread; its warning about that is kept, as is where an
     /// open-ended search stops.
     fn limit_threads(&mut self) {
         const DEFAULT_THREADS: u64 = 16;
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
         let registered = self.link.ask(async |admin| {
             let registered = regions.register(admin).await;
             if registered.is_err() {
-                // The reason for the failure is told; that the rest cannot be taken back adds nothing.
+                // The reason for the failure is reported; that the rest cannot be taken back adds nothing.
                 let _ = regions.unregister(admin).await;
             }
             registered

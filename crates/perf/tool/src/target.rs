@@ -39,7 +39,7 @@ struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// The error says what is expected instead.
+    /// The error has what is expected instead.
     fn read(url: &'a str, protocol: Protocol) -> Result<Self, String> {
         if url.starts_with(['/', '.']) || url.starts_with("unix:") {
             return Err("Unix sockets are not supported, expected host:port".to_owned());

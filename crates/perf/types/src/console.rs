@@ -1,5 +1,6 @@
 //! Where the report and the warnings go. A seam, so that golden tests read both in the order they came.
 
+/// Output of a run.
 pub trait Console {
     /// The report. Lines end with their newline.
     fn out(&mut self, text: &str);

@@ -1,4 +1,4 @@
-//! Why the tool ends without a result, and the exit status that tells it.
+//! Why the tool ends without a result, and its exit status.
 
 use std::fmt;
 
@@ -6,26 +6,32 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
+    /// Measured, or asked for a text.
     Success = 0,
     /// No stable measurement.
     Unstable = 2,
     /// The command line.
     Option = 3,
+    /// Everything else.
     Generic = 99,
 }
 
 /// An error for the user: a text that names the thing, and the exit status.
 #[derive(Clone, Debug)]
 pub struct Failure {
+    /// The status the program ends with.
     pub exit: Exit,
+    /// What the user reads.
     pub message: String,
 }
 
 impl Failure {
+    /// A refused command line.
     pub fn option(message: impl Into<String>) -> Self {
         Self { exit: Exit::Option, message: message.into() }
     }
 
+    /// Any other failure.
     pub fn generic(message: impl Into<String>) -> Self {
         Self { exit: Exit::Generic, message: message.into() }
     }
@@ -39,4 +45,5 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// What may fail for a reason that ends the run.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -8,6 +8,8 @@
 //! **Invariants.** Nothing here does I/O. Measurement and reports work on these traits, which tests fill with a
 //! fake clock and a fake server; nothing is printed but through [`console::Console`].
 
+#![warn(missing_docs)]
+
 pub mod console;
 pub mod failure;
 pub mod load;

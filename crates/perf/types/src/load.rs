@@ -22,8 +22,10 @@ pub trait LoadGenerator {
     /// Requests that have ended since the last `take_records`.
     fn collected(&self) -> u64;
 
+    /// The records since the last call, in any order.
     fn take_records(&mut self) -> Vec<RequestRecord>;
 
+    /// Sums over all calls so far.
     fn call_totals(&self) -> CallTotals;
 
     /// Begins a new count of idle time.
@@ -41,20 +43,26 @@ pub trait LoadGenerator {
     /// The rate that custom intervals amount to, in requests per second.
     fn custom_request_rate(&self) -> Option<f64>;
 
-    /// Sends no more, waits for what is under way, ends sequences that are open.
+    /// Sends no more, waits for what is in flight, ends sequences that are open.
     fn stop(&mut self) -> Result<()>;
 }
 
+/// The load to start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadStart {
+    /// So many requests in flight at any time.
     Concurrency(u64),
+    /// Requests per second.
     RequestRate(f64),
+    /// The intervals of the settings.
     CustomIntervals,
+    /// The range and period of the settings.
     Periodic,
 }
 
 /// Time, so that tests can have their own.
 pub trait Clock {
+    /// Nanoseconds since the Unix epoch.
     fn now(&self) -> Nanos;
 
     /// Returns early, with `false`, when the user interrupts the run.
@@ -72,12 +80,14 @@ pub trait ServerStatistics {
 
 /// GPU gauges, asked for at intervals in the background.
 pub trait MetricsCollector {
+    /// Begins to ask.
     fn start(&mut self);
     /// The samples since the last call; an error if the last query failed.
     fn take(&mut self) -> Result<Vec<GpuMetrics>>;
-    /// What to tell the user, each once: gauges the server does not have, an interval it cannot keep.
+    /// Warnings for the user, each once: gauges the server does not have, an interval it cannot keep.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
+    /// Asks no more.
     fn stop(&mut self);
 }

@@ -1,4 +1,4 @@
-//! What the load leaves behind for each request.
+//! The record the load keeps of each request.
 
 use galatea_client::OutputTensor;
 use smallvec::SmallVec;
@@ -17,7 +17,9 @@ pub struct RequestRecord {
     pub responses: SmallVec<[Nanos; 1]>,
     /// The last response carried nothing but the flag that it is the last (decoupled models).
     pub last_response_is_empty: bool,
+    /// The correlation id; zero outside of sequences.
     pub sequence_id: u64,
+    /// Whether it was the last request of its sequence.
     pub sequence_end: bool,
     /// It could not be sent when the schedule wanted it.
     pub delayed: bool,
@@ -28,7 +30,9 @@ pub struct RequestRecord {
 /// Inputs and outputs for the profile export. Inputs are those of a data step, so that records do not copy them.
 #[derive(Clone, Debug, Default)]
 pub struct ExportedRequest {
+    /// The data stream of its inputs.
     pub stream: usize,
+    /// The step in that stream.
     pub step: usize,
     /// One entry for each response.
     pub outputs: Vec<Vec<OutputTensor>>,
@@ -49,8 +53,12 @@ impl RequestRecord {
 /// Sums over all calls since the start, for the client's share of the time (unary calls only).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTotals {
+    /// How many calls have ended.
     pub calls: u64,
+    /// From start to end, in nanoseconds.
     pub request_ns: u64,
+    /// From start until the request was sent, in nanoseconds.
     pub send_ns: u64,
+    /// From the first byte of the response to the last, in nanoseconds.
     pub receive_ns: u64,
 }

@@ -25,6 +25,7 @@ pub trait RequestSource: Send + Sync {
 /// One output as `validation_data` has it, joined over the batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedOutput {
+    /// The output's name.
     pub name: String,
     /// As in [`OutputTensor::data`].
     pub data: bytes::Bytes,

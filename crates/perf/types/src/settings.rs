@@ -8,21 +8,29 @@ use galatea_types::ParameterValue;
 /// A checked command line. Made only by `galatea_perf::options`.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The model to measure.
     pub model_name: String,
     /// Empty: the latest.
     pub model_version: String,
     /// `host:port`, with scheme and path allowed for HTTP.
     pub url: String,
+    /// The protocol of all calls.
     pub protocol: Protocol,
+    /// How detailed the report is.
     pub verbosity: Verbosity,
+    /// Batch size of every request.
     pub batch_size: u64,
+    /// What is sent and when.
     pub load: Load,
+    /// Which points of a range are measured.
     pub search: Search,
     /// Milliseconds; `None`: no limit.
     pub latency_limit: Option<u64>,
+    /// How long one measurement lasts.
     pub window: Window,
     /// Allowed spread over the last windows, as a ratio: 0.1 for 10 %.
     pub stability: f64,
+    /// Windows after which a point that is not stable is given up.
     pub max_trials: u32,
     /// The latency that decides about stability; `None`: the average.
     pub percentile: Option<u8>,
@@ -32,23 +40,35 @@ pub struct Settings {
     pub warmup_request_count: u64,
     /// As asked for; `None`: the default of the load mode.
     pub max_threads: Option<usize>,
+    /// How requests are sent.
     pub calls: Calls,
+    /// Sequences, for models that need them.
     pub sequences: SequenceSettings,
+    /// What requests hold.
     pub data: DataSettings,
+    /// Whether tensors travel through shared memory.
     pub shared_memory: SharedMemory,
     /// Bytes for each output, batch element included only once (the region is this times the batch size).
     pub output_region_size: usize,
+    /// Parameters of every request: name and value (gRPC only).
     pub request_parameters: Vec<(String, ParameterValue)>,
+    /// Headers of every request, metadata over gRPC.
     pub headers: Vec<(String, String)>,
+    /// Compression of requests (gRPC only).
     pub compression: Compression,
     /// For the protocol in use.
     pub tls: Option<Tls>,
     /// Models a BLS model calls: name and version, empty for any.
     pub bls_composing_models: Vec<(String, String)>,
+    /// GPU metrics to read; `None`: none.
     pub metrics: Option<MetricsSettings>,
+    /// Trace settings to change on the server.
     pub trace: TraceSettings,
+    /// `-f`: the results as a table.
     pub csv_file: Option<PathBuf>,
+    /// `--verbose-csv`: more columns in that table.
     pub verbose_csv: bool,
+    /// `--profile-export-file`: every request as JSON.
     pub profile_export_file: Option<PathBuf>,
     /// Ours: a summary of everything measured (`-` is stdout, and then the report goes to stderr).
     pub json_file: Option<PathBuf>,
@@ -103,8 +123,10 @@ impl Settings {
     }
 }
 
+/// How detailed the report is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
+    /// The result of each point.
     #[default]
     Quiet,
     /// `-v`
@@ -114,35 +136,55 @@ pub enum Verbosity {
 }
 
 /// `start:end:step`; `end` is included. `end` zero means: until the latency limit is met.
-/// An `end` that was not given is 1, even below `start`: then `start` alone is measured and the report tells no limits.
+/// An `end` that was not given is 1, even below `start`: then `start` alone is measured and the report has no limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range<T> {
+    /// The first value.
     pub start: T,
+    /// The last value.
     pub end: T,
+    /// The distance of values; in a binary search the precision.
     pub step: T,
 }
 
+/// What is sent and when.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// So many requests are always under way.
+    /// So many requests are always in flight.
     Concurrency(Range<u64>),
     /// Requests per second, sent on schedule whatever the server does.
-    RequestRate { range: Range<f64>, distribution: Distribution },
+    RequestRate {
+        /// Requests per second.
+        range: Range<f64>,
+        /// The gaps between them.
+        distribution: Distribution,
+    },
     /// Pauses between requests, repeated. The file is read by the options.
     CustomIntervals(Vec<Duration>),
     /// Concurrency grows by `step` when every request of the last step has had `period` responses.
-    PeriodicConcurrency { range: Range<u64>, period: u64 },
+    PeriodicConcurrency {
+        /// Requests in flight: at first, at last, and how many are added at a time.
+        range: Range<u64>,
+        /// Responses after which a request counts for its step.
+        period: u64,
+    },
 }
 
+/// The gaps between requests of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
+    /// All the same.
     Constant,
+    /// Exponential, like those of independent users.
     Poisson,
 }
 
+/// Which points of a range are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
+    /// Each, in steps, until one is over the latency limit or not stable.
     Linear,
+    /// Those that narrow down where the latency limit is met.
     Binary,
 }
 
@@ -155,23 +197,29 @@ pub enum Window {
     Count(u64),
 }
 
+/// How requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calls {
     /// `--async` or `--streaming`. A sequence model makes it true later, unless `forced_sync`.
     pub asynchronous: bool,
+    /// `--sync`: blocking calls for sequence models, too.
     pub forced_sync: bool,
+    /// `--streaming`: over one gRPC stream per worker.
     pub streaming: bool,
 }
 
+/// Sequences of requests, for models that need them.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceSettings {
     /// Concurrent sequences in the rate modes.
     pub count: u64,
+    /// Requests of a sequence, on average.
     pub length: u64,
     /// Whether `length` was asked for; otherwise user data decides it.
     pub length_specified: bool,
     /// Percent.
     pub length_variation: f64,
+    /// The first correlation id.
     pub first_id: u64,
     /// How many ids there are; `None`: no bound.
     pub id_count: Option<u64>,
@@ -193,14 +241,20 @@ impl Default for SequenceSettings {
     }
 }
 
+/// What requests hold.
 #[derive(Clone, Debug)]
 pub struct DataSettings {
+    /// Where the elements come from.
     pub source: DataSource,
     /// `--shape`, without the batch dimension.
     pub shapes: BTreeMap<String, Vec<i64>>,
+    /// Length of random strings, in bytes.
     pub string_length: usize,
+    /// The string to send instead of random ones.
     pub string_data: Option<String>,
+    /// How inputs travel over HTTP.
     pub input_format: TensorFormat,
+    /// How outputs travel over HTTP.
     pub output_format: TensorFormat,
 }
 
@@ -217,29 +271,38 @@ impl Default for DataSettings {
     }
 }
 
+/// Where the elements of inputs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataSource {
+    /// All elements are zero.
     Zero,
+    /// Random, from a fixed seed.
     Random,
     /// One directory, or JSON files whose streams follow each other.
     Files(Vec<PathBuf>),
 }
 
+/// Whether tensors travel through shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedMemory {
+    /// In requests and responses.
     None,
+    /// Through POSIX shared memory that the server maps.
     System,
 }
 
+/// The server's metrics endpoint.
 #[derive(Clone, Debug)]
 pub struct MetricsSettings {
     /// With or without `http://`.
     pub url: String,
+    /// How often it is read.
     pub interval: Duration,
 }
 
 /// The server's trace settings as asked for; empty: the server's are left alone.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSettings {
+    /// By name, as the trace extension has them; each with its values.
     pub fields: BTreeMap<String, Vec<String>>,
 }

@@ -7,6 +7,7 @@ use crate::record::Nanos;
 /// The load of one point of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadPoint {
+    /// Requests in flight.
     Concurrency(u64),
     /// Requests per second, also of custom intervals.
     RequestRate(f64),
@@ -15,19 +16,25 @@ pub enum LoadPoint {
 /// One window, or the merge of several.
 #[derive(Clone, Debug)]
 pub struct PerfStatus {
+    /// Where in the search this was measured.
     pub load: LoadPoint,
+    /// Batch size of every request.
     pub batch_size: u64,
+    /// Whether the requests belonged to sequences.
     pub on_sequence_model: bool,
     /// False only of a merge of windows that do not agree: its figures are a hint.
     pub is_stable: bool,
+    /// What the client saw.
     pub client: ClientStats,
     /// `None`: the server has no statistics extension.
     pub server: Option<ServerStats>,
+    /// The GPU samples of the window, or their merge; empty when none were asked for.
     pub metrics: Vec<GpuMetrics>,
     /// The asked percentile, or the average.
     pub stabilizing_latency_ns: Nanos,
     /// Share of the time in which the tool's threads were busy, in percent.
     pub overhead_percent: f64,
+    /// Requests sent per second, whether they have ended or not.
     pub send_request_rate: f64,
     /// The windows behind a merged status, oldest first; empty in a window's own status.
     pub windows: Vec<WindowFigures>,
@@ -40,37 +47,55 @@ pub struct PerfStatus {
 /// What a window contributed, for confidence intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowFigures {
+    /// Throughput in inferences per second.
     pub infer_per_sec: f64,
+    /// The latency that decides about stability.
     pub latency_ns: Nanos,
+    /// Length of the window.
     pub duration_ns: Nanos,
 }
 
+/// What the client saw.
 #[derive(Clone, Debug, Default)]
 pub struct ClientStats {
+    /// Requests that ended in the window.
     pub request_count: u64,
+    /// Sequences that ended in the window.
     pub sequence_count: u64,
+    /// Requests that could not be sent on schedule.
     pub delayed_request_count: u64,
+    /// Responses; more than requests for decoupled models.
     pub response_count: u64,
+    /// Length of the window, or of all together.
     pub duration_ns: Nanos,
     /// Sorted.
     pub latencies: Vec<Nanos>,
+    /// Average latency.
     pub avg_latency_ns: Nanos,
+    /// Standard deviation of the latency in microseconds; `u64::MAX` with a single request.
     pub std_us: u64,
     /// 50, 90, 95, 99 and the one asked for.
     pub percentile_latency_ns: BTreeMap<u8, Nanos>,
+    /// Inferences per second: requests times the batch size.
     pub infer_per_sec: f64,
+    /// Responses per second.
     pub responses_per_sec: f64,
+    /// Sequences per second.
     pub sequence_per_sec: f64,
     /// Averages over calls the library completed; zero for decoupled models.
     pub completed_count: u64,
+    /// Average time of a call.
     pub avg_request_time_ns: Nanos,
+    /// Average time until a request was sent.
     pub avg_send_time_ns: Nanos,
+    /// Average time from the first byte of a response to the last.
     pub avg_receive_time_ns: Nanos,
 }
 
 /// Differences of a model's counters over the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerStats {
+    /// Those of the model itself.
     pub counters: ModelCounters,
     /// By name and version, in this order, each with its own.
     pub composing: BTreeMap<(String, String), ServerStats>,
@@ -79,21 +104,37 @@ pub struct ServerStats {
 /// Counters of one model version as the statistics endpoint gives them. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCounters {
+    /// Requests that succeeded.
     pub success_count: u64,
+    /// Inferences: requests times their batch size.
     pub inference_count: u64,
+    /// Executions of the model.
     pub execution_count: u64,
+    /// Requests counted in `queue_time_ns`.
     pub queue_count: u64,
+    /// Requests counted in `compute_input_time_ns`.
     pub compute_input_count: u64,
+    /// Requests counted in `compute_infer_time_ns`.
     pub compute_infer_count: u64,
+    /// Requests counted in `compute_output_time_ns`.
     pub compute_output_count: u64,
+    /// Responses from the cache.
     pub cache_hit_count: u64,
+    /// Requests that were not in the cache.
     pub cache_miss_count: u64,
+    /// From arrival to response, over all requests that succeeded.
     pub cumulative_time_ns: u64,
+    /// Time in the queue.
     pub queue_time_ns: u64,
+    /// Time in which inputs were prepared.
     pub compute_input_time_ns: u64,
+    /// Time in which the model was executed.
     pub compute_infer_time_ns: u64,
+    /// Time in which outputs were prepared.
     pub compute_output_time_ns: u64,
+    /// Time of answering from the cache.
     pub cache_hit_time_ns: u64,
+    /// Time of looking up in vain and of storing.
     pub cache_miss_time_ns: u64,
 }
 
@@ -102,7 +143,10 @@ pub struct ModelCounters {
 pub struct GpuMetrics {
     /// Ratio, 0 to 1.
     pub utilization: BTreeMap<String, f64>,
+    /// Power in watts.
     pub power_watts: BTreeMap<String, f64>,
+    /// Memory in use, in bytes.
     pub memory_used_bytes: BTreeMap<String, u64>,
+    /// Memory there is, in bytes.
     pub memory_total_bytes: BTreeMap<String, u64>,
 }

@@ -9,45 +9,62 @@ use serde::{Deserialize, Serialize};
 /// `format` of a [`Summary`] this version writes.
 pub const FORMAT: &str = "galatea-perf/1";
 
+/// Everything a run found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
+    /// [`FORMAT`].
     pub format: String,
     /// The command line, words joined with blanks.
     pub command: String,
     /// A name for the run in comparisons: server name and version, or the file's name.
     pub label: String,
+    /// When the run began, in Unix seconds.
     pub started_at: f64,
+    /// The model's name.
     pub model: String,
+    /// The version asked for; empty: the latest.
     pub model_version: String,
+    /// As the server's metadata has it.
     pub server_name: String,
+    /// As the server's metadata has it.
     pub server_version: String,
+    /// `http` or `grpc`.
     pub protocol: String,
+    /// Batch size of every request.
     pub batch_size: u64,
     /// The percentile that decided about stability; absent: the average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<u8>,
+    /// In the order of the search.
     pub points: Vec<Point>,
+    /// What the user was warned of, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
+/// What was measured at one load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// `concurrency` or `request_rate`.
     pub mode: String,
+    /// Requests in flight, or requests per second.
     pub value: f64,
     /// The windows do not agree: the figures are a hint. Absent: they do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unstable: bool,
+    /// Requests that ended in the windows.
     pub request_count: u64,
+    /// Length of all windows together, in seconds.
     pub duration_s: f64,
     /// Inferences per second.
     pub throughput: f64,
     /// 95 % confidence interval of the throughput over the windows (Student's t); absent with fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_ci95: Option<[f64; 2]>,
+    /// Responses per second, for decoupled models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_throughput: Option<f64>,
+    /// From sending to the last response.
     pub latency: Latency,
     /// 95 % confidence interval of the deciding latency over the windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,55 +72,85 @@ pub struct Point {
     /// From the time the schedule wanted each request sent, so that a stalled server counts (rate modes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_latency: Option<Latency>,
+    /// Requests that could not be sent on schedule.
     pub delayed_request_count: u64,
+    /// The parts of an average call.
     pub client: ClientTimes,
+    /// The server's times; absent: it has no statistics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerTimes>,
+    /// The windows that were merged, oldest first.
     pub windows: Vec<WindowPoint>,
+    /// Share of the time in which the tool's threads were busy.
     pub overhead_percent: f64,
     /// The tool's own CPU time for each request.
     pub tool_cpu_us_per_request: f64,
 }
 
+/// A distribution of latencies.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
+    /// The average.
     pub avg_us: f64,
+    /// Standard deviation of the sample.
     pub std_us: f64,
+    /// The shortest.
     pub min_us: f64,
+    /// The longest.
     pub max_us: f64,
     /// "50", "90", "95", "99", "99.9" and the one asked for.
     pub percentiles_us: BTreeMap<String, f64>,
 }
 
+/// Averages of the parts of a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientTimes {
+    /// Until the request was sent.
     pub send_us: f64,
+    /// From then until the response began.
     pub response_wait_us: f64,
+    /// From then until the response was there.
     pub receive_us: f64,
 }
 
 /// Of a model version; averages over requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ServerTimes {
+    /// The model's name.
     pub model: String,
+    /// Its version; empty: the latest.
     pub version: String,
+    /// Requests that succeeded.
     pub success_count: u64,
+    /// Inferences: requests times their batch size.
     pub inference_count: u64,
+    /// Executions of the model.
     pub execution_count: u64,
+    /// From arrival to response.
     pub request_us: f64,
+    /// In the queue.
     pub queue_us: f64,
+    /// Preparing inputs.
     pub compute_input_us: f64,
+    /// Executing the model.
     pub compute_infer_us: f64,
+    /// Preparing outputs.
     pub compute_output_us: f64,
+    /// Answering from the cache.
     pub cache_hit_us: f64,
+    /// Looking up in vain and storing.
     pub cache_miss_us: f64,
+    /// The steps of an ensemble.
     #[serde(default)]
     pub composing: Vec<ServerTimes>,
 }
 
+/// What one window measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WindowPoint {
+    /// Inferences per second.
     pub throughput: f64,
+    /// The latency that decides about stability.
     pub latency_us: f64,
 }
 

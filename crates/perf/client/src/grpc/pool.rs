@@ -65,7 +65,7 @@ impl GrpcPool {
     }
 }
 
-/// One connection, made anew when it has ended.
+/// One connection, opened again when it has ended.
 pub(super) struct Channel {
     pub(super) target: Rc<Target>,
     tls: Option<Arc<ClientConfig>>,
@@ -99,7 +99,7 @@ impl Channel {
             .handshake(io)
             .await;
         let (send, connection) = handshake.map_err(|error| self.broken(error))?;
-        // Its error reaches every call that is under way; it ends when the last caller is gone.
+        // Its error reaches every call that is in flight; it ends when the last caller is gone.
         drop(tokio::task::spawn_local(connection));
         let link = Link { send, generation: ended + 1 };
         *present = Some(link.clone());

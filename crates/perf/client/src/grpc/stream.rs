@@ -1,4 +1,4 @@
-//! `ModelStreamInfer`: requests one way, responses the other.
+//! `ModelStreamInfer`: requests and responses in both directions.
 
 use std::{future::poll_fn, rc::Rc, str, time::Instant};
 

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, made anew when it has to be.
+//! One HTTP/1.1 connection, opened again when it has to be.
 
 use std::{
     io::{self, IoSlice},
@@ -28,7 +28,7 @@ const MAX_READ: usize = 16 << 20;
 pub(crate) struct HttpConnection {
     target: Rc<Target>,
     tls: Option<Arc<ClientConfig>>,
-    /// Absent while a request is under way, so that one given up half-way takes its connection along.
+    /// Absent while a request is in flight, so that one given up half-way closes its connection.
     io: Option<Transport>,
     buffer: BytesMut,
     scratch: Vec<u8>,
@@ -121,7 +121,7 @@ impl HttpConnection {
         let received = self.receive(&mut io, keep_body).await;
         let (response, first_byte) = match (received, written) {
             (Ok(received), _) => received,
-            // A server may refuse a request before it has read it all: its answer tells more than the broken pipe.
+            // A server may refuse a request before it has read it all: its response is a better explanation than the broken pipe.
             (Err(failure), Err(cause)) if !failure.began => {
                 return Err(Failure { began: false, error: self.broken("sending to", cause) });
             }

@@ -22,7 +22,7 @@ use parser::{Malformed, Progress, Response, ResponseParser};
 /// Reads the whole HTTP response to an inference request from `bytes`, as it came from the socket.
 ///
 /// # Errors
-/// If the bytes are no complete response, tell an error of the server's, or hold tensors that cannot be read.
+/// If the bytes are no complete response, are an error of the server, or hold tensors that cannot be read.
 pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
     let mut buffer = BytesMut::from(bytes);
     let mut parser = ResponseParser::new(true);
@@ -43,7 +43,7 @@ fn not_http(malformed: &Malformed, url: &str) -> Error {
     ))
 }
 
-/// The error a response tells, if its status is not 200. `what` names the request.
+/// The error in a response, if its status is not 200. `what` names the request.
 fn checked(response: &Response, what: &str) -> Result<()> {
     if response.status == 200 {
         return Ok(());
@@ -64,12 +64,12 @@ fn checked(response: &Response, what: &str) -> Result<()> {
 /// The server's own words where it has any.
 fn error_text(response: &Response, what: &str) -> String {
     #[derive(serde::Deserialize)]
-    struct Told {
+    struct ErrorDocument {
         error: String,
     }
     let status = response.status;
-    if let Ok(told) = serde_json::from_slice::<Told>(&response.body) {
-        return told.error;
+    if let Ok(document) = serde_json::from_slice::<ErrorDocument>(&response.body) {
+        return document.error;
     }
     match std::str::from_utf8(&response.body).map(str::trim) {
         Ok(text) if !text.is_empty() && text.len() <= 1000 => {

@@ -8,7 +8,7 @@ use super::{
     size::shape_text,
 };
 
-/// Steps that share a request must have the same inputs in the same shapes; said before the first request.
+/// Steps that share a request must have the same inputs in the same shapes; checked before the first request.
 pub(super) fn check_batches(
     data: &Dataset,
     model: &ModelInfo,

@@ -32,10 +32,12 @@ impl Dataset {
         Self { streams: vec![vec![step]], is_user_data: false }
     }
 
+    /// Streams of steps; at least one.
     pub fn stream_count(&self) -> usize {
         self.streams.len()
     }
 
+    /// Steps of a stream; zero where there is no such stream.
     pub fn step_count(&self, stream: usize) -> usize {
         self.streams.get(stream).map_or(0, Vec::len)
     }

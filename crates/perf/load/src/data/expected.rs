@@ -13,7 +13,7 @@ pub(super) fn expected_outputs(
 ) -> Vec<ExpectedOutput> {
     let output = |index: usize, name: &str| {
         let steps = data.batch(stream, step, batch_size);
-        // Compared only where every step of the batch says what it must be.
+        // Compared only where every step of the batch has an expectation.
         let pieces: Option<Vec<_>> =
             steps.map(|step| step.expected.get(index).and_then(Option::as_ref)).collect();
         Some(ExpectedOutput { name: name.to_owned(), data: join(pieces?.into_iter()) })

@@ -7,7 +7,7 @@ pub(super) fn element_count(shape: &[i64]) -> Option<usize> {
     shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(usize::try_from(dim).ok()?))
 }
 
-/// Bytes of a tensor; `None` also for strings, whose size the shape does not tell.
+/// Bytes of a tensor; `None` also for strings, whose size does not follow from the shape.
 pub(super) fn byte_size(shape: &[i64], data_type: DataType) -> Option<usize> {
     element_count(shape)?.checked_mul(data_type.byte_size()?)
 }

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// One context. With synchronous calls the real tool has a thread for each; with asynchronous ones it has fewer
-/// threads, each keeping some of the requests under way. Either way so many requests are under way at any
+/// threads, each keeping some of the requests in flight. Either way so many requests are in flight at any
 /// time, so that both are the same loop here.
 struct Context {
     worker: Rc<Worker>,

@@ -28,9 +28,9 @@ struct State {
 pub struct Seen {
     pub bodies: Vec<String>,
     pub connections: usize,
-    pub under_way: usize,
+    pub in_flight: usize,
     pub peak: usize,
-    /// Answers wait until so many requests are under way at once.
+    /// Answers wait until so many requests are in flight at once.
     pub together: usize,
     /// Answers wait.
     pub held: bool,
@@ -90,7 +90,7 @@ impl FakeServer {
     }
 }
 
-/// For what no event tells.
+/// For what no event reports.
 #[track_caller]
 pub fn wait_until(what: impl Fn() -> bool) {
     let start = Instant::now();
@@ -122,12 +122,12 @@ impl State {
     fn take(&self, body: String) -> Answer {
         let mut seen = self.seen();
         seen.bodies.push(body);
-        seen.under_way += 1;
-        seen.peak = seen.peak.max(seen.under_way);
+        seen.in_flight += 1;
+        seen.peak = seen.peak.max(seen.in_flight);
         self.changed.notify_all();
         let waiting = |seen: &mut Seen| seen.held || seen.peak < seen.together;
         let (mut seen, _) = self.changed.wait_timeout_while(seen, PATIENCE, waiting).unwrap();
-        seen.under_way -= 1;
+        seen.in_flight -= 1;
         seen.answer
     }
 }

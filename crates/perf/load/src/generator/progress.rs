@@ -49,7 +49,7 @@ impl Progress {
         Self { left: AtomicU64::new(0), state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Before the contexts are told to begin.
+    /// Before the contexts begin.
     pub fn begin(&self, count: Option<u64>) {
         let mut state = self.state();
         state.expected = count;

@@ -199,7 +199,7 @@ impl Rate {
         self.freed.notify_one();
     }
 
-    /// Ends the schedule, waits for what is under way, ends the sequences that are open.
+    /// Ends the schedule, waits for what is in flight, ends the sequences that are open.
     pub async fn pause(&self) {
         if let Some(dispatcher) = self.dispatcher.borrow_mut().take() {
             dispatcher.abort();

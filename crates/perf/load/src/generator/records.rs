@@ -87,7 +87,7 @@ impl AddCall for CallTotals {
     }
 }
 
-/// Turns moments of the monotonic clock into Unix nanoseconds, the same way for a whole run.
+/// Turns moments of the monotonic clock into Unix nanoseconds, with one offset for a whole run.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch {
     start: Instant,

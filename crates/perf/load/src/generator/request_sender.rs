@@ -11,7 +11,7 @@ use super::{
     worker::Worker,
 };
 
-/// What a context needs to have one request under way: a connection of its own, or a place among the requests of
+/// What a context needs to have one request in flight: a connection of its own, or a place among the requests of
 /// a stream. Both are kept from one request to the next.
 pub struct RequestSender {
     worker: Rc<Worker>,

@@ -72,7 +72,7 @@ impl Shared {
             validate: has_expectations(&*source),
         };
         let requests = PreparedRequests::new(target.clone(), source);
-        // A request that cannot be encoded is told before the run, not in it.
+        // A request that cannot be encoded is reported before the run, not in it.
         requests.get(0, 0)?;
         let (epoch, progress) = (Epoch::now(), Progress::new());
         Ok(Self { target, requests, sequences, calls, epoch, progress })
@@ -117,7 +117,7 @@ impl Shared {
         self.calls.export.then(|| Box::new(exported))
     }
 
-    /// A failure with the answer rather than with sending, if the calls tell them apart.
+    /// A failure with the answer rather than with sending, if the calls distinguish them.
     pub fn response_failure(&self, text: impl Into<String>) -> RequestFailure {
         let side = if self.calls.asynchronous { Side::Response } else { Side::Send };
         RequestFailure { side, text: text.into() }

@@ -43,7 +43,7 @@ impl Timer {
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let once = Itimerspec { it_interval, it_value };
         timerfd_settime(self.file.get_ref(), TimerfdTimerFlags::empty(), &once)?;
-        // Not read: arming it anew forgets old expirations, and the next one is an event again.
+        // Not read: arming it again forgets old expirations, and the next one is an event again.
         self.file.readable().await?.clear_ready();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What runs on a worker: one thread, its own connections, any number of requests under way.
+//! What runs on a worker: one thread, its own connections, any number of requests in flight.
 
 use std::{
     cell::{Cell, RefCell},
@@ -30,7 +30,7 @@ pub struct WorkerSettings {
     pub contexts: usize,
     /// Sequence slots in the rate modes.
     pub slots: usize,
-    /// Whether several requests of a sequence may be under way. Only a stream keeps them in order: over separate
+    /// Whether several requests of a sequence may be in flight. Only a stream keeps them in order: over separate
     /// calls the second may arrive first, and fails a run that asked for nothing wrong.
     pub overlap: bool,
     pub serial: bool,

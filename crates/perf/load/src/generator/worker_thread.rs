@@ -28,7 +28,7 @@ use super::{
     worker::{Worker, WorkerSettings},
 };
 
-/// How long requests under way may take when the load is to stop. Longer than any sane request, so that none is
+/// How long requests in flight may take when the load is to stop. Longer than any sane request, so that none is
 /// cut off, and not forever, so that a server that hangs does not hang the tool.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -59,7 +59,7 @@ pub enum Work {
 
 enum Command {
     Begin(Work),
-    /// Ends the schedule and open sequences, and answers when nothing is under way.
+    /// Ends the schedule and open sequences, and replies when nothing is in flight.
     Pause(mpsc::Sender<()>),
     /// Answers whether everything has ended in time.
     Stop(mpsc::Sender<bool>),
@@ -81,7 +81,7 @@ impl Handle {
         self.send(Command::Begin(work));
     }
 
-    /// Answers when nothing is under way. The sender is dropped if the worker is gone.
+    /// Replies when nothing is in flight. The sender is dropped if the worker has ended.
     pub fn pause(&self) -> mpsc::Receiver<()> {
         let (sender, receiver) = mpsc::channel();
         self.send(Command::Pause(sender));
@@ -94,7 +94,7 @@ impl Handle {
         receiver
     }
 
-    /// Whether the thread ended in an orderly way.
+    /// Whether the thread ended without a panic.
     pub fn join(&mut self) -> bool {
         self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }

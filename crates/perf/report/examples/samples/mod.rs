@@ -243,7 +243,7 @@ fn hostile(mut run: Summary) -> Summary {
     run
 }
 
-/// What a division by zero leaves behind.
+/// The results of a division by zero.
 fn not_numbers(mut run: Summary) -> Summary {
     let bad = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0];
     for (point, bad) in run.points.iter_mut().zip(bad) {

@@ -23,7 +23,9 @@ pub const UNACCOUNTED: &str = "Server average accounted time was larger than cli
 /// Files to write, and lines for stderr (one for each row in which [`UNACCOUNTED`] holds).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
+    /// Paths and contents.
     pub files: Vec<(PathBuf, String)>,
+    /// Without a newline.
     pub warnings: Vec<String>,
 }
 

@@ -36,7 +36,7 @@ struct Pair<'a> {
     deciding: &'a Deciding,
 }
 
-/// Which way a value should go.
+/// Whether a value should be high or low.
 #[derive(Clone, Copy, PartialEq)]
 enum Better {
     Higher,

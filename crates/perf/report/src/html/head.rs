@@ -141,7 +141,7 @@ fn throughput(best: &Point, runs: &[Summary], names: &[String]) -> Figure {
         let (low, high) = (format::number(low), format::number(high));
         notes.push(format!("95 % CI {low} – {high}"));
     }
-    // Of more than one the comparison tells.
+    // Of more than one the comparison has them.
     if let ([run, other], [_, name]) = (runs, names)
         && let Some((ours, theirs)) = figures::best_of_both(run, other)
         && theirs.throughput > 0.0

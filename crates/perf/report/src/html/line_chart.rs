@@ -1,4 +1,4 @@
-//! Lines with markers, error bars, and labels that keep out of each other's way.
+//! Lines with markers, error bars, and labels that do not overlap.
 
 use super::{
     axis::{self, Axis, Caption, Frame, TICK_SIZE},
@@ -207,7 +207,7 @@ impl Plot {
     }
 }
 
-/// All marks with a label. The ends of a line tell where it goes, so they choose their place first.
+/// All marks with a label. The ends of a line show where it goes, so they choose their place first.
 fn ends_first(series: &[Series]) -> Vec<(&Series, &Mark)> {
     let mut marks: Vec<(bool, &Series, &Mark)> = Vec::new();
     for series in series {

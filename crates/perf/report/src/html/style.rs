@@ -1,4 +1,4 @@
-//! What tells runs and percentiles apart: a colour, and for those who do not see it a marker and a dash.
+//! How runs and percentiles are distinguished: a colour, and for those who do not see it a marker and a dash.
 
 use super::markup::{Markup, Px};
 

@@ -17,15 +17,19 @@ use galatea_perf_types::{
 /// What is known of a run but not measured.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// As the server's metadata has it.
     pub server_name: String,
+    /// As the server's metadata has it.
     pub server_version: String,
     /// Words of the command line joined with blanks.
     pub command: String,
     /// Unix seconds.
     pub started_at: f64,
+    /// One line each, in the order in which they came up.
     pub warnings: Vec<String>,
 }
 
+/// The summary of a run: everything that the reports have in common.
 pub fn summarize(
     points: &[PerfStatus],
     settings: &Settings,

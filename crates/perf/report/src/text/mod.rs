@@ -85,7 +85,7 @@ fn stabilization(text: &mut String, settings: &Settings) {
     text.push_str(&length);
 }
 
-/// Limits are told whenever the range does not end at 1, the default, even if it is a single value.
+/// Limits are reported whenever the range does not end at 1, the default, even if it is a single value.
 fn limits(text: &mut String, settings: &Settings) {
     let latency = settings.latency_limit.unwrap_or(0);
     match &settings.load {

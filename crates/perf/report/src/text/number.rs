@@ -11,6 +11,7 @@ const DELAYED_LIMIT_PERCENT: f64 = 1.0;
 pub enum Notation {
     /// See [`general`].
     General,
+    /// `printf`'s `%.2f`.
     TwoDecimals,
 }
 
@@ -21,6 +22,7 @@ impl Notation {
         if points.iter().any(is_late) { Self::TwoDecimals } else { Self::General }
     }
 
+    /// A float as the report writes it here.
     pub fn number(self, value: f64) -> String {
         match self {
             Self::General => general(value),

@@ -1,4 +1,4 @@
-//! What the server says it did: counts, and where the time of a request went.
+//! What the server reports: counts, and where the time of a request went.
 
 use std::fmt::Write as _;
 

@@ -362,7 +362,7 @@ fn settings_tell_limits_and_searches() {
     assert!(text.contains(rate), "{text}");
 }
 
-/// The report of the first seed document, of an older version: blanks at line ends were lost on its way, and
+/// The report of the first seed document, of an older version: blanks at line ends were lost, and
 /// `p95 latency` has a blank there that 2.50 prints without.
 #[test]
 fn reports_of_an_older_version_have_the_same_layout() {

@@ -1,4 +1,4 @@
-//! What the options said, before they are looked at together.
+//! The options as given, before they are checked against each other.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -114,7 +114,7 @@ impl Given {
     }
 }
 
-/// What is measured when nothing is said, as [`Settings::defaults`] has it.
+/// The defaults, as [`Settings::defaults`] has it.
 impl Default for Given {
     fn default() -> Self {
         let settings = Settings::defaults("");

@@ -1,6 +1,6 @@
 //! The command line: perf_analyzer's, and a few options of our own.
 //!
-//! A table ([`table`]) says what each option takes, what it does to [`given::Given`] and how the help describes it;
+//! A table ([`table`]) has what each option takes, what it does to [`given::Given`] and how the help describes it;
 //! [`verify`] checks options against each other; [`build`] makes the [`Settings`]. The texts of errors are those
 //! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
 //! (`-1`) or aborts, the option is refused.
@@ -32,8 +32,11 @@ pub const PEER_VERSION: &str = "2.50.0";
 /// What a command line asks for. Texts end with a newline.
 #[derive(Debug)]
 pub enum Parsed {
+    /// The help text.
     Help(String),
+    /// The version, of the real program and of this one.
     Version(String),
+    /// A measurement with these settings.
     Run(Box<Settings>),
 }
 

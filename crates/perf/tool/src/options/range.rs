@@ -73,7 +73,7 @@ pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), Optio
 
 const WHOLE: &str = "whole numbers: start, start:end or start:end:step";
 
-/// perf_analyzer says so of periodic ranges; the others it would walk for ever.
+/// perf_analyzer checks this of periodic ranges only; in the others it would go on for ever.
 const STEP: &str = "The <step> value must be > 0.";
 
 fn filled<T: Copy>(numbers: &[T], default: T) -> Range<T> {

@@ -1,5 +1,5 @@
 //! What options say together. The order of the checks is perf_analyzer's, so that of several faults the same one
-//! is told.
+//! is reported.
 
 use galatea_client::Protocol;
 use galatea_perf_types::settings::Search;
@@ -87,7 +87,7 @@ fn calls(given: &Given) -> Outcome {
         given.asynchronous && given.forced_sync,
         "Cannot specify --async and --sync simultaneously.",
     )?;
-    // perf_analyzer says so only when it has reached the server.
+    // perf_analyzer checks this only when it has reached the server.
     refuse_if(given.streaming && given.forced_sync, "can not use streaming with synchronous API")
 }
 

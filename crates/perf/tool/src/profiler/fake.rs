@@ -51,7 +51,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// A request on its way to the fake server.
+/// A request to the fake server.
 pub(super) struct Sent {
     /// From 0 over the whole run.
     pub index: u64,
@@ -87,7 +87,7 @@ pub(super) struct World {
     lanes: Vec<Nanos>,
     index: u64,
     sent: u64,
-    under_way: Vec<RequestRecord>,
+    in_flight: Vec<RequestRecord>,
     /// Start and end of every request, in the order they were sent.
     pub log: Vec<(Nanos, Nanos)>,
     ended: Vec<RequestRecord>,
@@ -117,7 +117,7 @@ impl World {
             lanes: Vec::new(),
             index: 0,
             sent: 0,
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
             log: Vec::new(),
             ended: Vec::new(),
             total_ended: 0,
@@ -148,10 +148,10 @@ impl World {
         while let Some(lane) = self.next_lane(now) {
             self.send(lane);
         }
-        let under_way = std::mem::take(&mut self.under_way);
-        let (mut ended, under_way): (Vec<_>, Vec<_>) =
-            under_way.into_iter().partition(|record| *record.responses.last().unwrap() <= now);
-        self.under_way = under_way;
+        let in_flight = std::mem::take(&mut self.in_flight);
+        let (mut ended, in_flight): (Vec<_>, Vec<_>) =
+            in_flight.into_iter().partition(|record| *record.responses.last().unwrap() <= now);
+        self.in_flight = in_flight;
         for record in &ended {
             self.calls.calls += 1;
             self.calls.request_ns += record.responses.last().unwrap() - record.start - 8 * MICRO;
@@ -190,7 +190,7 @@ impl World {
             }
             _ => (next, false),
         };
-        self.under_way.push(RequestRecord {
+        self.in_flight.push(RequestRecord {
             start,
             intended_start: is_scheduled.then_some(intended),
             responses,
@@ -277,7 +277,7 @@ impl LoadGenerator for FakeLoad {
     fn is_finished(&self) -> bool {
         let mut world = self.0.borrow_mut();
         world.advance();
-        world.left == 0 && world.under_way.is_empty()
+        world.left == 0 && world.in_flight.is_empty()
     }
 
     fn custom_request_rate(&self) -> Option<f64> {

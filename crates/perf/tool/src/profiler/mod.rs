@@ -44,12 +44,19 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Everything a run is made of. `statistics` is absent when the server has no such extension, `metrics` when none
 /// were asked for. `settings.calls` must already suit the model.
 pub struct Profiler<'a> {
+    /// What to measure and how.
     pub settings: &'a Settings,
+    /// The model under load.
     pub model: &'a ModelInfo,
+    /// What sends the requests.
     pub load: &'a mut dyn LoadGenerator,
+    /// The clock of windows and progress.
     pub clock: &'a dyn Clock,
+    /// The server's counters.
     pub statistics: Option<&'a mut dyn ServerStatistics>,
+    /// The GPU gauges.
     pub metrics: Option<&'a mut dyn MetricsCollector>,
+    /// Where the report and the warnings go.
     pub console: &'a mut dyn Console,
 }
 
@@ -60,6 +67,7 @@ pub struct Outcome {
     pub points: Vec<PerfStatus>,
     /// Every point that was tried. Empty unless `--profile-export-file` was asked for.
     pub profile: Vec<ProfiledLoad>,
+    /// With which status the program ends.
     pub exit: Exit,
     /// One line each, some of them printed already.
     pub warnings: Vec<String>,
@@ -68,7 +76,9 @@ pub struct Outcome {
 /// The requests of a point for `--profile-export-file`.
 #[derive(Clone, Debug)]
 pub struct ProfiledLoad {
+    /// Concurrency or rate of the point.
     pub load: LoadPoint,
+    /// Every request that has ended in one of its windows.
     pub requests: Vec<RequestRecord>,
     /// One more than there were windows.
     pub window_boundaries: Vec<Nanos>,
@@ -91,7 +101,7 @@ impl Profiler<'_> {
     }
 }
 
-/// A run under way.
+/// A run in flight.
 struct Run<'a> {
     parts: Profiler<'a>,
     points: Vec<PerfStatus>,
@@ -124,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    /// A failure to end is told only if nothing failed before: it is then the same one.
+    /// A failure to end is reported only if nothing failed before: it is then the same one.
     fn end_load(&mut self, has_failed: bool) {
         if let Err(failure) = self.parts.load.stop()
             && !has_failed

@@ -1,5 +1,5 @@
 //! Fake runs, and the comparison of their reports with files under `tests/golden`. A line of those begins with the
-//! stream it went to; `~` is a blank at the end of a line. `UPDATE_GOLDEN=1` writes the files anew.
+//! stream it went to; `~` is a blank at the end of a line. `UPDATE_GOLDEN=1` writes the files again.
 
 use std::{cell::RefCell, env, fs, path::PathBuf, rc::Rc};
 
@@ -90,7 +90,7 @@ impl Play {
             fs::write(&path, &text).unwrap();
         }
         let expected = fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 writes it anew", path.display());
+        assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 writes it again", path.display());
         outcome
     }
 }

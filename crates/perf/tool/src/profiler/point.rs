@@ -189,7 +189,7 @@ impl Run<'_> {
         self.points.push(status);
     }
 
-    /// The report says only that it is so.
+    /// The report has only the fact.
     fn warn_of_overhead(&mut self, percent: f64) {
         let settings = self.parts.settings;
         let is_bound_to_threads =

@@ -86,7 +86,7 @@ fn percentiles_agree_with_a_naive_count() {
         for percentile in 1..=99u8 {
             let figures = LatencyFigures::of(&latencies, Some(percentile)).unwrap();
             let found = figures.percentiles_ns[&percentile];
-            // The rank nearest to the share of the way from the first to the last, halves up.
+            // The rank nearest to that fraction of the index range, halves up.
             let rank = (2 * u64::from(percentile) * (count - 1) + 100) / 200;
             let below = latencies.partition_point(|latency| *latency < found) as u64;
             let not_above = latencies.partition_point(|latency| *latency <= found) as u64;

@@ -82,9 +82,9 @@ mod tests {
         let mut pending = PendingRecords::default();
         let mut streamed = record(0, &[4, 6, 9]);
         streamed.last_response_is_empty = true;
-        let mut silent = record(0, &[5]);
-        silent.last_response_is_empty = true;
-        pending.add(vec![streamed, silent]);
+        let mut empty = record(0, &[5]);
+        empty.last_response_is_empty = true;
+        pending.add(vec![streamed, empty]);
         let window = pending.take_window(0, 10);
         assert_eq!((window.latencies, window.response_count), (vec![6], 2));
         assert_eq!(window.requests.len(), 2, "the export has both");

@@ -14,7 +14,7 @@ pub(super) trait Level: Copy + PartialOrd {
     const ZERO: Self;
     fn plus(self, step: Self) -> Self;
     fn minus(self, other: Self) -> Self;
-    /// Half way, as the type divides.
+    /// The middle, as the type divides.
     fn middle(self, other: Self) -> Self;
     /// Warms the server up, and starts the load.
     fn start(self, run: &mut Run<'_>) -> Result<()>;

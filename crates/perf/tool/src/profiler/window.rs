@@ -23,7 +23,7 @@ const COUNT_STEP: Duration = Duration::from_secs(1);
 /// What became of a window.
 pub(super) enum Pass {
     Measured(Box<PerfStatus>),
-    /// It tells nothing, but the next one may.
+    /// It has no result, but the next one may.
     Failed(Failure),
     Interrupted,
 }
@@ -69,7 +69,7 @@ impl Run<'_> {
 
     fn window(&mut self, point: &mut PointState) -> Pass {
         self.parts.load.reset_idle_time();
-        // Unless this window comes to its end, the next one begins anew.
+        // Unless this window comes to its end, the next one starts from scratch.
         let begin = match point.begin.take() {
             Some(begin) => begin,
             None => match self.first_moment(point) {
@@ -119,7 +119,7 @@ impl Run<'_> {
     /// Before the first request is sent, so that all of a fixed number of them count.
     pub(super) fn open_window(&mut self) {
         drop(self.parts.load.take_records());
-        // A server that gives no figures is asked again at the window's begin, and told of there.
+        // A server that gives no figures is asked again at the window's begin, and the error is reported there.
         self.opened = self.moment(self.parts.clock.now()).ok();
     }
 
@@ -251,7 +251,7 @@ impl Run<'_> {
             tool_cpu_ns: end.cpu.saturating_sub(begin.cpu).as_nanos() as u64,
         };
         self.summarize(&mut status)?;
-        // The calls of a decoupled model's stream cannot be told apart.
+        // The calls of a decoupled model's stream cannot be distinguished.
         if !self.parts.model.decoupled {
             average_calls(&mut status.client, &begin.calls, &end.calls);
         }

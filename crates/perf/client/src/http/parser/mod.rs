@@ -24,7 +24,7 @@ pub(crate) enum Malformed {
     TransferEncoding(String),
     #[error("a chunk does not begin with its size")]
     ChunkSize,
-    #[error("a chunk is longer than it says")]
+    #[error("a chunk is longer than its header has it")]
     ChunkEnd,
     #[error("it ends early")]
     Truncated,
@@ -37,7 +37,7 @@ pub(crate) struct Response {
     /// Of `Inference-Header-Content-Length`.
     pub header_length: Option<usize>,
     pub keep_alive: bool,
-    /// Empty if the parser was told not to keep it and the status is 200.
+    /// Empty if the parser does not keep it and the status is 200.
     pub body: Bytes,
 }
 

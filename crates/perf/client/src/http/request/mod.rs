@@ -20,7 +20,7 @@ const JOIN_LIMIT: usize = 64 << 10;
 pub(crate) struct HttpInfer {
     /// The whole request without a mark, up to `tail`.
     plain: Bytes,
-    /// Request line and header fields, up to those that tell lengths.
+    /// Request line and header fields, up to those with the lengths.
     head: String,
     /// Members of the user's `parameters`, without braces.
     parameters: String,

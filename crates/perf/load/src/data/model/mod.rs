@@ -1,4 +1,4 @@
-//! What the tool must know of the model, from what the server says.
+//! What the tool must know of the model, from what the server reports.
 
 use std::pin::Pin;
 
@@ -141,7 +141,7 @@ where
         self.read(names, vec![config.name.clone()]).await
     }
 
-    /// `within`: the models around these. A server that says an ensemble holds itself is not followed.
+    /// `within`: the models around these. A server that reports an ensemble that holds itself is not followed.
     fn read<'b>(
         &'b mut self,
         mut names: Vec<(String, String)>,

@@ -126,7 +126,7 @@ impl Region {
 impl Drop for Regions {
     fn drop(&mut self) {
         for region in &self.regions {
-            // It is gone already, or there is nobody left to tell.
+            // It is unlinked already, or there is nobody left to report to.
             let _ = shm::unlink(region.key());
         }
     }

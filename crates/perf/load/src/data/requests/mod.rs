@@ -47,7 +47,7 @@ struct Made {
 }
 
 impl Requests {
-    /// Reads or makes up the data. Tells on `console` how much was read.
+    /// Reads or makes up the data. Reports on `console` how much was read.
     pub fn new(settings: &Settings, model: &ModelInfo, console: &mut dyn Console) -> Result<Self> {
         let data = read_data(&settings.data, model, console)?;
         let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).max(1);

@@ -145,7 +145,7 @@ impl Load {
         Ok(())
     }
 
-    /// Until nothing is under way.
+    /// Until nothing is in flight.
     fn pause(&self) -> Result<()> {
         let paused: Vec<_> = self.workers.iter().map(Handle::pause).collect();
         match paused.iter().all(|paused| paused.recv().is_ok()) {
@@ -236,11 +236,11 @@ impl LoadGenerator for Load {
         custom_rate(self.custom_intervals())
     }
 
-    /// Waits a minute at most; what is under way then is abandoned, which is an error.
+    /// Waits a minute at most; what is in flight then is abandoned, which is an error.
     fn stop(&mut self) -> Result<()> {
         let mut workers = std::mem::take(&mut self.workers);
         let stopped: Vec<mpsc::Receiver<bool>> = workers.iter().map(Handle::stop).collect();
-        // A worker that could not even begin has told why, and is gone.
+        // A worker that could not even begin has reported why, and has ended.
         let ended = stopped.iter().all(|stopped| stopped.recv().unwrap_or(true));
         let joined = workers.iter_mut().all(Handle::join);
         match (ended, joined) {
@@ -261,7 +261,7 @@ impl Drop for Load {
 }
 
 fn late() -> Failure {
-    Failure::generic(format!("requests were still under way after {} s", STOP_TIMEOUT.as_secs()))
+    Failure::generic(format!("requests were still in flight after {} s", STOP_TIMEOUT.as_secs()))
 }
 
 /// Default `--max-threads`, of the real tool: it also decides how many gRPC streams there are.

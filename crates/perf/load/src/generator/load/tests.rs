@@ -167,7 +167,7 @@ fn concurrency_changes_without_new_connections() {
     server.with(|seen| assert_eq!((seen.peak, seen.connections), (4, 4)));
     load.start(LoadStart::Concurrency(2), None).unwrap();
     more(&load, 50);
-    server.with(|seen| (seen.peak, seen.together) = (seen.under_way, 0));
+    server.with(|seen| (seen.peak, seen.together) = (seen.in_flight, 0));
     more(&load, 50);
     server.with(|seen| assert!(seen.peak <= 2 && seen.connections == 4));
     load.check_health().unwrap();
@@ -265,7 +265,7 @@ fn a_rate_is_kept_though_nothing_is_answered() {
     let settings = Settings { calls, max_threads: Some(1), ..rate() };
     let mut load = load(&server, &settings, PLAIN);
     load.start(LoadStart::RequestRate(1000.0), Some(8)).unwrap();
-    server.wait_for(|seen| seen.under_way == 8);
+    server.wait_for(|seen| seen.in_flight == 8);
     assert_eq!((load.collected(), load.take_sent_count()), (0, 8));
     server.with(|seen| seen.held = false);
     wait_until(|| load.is_finished());
@@ -283,7 +283,7 @@ fn late_requests_of_synchronous_calls_are_marked() {
     server.with(|seen| seen.held = true);
     let mut load = load(&server, &Settings { max_threads: Some(1), ..rate() }, PLAIN);
     load.start(LoadStart::RequestRate(1000.0), Some(3)).unwrap();
-    server.wait_for(|seen| seen.under_way == 1);
+    server.wait_for(|seen| seen.in_flight == 1);
     let second = Instant::now();
     wait_until(|| second.elapsed() > Duration::from_millis(10));
     server.with(|seen| {
@@ -442,7 +442,7 @@ fn idle_time_is_time_without_work() {
     server.with(|seen| seen.held = true);
     let mut load = load(&server, &concurrency(1), PLAIN);
     load.start(LoadStart::Concurrency(1), Some(1)).unwrap();
-    server.wait_for(|seen| seen.under_way == 1);
+    server.wait_for(|seen| seen.in_flight == 1);
     let start = Instant::now();
     load.reset_idle_time();
     wait_until(|| start.elapsed() > Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! gRPC streams with many requests under way, their answers told apart by id.
+//! gRPC streams with many requests in flight, their responses matched by id.
 
 use std::{
     cell::{Cell, RefCell},
@@ -36,7 +36,7 @@ pub struct Stream {
     broken: RefCell<Option<RequestFailure>>,
 }
 
-/// One request under way on a stream.
+/// One request in flight on a stream.
 #[derive(Default)]
 pub struct PendingRequest {
     state: RefCell<ExchangeState>,
@@ -74,7 +74,7 @@ impl Streams {
         slots.get(index).cloned().unwrap_or_default()
     }
 
-    /// Tells the server that no more requests will come.
+    /// Closes the request side of every stream.
     pub async fn finish(&self) {
         let slots = mem::take(&mut *self.slots.borrow_mut());
         for stream in slots.iter().filter_map(|slot| slot.get()) {

@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::{super::load::tests::streaming, *};
 
-/// A stream whose answers the test makes up, with two requests under way.
+/// A stream whose responses the test makes, with two requests in flight.
 fn stream() -> (Stream, Rc<PendingRequest>, Rc<PendingRequest>) {
     let exchanges = [Rc::<PendingRequest>::default(), Rc::default()];
     for pending_request in &exchanges {

@@ -11,7 +11,7 @@ use super::{
 pub const ROWS: &[Row] = &[
     switch(
         "async",
-        "Keep requests under way without a thread for each. By default calls block, except for sequence \
+        "Keep requests in flight without a thread for each. By default calls block, except for sequence \
          models.",
         |given, v| v.put(&mut given.asynchronous),
     )
@@ -20,7 +20,7 @@ pub const ROWS: &[Row] = &[
     value(
         "concurrency-range",
         "start[:end[:step]]",
-        "How many requests are under way at any time: from start to end (included) in steps, one \
+        "How many requests are in flight at any time: from start to end (included) in steps, one \
          measurement each. An end of 0 goes on until the latency threshold. Default 1:1:1, one request.",
         |given, text| {
             given.concurrency = Some(range::concurrency(text)?);
@@ -199,7 +199,7 @@ pub const ROWS: &[Row] = &[
     value(
         "num-of-sequences",
         "n",
-        "Sequences under way at a time when sending on a schedule. Default 4.",
+        "Sequences in flight at a time when sending on a schedule. Default 4.",
         |given, text| {
             given.sequences.count = text.at_least(1, "be > 0.")?;
             Ok(())

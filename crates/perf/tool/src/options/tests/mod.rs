@@ -17,15 +17,15 @@ use galatea_perf_types::{
 
 use super::{Parsed, parse};
 
-/// Remembers what it is told.
+/// Records what is printed.
 #[derive(Default)]
-struct Ear {
+struct RecordingConsole {
     err: String,
 }
 
-impl Console for Ear {
+impl Console for RecordingConsole {
     fn out(&mut self, text: &str) {
-        panic!("the command line has nothing to report, but said {text}");
+        panic!("the command line has nothing to report, but printed {text}");
     }
 
     fn err(&mut self, text: &str) {
@@ -34,9 +34,9 @@ impl Console for Ear {
 }
 
 fn parse_words(words: &[&str]) -> (Result<Parsed, Failure>, String) {
-    let mut ear = Ear::default();
-    let parsed = parse("perf_analyzer", words.iter().map(|&word| word.to_owned()), &mut ear);
-    (parsed, ear.err)
+    let mut console = RecordingConsole::default();
+    let parsed = parse("perf_analyzer", words.iter().map(|&word| word.to_owned()), &mut console);
+    (parsed, console.err)
 }
 
 /// The settings of a command line, `-m x` put before it, and what it warned of.

@@ -68,10 +68,10 @@ fn verbosity_grows_to_two() {
 fn other_words_are_ignored_with_a_warning() {
     let (settings, warnings) = run("here -b 2 there - -- -b 3");
     assert_eq!(settings.batch_size, 2);
-    let told: String = ["here", "there", "-", "-b", "3"]
+    let expected: String = ["here", "there", "-", "-b", "3"]
         .map(|word| format!("WARNING: ignoring '{word}', which is not an option\n"))
         .concat();
-    assert_eq!(warnings, told);
+    assert_eq!(warnings, expected);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever is typed is an answer or a refusal that says something.
+    /// Whatever is typed is accepted or refused with a message.
     #[test]
     fn no_words_panic(words in prop::collection::vec(word(), 0..8)) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
