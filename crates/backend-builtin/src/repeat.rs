@@ -1,7 +1,7 @@
 use std::{thread, time::Duration};
 
 use galatea_backend::{
-    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
+    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest,
 };
 use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Tensor};
@@ -71,11 +71,11 @@ impl ModelInstance for RepeatInstance {
         let mut longest = Duration::ZERO;
         batch.mark_input_done();
         for index in 0..batch.len() {
-            match batch.request(index).map(Repeat::from_request) {
+            match batch.request(index).map(|request| Repeat::from_request(request)) {
                 Some(Ok(repeat)) => {
                     longest = longest.max(repeat.wait);
-                    if let Some(sender) = batch.detach(index) {
-                        self.streams.open(sender, move |sender, stop| repeat.run(sender, stop));
+                    if let Some(TakenRequest { responder, .. }) = batch.take(index) {
+                        self.streams.open(responder, move |sender, stop| repeat.run(sender, stop));
                     }
                 }
                 Some(Err(error)) => batch.respond(index, Err(error)),

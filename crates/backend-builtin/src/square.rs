@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use galatea_backend::{
-    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender,
+    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest,
 };
 use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
@@ -61,12 +61,12 @@ impl ModelInstance for SquareInstance {
     fn execute(&mut self, batch: &mut Batch) {
         batch.mark_input_done();
         for index in 0..batch.len() {
-            match batch.request(index).map(Square::from_request) {
+            match batch.request(index).map(|request| Square::from_request(request)) {
                 Some(Ok(square)) => {
                     let habits = self.habits.clone();
-                    if let Some(sender) = batch.detach(index) {
+                    if let Some(TakenRequest { responder, .. }) = batch.take(index) {
                         let run = move |sender, stop: &Stop| square.run(&habits, sender, stop);
-                        self.streams.open(sender, run);
+                        self.streams.open(responder, run);
                     }
                 }
                 Some(Err(error)) => batch.respond(index, Err(error)),

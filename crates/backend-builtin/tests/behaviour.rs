@@ -10,11 +10,12 @@ use std::{
 use galatea_backend::{
     Model,
     testing::{
-        Fixture, instance_spec, load_context, model_config, request, run_batch, sample, tensors,
+        Fixture, instance_spec, load_context, model_config, prepared, request, run_batch, sample,
+        tensors,
     },
 };
 use galatea_backend_builtin::all;
-use galatea_types::{DataType, InferRequest, ParameterValue, Result};
+use galatea_types::{DataType, InferRequest, ParameterValue, PreparedRequest, Result};
 
 fn fixture(backend: &str, parameters: &[(&str, &str)]) -> Fixture {
     let mut text = format!("backend: '{backend}' max_batch_size: 8\n");
@@ -32,14 +33,14 @@ fn load(backend: &str, parameters: &[(&str, &str)]) -> Result<Box<dyn Model>> {
     make().load(load_context(&fixture(backend, parameters)))
 }
 
-fn new_request() -> InferRequest {
+fn new_request() -> PreparedRequest {
     let tensor = |name, from| sample([1, 4], from, 1).tensor(name, DataType::Fp32);
     request("m", 1, vec![tensor("INPUT0", 0), tensor("INPUT1", 50)])
 }
 
-fn told_to(what: &str) -> InferRequest {
+fn told_to(what: &str) -> PreparedRequest {
     let fail = ("fail".to_owned(), ParameterValue::String(what.to_owned()));
-    InferRequest { parameters: vec![fail], ..new_request() }
+    prepared(InferRequest { parameters: vec![fail], ..new_request().into_request() }, 1)
 }
 
 #[test]

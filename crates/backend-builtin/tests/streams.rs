@@ -6,12 +6,15 @@ use std::sync::mpsc::Receiver;
 
 use galatea_backend::{
     Model, ModelInstance,
-    testing::{Fixture, changed, instance_spec, load_context, model_config, request, run_stream},
+    testing::{
+        Fixture, changed, instance_spec, load_context, model_config, prepared, request, run_stream,
+    },
 };
 use galatea_backend_builtin::all;
 use galatea_config::RawModelConfig;
 use galatea_types::{
-    Code, DataType, InferRequest, InferResponse, RequestedOutput, Response, Result, Tensor,
+    Cancellation, Code, DataType, InferResponse, PreparedRequest, RequestedOutput, Response,
+    Result, Tensor,
 };
 
 fn bytes(words: &[i32]) -> Vec<u8> {
@@ -56,7 +59,7 @@ fn instance(fixture: &Fixture) -> Box<dyn ModelInstance> {
     load(fixture).expect("it loads").new_instance(&instance_spec("m", 0)).expect("an instance")
 }
 
-fn repeat_request(values: &[i32], delays: &[i32]) -> InferRequest {
+fn repeat_request(values: &[i32], delays: &[i32]) -> PreparedRequest {
     request(
         "m",
         1,
@@ -68,8 +71,12 @@ fn repeat_request(values: &[i32], delays: &[i32]) -> InferRequest {
     )
 }
 
-fn square_request(number: i32) -> InferRequest {
+fn square_request(number: i32) -> PreparedRequest {
     request("m", 1, vec![tensor("IN", DataType::Int32, &[number])])
+}
+
+fn run(instance: &mut dyn ModelInstance, request: PreparedRequest) -> Receiver<Response> {
+    run_stream(instance, request, Cancellation::default())
 }
 
 /// All responses with a body, after a check that the end has none.
@@ -87,7 +94,7 @@ fn collect(stream: &Receiver<Response>) -> Vec<Result<InferResponse>> {
 #[test]
 fn repeat_answers_each_element_and_its_index() {
     let mut instance = instance(&repeat_fixture());
-    let stream = run_stream(&mut *instance, repeat_request(&[7, -3], &[0, 1]));
+    let stream = run(&mut *instance, repeat_request(&[7, -3], &[0, 1]));
     let responses = collect(&stream);
     let words: Vec<_> = responses
         .iter()
@@ -104,9 +111,9 @@ fn repeat_answers_each_element_and_its_index() {
 #[test]
 fn repeat_answers_only_what_is_asked_for() {
     let mut instance = instance(&repeat_fixture());
-    let mut request = repeat_request(&[7], &[0]);
+    let mut request = repeat_request(&[7], &[0]).into_request();
     request.outputs = vec![RequestedOutput::plain("IDX")];
-    let responses = collect(&run_stream(&mut *instance, request));
+    let responses = collect(&run(&mut *instance, prepared(request, 1)));
     let response = responses[0].as_ref().expect("success");
     assert_eq!(response.outputs.iter().map(|t| &*t.name).collect::<Vec<_>>(), ["IDX"]);
 }
@@ -114,7 +121,7 @@ fn repeat_answers_only_what_is_asked_for() {
 #[test]
 fn repeat_refuses_delays_that_do_not_match() {
     let mut instance = instance(&repeat_fixture());
-    let stream = run_stream(&mut *instance, repeat_request(&[1, 2], &[0]));
+    let stream = run(&mut *instance, repeat_request(&[1, 2], &[0]));
     let last = stream.recv().expect("an answer");
     let error = last.result.expect("a body").expect_err("an error");
     assert!(last.is_final);
@@ -125,8 +132,8 @@ fn repeat_refuses_delays_that_do_not_match() {
 fn a_cancelled_stream_ends_with_that() {
     let mut instance = instance(&repeat_fixture());
     let request = repeat_request(&[1, 2], &[0, 3_600_000]);
-    let cancellation = request.cancellation.clone();
-    let stream = run_stream(&mut *instance, request);
+    let cancellation = Cancellation::default();
+    let stream = run_stream(&mut *instance, request, cancellation.clone());
     assert!(!stream.recv().expect("a response").is_final);
     cancellation.cancel();
     let last = stream.recv().expect("the end");
@@ -138,7 +145,7 @@ fn a_cancelled_stream_ends_with_that() {
 fn square_answers_as_often_as_it_is_told() {
     for number in [0, 1, 4, -5] {
         let mut instance = instance(&square_fixture(&[]));
-        let responses = collect(&run_stream(&mut *instance, square_request(number)));
+        let responses = collect(&run(&mut *instance, square_request(number)));
         assert_eq!(responses.len(), usize::try_from(number).unwrap_or(0));
         for response in responses {
             let response = response.expect("success");
@@ -161,7 +168,7 @@ fn square_fails_and_leaves_out_at_the_end() {
     ];
     for (number, expected) in [(4, "sff"), (6, "sssff"), (3, "ff"), (1, "")] {
         let mut instance = instance(&square_fixture(&parameters));
-        let responses = collect(&run_stream(&mut *instance, square_request(number)));
+        let responses = collect(&run(&mut *instance, square_request(number)));
         let kinds: String = responses
             .iter()
             .map(|r| match r {
@@ -182,8 +189,8 @@ fn square_takes_its_time_to_be_cancelled() {
         [("CUSTOM_INFER_DELAY_NS", "3600000000000"), ("CUSTOM_CANCEL_DELAY_NS", "20000000")];
     let mut instance = instance(&square_fixture(&parameters));
     let request = square_request(2);
-    let cancellation = request.cancellation.clone();
-    let stream = run_stream(&mut *instance, request);
+    let cancellation = Cancellation::default();
+    let stream = run_stream(&mut *instance, request, cancellation.clone());
     let started = std::time::Instant::now();
     cancellation.cancel();
     let last = stream.recv().expect("the end");
@@ -198,7 +205,7 @@ fn an_instance_that_goes_waits_for_no_delay() {
         (square_fixture(&[("CUSTOM_INFER_DELAY_NS", "3600000000000")]), square_request(1)),
     ] {
         let mut instance = instance(&fixture);
-        let stream = run_stream(&mut *instance, request);
+        let stream = run(&mut *instance, request);
         drop(instance);
         let error = stream.recv().expect("the end").result.expect("a body").expect_err("an error");
         assert_eq!(error.code(), Code::Internal);

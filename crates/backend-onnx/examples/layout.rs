@@ -22,7 +22,7 @@ use std::{
 
 use galatea_backend::{
     Backend, Batch, CompletionContext, LoadContext, ModelInstance,
-    testing::{instance_spec, job, request},
+    testing::{instance_spec, pending, request},
 };
 use galatea_backend_onnx::OnnxBackend;
 use galatea_config::{
@@ -346,8 +346,8 @@ fn run_callers(
 
 fn call(caller: &mut dyn ModelInstance, inputs: &[Tensor], batch: i64) {
     let size = u32::try_from(batch).expect("a small batch");
-    let (job, _answer) = job(request("m", size, inputs.to_vec()));
-    let mut batch = Batch::new("m".into(), 1, vec![job]);
+    let (pending, _answer) = pending(request("m", size, inputs.to_vec()));
+    let mut batch = Batch::new("m".into(), 1, vec![pending]);
     caller.execute(&mut batch);
     for (_, outcome) in batch.into_outcomes() {
         assert!(matches!(outcome, galatea_backend::Outcome::Answered(Ok(_))), "a good answer");

@@ -37,7 +37,7 @@ const CONFIG: &str = r#"input [ { name: "X" data_type: TYPE_FP32 dims: [ -1, 192
                                 { name: "G" data_type: TYPE_INT64 dims: 1 } ]
     output { name: "Y" data_type: TYPE_FP32 dims: [ 1, 192 ] }"#;
 
-fn request(seed: usize, row: i64) -> galatea_types::InferRequest {
+fn request(seed: usize, row: i64) -> galatea_types::PreparedRequest {
     let count = (SIZE * SIZE) as usize;
     let values: Vec<f32> = (0..count).map(|i| ((i * 13 + seed) % 17) as f32 / 17.0).collect();
     let inputs = vec![

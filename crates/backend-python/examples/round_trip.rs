@@ -11,12 +11,12 @@ use std::{
 };
 
 use galatea_backend::{
-    Batch, Job, LoadContext, ModelInstance, Outcome, ServerAccess,
+    Batch, LoadContext, ModelInstance, Outcome, PendingRequest, ServerAccess,
     testing::{instance_spec, model_config},
 };
 use galatea_backend_python::PythonBackend;
 use galatea_runtimes::Environment;
-use galatea_types::{DataType, InferRequest, Responder, Tensor};
+use galatea_types::{DataType, InferRequest, PreparedRequest, RequestContext, Responder, Tensor};
 
 const MODEL: &str = "
 import triton_python_backend_utils as pb_utils
@@ -68,8 +68,10 @@ fn times(instance: &mut dyn ModelInstance, size: usize, pause: Duration) -> Vec<
     let input = Tensor::new("IN", DataType::Uint8, [size as i64], vec![1; size]);
     let mut run = || {
         let request = InferRequest { inputs: vec![input.clone()], ..InferRequest::new("m") };
-        let job = Job { request, responder: Responder::unary().0, queued_at: Instant::now() };
-        let mut batch = Batch::new("m".into(), 1, vec![job]);
+        let request = PreparedRequest::assume_checked(request, 1);
+        let (context, responder) = (RequestContext::new(), Responder::unary().0);
+        let pending = PendingRequest::new(request, context, responder);
+        let mut batch = Batch::new("m".into(), 1, vec![pending]);
         let started = Instant::now();
         instance.execute(&mut batch);
         let time = started.elapsed();

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_backend::{Batch, ModelInstance};
+use galatea_backend::{Batch, ModelInstance, TakenRequest};
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
@@ -28,7 +28,7 @@ pub(crate) struct PythonInstance {
     /// Names of the model's outputs.
     outputs: Arc<[Arc<str>]>,
     /// Requests may be taken out of their batch to be answered later.
-    may_detach: bool,
+    may_answer_later: bool,
     worker: Worker,
     message: Outgoing,
     last_key: u64,
@@ -52,7 +52,7 @@ impl PythonInstance {
         name: &str,
         config: Arc<ModelConfig>,
         version: i64,
-        may_detach: bool,
+        may_answer_later: bool,
         worker: Worker,
     ) -> Self {
         let outputs = config.outputs().iter().map(|output| output.name.clone()).collect();
@@ -61,7 +61,7 @@ impl PythonInstance {
             config,
             version,
             outputs,
-            may_detach,
+            may_answer_later,
             worker,
             message: Outgoing::default(),
             last_key: 0,
@@ -106,7 +106,8 @@ impl PythonInstance {
         index: usize,
         blocks: &mut BlockAllocation<'_>,
     ) -> Result<u64> {
-        let request = batch.request(index).ok_or_else(|| Error::internal("no such request"))?;
+        let pending = batch.pending_at(index).ok_or_else(|| Error::internal("no such request"))?;
+        let request = &pending.request;
         let tensors = inputs::for_model(&self.config, request)?;
         let outputs = inputs::wanted_outputs(&self.outputs, request);
         self.last_key += 1;
@@ -119,7 +120,8 @@ impl PythonInstance {
             outputs: &outputs,
         };
         put_request(&mut self.message, &sent, blocks)?;
-        self.requests().add(key, PendingRequest::new(request.cancellation.clone(), outputs));
+        self.requests()
+            .add(key, PendingRequest::new(pending.context.cancellation.clone(), outputs));
         Ok(key)
     }
 
@@ -136,7 +138,7 @@ impl PythonInstance {
         batch.mark_input_done();
         if self.config.is_decoupled() {
             // Before the worker starts: a first response may come before `execute` has returned there.
-            self.detach(batch, &requests);
+            self.take_out(batch, &requests);
         }
         Some(Execution { id: self.executions, requests })
     }
@@ -211,18 +213,18 @@ impl PythonInstance {
             }
         }
         // Their responses come through a response sender, or came already.
-        if self.may_detach {
-            return self.detach(batch, &left);
+        if self.may_answer_later {
+            return self.take_out(batch, &left);
         }
         for (index, key) in left {
             batch.respond_with(index, self.requests().wait_for_response(key));
         }
     }
 
-    fn detach(&self, batch: &mut Batch, sent: &[(usize, u64)]) {
+    fn take_out(&self, batch: &mut Batch, sent: &[(usize, u64)]) {
         for &(index, key) in sent {
-            if let Some(sender) = batch.detach(index) {
-                self.requests().attach(key, sender);
+            if let Some(TakenRequest { responder, .. }) = batch.take(index) {
+                self.requests().attach(key, responder);
             }
         }
     }
@@ -255,9 +257,11 @@ impl PythonInstance {
 
 impl ModelInstance for PythonInstance {
     fn execute(&mut self, batch: &mut Batch) {
+        // Known before requests are taken out.
+        let wait = wait(batch);
         let Some(execution) = self.prepare(batch) else { return };
         match self.connection().send_command(&self.message) {
-            Ok(()) => drop(self.complete(batch, &execution, wait(batch))),
+            Ok(()) => drop(self.complete(batch, &execution, wait)),
             Err(error) => batch.fail_all(&error),
         }
     }
@@ -296,7 +300,7 @@ impl ModelInstance for PythonInstance {
 
 /// A model that called this one waits for every wake-up; the client of a request notices none.
 fn wait(batch: &Batch) -> Wait {
-    match batch.requests().any(|request| request.is_from_model) {
+    match batch.pending().any(|pending| pending.context.origin.is_from_model()) {
         true => Wait::SpinThenSleep,
         false => Wait::Sleep,
     }

@@ -1,27 +1,30 @@
+//! Requests executed together, and their outcomes.
+
 use std::{sync::Arc, time::Instant};
 
-use galatea_types::{Error, InferRequest, InferResponse, Parameters, Responder, Result, Tensor};
+use galatea_types::{Error, InferResponse, Parameters, PreparedRequest, Result, Tensor, Timeline};
 
-use crate::{ResponseSender, StreamEnd, StreamObserver};
-
-/// A request on its way through the scheduler, with the way back.
-pub struct Job {
-    pub request: InferRequest,
-    pub responder: Responder,
-    /// When it entered the scheduler's queue.
-    pub queued_at: Instant,
-}
+use crate::{PendingRequest, RequestObserver, ResponseSender, SequenceStates};
 
 /// What became of one request of a batch.
 #[derive(Debug)]
 pub enum Outcome {
     /// The backend said nothing about it.
     Unanswered,
+    /// Its one response.
     Answered(Result<InferResponse>),
-    /// Its answers go their own way, through a [`ResponseSender`].
-    Detached,
     /// Nothing was done about it: another instance may execute it.
     NotBegun,
+}
+
+/// A request that left its batch: it is answered on its own, from any thread, also after `execute` has
+/// returned.
+#[derive(Debug)]
+pub struct TakenRequest {
+    /// What is asked for. Dropping it releases its inputs, whether it was answered or not.
+    pub request: PreparedRequest,
+    /// Where its responses go, with its timeline and its state.
+    pub responder: ResponseSender,
 }
 
 /// Requests executed together, and the place for their answers.
@@ -30,39 +33,47 @@ pub enum Outcome {
 pub struct Batch {
     model_name: Arc<str>,
     model_version: i64,
-    jobs: Vec<Job>,
-    outcomes: Vec<Outcome>,
-    observer: Option<Arc<dyn StreamObserver>>,
+    /// `None` where a request was taken.
+    entries: Vec<Option<Entry>>,
+    taken: Taken,
+    observer: Option<Arc<dyn RequestObserver>>,
     number: usize,
-    started_at: Instant,
-    input_done_at: Option<Instant>,
-    output_started_at: Option<Instant>,
+    /// The instants that are those of all its requests.
+    execution: Timeline,
+}
+
+struct Entry {
+    pending: PendingRequest,
+    outcome: Outcome,
+}
+
+/// What left a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Number of requests.
+    pub requests: usize,
+    /// Sum of their batch sizes.
+    pub items: u64,
 }
 
 impl Batch {
-    pub fn new(model_name: Arc<str>, model_version: i64, jobs: Vec<Job>) -> Self {
-        let outcomes = jobs.iter().map(|_| Outcome::Unanswered).collect();
+    /// A batch whose execution begins now.
+    pub fn new(model_name: Arc<str>, model_version: i64, requests: Vec<PendingRequest>) -> Self {
+        let now = Instant::now();
+        let entry = |pending| Some(Entry { pending, outcome: Outcome::Unanswered });
         Self {
             model_name,
             model_version,
-            jobs,
-            outcomes,
+            entries: requests.into_iter().map(entry).collect(),
+            taken: Taken::default(),
             observer: None,
             number: 0,
-            started_at: Instant::now(),
-            input_done_at: None,
-            output_started_at: None,
+            execution: Timeline { compute_start: Some(now), ..Timeline::new(now) },
         }
     }
 
-    /// The same batch, with somebody to be told about its detached requests.
-    pub fn observed_by(mut self, observer: Arc<dyn StreamObserver>) -> Self {
-        self.observe(observer);
-        self
-    }
-
-    /// [`Batch::observed_by`] in place.
-    pub fn observe(&mut self, observer: Arc<dyn StreamObserver>) {
+    /// Sets who is notified of the ends of taken requests.
+    pub fn observe(&mut self, observer: Arc<dyn RequestObserver>) {
         self.observer = Some(observer);
     }
 
@@ -72,39 +83,65 @@ impl Batch {
         self
     }
 
+    /// See [`Batch::numbered`]; 0 without.
     pub fn number(&self) -> usize {
         self.number
     }
 
+    /// Number of requests, taken ones included: they are indexed from 0.
     pub fn len(&self) -> usize {
-        self.jobs.len()
+        self.entries.len()
     }
 
+    /// Whether it was made without requests.
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.entries.is_empty()
     }
 
-    /// Sum of the requests' batch sizes.
-    pub fn item_count(&self) -> u64 {
-        self.jobs.iter().map(|j| u64::from(j.request.batch_size)).sum()
+    /// The requests that were not taken.
+    pub fn requests(&self) -> impl Iterator<Item = &PreparedRequest> {
+        self.entries.iter().flatten().map(|entry| &entry.pending.request)
     }
 
-    pub fn requests(&self) -> impl ExactSizeIterator<Item = &InferRequest> {
-        self.jobs.iter().map(|j| &j.request)
+    /// The requests that were not taken, with all that belongs to them.
+    pub fn pending(&self) -> impl Iterator<Item = &PendingRequest> {
+        self.entries.iter().flatten().map(|entry| &entry.pending)
     }
 
-    pub fn request(&self, index: usize) -> Option<&InferRequest> {
-        self.jobs.get(index).map(|j| &j.request)
+    /// The request at `index`; `None` when it was taken.
+    pub fn request(&self, index: usize) -> Option<&PreparedRequest> {
+        Some(&self.entry(index)?.pending.request)
     }
 
-    /// Marks the end of gathering inputs and the start of the computation.
+    /// The request at `index` with all that belongs to it; `None` when it was taken.
+    pub fn pending_at(&self, index: usize) -> Option<&PendingRequest> {
+        Some(&self.entry(index)?.pending)
+    }
+
+    /// A state of the sequence that the request at `index` belongs to.
+    pub fn state(&self, index: usize, name: &str) -> Option<&Tensor> {
+        self.entry(index)?.pending.states.get(name)
+    }
+
+    /// Replaces a state of the sequence that the request at `index` belongs to.
+    ///
+    /// # Errors
+    /// `InvalidArg` when the scheduler keeps no state of this name for the request, or it was taken.
+    pub fn set_state(&mut self, index: usize, tensor: Tensor) -> Result<()> {
+        match self.entries.get_mut(index) {
+            Some(Some(entry)) => entry.pending.states.set(tensor),
+            _ => SequenceStates::default().set(tensor),
+        }
+    }
+
+    /// Marks the end of gathering inputs and the start of the computation, for all requests.
     pub fn mark_input_done(&mut self) {
-        self.input_done_at = Some(Instant::now());
+        self.execution.input_done = Some(Instant::now());
     }
 
-    /// Marks the end of the computation and the start of handing out outputs.
+    /// Marks the end of the computation and the start of handing out outputs, for all requests.
     pub fn mark_output_started(&mut self) {
-        self.output_started_at = Some(Instant::now());
+        self.execution.output_start = Some(Instant::now());
     }
 
     /// Sets the answer of one request. The last call counts.
@@ -114,17 +151,11 @@ impl Batch {
 
     /// [`Batch::respond`] with response parameters.
     pub fn respond_with(&mut self, index: usize, result: Result<(Vec<Tensor>, Parameters)>) {
-        let (Some(job), Some(outcome)) = (self.jobs.get(index), self.outcomes.get_mut(index))
-        else {
-            return;
-        };
-        if matches!(outcome, Outcome::Detached) {
-            return;
-        }
+        let Some(Some(Entry { pending, outcome })) = self.entries.get_mut(index) else { return };
         *outcome = Outcome::Answered(result.map(|(outputs, parameters)| InferResponse {
             model_name: self.model_name.clone(),
             model_version: self.model_version,
-            id: job.request.id.clone(),
+            id: pending.request.id.clone(),
             parameters,
             outputs,
         }));
@@ -132,9 +163,9 @@ impl Batch {
 
     /// Gives every request without an answer this error.
     pub fn fail_all(&mut self, error: &Error) {
-        for outcome in &mut self.outcomes {
-            if matches!(outcome, Outcome::Unanswered) {
-                *outcome = Outcome::Answered(Err(error.clone()));
+        for entry in self.entries.iter_mut().flatten() {
+            if matches!(entry.outcome, Outcome::Unanswered) {
+                entry.outcome = Outcome::Answered(Err(error.clone()));
             }
         }
     }
@@ -142,60 +173,73 @@ impl Batch {
     /// Gives the requests without an answer back to the queue: the instance stopped working before it began
     /// with them. Only in [`ModelInstance::execute_many`](crate::ModelInstance::execute_many).
     pub fn hand_back(&mut self) {
-        for outcome in &mut self.outcomes {
-            if matches!(outcome, Outcome::Unanswered) {
-                *outcome = Outcome::NotBegun;
+        for entry in self.entries.iter_mut().flatten() {
+            if matches!(entry.outcome, Outcome::Unanswered) {
+                entry.outcome = Outcome::NotBegun;
             }
         }
     }
 
-    /// Takes the way back of one request out of the batch: for decoupled models. The request itself stays
-    /// readable. `None` when it was taken before.
-    pub fn detach(&mut self, index: usize) -> Option<ResponseSender> {
-        let outcome = self.outcomes.get_mut(index)?;
-        let job = self.jobs.get_mut(index)?;
-        if matches!(outcome, Outcome::Detached) {
-            return None;
-        }
-        *outcome = Outcome::Detached;
-        Some(ResponseSender {
+    /// Takes one request out of the batch, to be answered on its own: see
+    /// [`ModelInstance::execute`](crate::ModelInstance::execute) for who may. `None` when it was taken before.
+    pub fn take(&mut self, index: usize) -> Option<TakenRequest> {
+        let entry = self.entries.get_mut(index)?.take()?;
+        let PendingRequest { request, mut context, responder, states } = entry.pending;
+        self.taken.requests += 1;
+        self.taken.items += u64::from(request.batch_size().max(1));
+        // When its outputs begin is its own affair from now on.
+        let execution = Timeline { output_start: None, ..self.execution };
+        context.timeline.complete_from(&execution);
+        let responder = ResponseSender {
             model_name: self.model_name.clone(),
             model_version: self.model_version,
-            request_id: job.request.id.clone(),
-            cancellation: job.request.cancellation.clone(),
-            responder: Some(std::mem::replace(&mut job.responder, Responder::spent())),
+            request_id: request.id.clone(),
+            batch_size: request.batch_size(),
+            context,
+            states,
+            responder: Some(responder),
             observer: self.observer.clone(),
-            end: StreamEnd {
-                received_at: job.request.received_at,
-                queued_at: job.queued_at,
-                started_at: self.started_at,
-                input_done_at: self.input_done_at,
-                batch_size: job.request.batch_size,
-                step_times: job.request.step_times.clone(),
-                responses: 0,
-                failure: None,
-            },
-        })
+            responses: 0,
+            failure: None,
+        };
+        Some(TakenRequest { request, responder })
     }
 
-    /// When the instance took the batch.
-    pub fn started_at(&self) -> Instant {
-        self.started_at
+    /// The requests that were taken so far.
+    pub fn taken(&self) -> Taken {
+        self.taken
     }
 
-    /// End of input, start of output: the marks, or `end` where none was set.
-    pub fn marks(&self, end: Instant) -> (Instant, Instant) {
-        let input_done = self.input_done_at.unwrap_or(self.started_at);
-        (input_done, self.output_started_at.unwrap_or(end).max(input_done))
+    /// The instants that are those of all its requests. Its receipt is its start.
+    pub fn execution(&self) -> &Timeline {
+        &self.execution
     }
 
-    /// Takes the batch apart: each job with its answer, where there is one.
-    pub fn into_outcomes(self) -> impl ExactSizeIterator<Item = (Job, Outcome)> {
-        self.jobs.into_iter().zip(self.outcomes)
+    /// Says that the execution ended at `end`: from then on the timeline of each request that was not taken
+    /// is complete.
+    pub fn end_at(&mut self, end: Instant) {
+        self.execution.end = Some(end);
+        for entry in self.entries.iter_mut().flatten() {
+            entry.pending.context.timeline.complete_from(&self.execution);
+        }
     }
 
-    /// The answers so far, beside their requests.
-    pub fn outcomes(&self) -> impl Iterator<Item = (&Job, &Outcome)> {
-        self.jobs.iter().zip(&self.outcomes)
+    /// Takes the batch apart: each request that was not taken, with what became of it.
+    pub fn into_outcomes(self) -> impl Iterator<Item = (PendingRequest, Outcome)> {
+        self.entries.into_iter().flatten().map(|entry| (entry.pending, entry.outcome))
+    }
+
+    /// What became so far of the requests that were not taken.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&PendingRequest, &Outcome)> {
+        self.entries.iter().flatten().map(|entry| (&entry.pending, &entry.outcome))
+    }
+
+    /// The requests that were not taken, to be changed by whoever made the batch.
+    pub fn pending_mut(&mut self) -> impl Iterator<Item = &mut PendingRequest> {
+        self.entries.iter_mut().flatten().map(|entry| &mut entry.pending)
+    }
+
+    fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)?.as_ref()
     }
 }

@@ -9,7 +9,9 @@
 mod alarm;
 mod batch;
 pub mod batching;
+mod pending;
 mod response_sender;
+mod sequence_states;
 mod server_access;
 mod settings;
 #[cfg(feature = "testing")]
@@ -17,8 +19,10 @@ pub mod testing;
 mod traits;
 
 pub use alarm::InstanceAlarm;
-pub use batch::{Batch, Job, Outcome};
-pub use response_sender::{ResponseSender, StreamEnd, StreamObserver};
+pub use batch::{Batch, Outcome, Taken, TakenRequest};
+pub use pending::PendingRequest;
+pub use response_sender::{RequestEnd, RequestObserver, ResponseSender};
+pub use sequence_states::SequenceStates;
 pub use server_access::{InferTarget, ModelControl, ServerAccess};
 pub use settings::Settings;
 pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};

@@ -1,43 +1,52 @@
+//! How a request that was taken out of its batch is answered.
+
 use std::{sync::Arc, time::Instant};
 
 use galatea_types::{
-    Cancellation, Code, Error, InferResponse, Parameters, Responder, Result, StepTimes, Tensor,
+    Code, Error, InferResponse, Parameters, RequestContext, Responder, Result, Tensor, Timeline,
 };
 
-/// Told about each detached request: once when its last response is about to leave, once when it has left.
-pub trait StreamObserver: Send + Sync {
-    fn ended(&self, end: &StreamEnd);
+use crate::SequenceStates;
 
+/// Notified of each request that was taken out of a batch: once when its last response is about to leave, once
+/// when it has left.
+pub trait RequestObserver: Send + Sync {
+    /// The last response is about to leave.
+    fn ended(&self, end: RequestEnd<'_>);
+
+    /// The last response has left.
     fn left(&self) {}
 }
 
-/// One detached request, at its end.
-#[derive(Clone, Debug)]
-pub struct StreamEnd {
-    pub received_at: Instant,
-    pub queued_at: Instant,
-    /// When the instance took its batch.
-    pub started_at: Instant,
-    pub input_done_at: Option<Instant>,
+/// A request that was taken out of a batch, at its end.
+#[derive(Debug)]
+pub struct RequestEnd<'a> {
+    /// Of the request; its timeline has no end yet.
+    pub context: &'a mut RequestContext,
+    /// As the request leaves them.
+    pub states: &'a mut SequenceStates,
+    /// Its items.
     pub batch_size: u32,
-    /// As in the request.
-    pub step_times: Option<Arc<StepTimes>>,
     /// How many responses with a body it got, the last one included.
     pub responses: u64,
     /// The class of its first error, if any response was one.
     pub failure: Option<Code>,
 }
 
-/// The way back of one request of a decoupled model: any number of responses, from any thread, also after
-/// `execute` has returned. Dropped before the last one, it ends the stream with an internal error.
+/// The responder of a request that was taken out of its batch: any number of responses, from any thread, also
+/// after `execute` has returned. It counts what it sends, and the end once. Dropped before the last response, it
+/// ends the request with an internal error.
 pub struct ResponseSender {
     pub(crate) model_name: Arc<str>,
     pub(crate) model_version: i64,
     pub(crate) request_id: String,
-    pub(crate) cancellation: Cancellation,
+    pub(crate) batch_size: u32,
+    pub(crate) context: RequestContext,
+    pub(crate) states: SequenceStates,
     pub(crate) responder: Option<Responder>,
-    pub(crate) observer: Option<Arc<dyn StreamObserver>>,
-    pub(crate) end: StreamEnd,
+    pub(crate) observer: Option<Arc<dyn RequestObserver>>,
+    pub(crate) responses: u64,
+    pub(crate) failure: Option<Code>,
 }
 
 impl ResponseSender {
@@ -54,13 +63,47 @@ impl ResponseSender {
         self.end_with(last);
     }
 
+    /// Who waits for the responses, and what has happened so far.
+    pub fn context(&self) -> &RequestContext {
+        &self.context
+    }
+
+    /// When what happened to this request.
+    pub fn timeline(&self) -> &Timeline {
+        &self.context.timeline
+    }
+
+    /// Marks the end of gathering this request's inputs and the start of its computation.
+    pub fn mark_input_done(&mut self) {
+        self.context.timeline.input_done = Some(Instant::now());
+    }
+
+    /// Marks the end of this request's computation and the start of handing out its outputs.
+    pub fn mark_output_started(&mut self) {
+        self.context.timeline.output_start = Some(Instant::now());
+    }
+
+    /// A state of the sequence that the request belongs to.
+    pub fn state(&self, name: &str) -> Option<&Tensor> {
+        self.states.get(name)
+    }
+
+    /// Replaces a state of the sequence that the request belongs to.
+    ///
+    /// # Errors
+    /// As those of [`Batch::set_state`](crate::Batch::set_state).
+    pub fn set_state(&mut self, tensor: Tensor) -> Result<()> {
+        self.states.set(tensor)
+    }
+
     /// Whether the client has gone or has asked to stop.
     pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled() || self.responder.as_ref().is_none_or(Responder::is_closed)
+        self.context.cancellation.is_cancelled()
+            || self.responder.as_ref().is_none_or(Responder::is_closed)
     }
 
     fn response(&mut self, result: Result<(Vec<Tensor>, Parameters)>) -> Result<InferResponse> {
-        self.end.responses += 1;
+        self.responses += 1;
         match result {
             Ok((outputs, parameters)) => Ok(InferResponse {
                 model_name: self.model_name.clone(),
@@ -70,7 +113,7 @@ impl ResponseSender {
                 outputs,
             }),
             Err(error) => {
-                self.end.failure.get_or_insert(error.code());
+                self.failure.get_or_insert(error.code());
                 Err(error)
             }
         }
@@ -80,7 +123,13 @@ impl ResponseSender {
         let Some(responder) = self.responder.take() else { return };
         let last = last.map(|result| self.response(result));
         if let Some(observer) = &self.observer {
-            observer.ended(&self.end);
+            observer.ended(RequestEnd {
+                context: &mut self.context,
+                states: &mut self.states,
+                batch_size: self.batch_size,
+                responses: self.responses,
+                failure: self.failure,
+            });
         }
         match last {
             Some(result) => responder.finish(result),
@@ -89,6 +138,12 @@ impl ResponseSender {
         if let Some(observer) = &self.observer {
             observer.left();
         }
+    }
+}
+
+impl std::fmt::Debug for ResponseSender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ResponseSender({}, {} responses)", self.model_name, self.responses)
     }
 }
 

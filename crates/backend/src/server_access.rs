@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use galatea_telemetry::CustomMetrics;
-use galatea_types::{Buffer, Error, InferRequest, Refused, Responder, Result};
+use galatea_types::{Buffer, Error, InferRequest, Refused, RequestContext, Responder, Result};
 
 /// Where a model sends requests of its own: ensembles to their steps, Python models to other models.
 pub trait InferTarget: Send + Sync {
@@ -11,7 +11,12 @@ pub trait InferTarget: Send + Sync {
     /// # Errors
     /// [`Refused`] when nothing will be executed: no such model, a request that does not fit it, a full
     /// queue.
-    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused>;
+    fn infer(
+        &self,
+        request: InferRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused>;
 
     /// Whether the model may answer any number of times. Fails as a request to it would.
     fn is_decoupled(&self, model: &str, version: Option<i64>) -> Result<bool>;
@@ -59,7 +64,12 @@ impl fmt::Debug for ServerAccess {
 struct Nowhere;
 
 impl InferTarget for Nowhere {
-    fn infer(&self, _: InferRequest, responder: Responder) -> Result<(), Refused> {
+    fn infer(
+        &self,
+        _: InferRequest,
+        _: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
         Err(Refused::new(no_server(), responder))
     }
 

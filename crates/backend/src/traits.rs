@@ -75,7 +75,7 @@ pub struct InstanceSpec {
 pub trait Model: Send + Sync {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
 
-    /// Whether instances may detach requests although the model is not decoupled: each then gets one answer,
+    /// Whether instances may take requests out of their batch although the model is not decoupled: each then gets one answer,
     /// perhaps after `execute` has returned.
     fn may_answer_later(&self) -> bool {
         false
@@ -94,13 +94,13 @@ pub trait Model: Send + Sync {
 
 /// One executor. Owned by one thread, which calls it with one batch after another.
 pub trait ModelInstance: Send {
-    /// Answers every job of `batch`, each by [`Batch::respond`] or all by [`Batch::fail_all`].
+    /// Answers every request of `batch`, each by [`Batch::respond`] or all by [`Batch::fail_all`].
     ///
-    /// Runs synchronously. Jobs left unanswered get an internal error; so do all of them when this
-    /// panics, after which the instance is thrown away and made anew.
+    /// Runs synchronously. Requests left unanswered get an internal error; so do all of them when this
+    /// panics, after which the instance is dropped and started again.
     ///
     /// The requests of a decoupled model, or of one that may answer later, may be taken out with
-    /// [`Batch::detach`] instead, and answered at any time afterwards.
+    /// [`Batch::take`] instead, and answered at any time afterwards.
     fn execute(&mut self, batch: &mut Batch);
 
     /// How many requests, each executed alone, are worth having at once. More than 1 helps an instance that
@@ -112,7 +112,7 @@ pub trait ModelInstance: Send {
 
     /// Executes several batches, and hands each to `done` as soon as it is complete, in whatever order.
     ///
-    /// At most [`ModelInstance::pipeline_depth`] of them, of one request each, which may not be detached.
+    /// At most [`ModelInstance::pipeline_depth`] of them, of one request each, which may not be taken out.
     /// What is not handed back fails, as it does when this panics.
     fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
         for mut batch in batches {

@@ -18,7 +18,7 @@ use std::{
 use galatea_backend::Backend;
 use galatea_backend_builtin::IdentityBackend;
 use galatea_engine::{BackendRegistry, Engine, EngineOptions, LocalRoot};
-use galatea_types::{DataType, InferRequest, Responder, Tensor};
+use galatea_types::{DataType, InferRequest, RequestContext, Responder, Tensor};
 
 const REQUESTS: usize = 100_000;
 const LENGTHS: [usize; 4] = [1, 2, 4, 8];
@@ -79,7 +79,10 @@ fn measure(engine: &Engine, name: &str, clients: usize) {
             let started = Instant::now();
             let inputs = vec![input.clone()];
             let request = InferRequest { inputs, ..InferRequest::new(name) };
-            assert!(model.infer(request, responder).is_ok(), "it fits the model");
+            assert!(
+                model.infer(request, RequestContext::new(), responder).is_ok(),
+                "it fits the model"
+            );
             answer.blocking_recv().expect("answered").expect("an answer");
             started.elapsed()
         };

@@ -9,7 +9,7 @@ use galatea_backend::{InferTarget, Model};
 use galatea_config::ModelConfig;
 use galatea_scheduler::{InstanceReadiness, Scheduler};
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{InferRequest, Refused, Responder, Result};
+use galatea_types::{InferRequest, Refused, RequestContext, Responder, Result};
 
 use crate::{
     labels::Labels,
@@ -117,22 +117,27 @@ impl ServedModel {
         self.is_ready() && self.spec.model.as_ref().is_none_or(has_passed)
     }
 
-    /// Checks the request against the configuration, as [`ServedModel::infer`] does first. For front ends
-    /// that must tell a refused request from one that failed.
-    pub fn check(&self, request: &mut InferRequest) -> Result<()> {
-        prepare::prepare(request, &self.spec.config)
-    }
-
     /// Checks the request against the configuration and hands it to the scheduler. Never blocks. What became
     /// of the request comes through `responder`.
     ///
     /// # Errors
     /// [`Refused`] when nothing will be executed: the request does not fit the model, or its queue is full
     /// or closed.
-    pub fn infer(&self, mut request: InferRequest, responder: Responder) -> Result<(), Refused> {
-        match prepare::prepare(&mut request, &self.spec.config) {
-            Ok(()) => self.spec.scheduler.submit(request, responder),
-            Err(error) => Err(Refused::new(error, responder)),
+    pub fn infer(
+        &self,
+        request: InferRequest,
+        mut context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
+        match prepare::prepare(request, &self.spec.config) {
+            Ok(request) => {
+                context.limit(request.timeout);
+                self.spec.scheduler.submit(request, context, responder)
+            }
+            Err(error) => {
+                context.finish(Instant::now());
+                Err(Refused::new(error, responder))
+            }
         }
     }
 }
@@ -140,8 +145,13 @@ impl ServedModel {
 /// How an ensemble sends requests to the models of its steps: it holds on to them, so none of its requests
 /// looks a model up.
 impl InferTarget for ServedModel {
-    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
-        ServedModel::infer(self, request, responder)
+    fn infer(
+        &self,
+        request: InferRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
+        ServedModel::infer(self, request, context, responder)
     }
 
     fn is_decoupled(&self, _: &str, _: Option<i64>) -> Result<bool> {

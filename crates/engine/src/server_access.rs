@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{InferTarget, ModelControl, ServerAccess};
 use galatea_telemetry::CustomMetrics;
-use galatea_types::{Buffer, Error, InferRequest, Refused, Responder, Result};
+use galatea_types::{Buffer, Error, InferRequest, Refused, RequestContext, Responder, Result};
 
 use crate::{manager::ModelManager, overrides::LoadOverrides};
 
@@ -26,12 +26,17 @@ impl Access {
 }
 
 impl InferTarget for Access {
-    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
+    fn infer(
+        &self,
+        request: InferRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
         let found = self
             .manager()
             .and_then(|m| m.models().for_model(&request.model_name, request.model_version));
         match found {
-            Ok(model) => model.infer(request, responder),
+            Ok(model) => model.infer(request, context, responder),
             Err(error) => Err(Refused::new(error, responder)),
         }
     }

@@ -12,7 +12,9 @@ use std::{
 };
 
 use galatea_engine::{ControlMode, Engine, LoadOverrides};
-use galatea_types::{Code, InferRequest, InferResponse, Refused, Responder, Result, Tensor};
+use galatea_types::{
+    Code, InferRequest, InferResponse, Refused, RequestContext, Responder, Result, Tensor,
+};
 use tokio::sync::oneshot;
 
 use fixture::{CONFIG, Fixture, add_model, eventually, explicit, fixture, index, request};
@@ -52,7 +54,8 @@ fn start(
 ) -> Result<oneshot::Receiver<Result<InferResponse>>> {
     let (responder, answer) = Responder::unary();
     let request = InferRequest { model_name: model.into(), ..request(value) };
-    engine.model(model, None)?.infer(request, responder).map_err(Refused::into_error)?;
+    let submitted = engine.model(model, None)?.infer(request, RequestContext::new(), responder);
+    submitted.map_err(Refused::into_error)?;
     Ok(answer)
 }
 
@@ -343,7 +346,8 @@ fn a_refused_step_names_the_ensemble() {
     let (responder, answer) = Responder::unary();
     let mut wide = request(1);
     wide.inputs = vec![Tensor::new("IN", galatea_types::DataType::Int32, [1, 2], vec![0; 8])];
-    assert!(f.engine.model("e", None).expect("ready").infer(wide, responder).is_ok());
+    let model = f.engine.model("e", None).expect("ready");
+    assert!(model.infer(wide, RequestContext::new(), responder).is_ok());
     let error = answer.blocking_recv().expect("answered").expect_err("too wide");
     let start =
         "in ensemble 'e', [request id: <id_unknown>] unexpected shape for input 'IN' for model 'b'";

@@ -10,7 +10,9 @@ use galatea_protocol::{
     grpc::{check_message_size, decode, encode},
     parse_model_version,
 };
-use galatea_types::{Error, InferRequest, InferResponse, Refused, Responder, Result};
+use galatea_types::{
+    Error, InferRequest, InferResponse, Refused, RequestContext, Responder, Result,
+};
 use tokio::sync::oneshot;
 use tonic::Status;
 
@@ -35,16 +37,18 @@ pub(crate) fn read(
     model: Arc<ServedModel>,
     message: ModelInferRequest,
     max_message_size: usize,
-) -> Result<(InferRequest, Pending)> {
+) -> Result<(InferRequest, RequestContext, Pending)> {
+    let context = RequestContext::new();
     let (request, plan) = decode(message, model.config(), &NoRegions)?;
-    let _cancel = CancelOnDrop::new(request.cancellation.clone());
-    Ok((request, Pending { model, plan, max_message_size, _cancel }))
+    let _cancel = CancelOnDrop::new(context.cancellation.clone());
+    Ok((request, context, Pending { model, plan, max_message_size, _cancel }))
 }
 
 /// Finds the model, reads the request and hands it to the engine. Fails where nothing is executed.
 fn submit(
     engine: &Engine,
     message: ModelInferRequest,
+    deadline: Option<Instant>,
     max_message_size: usize,
 ) -> Result<(Pending, oneshot::Receiver<Result<InferResponse>>)> {
     let model = find_model(engine, &message)?;
@@ -54,9 +58,10 @@ fn submit(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));
     }
-    let (request, pending) = read(model, message, max_message_size)?;
+    let (request, mut context, pending) = read(model, message, max_message_size)?;
+    context.deadline = deadline;
     let (responder, answer) = Responder::unary();
-    pending.model.infer(request, responder).map_err(Refused::into_error)?;
+    pending.model.infer(request, context, responder).map_err(Refused::into_error)?;
     Ok((pending, answer))
 }
 
@@ -67,7 +72,8 @@ pub(crate) async fn infer(
     deadline: Option<Instant>,
     max_message_size: usize,
 ) -> Result<ModelInferResponse, Status> {
-    let (pending, answer) = submit(engine, message, max_message_size).map_err(|e| status_of(&e))?;
+    let (pending, answer) =
+        submit(engine, message, deadline, max_message_size).map_err(|e| status_of(&e))?;
     let answer = match deadline {
         None => answer.await,
         Some(deadline) => tokio::time::timeout_at(deadline.into(), answer)

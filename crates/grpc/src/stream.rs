@@ -137,10 +137,11 @@ impl InferStream {
         let id = message.id.clone();
         let version = message.model_version.clone();
         let read = read(model, message, self.state.max_message_size);
-        let (request, pending) = read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
-        let cancellation = request.cancellation.clone();
+        let (request, context, pending) =
+            read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
+        let cancellation = context.cancellation.clone();
         let responder = self.responses.responder(key, cancellation);
-        let accepted = pending.model().infer(request, responder);
+        let accepted = pending.model().infer(request, context, responder);
         accepted.map_err(|refused| {
             Box::new(refusal_reply(&Refused::into_error(refused), id.clone()))
         })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use galatea_engine::ServedModel;
 use galatea_protocol::http::{decode_generate, encode_generate, error_body, server_sent_event};
-use galatea_types::{Error, InferResponse, Result};
+use galatea_types::{Error, InferResponse, RequestContext, Result};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header::CONTENT_ENCODING};
 use hyper::body::Incoming;
 
@@ -55,8 +55,9 @@ async fn submit(
     refuse_compressed(request.headers())?;
     let limit = state.options.max_input_size;
     let body = request_body::read(request.body_mut(), None, limit).await?;
+    let context = RequestContext::new();
     let request = decode_generate(&body, model.config(), version)?;
-    let responses = ResponseStream::submit(request, &model)?;
+    let responses = ResponseStream::submit(request, context, &model)?;
     Ok((model, responses))
 }
 

@@ -7,7 +7,7 @@ use galatea_protocol::{
     AnswerPlan, NoRegions,
     http::{EncodedResponse, decode, encode},
 };
-use galatea_types::{Error, InferResponse, Refused, Responder, Result};
+use galatea_types::{Error, InferResponse, Refused, RequestContext, Responder, Result};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
@@ -76,10 +76,11 @@ async fn infer(
     header_length: Option<usize>,
 ) -> Result<(InferResponse, AnswerPlan)> {
     let header_length = header_length.unwrap_or(body.len());
+    let context = RequestContext::new();
     let (request, plan) = decode(body, header_length, model.config(), version, &NoRegions)?;
-    let cancel = CancelOnDrop::new(request.cancellation.clone());
+    let cancel = CancelOnDrop::new(context.cancellation.clone());
     let (responder, answer) = Responder::unary();
-    model.infer(request, responder).map_err(Refused::into_error)?;
+    model.infer(request, context, responder).map_err(Refused::into_error)?;
     let answer = answer.await;
     cancel.disarm();
     let response =

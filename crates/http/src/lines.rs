@@ -10,7 +10,7 @@ use galatea_protocol::{
     http::{decode_for_lines, error_line, response_line},
     http_status,
 };
-use galatea_types::{InferResponse, Response, Result};
+use galatea_types::{InferResponse, RequestContext, Response, Result};
 use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
 
 use crate::{
@@ -47,9 +47,10 @@ pub(crate) async fn respond(
     let submitted = (|| {
         let header_length = header_length.unwrap_or(body.len());
         let config = model.config();
+        let context = RequestContext::new();
         let (request, plan) = decode_for_lines(&body, header_length, config, version, &NoRegions)?;
         let empty = end_of(&model, request.id.clone());
-        Ok((ResponseStream::submit(request, &model)?, plan, empty))
+        Ok((ResponseStream::submit(request, context, &model)?, plan, empty))
     })();
     drop(body);
     let (mut responses, plan, empty) = match submitted {

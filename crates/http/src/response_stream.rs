@@ -7,7 +7,7 @@ use std::{
 
 use galatea_engine::ServedModel;
 use galatea_frontend::{CancelOnDrop, OnOverflow, ResponseKey, ResponseReceiver};
-use galatea_types::{Error, InferRequest, Refused, Response, Result};
+use galatea_types::{Error, InferRequest, Refused, RequestContext, Response, Result};
 
 /// How many bytes of responses may wait for a client that does not read. A request whose responses pile up higher
 /// is cut off.
@@ -21,11 +21,15 @@ pub(crate) struct ResponseStream {
 
 impl ResponseStream {
     /// Hands the request to the model. Fails where it is refused at once, before any inference.
-    pub fn submit(request: InferRequest, model: &ServedModel) -> Result<Self> {
+    pub fn submit(
+        request: InferRequest,
+        context: RequestContext,
+        model: &ServedModel,
+    ) -> Result<Self> {
         let receiver = ResponseReceiver::new(MAX_BACKLOG, OnOverflow::Deliver);
-        let cancellation = request.cancellation.clone();
+        let cancellation = context.cancellation.clone();
         let responder = receiver.responder(ResponseKey::Unordered(0), cancellation.clone());
-        model.infer(request, responder).map_err(Refused::into_error)?;
+        model.infer(request, context, responder).map_err(Refused::into_error)?;
         Ok(Self { receiver, cancel: Some(CancelOnDrop::new(cancellation)) })
     }
 

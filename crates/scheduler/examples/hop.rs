@@ -15,11 +15,11 @@ use std::{
 
 use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
-    testing::{instance_spec, model_config, request},
+    testing::{instance_spec, model_config, prepared},
 };
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{InferRequest, Responder, Result};
+use galatea_types::{InferRequest, PreparedRequest, RequestContext, Responder, Result};
 
 const REQUESTS: usize = 200_000;
 
@@ -88,12 +88,13 @@ fn start(
     .expect("it starts")
 }
 
-fn submit(scheduler: &QueueScheduler, request: InferRequest, responder: Responder) {
-    assert!(scheduler.submit(request, responder).is_ok(), "it is open, and its queue has no limit");
+fn submit(scheduler: &QueueScheduler, request: PreparedRequest, responder: Responder) {
+    let submitted = scheduler.submit(request, RequestContext::new(), responder);
+    assert!(submitted.is_ok(), "it is open, and its queue has no limit");
 }
 
-fn new_request(model: &Arc<str>) -> InferRequest {
-    InferRequest { model_name: model.clone(), ..request("", 1, Vec::new()) }
+fn new_request(model: &Arc<str>) -> PreparedRequest {
+    prepared(InferRequest::new(model.clone()), 1)
 }
 
 /// Without a scheduler each client answers itself: the cost of everything around it.

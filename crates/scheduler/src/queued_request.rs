@@ -2,38 +2,39 @@
 
 use std::time::Instant;
 
-use galatea_backend::Job;
+use galatea_backend::PendingRequest;
 
 use crate::queue::{JoinRules, Placement, Queued};
 
 /// A queued request with its place in the order of arrival.
 pub(crate) struct QueuedRequest {
-    pub job: Job,
+    pub pending: PendingRequest,
     pub arrival: u64,
 }
 
 impl QueuedRequest {
     /// A request on its way to the queue, which numbers it.
-    pub fn new(job: Job) -> Self {
-        Self { job, arrival: 0 }
+    pub fn new(pending: PendingRequest) -> Self {
+        Self { pending, arrival: 0 }
     }
 }
 
 impl Queued for QueuedRequest {
     fn item_count(&self) -> u64 {
-        u64::from(self.job.request.batch_size.max(1))
+        u64::from(self.pending.request.batch_size().max(1))
     }
 
     fn queued_at(&self) -> Instant {
-        self.job.queued_at
+        let timeline = &self.pending.context.timeline;
+        timeline.queued.unwrap_or(timeline.received)
     }
 
     fn is_abandoned(&self) -> bool {
-        self.job.request.cancellation.is_cancelled() || self.job.responder.is_closed()
+        self.pending.context.cancellation.is_cancelled() || self.pending.responder.is_closed()
     }
 
     fn placement(&self) -> Placement {
-        let request = &self.job.request;
+        let request = &self.pending.request;
         Placement { priority: request.priority, timeout: request.timeout }
     }
 
@@ -42,6 +43,6 @@ impl Queued for QueuedRequest {
     }
 
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool {
-        rules.can_join(&self.job.request, &other.job.request)
+        rules.can_join(&self.pending.request, &other.pending.request)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use galatea_types::{InferRequest, Refused, Responder, Result};
+use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 /// What takes the requests of one model version.
 pub trait Scheduler: Send + Sync {
@@ -11,7 +11,12 @@ pub trait Scheduler: Send + Sync {
     /// # Errors
     /// [`Refused`] when the request is not taken: the scheduler is closed, its queue is full, or nothing works
     /// that could execute it. That is counted as a failure here.
-    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused>;
+    fn submit(
+        &self,
+        request: PreparedRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused>;
 
     /// Requests queued, executing and streaming.
     fn in_flight(&self) -> usize;

@@ -5,30 +5,38 @@
 mod buffer;
 pub mod byte_strings;
 mod cancel;
+mod context;
 mod data_type;
 mod error;
 mod lock;
+mod origin;
+mod prepared;
 mod refused;
 mod request;
 mod responder;
 mod response;
 mod shape;
-mod step_times;
 pub mod suggest;
 mod tensor;
+mod timeline;
+mod trace;
 
 pub use buffer::{
     AlignedBlock, BUFFER_ALIGNMENT, Buffer, Device, DeviceKind, DeviceMemory, Memory,
     NotInHostMemory,
 };
 pub use cancel::Cancellation;
+pub use context::RequestContext;
 pub use data_type::DataType;
 pub use error::{Code, Error, Result};
 pub use lock::{CondvarExt, LockExt, RwLockExt};
+pub use origin::{Origin, StepTimes};
+pub use prepared::PreparedRequest;
 pub use refused::Refused;
 pub use request::{CorrelationId, InferRequest, ParameterValue, Parameters, RequestedOutput};
 pub use responder::{Responder, Response, ResponseSink, ResponseStream};
 pub use response::InferResponse;
 pub use shape::Shape;
-pub use step_times::StepTimes;
 pub use tensor::Tensor;
+pub use timeline::Timeline;
+pub use trace::Trace;

@@ -1,9 +1,8 @@
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+//! What a client asks for, independent of how it said so.
 
-use crate::{Cancellation, StepTimes, Tensor};
+use std::{sync::Arc, time::Duration};
+
+use crate::Tensor;
 
 /// A request parameter value. Which of these a front end can carry differs; none loses precision.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,16 +56,6 @@ pub struct InferRequest {
     /// 0 asks for the model's default level.
     pub priority: u64,
     pub timeout: Option<Duration>,
-    pub cancellation: Cancellation,
-    /// When the whole request was at hand: where the request duration starts.
-    pub received_at: Instant,
-    /// Items in this request: the first dimension of every input when the model batches, else 1.
-    /// The engine sets it when it has checked the request against the model.
-    pub batch_size: u32,
-    /// Another model asks and waits for the answer, doing nothing else meanwhile.
-    pub is_from_model: bool,
-    /// Present in a step of an ensemble: where whoever counts the request adds its compute times.
-    pub step_times: Option<Arc<StepTimes>>,
 }
 
 impl InferRequest {
@@ -83,11 +72,30 @@ impl InferRequest {
             sequence_end: false,
             priority: 0,
             timeout: None,
-            cancellation: Cancellation::default(),
-            received_at: Instant::now(),
-            batch_size: 1,
-            is_from_model: false,
-            step_times: None,
+        }
+    }
+
+    /// The request to `model_name` that this one causes, such as a step of an ensemble: it differs in its
+    /// tensors only. Of the time-out it gets what `elapsed`, since receipt, has left.
+    pub fn derive(
+        &self,
+        model_name: Arc<str>,
+        model_version: Option<i64>,
+        inputs: Vec<Tensor>,
+        elapsed: Duration,
+    ) -> Self {
+        Self {
+            model_name,
+            model_version,
+            id: self.id.clone(),
+            inputs,
+            outputs: Vec::new(),
+            parameters: self.parameters.clone(),
+            correlation_id: self.correlation_id.clone(),
+            sequence_start: self.sequence_start,
+            sequence_end: self.sequence_end,
+            priority: self.priority,
+            timeout: self.timeout.map(|timeout| time_left(timeout, elapsed)),
         }
     }
 
@@ -104,5 +112,13 @@ impl InferRequest {
 
     pub fn input(&self, name: &str) -> Option<&Tensor> {
         self.inputs.iter().find(|t| &*t.name == name)
+    }
+}
+
+/// Its receiver must see that the time is over, and 0 would be no time-out at all.
+fn time_left(timeout: Duration, spent: Duration) -> Duration {
+    match timeout.is_zero() {
+        true => timeout,
+        false => timeout.saturating_sub(spent).max(Duration::from_micros(1)),
     }
 }

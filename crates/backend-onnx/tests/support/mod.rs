@@ -12,7 +12,7 @@ use std::{
 
 use galatea_backend::{
     Backend, CompletionContext, LoadContext, Model, ModelInstance, ServerAccess,
-    testing::{instance_spec, request, run_batch},
+    testing::{instance_spec, prepared, run_batch},
 };
 use galatea_backend_onnx::OnnxBackend;
 use galatea_config::{
@@ -20,7 +20,9 @@ use galatea_config::{
     resolve_backend,
 };
 use galatea_runtimes::{Environment, FindOptions, Runtime, find};
-use galatea_types::{InferRequest, InferResponse, RequestedOutput, Result, Tensor};
+use galatea_types::{
+    InferRequest, InferResponse, PreparedRequest, RequestedOutput, Result, Tensor,
+};
 use tempfile::TempDir;
 
 pub fn library() -> PathBuf {
@@ -130,13 +132,13 @@ pub fn load_error(folder: &Folder, text: &str) -> String {
 }
 
 /// A request of `batch_size` items for the named outputs; none named: all.
-pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> InferRequest {
+pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> PreparedRequest {
     let outputs = outputs.iter().map(|name| RequestedOutput::plain(*name)).collect();
-    InferRequest { outputs, ..request("m", batch_size, inputs) }
+    prepared(InferRequest { inputs, outputs, ..InferRequest::new("m") }, batch_size)
 }
 
 /// The answer to one request.
-pub fn infer(instance: &mut dyn ModelInstance, request: InferRequest) -> Result<InferResponse> {
+pub fn infer(instance: &mut dyn ModelInstance, request: PreparedRequest) -> Result<InferResponse> {
     run_batch(instance, vec![request]).pop().expect("one answer")
 }
 

@@ -1,13 +1,10 @@
 //! Business logic scripting (BLS): requests of a worker to other models, its `exec` and `async_exec`.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use galatea_types::{
-    Cancellation, CorrelationId, Error, InferRequest, InferResponse, Refused, RequestedOutput,
-    Responder, Response, ResponseSink, Result, Tensor,
+    Cancellation, CorrelationId, Error, InferRequest, InferResponse, Refused, RequestContext,
+    RequestedOutput, Responder, Response, ResponseSink, Result, Tensor,
 };
 
 use crate::{
@@ -34,13 +31,14 @@ pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Resu
     };
     let responder = Responder::calling(sink);
     let models = &connection.server.models;
-    let checked = request(&head, inputs, cancellation).and_then(|request| {
+    let context = RequestContext::from_model(cancellation);
+    let checked = request(&head, inputs).and_then(|request| {
         let policy = models.is_decoupled(head.model, request.model_version);
         check_policy(policy, head.model, is_decoupled)?;
         Ok(request)
     });
     let submitted = match checked {
-        Ok(request) => models.infer(request, responder),
+        Ok(request) => models.infer(request, context, responder),
         Err(error) => Err(Refused::new(error, responder)),
     };
     if let Err(Refused { error, responder }) = submitted {
@@ -65,11 +63,7 @@ fn check_policy(is_decoupled: Result<bool>, model: &str, expects_many: bool) -> 
     }
 }
 
-fn request(
-    head: &RequestHead<'_>,
-    inputs: Vec<Tensor>,
-    cancellation: Cancellation,
-) -> Result<InferRequest> {
+fn request(head: &RequestHead<'_>, inputs: Vec<Tensor>) -> Result<InferRequest> {
     let correlation_id = match (head.correlation_id, head.correlation_text) {
         (0, "") => CorrelationId::None,
         (number, "") => CorrelationId::Number(number),
@@ -86,9 +80,6 @@ fn request(
         sequence_end: head.flags & 2 != 0,
         priority: u64::try_from(head.priority).unwrap_or(0),
         timeout: (head.timeout_us > 0).then(|| Duration::from_micros(head.timeout_us)),
-        cancellation,
-        received_at: Instant::now(),
-        is_from_model: true,
         ..InferRequest::new(head.model)
     })
 }

@@ -9,7 +9,8 @@ use std::{
 use galatea_backend::{InferTarget, ModelControl, ServerAccess, testing};
 use galatea_telemetry::CustomMetrics;
 use galatea_types::{
-    Buffer, Error, InferRequest, InferResponse, ParameterValue, Refused, Responder, Result, Tensor,
+    Buffer, Error, InferRequest, InferResponse, ParameterValue, Refused, RequestContext, Responder,
+    Result, Tensor,
 };
 
 use crate::common::{Written, bytes, error_text, output, request, run};
@@ -22,7 +23,12 @@ struct OtherModels {
 }
 
 impl InferTarget for OtherModels {
-    fn infer(&self, request: InferRequest, mut responder: Responder) -> Result<(), Refused> {
+    fn infer(
+        &self,
+        request: InferRequest,
+        _: RequestContext,
+        mut responder: Responder,
+    ) -> Result<(), Refused> {
         self.record(format!("infer {} {}", request.model_name, request.id));
         let data = request.inputs[0].host_bytes().expect("host memory").clone();
         let answer = move |data: Vec<u8>| InferResponse {

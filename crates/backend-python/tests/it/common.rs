@@ -16,7 +16,7 @@ use galatea_backend::{
 use galatea_backend_python::PythonBackend;
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_runtimes::Environment;
-use galatea_types::{DataType, Error, InferRequest, InferResponse, Result, Tensor};
+use galatea_types::{DataType, Error, InferResponse, PreparedRequest, Result, Tensor};
 use tempfile::TempDir;
 
 /// Limit for anything that must happen.
@@ -189,7 +189,7 @@ pub fn bytes(data: &[u8]) -> Tensor {
     Tensor::new("IN", DataType::Uint8, [data.len() as i64], data.to_vec())
 }
 
-pub fn request(input: Tensor) -> InferRequest {
+pub fn request(input: Tensor) -> PreparedRequest {
     testing::request("m", 1, vec![input])
 }
 

@@ -77,12 +77,13 @@ fn a_request_arrives_with_all_its_properties() {
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", array)])]
 "#;
     let (mut instance, _loaded) = Written::execute(body).instance();
-    let mut sent = request(bytes(&[1]));
-    sent.id = "id-1".to_owned();
-    sent.correlation_id = CorrelationId::Number(42);
-    sent.sequence_start = true;
-    sent.timeout = Some(std::time::Duration::from_micros(1500));
-    sent.parameters = vec![("k".to_owned(), ParameterValue::String("v\"".to_owned()))];
+    let sent = testing::adjusted(request(bytes(&[1])), |r| {
+        r.id = "id-1".to_owned();
+        r.correlation_id = CorrelationId::Number(42);
+        r.sequence_start = true;
+        r.timeout = Some(std::time::Duration::from_micros(1500));
+        r.parameters = vec![("k".to_owned(), ParameterValue::String("v\"".to_owned()))];
+    });
     let answer = testing::run_batch(&mut *instance, vec![sent]).remove(0);
     let text = String::from_utf8(output(answer)).expect("text");
     let text: Vec<&str> = text.split('|').collect();
@@ -155,13 +156,15 @@ fn outputs_that_were_not_asked_for_are_dropped() {
         raw.output.push(more);
     });
     let (mut instance, _loaded) = written.instance();
-    let mut one = request(bytes(&[1]));
-    one.outputs = vec![RequestedOutput::plain("MORE")];
+    let one = testing::adjusted(request(bytes(&[1])), |r| {
+        r.outputs = vec![RequestedOutput::plain("MORE")];
+    });
     let answer = testing::run_batch(&mut *instance, vec![one]).remove(0).expect("an answer");
     let names: Vec<&str> = answer.outputs.iter().map(|t| &*t.name).collect();
     assert_eq!(names, ["MORE"]);
-    let mut bad = request(bytes(&[1]));
-    bad.id = "bad".to_owned();
+    let bad = testing::adjusted(request(bytes(&[1])), |r| {
+        r.id = "bad".to_owned();
+    });
     // As in Triton the model's outputs are dropped where they were not asked for, this one with them.
     let answer = testing::run_batch(&mut *instance, vec![bad]).remove(0).expect("an answer");
     assert_eq!(answer.outputs.len(), 1);

@@ -1,8 +1,7 @@
 //! Response senders and decoupled models.
 
-use galatea_backend::{Batch, Job, ModelInstance};
-use galatea_types::{InferRequest, Responder, Response, ResponseStream};
-use std::time::Instant;
+use galatea_backend::{Batch, ModelInstance, PendingRequest};
+use galatea_types::{PreparedRequest, RequestContext, Responder, Response, ResponseStream};
 
 use crate::common::{TIMEOUT, Written, bytes, request};
 
@@ -25,15 +24,23 @@ const COUNTS: &str = r#"
         sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 "#;
 
-fn start(instance: &mut dyn ModelInstance, request: InferRequest) -> ResponseStream {
+fn start(instance: &mut dyn ModelInstance, request: PreparedRequest) -> ResponseStream {
+    start_in(instance, request, RequestContext::new())
+}
+
+fn start_in(
+    instance: &mut dyn ModelInstance,
+    request: PreparedRequest,
+    context: RequestContext,
+) -> ResponseStream {
     let (responder, stream) = Responder::stream();
-    let job = Job { request, responder, queued_at: Instant::now() };
-    let mut batch = Batch::new("m".into(), 1, vec![job]);
+    let pending = PendingRequest::new(request, context, responder);
+    let mut batch = Batch::new("m".into(), 1, vec![pending]);
     instance.execute(&mut batch);
-    // Answers that were not detached go out as the scheduler sends them.
-    for (job, outcome) in batch.into_outcomes() {
+    // Answers of requests that stayed in the batch go out as the scheduler sends them.
+    for (pending, outcome) in batch.into_outcomes() {
         if let galatea_backend::Outcome::Answered(result) = outcome {
-            job.responder.finish(result);
+            pending.responder.finish(result);
         }
     }
     stream
@@ -120,9 +127,9 @@ fn an_exception_ends_the_streams_of_its_execution() {
 fn a_cancelled_request_stops_its_stream() {
     let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
     let sent = request(bytes(&[250, 100]));
-    let cancellation = sent.cancellation.clone();
-    cancellation.cancel();
-    let stream = start(&mut *instance, sent);
+    let context = RequestContext::new();
+    context.cancellation.cancel();
+    let stream = start_in(&mut *instance, sent, context);
     assert_eq!(all(stream).len(), 0);
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use galatea_backend::{
     Backend, LoadContext, Model, ModelInstance, ServerAccess,
-    testing::{instance_spec, request, run_batch},
+    testing::{instance_spec, prepared, run_batch},
 };
 use galatea_backend_torch::{SHIM, TorchBackend};
 use galatea_config::{
@@ -22,7 +22,9 @@ use galatea_config::{
 use galatea_runtimes::{
     Environment, FindOptions, Libtorch, ShimOptions, TerminalProgress, prepare_shim,
 };
-use galatea_types::{InferRequest, InferResponse, RequestedOutput, Result, Tensor};
+use galatea_types::{
+    InferRequest, InferResponse, PreparedRequest, RequestedOutput, Result, Tensor,
+};
 use tempfile::TempDir;
 
 use self::archive::Script;
@@ -127,13 +129,13 @@ pub fn load_error(script: &Script, text: &str) -> String {
 }
 
 /// A request of `batch_size` items for the named outputs; none named: all.
-pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> InferRequest {
+pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> PreparedRequest {
     let outputs = outputs.iter().map(|name| RequestedOutput::plain(*name)).collect();
-    InferRequest { outputs, ..request("m", batch_size, inputs) }
+    prepared(InferRequest { inputs, outputs, ..InferRequest::new("m") }, batch_size)
 }
 
 /// The answer to one request.
-pub fn infer(instance: &mut dyn ModelInstance, request: InferRequest) -> Result<InferResponse> {
+pub fn infer(instance: &mut dyn ModelInstance, request: PreparedRequest) -> Result<InferResponse> {
     run_batch(instance, vec![request]).pop().expect("one answer")
 }
 

@@ -49,5 +49,5 @@ pub fn is_wanted(batch: &Batch, part: &[usize], output: &str) -> bool {
 
 /// Batch size of each request of `part`.
 pub fn sizes(batch: &Batch, part: &[usize]) -> Vec<u32> {
-    part.iter().filter_map(|&i| Some(batch.request(i)?.batch_size)).collect()
+    part.iter().filter_map(|&i| Some(batch.request(i)?.batch_size())).collect()
 }

@@ -1,20 +1,20 @@
-use std::{
-    sync::{Arc, mpsc},
-    time::Instant,
-};
+//! Quick ways to build what a test of a backend needs, and to run it.
+
+use std::sync::{Arc, mpsc};
 
 use galatea_config::InstanceKind;
 use galatea_types::{
-    Error, InferRequest, InferResponse, Responder, Response, ResponseSink, Result, Tensor,
+    Cancellation, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
+    Response, ResponseSink, Result, Tensor,
 };
 use tokio::sync::oneshot;
 
 use crate::{
-    Batch, InstanceAlarm, InstanceSpec, Job, LoadContext, ModelInstance, Outcome, ServerAccess,
-    testing::Fixture,
+    Batch, InstanceAlarm, InstanceSpec, LoadContext, ModelInstance, Outcome, PendingRequest,
+    ServerAccess, testing::Fixture,
 };
 
-/// Where the answer to a job arrives.
+/// Where the answer to a request arrives.
 pub type Answer = oneshot::Receiver<Result<InferResponse>>;
 
 /// What a backend is given to load `fixture`.
@@ -42,32 +42,56 @@ pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
 }
 
 /// A request for every output, with `batch_size` items.
-pub fn request(model: &str, batch_size: u32, inputs: Vec<Tensor>) -> InferRequest {
-    InferRequest { batch_size, inputs, ..InferRequest::new(model) }
+pub fn request(model: &str, batch_size: u32, inputs: Vec<Tensor>) -> PreparedRequest {
+    prepared(InferRequest { inputs, ..InferRequest::new(model) }, batch_size)
+}
+
+/// The request as if it had been checked and found to have `batch_size` items.
+pub fn prepared(request: InferRequest, batch_size: u32) -> PreparedRequest {
+    PreparedRequest::assume_checked(request, batch_size)
+}
+
+/// The request with a change that leaves its batch size.
+pub fn adjusted(
+    request: PreparedRequest,
+    change: impl FnOnce(&mut InferRequest),
+) -> PreparedRequest {
+    let batch_size = request.batch_size();
+    let mut request = request.into_request();
+    change(&mut request);
+    prepared(request, batch_size)
 }
 
 /// The request on its way, as a scheduler has it, and where its answer arrives.
-pub fn job(request: InferRequest) -> (Job, Answer) {
+pub fn pending(request: PreparedRequest) -> (PendingRequest, Answer) {
     let (responder, answer) = Responder::unary();
-    (Job { request, responder, queued_at: Instant::now() }, answer)
+    (PendingRequest::new(request, queued_now(), responder), answer)
+}
+
+/// Of a request that was received and queued this moment.
+fn queued_now() -> RequestContext {
+    let mut context = RequestContext::new();
+    context.timeline.queued = Some(context.timeline.received);
+    context
 }
 
 /// Executes a request of a decoupled model: where its responses arrive.
 pub fn run_stream(
     instance: &mut dyn ModelInstance,
-    request: InferRequest,
+    request: PreparedRequest,
+    cancellation: Cancellation,
 ) -> mpsc::Receiver<Response> {
     let (sender, stream) = mpsc::channel();
     let responder = Responder::calling(Forward { sender, is_closed: false });
+    let context = RequestContext { cancellation, ..queued_now() };
     let model = request.model_name.clone();
-    let mut batch =
-        Batch::new(model, 1, vec![Job { request, responder, queued_at: Instant::now() }]);
+    let mut batch = Batch::new(model, 1, vec![PendingRequest::new(request, context, responder)]);
     instance.execute(&mut batch);
-    for (job, outcome) in batch.into_outcomes() {
+    for (pending, outcome) in batch.into_outcomes() {
         match outcome {
-            Outcome::Answered(result) => job.responder.finish(result),
-            // Dropped, the way back answers with an error.
-            Outcome::Unanswered | Outcome::NotBegun | Outcome::Detached => {}
+            Outcome::Answered(result) => pending.responder.finish(result),
+            // Dropped, the responder answers with an error.
+            Outcome::Unanswered | Outcome::NotBegun => {}
         }
     }
     stream
@@ -90,21 +114,24 @@ impl ResponseSink for Forward {
 }
 
 /// Executes the requests as one batch and gives back their answers in the same order.
+///
+/// # Panics
+/// When a request is taken out of the batch: its answer would be somewhere else.
 pub fn run_batch(
     instance: &mut dyn ModelInstance,
-    requests: Vec<InferRequest>,
+    requests: Vec<PreparedRequest>,
 ) -> Vec<Result<InferResponse>> {
     let Some(first) = requests.first() else { return Vec::new() };
     let model = first.model_name.clone();
     // Nobody listens: the answers are read from the batch itself.
-    let jobs = requests.into_iter().map(|r| job(r).0).collect();
-    let mut batch = Batch::new(model, 1, jobs);
+    let pending = requests.into_iter().map(|r| pending(r).0).collect();
+    let mut batch = Batch::new(model, 1, pending);
     instance.execute(&mut batch);
+    assert_eq!(batch.taken().requests, 0, "the instance answers later");
     let answer = |outcome| match outcome {
         Outcome::Answered(result) => result,
         Outcome::Unanswered => Err(Error::internal("the instance gave no answer")),
         Outcome::NotBegun => Err(Error::internal("the instance did not begin")),
-        Outcome::Detached => Err(Error::internal("the instance answers later")),
     };
     batch.into_outcomes().map(|(_, outcome)| answer(outcome)).collect()
 }

@@ -1,8 +1,10 @@
-//! One function per clause. All say what went wrong instead of panicking, so that one run tells all.
+//! One function per clause. All return what went wrong instead of panicking, so that one run shows all.
 
 use std::{sync::mpsc, thread, time::Duration};
 
-use galatea_types::{DataType, InferRequest, InferResponse, RequestedOutput, Shape, Tensor};
+use galatea_types::{
+    DataType, InferRequest, InferResponse, PreparedRequest, RequestedOutput, Shape, Tensor,
+};
 
 use crate::{
     InstanceAlarm, Model, ModelInstance,
@@ -71,8 +73,14 @@ struct Case<'a> {
 
 /// A request and the outputs it must be answered with, in the order of the configuration.
 struct Exchange {
-    request: InferRequest,
+    request: PreparedRequest,
     expected: Vec<Tensor>,
+}
+
+impl Exchange {
+    fn change(&mut self, change: impl FnOnce(&mut InferRequest)) {
+        self.request = build::adjusted(self.request.clone(), change);
+    }
 }
 
 impl Case<'_> {
@@ -121,7 +129,7 @@ impl Case<'_> {
         let outputs = self.fixture.config.outputs();
         for wanted in outputs {
             let mut exchange = self.exchange(1, 3, 1);
-            exchange.request.outputs = vec![RequestedOutput::plain(wanted.name.clone())];
+            exchange.change(|r| r.outputs = vec![RequestedOutput::plain(wanted.name.clone())]);
             exchange.expected.retain(|t| t.name == wanted.name);
             // Beside a request that wants everything, when requests may be joined at all.
             let count = if self.fixture.config.max_batch_size() > 1 { 2 } else { 1 };
@@ -153,9 +161,9 @@ impl Case<'_> {
         let mut instance = self.instance()?;
         let count = if self.fixture.config.max_batch_size() >= 3 { 3 } else { 1 };
         let bad = count / 2;
-        let exchanges: Vec<_> = (0..count).map(|seed| self.exchange(1, 4, seed)).collect();
-        let mut requests: Vec<_> = exchanges.iter().map(|e| e.request.clone()).collect();
-        requests.get_mut(bad).into_iter().for_each(|r| self.subject.spoil(r));
+        let mut exchanges: Vec<_> = (0..count).map(|seed| self.exchange(1, 4, seed)).collect();
+        exchanges.get_mut(bad).into_iter().for_each(|e| e.change(|r| self.subject.spoil(r)));
+        let requests = exchanges.iter().map(|e| e.request.clone()).collect();
         let answers = build::run_batch(&mut *instance, requests);
         for (index, (exchange, answer)) in exchanges.iter().zip(answers).enumerate() {
             match answer {

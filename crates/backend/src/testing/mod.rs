@@ -18,7 +18,10 @@ mod sample;
 mod streams;
 mod subject;
 
-pub use build::{Answer, instance_spec, job, load_context, request, run_batch, run_stream};
+pub use build::{
+    Answer, adjusted, instance_spec, load_context, pending, prepared, request, run_batch,
+    run_stream,
+};
 pub use galatea_config::testing::{changed, model_config, tensor_spec, tensors};
 pub use sample::{Sample, encode, sample};
 pub use subject::{Clause, Fixture, Subject, run};

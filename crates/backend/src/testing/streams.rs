@@ -2,7 +2,9 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use galatea_types::{Cancellation, DataType, InferRequest, InferResponse, Response, Shape, Tensor};
+use galatea_types::{
+    Cancellation, DataType, InferResponse, PreparedRequest, Response, Shape, Tensor,
+};
 
 use crate::{
     Model, ModelInstance,
@@ -99,9 +101,8 @@ impl Case<'_> {
         instance: &mut dyn ModelInstance,
         cancellation: &Cancellation,
     ) -> ResponseStream {
-        let mut request = self.request(&self.values(ENDLESS, 1), ENDLESS_DELAY);
-        request.cancellation = cancellation.clone();
-        build::run_stream(instance, request)
+        let request = self.request(&self.values(ENDLESS, 1), ENDLESS_DELAY);
+        build::run_stream(instance, request, cancellation.clone())
     }
 
     /// The next response, which must be one that others follow.
@@ -116,7 +117,7 @@ impl Case<'_> {
     /// A short stream, checked from beginning to end.
     fn answer(&self, instance: &mut dyn ModelInstance, count: i64, seed: usize) -> Outcome {
         let values = self.values(count, seed);
-        let stream = build::run_stream(instance, self.request(&values, 1));
+        let stream = build::run_stream(instance, self.request(&values, 1), Cancellation::default());
         let Collected { responses, error } = collect(&stream)?;
         if let Some(error) = error {
             return Err(format!("a good request failed: {error}"));
@@ -140,7 +141,7 @@ impl Case<'_> {
         sample([count], 0, seed)
     }
 
-    fn request(&self, values: &Sample, delay: u32) -> InferRequest {
+    fn request(&self, values: &Sample, delay: u32) -> PreparedRequest {
         let bytes =
             |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
         let delays = bytes(&vec![delay; values.values.len()]);

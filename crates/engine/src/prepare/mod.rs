@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{
-    DataType, Error, InferRequest, Result, Shape, Tensor,
+    DataType, Error, InferRequest, PreparedRequest, Result, Shape, Tensor,
     byte_strings::{self, Truncated},
 };
 
@@ -14,17 +14,14 @@ batch dimension to be prepended to each input shape. If you want to specify the 
 batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs \
 for more info on max_batch_size.";
 
-/// Checks `request` and sets its batch size. The errors are complete: nothing needs to be put before them.
-pub(crate) fn prepare(request: &mut InferRequest, config: &ModelConfig) -> Result<()> {
-    check_outputs(request, config)?;
-    check_inputs(request, config)
-        .map_err(|refusal| match refusal {
-            Refusal::WithId(text) => {
-                Error::invalid_arg(format!("{}{text}", request.message_prefix()))
-            }
-            Refusal::Plain(text) => Error::invalid_arg(text),
-        })
-        .map(|batch_size| request.batch_size = batch_size)
+/// Checks `request` and finds its batch size. The errors are complete: nothing needs to be put before them.
+pub(crate) fn prepare(request: InferRequest, config: &ModelConfig) -> Result<PreparedRequest> {
+    check_outputs(&request, config)?;
+    let batch_size = check_inputs(&request, config).map_err(|refusal| match refusal {
+        Refusal::WithId(text) => Error::invalid_arg(format!("{}{text}", request.message_prefix())),
+        Refusal::Plain(text) => Error::invalid_arg(text),
+    })?;
+    Ok(PreparedRequest::assume_checked(request, batch_size))
 }
 
 /// Some texts name the request, some do not: as in the original.

@@ -26,7 +26,7 @@ fn strings(shape: &[i64], data: &[u8]) -> Tensor {
 fn check(config: &ModelConfig, inputs: Vec<Tensor>, expected: Result<u32, &str>) {
     let mut request = InferRequest::new("m");
     request.inputs = inputs;
-    let got = prepare(&mut request, config).map(|()| request.batch_size);
+    let got = prepare(request, config).map(|prepared| prepared.batch_size());
     match (got, expected) {
         (Ok(got), Ok(expected)) => assert_eq!(got, expected),
         (Err(error), Err(text)) => assert_eq!(error.message(), text),
@@ -172,8 +172,8 @@ fn requested_outputs_must_exist() {
     let model = config(0, "");
     let mut request = InferRequest::new("m");
     request.outputs = vec![RequestedOutput::plain("OUT")];
-    assert!(prepare(&mut request, &model).is_ok());
+    assert!(prepare(request.clone(), &model).is_ok());
     request.outputs = vec![RequestedOutput::plain("nope")];
-    let error = prepare(&mut request, &model).expect_err("unknown output");
+    let error = prepare(request, &model).expect_err("unknown output");
     assert_eq!(error.message(), "unexpected inference output 'nope' for model 'm'");
 }

@@ -68,8 +68,9 @@ impl Model for GatedBackend {
 
 impl ModelInstance for GatedBackend {
     fn execute(&mut self, batch: &mut Batch) {
-        for request in batch.requests() {
-            let _ = self.arrivals.send((request.id.clone(), request.cancellation.clone()));
+        for pending in batch.pending() {
+            let cancellation = pending.context.cancellation.clone();
+            let _ = self.arrivals.send((pending.request.id.clone(), cancellation));
         }
         self.gate.pass();
         for index in 0..batch.len() {
@@ -106,8 +107,8 @@ impl Model for HandedOutBackend {
 
 impl ModelInstance for HandedOutBackend {
     fn execute(&mut self, batch: &mut Batch) {
-        for sender in (0..batch.len()).filter_map(|i| batch.detach(i)).collect::<Vec<_>>() {
-            let _ = self.0.send(sender);
+        for taken in (0..batch.len()).filter_map(|i| batch.take(i)).collect::<Vec<_>>() {
+            let _ = self.0.send(taken.responder);
         }
     }
 }

@@ -88,15 +88,12 @@ impl Model for Script {
 impl ModelInstance for Script {
     fn execute(&mut self, batch: &mut Batch) {
         for index in 0..batch.len() {
-            let data = batch.request(index).expect("in range").inputs[0]
-                .host_bytes()
-                .expect("host memory")
-                .clone();
-            let (elements, _) = data.as_chunks::<4>();
+            let taken = batch.take(index).expect("once");
+            let (elements, _) =
+                taken.request.inputs[0].host().expect("host memory").as_chunks::<4>();
             let steps: Vec<i32> = elements.iter().map(|b| i32::from_le_bytes(*b)).collect();
-            let sender = batch.detach(index).expect("once");
             let script = self.clone();
-            thread::spawn(move || script.play(&steps, sender));
+            thread::spawn(move || script.play(&steps, taken.responder));
         }
     }
 }

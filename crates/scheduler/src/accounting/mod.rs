@@ -4,9 +4,7 @@
 mod count_once;
 mod failure_log;
 mod request_accounting;
-mod request_facts;
 mod stream_accounting;
 
 pub(crate) use request_accounting::RequestAccounting;
-pub(crate) use request_facts::RequestFacts;
 pub(crate) use stream_accounting::StreamAccounting;

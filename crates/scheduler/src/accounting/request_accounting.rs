@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, Outcome, StreamEnd};
+use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
 use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
-use galatea_types::{Code, Error, InferRequest, StepTimes};
+use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
-use super::{count_once::CountOnce, failure_log::FailureLog, request_facts::RequestFacts};
+use super::{count_once::CountOnce, failure_log::FailureLog};
 
 /// Counts the requests of one model version. A failed request counts as a failure only; an execution counts when a
 /// request of it succeeded or is answered later, and then once.
@@ -44,119 +44,125 @@ impl RequestAccounting {
         self.statistics.pending_down();
     }
 
-    /// A request failed now, or was not accepted.
-    pub fn failed(&self, request: RequestFacts<'_>, reason: FailureReason, error: &Error) {
-        self.failed_at(Instant::now(), request, reason, error);
-    }
-
-    fn failed_at(
+    /// A request failed now, or was not accepted. `id`: the client's.
+    pub fn failed(
         &self,
-        end: Instant,
-        request: RequestFacts<'_>,
+        id: &str,
+        context: &mut RequestContext,
         reason: FailureReason,
         error: &Error,
     ) {
-        // Whatever made a step of an ensemble fail, the reason counted is OTHER.
-        let reason = if request.is_step { FailureReason::Other } else { reason };
-        let total = end.saturating_duration_since(request.received_at);
-        self.statistics.record_failure(reason, total);
-        if let Some(log) = &self.failure_log {
-            log.failed(request.id, error);
-        }
+        let end = Instant::now();
+        context.timeline.end = Some(end);
+        self.record_failure(id, context, reason, error);
+        context.finish(end);
     }
 
     /// Counts an executed batch. `once` is shared with the requests of the batch that are answered later;
     /// `unanswered` is the error of requests that got no response.
     pub fn executed(
         &self,
-        batch: &Batch,
+        batch: &mut Batch,
         once: Option<&CountOnce>,
         unanswered: impl Fn() -> Error,
     ) {
         let end = Instant::now();
-        let mut items = 0;
-        for (job, outcome) in batch.outcomes() {
-            let facts = RequestFacts::of(&job.request);
+        batch.end_at(end);
+        let mut items = batch.taken().items;
+        for (PendingRequest { request, context, .. }, outcome) in batch.outcomes() {
+            let id = &request.id;
             match outcome {
-                Outcome::Answered(Ok(_)) | Outcome::Detached => {
-                    items += u64::from(job.request.batch_size.max(1));
+                Outcome::Answered(Ok(_)) => items += u64::from(request.batch_size().max(1)),
+                Outcome::Answered(Err(e)) => {
+                    self.record_failure(id, context, reason_for(e.code()), e);
                 }
-                Outcome::Answered(Err(e)) => self.failed_at(end, facts, reason_for(e.code()), e),
                 Outcome::Unanswered | Outcome::NotBegun => {
-                    self.failed_at(end, facts, FailureReason::Backend, &unanswered());
+                    self.record_failure(id, context, FailureReason::Backend, &unanswered());
                 }
             }
         }
-        if items == 0 {
-            return;
+        if items > 0 {
+            self.record_successes(batch, once, items);
         }
-        let record = batch_record(batch, items, end);
-        let requests = successes(batch, &record, end);
-        match once {
-            Some(once) if !once.is_first() => self.statistics.record_successes(requests),
-            _ => self.statistics.record_execution(&record, requests),
-        }
+        // Not before all is counted: a trace is foreign code.
+        batch.pending_mut().for_each(|pending| pending.context.finish(end));
     }
 
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
-    pub fn stream_ended(&self, stream: &StreamEnd, once: &CountOnce, items: u64) {
-        let record = stream_record(stream, Instant::now());
+    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: u64) {
+        let RequestEnd { context, failure, .. } = request;
+        let end = Instant::now();
+        context.timeline.end = Some(end);
         if once.is_first() {
-            self.statistics.record_execution(&batch_of(&record, items), []);
+            self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }
-        if let Some(code) = stream.failure {
-            let is_step = stream.step_times.is_some();
-            let reason = if is_step { FailureReason::Other } else { reason_for(code) };
-            self.statistics.record_failure(reason, record.total);
-            return;
+        match failure {
+            Some(code) => {
+                let reason = reason_of(context, reason_for(code));
+                self.statistics.record_failure(reason, context.timeline.total());
+            }
+            None => self.statistics.record_successes([request_record(context)]),
         }
-        add_to_ensemble(stream.step_times.as_deref(), &record);
-        self.statistics.record_successes([record]);
+        context.finish(end);
     }
 
     /// Counts a request of an ensemble: one execution, however many steps it took. Its compute times are the sums
     /// of theirs, and it has no queue of its own.
-    pub fn ensemble_succeeded(&self, request: &InferRequest, times: &StepTimes) {
+    pub fn ensemble_succeeded(
+        &self,
+        batch_size: u32,
+        context: &mut RequestContext,
+        times: &StepTimes,
+    ) {
+        let end = Instant::now();
+        context.timeline.end = Some(end);
         let [compute_input, compute_infer, compute_output] = times.sums();
+        if let Some(outer) = context.origin.step_times() {
+            outer.add(compute_input, compute_infer, compute_output);
+        }
+        let batch_size = u64::from(batch_size.max(1));
+        let batch = BatchRecord { batch_size, compute_input, compute_infer, compute_output };
         let record = RequestRecord {
-            total: request.received_at.elapsed(),
+            total: context.timeline.total(),
             queue: Duration::ZERO,
             compute_input,
             compute_infer,
             compute_output,
         };
-        add_to_ensemble(request.step_times.as_deref(), &record);
-        let items = u64::from(request.batch_size.max(1));
-        self.statistics.record_execution(&batch_of(&record, items), [record]);
+        self.statistics.record_execution(&batch, [record]);
+        context.finish(end);
+    }
+
+    fn record_failure(
+        &self,
+        id: &str,
+        context: &RequestContext,
+        reason: FailureReason,
+        error: &Error,
+    ) {
+        self.statistics.record_failure(reason_of(context, reason), context.timeline.total());
+        if let Some(log) = &self.failure_log {
+            log.failed(id, error);
+        }
+    }
+
+    fn record_successes(&self, batch: &Batch, once: Option<&CountOnce>, items: u64) {
+        let succeeded =
+            batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
+        let requests = succeeded.map(|(pending, _)| request_record(&pending.context));
+        match once {
+            Some(once) if !once.is_first() => self.statistics.record_successes(requests),
+            _ => {
+                let record = batch_record(batch.execution(), items);
+                self.statistics.record_execution(&record, requests);
+            }
+        }
     }
 }
 
-fn successes(
-    batch: &Batch,
-    record: &BatchRecord,
-    end: Instant,
-) -> impl Iterator<Item = RequestRecord> {
-    let started_at = batch.started_at();
-    let succeeded =
-        batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
-    succeeded.map(move |(job, _)| {
-        let request = RequestRecord {
-            total: end.saturating_duration_since(job.request.received_at),
-            queue: started_at.saturating_duration_since(job.queued_at),
-            compute_input: record.compute_input,
-            compute_infer: record.compute_infer,
-            compute_output: record.compute_output,
-        };
-        add_to_ensemble(job.request.step_times.as_deref(), &request);
-        request
-    })
-}
-
-/// A request that is a step adds its compute times to those of the ensemble's request.
-fn add_to_ensemble(times: Option<&StepTimes>, step: &RequestRecord) {
-    if let Some(times) = times {
-        times.add(step.compute_input, step.compute_infer, step.compute_output);
-    }
+/// Whatever made a step of an ensemble fail, the reason counted is OTHER.
+fn reason_of(context: &RequestContext, reason: FailureReason) -> FailureReason {
+    if context.origin.is_step() { FailureReason::Other } else { reason }
 }
 
 fn reason_for(code: Code) -> FailureReason {
@@ -166,33 +172,28 @@ fn reason_for(code: Code) -> FailureReason {
     }
 }
 
-fn batch_record(batch: &Batch, items: u64, end: Instant) -> BatchRecord {
-    let (input_done, output_started) = batch.marks(end);
-    BatchRecord {
-        batch_size: items,
-        compute_input: input_done.saturating_duration_since(batch.started_at()),
-        compute_infer: output_started.saturating_duration_since(input_done),
-        compute_output: end.saturating_duration_since(output_started),
+/// What is recorded of a request that succeeded. A step adds its compute times to those of the ensemble's request.
+fn request_record(context: &RequestContext) -> RequestRecord {
+    let timeline = &context.timeline;
+    let record = RequestRecord {
+        total: timeline.total(),
+        queue: timeline.queue(),
+        compute_input: timeline.compute_input(),
+        compute_infer: timeline.compute_infer(),
+        compute_output: timeline.compute_output(),
+    };
+    if let Some(times) = context.origin.step_times() {
+        times.add(record.compute_input, record.compute_infer, record.compute_output);
     }
+    record
 }
 
-fn batch_of(request: &RequestRecord, items: u64) -> BatchRecord {
+/// What is recorded of an execution of `items` items.
+fn batch_record(timeline: &Timeline, items: u64) -> BatchRecord {
     BatchRecord {
         batch_size: items,
-        compute_input: request.compute_input,
-        compute_infer: request.compute_infer,
-        compute_output: request.compute_output,
-    }
-}
-
-/// Computing and answering are one here: responses leave while others are computed.
-fn stream_record(stream: &StreamEnd, end: Instant) -> RequestRecord {
-    let input_done = stream.input_done_at.unwrap_or(stream.started_at);
-    RequestRecord {
-        total: end.saturating_duration_since(stream.received_at),
-        queue: stream.started_at.saturating_duration_since(stream.queued_at),
-        compute_input: input_done.saturating_duration_since(stream.started_at),
-        compute_infer: end.saturating_duration_since(input_done),
-        ..RequestRecord::default()
+        compute_input: timeline.compute_input(),
+        compute_infer: timeline.compute_infer(),
+        compute_output: timeline.compute_output(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{StreamEnd, StreamObserver};
+use galatea_backend::{RequestEnd, RequestObserver};
 
 use super::{count_once::CountOnce, request_accounting::RequestAccounting};
 use crate::request_queue::RequestQueue;
@@ -29,9 +29,9 @@ impl StreamAccounting {
     }
 }
 
-impl StreamObserver for StreamAccounting {
-    fn ended(&self, end: &StreamEnd) {
-        self.accounting.stream_ended(end, &self.once, self.items);
+impl RequestObserver for StreamAccounting {
+    fn ended(&self, end: RequestEnd<'_>) {
+        self.accounting.request_ended(end, &self.once, self.items);
     }
 
     fn left(&self) {

@@ -27,14 +27,12 @@ use std::{
 
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{FailureReason, ModelStatistics};
-use galatea_types::{Error, InferRequest, Refused, Responder, Result, StepTimes};
+use galatea_types::{
+    Error, PreparedRequest, Refused, RequestContext, Responder, Result, StepTimes,
+};
 
 use self::{graph::Graph, run::Run};
-use crate::{
-    Scheduler,
-    accounting::{RequestAccounting, RequestFacts},
-    failures,
-};
+use crate::{Scheduler, accounting::RequestAccounting, failures};
 pub use graph::StepModel;
 
 /// What an ensemble is made of.
@@ -86,14 +84,18 @@ impl EnsembleScheduler {
 }
 
 impl Scheduler for EnsembleScheduler {
-    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
+    fn submit(
+        &self,
+        request: PreparedRequest,
+        mut context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
         if self.0.enter() {
-            Run::start(self.0.clone(), request, responder);
+            Run::start(self.0.clone(), request, context, responder);
             return Ok(());
         }
         let error = failures::closed(&request.message_prefix());
-        let facts = RequestFacts::of(&request);
-        self.0.accounting.failed(facts, FailureReason::Other, &error);
+        self.0.accounting.failed(&request.id, &mut context, FailureReason::Other, &error);
         Err(Refused::new(error, responder))
     }
 
@@ -138,11 +140,17 @@ impl Shared {
     }
 
     /// Counts a request that is about to get its last response.
-    fn count(&self, request: &InferRequest, times: &StepTimes, error: Option<&Error>) {
+    fn count(
+        &self,
+        request: &PreparedRequest,
+        context: &mut RequestContext,
+        times: &StepTimes,
+        error: Option<&Error>,
+    ) {
         match error {
-            None => self.accounting.ensemble_succeeded(request, times),
+            None => self.accounting.ensemble_succeeded(request.batch_size(), context, times),
             Some(error) => {
-                self.accounting.failed(RequestFacts::of(request), FailureReason::Other, error);
+                self.accounting.failed(&request.id, context, FailureReason::Other, error);
             }
         }
     }

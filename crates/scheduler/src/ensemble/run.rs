@@ -1,11 +1,11 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
 };
 
 use galatea_types::{
-    Cancellation, Error, InferRequest, InferResponse, Responder, Result, StepTimes, Tensor,
+    Cancellation, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
+    Result, StepTimes, Tensor,
 };
 
 use super::{
@@ -23,7 +23,7 @@ pub(super) struct Run {
     shared: Arc<Shared>,
     plan: Arc<Plan>,
     /// The request without its tensors: what every step's request is made after.
-    head: InferRequest,
+    head: PreparedRequest,
     times: Arc<StepTimes>,
     /// Ends the steps of this request, and nothing else the client has under way.
     cancellation: Cancellation,
@@ -40,6 +40,8 @@ struct State {
     outbox: VecDeque<Outgoing>,
     /// Away while somebody sends with it: answers leave one at a time and in order, outside the lock.
     responder: Option<Responder>,
+    /// Of the request to the ensemble.
+    context: RequestContext,
 }
 
 enum Outgoing {
@@ -48,14 +50,18 @@ enum Outgoing {
 }
 
 impl Run {
-    pub fn start(shared: Arc<Shared>, mut request: InferRequest, responder: Responder) {
+    pub fn start(
+        shared: Arc<Shared>,
+        mut request: PreparedRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) {
         let plan = Plan::for_request(&shared.graph, &request);
-        let inputs = std::mem::take(&mut request.inputs);
-        request.outputs = Vec::new();
+        let inputs = request.take_inputs();
         let run = Arc::new(Self {
             plan,
-            times: Arc::default(),
-            cancellation: request.cancellation.child(),
+            times: Arc::new(StepTimes::new(&context.origin)),
+            cancellation: context.cancellation.child(),
             state: Mutex::new(State {
                 rounds: Vec::with_capacity(1),
                 in_flight: 0,
@@ -63,6 +69,7 @@ impl Run {
                 is_over: false,
                 outbox: VecDeque::new(),
                 responder: Some(responder),
+                context,
             }),
             head: request,
             shared,
@@ -125,7 +132,7 @@ impl Run {
     fn put_inputs(self: &Arc<Self>, state: &mut State, inputs: Vec<Tensor>) {
         let graph = self.graph();
         let at = state.open_round(graph, 0);
-        let batch_size = if graph.is_batched { self.head.batch_size.max(1) } else { 0 };
+        let batch_size = if graph.is_batched { self.head.batch_size().max(1) } else { 0 };
         let mut inputs: Vec<Option<Tensor>> = inputs.into_iter().map(Some).collect();
         for input in &graph.inputs {
             let is_it = |t: &&mut Option<Tensor>| t.as_ref().is_some_and(|t| t.name == input.name);
@@ -195,10 +202,16 @@ impl Run {
             if step.inputs.iter().all(|input| round.is_set(input.slot)) {
                 round.live += 1;
                 state.in_flight += 1;
-                let (mut request, sink) = self.step_request(number, step, round, at);
+                let context = &state.context;
+                let (mut request, sink) = self.step_request(number, step, round, (at, context));
                 request.outputs.clone_from(asked);
-                let responder = Responder::calling(sink);
-                work::add(Submission { run: self.clone(), step: number, request, responder });
+                work::add(Submission {
+                    run: self.clone(),
+                    step: number,
+                    request,
+                    context: self.step_context(step, context),
+                    responder: Responder::calling(sink),
+                });
             }
         }
     }
@@ -208,7 +221,7 @@ impl Run {
         number: usize,
         step: &Step,
         round: &mut Round,
-        at: usize,
+        (at, context): (usize, &RequestContext),
     ) -> (InferRequest, StepSink) {
         let mut mark = None;
         let mut inputs = Vec::with_capacity(step.inputs.len());
@@ -228,9 +241,9 @@ impl Run {
         let batch_size = match inputs.first() {
             _ if !step.is_batched => 0,
             Some(first) => first.shape.first().map_or(1, |&n| u32::try_from(n).unwrap_or(0)),
-            None => self.head.batch_size,
+            None => self.head.batch_size(),
         };
-        let request = self.request_like_head(step, inputs, mark.as_deref());
+        let request = self.request_like_head(step, inputs, mark.as_deref(), context);
         (request, StepSink { run: self.clone(), step: number, round: at, batch_size, mark })
     }
 
@@ -239,27 +252,22 @@ impl Run {
         step: &Step,
         inputs: Vec<Tensor>,
         mark: Option<&SequenceMark>,
+        context: &RequestContext,
     ) -> InferRequest {
-        let head = &self.head;
-        let now = Instant::now();
-        InferRequest {
-            model_name: step.model.config.name().clone(),
-            model_version: step.version,
-            id: head.id.clone(),
-            inputs,
-            outputs: Vec::new(),
-            parameters: head.parameters.clone(),
-            correlation_id: mark.map_or(&head.correlation_id, |m| &m.correlation_id).clone(),
-            sequence_start: mark.map_or(head.sequence_start, |m| m.is_start),
-            sequence_end: mark.map_or(head.sequence_end, |m| m.is_end),
-            priority: head.priority,
-            timeout: head.timeout.map(|timeout| time_left(timeout, now - head.received_at)),
-            cancellation: self.cancellation.clone(),
-            received_at: now,
-            is_from_model: self.head.is_from_model,
-            batch_size: 1,
-            step_times: Some(self.times.clone()),
+        let elapsed = context.timeline.received.elapsed();
+        let name = step.model.config.name().clone();
+        let mut request = self.head.derive(name, step.version, inputs, elapsed);
+        if let Some(mark) = mark {
+            request.correlation_id = mark.correlation_id.clone();
+            request.sequence_start = mark.is_start;
+            request.sequence_end = mark.is_end;
         }
+        request
+    }
+
+    fn step_context(&self, step: &Step, context: &RequestContext) -> RequestContext {
+        let (times, cancellation) = (self.times.clone(), self.cancellation.clone());
+        context.derive_step(step.model.config.name(), times, cancellation)
     }
 
     /// Makes the answer out of a round, once it has every output that is wanted.
@@ -356,7 +364,8 @@ impl Run {
 
     fn send_last(&self, responder: Responder, last: Option<Result<InferResponse>>) {
         let error = last.as_ref().and_then(|result| result.as_ref().err());
-        self.shared.count(&self.head, &self.times, error);
+        let mut context = std::mem::take(&mut self.lock().context);
+        self.shared.count(&self.head, &mut context, &self.times, error);
         match last {
             Some(result) => responder.finish(result),
             None => responder.close(),
@@ -428,13 +437,5 @@ fn release_sources(step: &Step, round: &mut Round) {
         if earlier.iter().all(|e| e.slot != input.slot) {
             round.release(input.slot);
         }
-    }
-}
-
-/// A step must see that the time is over, and 0 would be no time-out at all.
-fn time_left(timeout: Duration, spent: Duration) -> Duration {
-    match timeout.is_zero() {
-        true => timeout,
-        false => timeout.saturating_sub(spent).max(Duration::from_micros(1)),
     }
 }

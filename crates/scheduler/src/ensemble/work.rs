@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_types::{InferRequest, Responder};
+use galatea_types::{InferRequest, RequestContext, Responder};
 
 use super::{graph::StepModel, run::Run};
 
@@ -19,6 +19,7 @@ pub(super) struct Submission {
     /// Number of the step.
     pub step: usize,
     pub request: InferRequest,
+    pub context: RequestContext,
     pub responder: Responder,
 }
 
@@ -36,7 +37,7 @@ impl Submission {
     }
 
     fn send(self, model: &StepModel) {
-        if let Err(refused) = model.target.infer(self.request, self.responder) {
+        if let Err(refused) = model.target.infer(self.request, self.context, self.responder) {
             refused.answer();
         }
     }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{Batch, Job, Outcome};
+use galatea_backend::{Batch, Outcome, PendingRequest};
 use galatea_telemetry::FailureReason;
 use galatea_types::Error;
 
 use crate::{
-    accounting::{RequestAccounting, RequestFacts, StreamAccounting},
+    accounting::{RequestAccounting, StreamAccounting},
     completion::CompletionQueue,
     failures,
     queue::DropReason,
@@ -38,29 +38,29 @@ impl Responses {
     }
 
     /// Takes a request that has left the queue: what is answered from now on keeps the order, if there is one.
-    pub fn take(&self, request: QueuedRequest) -> Job {
+    pub fn take(&self, request: QueuedRequest) -> PendingRequest {
         self.accounting.dequeued();
-        let QueuedRequest { mut job, arrival } = request;
+        let QueuedRequest { mut pending, arrival } = request;
         if let Some(order) = &self.order {
-            job.responder = order.clone().admit(arrival, job.responder);
+            pending.responder = order.clone().admit(arrival, pending.responder);
         }
-        job
+        pending
     }
 
     /// Counts and answers an executed batch. Returns how many of its requests are answered later.
-    pub fn answer_batch(&self, batch: Batch, streams: Option<&StreamAccounting>) -> usize {
-        self.accounting.executed(&batch, streams.map(StreamAccounting::once), || self.unanswered());
-        let mut detached = 0;
-        for (job, outcome) in batch.into_outcomes() {
+    pub fn answer_batch(&self, mut batch: Batch, streams: Option<&StreamAccounting>) -> usize {
+        let once = streams.map(StreamAccounting::once);
+        self.accounting.executed(&mut batch, once, || self.unanswered());
+        let taken = batch.taken().requests;
+        for (pending, outcome) in batch.into_outcomes() {
             match outcome {
-                Outcome::Answered(result) => job.responder.finish(result),
+                Outcome::Answered(result) => pending.responder.finish(result),
                 Outcome::Unanswered | Outcome::NotBegun => {
-                    job.responder.finish(Err(self.unanswered()));
+                    pending.responder.finish(Err(self.unanswered()));
                 }
-                Outcome::Detached => detached += 1,
             }
         }
-        detached
+        taken
     }
 
     /// Answers requests that left the queue without being executed.
@@ -88,8 +88,8 @@ impl Responses {
     }
 
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {
-        let job = self.take(request);
-        self.accounting.failed(RequestFacts::of(&job.request), reason, &error);
-        job.responder.finish(Err(error));
+        let PendingRequest { request, mut context, responder, .. } = self.take(request);
+        self.accounting.failed(&request.id, &mut context, reason, &error);
+        responder.finish(Err(error));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct ModelContext {
     pub version: i64,
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
-    pub may_detach: bool,
+    pub may_answer_later: bool,
     /// Each request is executed alone, so that an instance may have several.
     pub is_pipelined: bool,
 }
@@ -104,9 +104,9 @@ impl InstanceThread<'_> {
     fn execute(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let InstanceSlot { queue, responses, .. } = &self.slot;
         let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
-        let jobs = requests.into_iter().map(|request| responses.take(request)).collect();
-        let mut batch = Batch::new(self.context.name.clone(), self.context.version, jobs);
-        let streams = self.context.may_detach.then(|| {
+        let pending = requests.into_iter().map(|request| responses.take(request)).collect();
+        let mut batch = Batch::new(self.context.name.clone(), self.context.version, pending);
+        let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
             let streams = Arc::new(StreamAccounting::new(queue.clone(), accounting, items));
             batch.observe(streams.clone());
@@ -117,9 +117,9 @@ impl InstanceThread<'_> {
         if let Err(panic) = &result {
             batch.fail_all(&self.note_panic(&**panic));
         }
-        let detached = self.slot.responses.answer_batch(batch, streams.as_deref());
-        // Without an observer nobody reports when a detached request has ended.
-        count - if streams.is_some() { detached } else { 0 }
+        let taken = self.slot.responses.answer_batch(batch, streams.as_deref());
+        // Without an observer nobody reports when a request that was taken has ended.
+        count - if streams.is_some() { taken } else { 0 }
     }
 
     /// How many requests it takes at once to execute each alone; 1 where requests are joined instead.
@@ -140,9 +140,10 @@ impl InstanceThread<'_> {
         let responses = self.slot.responses.clone();
         // What the instance loses is answered here all the same: the responders never leave this thread.
         let mut open = OpenRequests::default();
-        let jobs = requests.into_iter().map(|request| open.enter(responses.take(request)));
-        let batch = |(number, job)| Batch::new(name.clone(), *version, vec![job]).numbered(number);
-        let batches = jobs.enumerate().map(batch).collect();
+        let pending = requests.into_iter().map(|request| open.enter(responses.take(request)));
+        let batch =
+            |(number, pending)| Batch::new(name.clone(), *version, vec![pending]).numbered(number);
+        let batches = pending.enumerate().map(batch).collect();
         let result = catch_unwind(AssertUnwindSafe(|| {
             self.instance.execute_many(batches, &mut |batch| open.answer(&responses, batch));
         }));

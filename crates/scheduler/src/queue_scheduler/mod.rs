@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_backend::{InstanceSpec, Job, Model};
+use galatea_backend::{InstanceSpec, Model, PendingRequest};
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{FailureReason, ModelStatistics};
-use galatea_types::{Error, InferRequest, Refused, Responder, Result};
+use galatea_types::{
+    Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result,
+};
 
 use crate::{
     InstanceReadiness, Scheduler,
-    accounting::{RequestAccounting, RequestFacts},
+    accounting::RequestAccounting,
     completion::CompletionQueue,
     failures,
     instance::{self, InstanceSlot, ModelContext, Responses},
@@ -76,7 +78,7 @@ impl QueueScheduler {
         let new_queue = |group: &Vec<InstanceSpec>| {
             Arc::new(RequestQueue::new(&config, group.len(), hold_until_queued))
         };
-        let may_detach = config.is_decoupled() || model.may_answer_later();
+        let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let scheduler = Self {
             queues: groups.iter().map(new_queue).collect(),
             route,
@@ -92,8 +94,8 @@ impl QueueScheduler {
             name: config.name().clone(),
             version,
             model,
-            may_detach,
-            is_pipelined: !may_detach && matches!(config.scheduling(), Scheduling::Direct),
+            may_answer_later,
+            is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
         });
         let slots = scheduler.slots(groups, preserves_ordering(&config));
         scheduler.start_threads(&context, slots).inspect_err(|_| scheduler.stop())?;
@@ -144,9 +146,9 @@ impl QueueScheduler {
     }
 
     /// Counts a request that its queue did not accept, and returns the error for it.
-    fn refuse(&self, request: &InferRequest, refusal: Refusal) -> Error {
+    fn refuse(&self, pending: &mut PendingRequest, refusal: Refusal) -> Error {
         self.accounting.dequeued();
-        let prefix = request.message_prefix();
+        let prefix = pending.request.message_prefix();
         let (reason, error) = match refusal {
             Refusal::Closed => (FailureReason::Rejected, failures::closed(&prefix)),
             Refusal::Full => (FailureReason::Rejected, failures::queue_full(&prefix)),
@@ -155,7 +157,8 @@ impl QueueScheduler {
                 (FailureReason::Other, error.prefixed(prefix))
             }
         };
-        self.accounting.failed(RequestFacts::of(request), reason, &error);
+        let PendingRequest { request, context, .. } = pending;
+        self.accounting.failed(&request.id, context, reason, &error);
         error
     }
 
@@ -178,16 +181,23 @@ impl QueueScheduler {
 }
 
 impl Scheduler for QueueScheduler {
-    fn submit(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
+    fn submit(
+        &self,
+        request: PreparedRequest,
+        mut context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
         let Some(queue) = self.queue_for(&request) else {
+            context.finish(Instant::now());
             return Err(Refused::new(Error::internal("no queue takes the request"), responder));
         };
-        let job = Job { request, responder, queued_at: Instant::now() };
+        let mut pending = PendingRequest::new(request, context, responder);
+        pending.context.timeline.queued = Some(Instant::now());
         // Counted first: an instance may take the request before `push` returns.
         self.accounting.queued();
-        queue.push(QueuedRequest::new(job)).map_err(|(request, refusal)| {
-            let QueuedRequest { job: Job { request, responder, .. }, .. } = request;
-            Refused::new(self.refuse(&request, refusal), responder)
+        queue.push(QueuedRequest::new(pending)).map_err(|(mut queued, refusal)| {
+            let error = self.refuse(&mut queued.pending, refusal);
+            Refused::new(error, queued.pending.responder)
         })
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{
     Batch, ModelInstance,
-    testing::{instance_spec, model_config, request},
+    testing::{instance_spec, model_config, prepared, request},
 };
 use galatea_types::{LockExt as _, Response, ResponseSink};
 
@@ -69,9 +69,9 @@ fn each_group_of_instances_serves_its_own_queue() {
             vec![vec![instance_spec("a", 0)], vec![instance_spec("b", 0), instance_spec("b", 1)]];
         let scheduler = QueueScheduler::start_groups(spec, groups, route).expect("it starts");
         for id in ["a1", "b1", "a2", "b2", "b3"] {
-            let request = InferRequest { id: id.to_owned(), ..request("m", 1, Vec::new()) };
+            let request = prepared(InferRequest { id: id.to_owned(), ..InferRequest::new("m") }, 1);
             let responder = Responder::calling(Answered(answered.clone()));
-            assert!(scheduler.submit(request, responder).is_ok());
+            assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
         }
         assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
         assert_eq!((*answered.lock_unpoisoned(), scheduler.in_flight()), (5, 0));
@@ -100,7 +100,11 @@ fn a_request_without_a_queue_is_refused() {
             };
             let groups = vec![vec![instance_spec("a", 0)]];
             let scheduler = QueueScheduler::start_groups(spec, groups, |_| 1).expect("it starts");
-            let submitted = scheduler.submit(request("m", 1, Vec::new()), Responder::spent());
+            let submitted = scheduler.submit(
+                request("m", 1, Vec::new()),
+                RequestContext::new(),
+                Responder::spent(),
+            );
             assert_eq!(
                 submitted.expect_err("refused").into_error().message(),
                 "no queue takes the request"

@@ -1,7 +1,8 @@
 //! What goes wrong on the way.
 
+use galatea_backend::testing::prepared;
 use galatea_telemetry::FailureReason;
-use galatea_types::{Code, Error};
+use galatea_types::{Code, Error, RequestContext};
 
 use crate::rig::{Queue, Rig, build, decoupled, ensemble, request, step, tensor};
 
@@ -22,8 +23,9 @@ fn the_first_error_answers_and_ends_the_others() {
     ];
     let rig = ensemble("IN", "OUT", steps);
     let asked = request(vec![tensor("IN", b"1")]);
-    let cancellation = asked.cancellation.clone();
-    let answer = rig.submit(asked);
+    let context = RequestContext::new();
+    let cancellation = context.cancellation.clone();
+    let answer = rig.submit_in(asked, 1, context);
     let (_, responder) = a.take();
     responder.finish(Err(Error::unavailable("a is tired")));
     let error = answer.only().expect_err("failed");
@@ -32,7 +34,7 @@ fn the_first_error_answers_and_ends_the_others() {
         (Code::Unavailable, "in ensemble 'ens', a is tired")
     );
     let (other, responder) = b.take();
-    assert!(other.cancellation.is_cancelled() && responder.is_closed());
+    assert!(other.context.cancellation.is_cancelled() && responder.is_closed());
     assert!(!cancellation.is_cancelled(), "the client may have other requests under way");
     drop(responder);
     assert_eq!((c.len(), answer.count(), other_failures(&rig)), (0, 0, 1));
@@ -44,10 +46,11 @@ fn nested_ensembles_name_themselves() {
         .doing(|_, responder| responder.finish(Err(Error::internal("boom"))));
     let inner = ensemble("IN", "OUT", vec![failing]);
     let inner = inner.scheduler;
-    let through = step("inner", "IN=IN", "OUT=OUT").doing(move |mut request, responder| {
+    let through = step("inner", "IN=IN", "OUT=OUT").doing(move |mut asked, responder| {
         use galatea_scheduler::Scheduler as _;
-        request.inputs[0].name = "IN".into();
-        assert!(inner.submit(request, responder).is_ok());
+        asked.request.inputs[0].name = "IN".into();
+        let request = prepared(asked.request, 1);
+        assert!(inner.submit(request, asked.context, responder).is_ok());
     });
     let rig = ensemble("IN", "OUT", vec![through]);
     let error = rig.ask(vec![tensor("IN", b"1")]).only().expect_err("failed");

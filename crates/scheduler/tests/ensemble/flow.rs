@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use galatea_config::RawModelConfig;
 use galatea_scheduler::Scheduler as _;
-use galatea_types::{CorrelationId, ParameterValue, RequestedOutput, Responder, Tensor};
+use galatea_types::{
+    CorrelationId, Origin, ParameterValue, RequestContext, RequestedOutput, Responder, Tensor,
+};
 
 use crate::rig::{
     Queue, StepSetup, build, ensemble, eventually, request, response, step, tensor, text,
@@ -78,14 +80,13 @@ fn what_a_request_says_is_said_to_every_step() {
     asked.sequence_start = true;
     asked.timeout = Some(Duration::from_secs(3600));
     let started = Instant::now();
-    asked.received_at = started;
-    let cancellation = asked.cancellation.clone();
+    let context = || RequestContext::received_at(started);
     let late = {
         let mut late = asked.clone();
         late.timeout = Some(Duration::from_nanos(1));
         late
     };
-    let answer = rig.submit(asked);
+    let answer = rig.submit_in(asked, 1, context());
     let (got, responder) = a.take();
     assert_eq!(
         (got.id.as_str(), got.priority, got.sequence_start, got.sequence_end),
@@ -97,7 +98,7 @@ fn what_a_request_says_is_said_to_every_step() {
     assert!(
         left < Duration::from_secs(3600) && left + started.elapsed() >= Duration::from_secs(3600)
     );
-    assert!(got.outputs.is_empty() && !got.cancellation.is_cancelled());
+    assert!(got.outputs.is_empty() && !got.context.cancellation.is_cancelled());
     responder.finish(Ok(response(vec![tensor("Y", b"2")])));
     let answer = answer.only().expect("an answer");
     assert_eq!(answer.id, "id");
@@ -107,12 +108,14 @@ fn what_a_request_says_is_said_to_every_step() {
         ("sequence_end".to_owned(), ParameterValue::Bool(false)),
     ];
     assert_eq!(answer.parameters, told);
-    let _answer = rig.submit(late);
+    let late_context = context();
+    let cancellation = late_context.cancellation.clone();
+    let _answer = rig.submit_in(late, 1, late_context);
     let (got, responder) = a.take();
     assert_eq!(got.timeout, Some(Duration::from_micros(1)), "0 would be none at all");
-    assert!(!got.cancellation.is_cancelled());
+    assert!(!got.context.cancellation.is_cancelled());
     cancellation.cancel();
-    assert!(got.cancellation.is_cancelled() && responder.is_closed());
+    assert!(got.context.cancellation.is_cancelled() && responder.is_closed());
 }
 
 #[test]
@@ -189,9 +192,8 @@ fn batch_dimensions_come_and_go_between_models() {
         ]
     };
     let rig = build("IN", "OUT", steps(), batching(4), 0).expect("sound");
-    let mut asked =
+    let asked =
         request(vec![Tensor::new("IN", galatea_types::DataType::Uint8, [1, 3], vec![1, 2, 3])]);
-    asked.batch_size = 1;
     let answer = rig.submit(asked);
     let asked = flat.answer(vec![tensor("Y", b"123")]);
     assert_eq!(&*asked.inputs[0].shape, [3], "a batch of one loses its dimension");
@@ -217,7 +219,7 @@ fn statistics_count_the_batch_and_the_steps_times() {
     let timed = |name: &str, inputs: &str, outputs: &str| {
         let name_out = outputs.split_once('=').expect("a pair").0.to_owned();
         step(name, inputs, outputs).with(batching(8)).doing(move |request, responder| {
-            let times = request.step_times.as_ref().expect("a step");
+            let times = request.context.origin.step_times().expect("a step");
             times.add(ms(1), ms(2), ms(3));
             responder.finish(Ok(response(vec![Tensor {
                 name: name_out.as_str().into(),
@@ -227,12 +229,11 @@ fn statistics_count_the_batch_and_the_steps_times() {
     };
     let steps = vec![timed("a", "X=IN", "Y=mid"), timed("b", "X=mid", "Y=OUT")];
     let rig = build("IN", "OUT", steps, batching(8), 0).expect("sound");
-    let mut asked =
+    let asked =
         request(vec![Tensor::new("IN", galatea_types::DataType::Uint8, [5, 1], vec![0; 5])]);
-    asked.batch_size = 5;
     let outer = std::sync::Arc::<galatea_types::StepTimes>::default();
-    asked.step_times = Some(outer.clone());
-    rig.submit(asked).only().expect("an answer");
+    let context = RequestContext { origin: Origin::Step(outer.clone()), ..RequestContext::new() };
+    rig.submit_in(asked, 5, context).only().expect("an answer");
     let s = rig.statistics();
     assert_eq!((s.success.count, s.inference_count, s.execution_count), (1, 5, 1));
     assert_eq!(

@@ -59,7 +59,7 @@ fn parked_requests_of_a_failed_request_are_cancelled() {
     drop(responder);
     first.only().expect_err("its step b is gone");
     let (request, responder) = a.take();
-    assert!(request.cancellation.is_cancelled());
+    assert!(request.context.cancellation.is_cancelled());
     drop(responder);
     a.answer(vec![tensor("Y", b"2")]);
     b.answer(vec![tensor("Y", b"3")]);

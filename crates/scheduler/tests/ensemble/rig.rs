@@ -1,5 +1,6 @@
 use std::{
     collections::VecDeque,
+    ops::Deref,
     sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
@@ -7,24 +8,43 @@ use std::{
 
 use galatea_backend::{
     InferTarget,
-    testing::{changed, model_config, tensors},
+    testing::{changed, model_config, prepared, tensors},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{EnsembleScheduler, EnsembleSpec, Scheduler, StepModel};
 use galatea_telemetry::{ModelStatistics, StatisticsSnapshot};
 use galatea_types::{
-    DataType, InferRequest, InferResponse, Refused, Responder, Response, ResponseSink, Result,
-    Tensor,
+    DataType, InferRequest, InferResponse, Refused, RequestContext, Responder, Response,
+    ResponseSink, Result, Tensor,
 };
 
-type Behaviour = Box<dyn Fn(InferRequest, Responder) + Send + Sync>;
+/// A request as it comes to a step's model.
+pub struct Asked {
+    pub request: InferRequest,
+    pub context: RequestContext,
+}
+
+impl Deref for Asked {
+    type Target = InferRequest;
+
+    fn deref(&self) -> &InferRequest {
+        &self.request
+    }
+}
+
+type Behaviour = Box<dyn Fn(Asked, Responder) + Send + Sync>;
 
 /// A model that is a closure.
 struct Fake(Behaviour);
 
 impl InferTarget for Fake {
-    fn infer(&self, request: InferRequest, responder: Responder) -> Result<(), Refused> {
-        (self.0)(request, responder);
+    fn infer(
+        &self,
+        request: InferRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
+        (self.0)(Asked { request, context }, responder);
         Ok(())
     }
 
@@ -62,7 +82,7 @@ pub fn step(name: &str, inputs: &str, outputs: &str) -> StepSetup {
     let step =
         format!("step {{ model_name: '{name}' model_version: -1 {input_map} {output_map} }}\n");
     let outputs: Vec<Arc<str>> = config.outputs().iter().map(|o| o.name.clone()).collect();
-    let behaviour = Box::new(move |request: InferRequest, responder: Responder| {
+    let behaviour = Box::new(move |request: Asked, responder: Responder| {
         responder.finish(Ok(joined(&request, &outputs)));
     });
     StepSetup { config, step, behaviour }
@@ -79,7 +99,7 @@ impl StepSetup {
         self
     }
 
-    pub fn doing(self, f: impl Fn(InferRequest, Responder) + Send + Sync + 'static) -> Self {
+    pub fn doing(self, f: impl Fn(Asked, Responder) + Send + Sync + 'static) -> Self {
         Self { behaviour: Box::new(f), ..self }
     }
 
@@ -118,19 +138,19 @@ pub fn response(outputs: Vec<Tensor>) -> InferResponse {
 
 /// Requests that wait for the test to answer them.
 #[derive(Clone, Default)]
-pub struct Queue(Arc<Mutex<VecDeque<(InferRequest, Responder)>>>);
+pub struct Queue(Arc<Mutex<VecDeque<(Asked, Responder)>>>);
 
 impl Queue {
     pub fn len(&self) -> usize {
         self.0.lock().expect("queue").len()
     }
 
-    pub fn take(&self) -> (InferRequest, Responder) {
+    pub fn take(&self) -> (Asked, Responder) {
         self.0.lock().expect("queue").pop_front().expect("a request waits")
     }
 
     /// Answers the request that waits longest.
-    pub fn answer(&self, outputs: Vec<Tensor>) -> InferRequest {
+    pub fn answer(&self, outputs: Vec<Tensor>) -> Asked {
         let (request, responder) = self.take();
         responder.finish(Ok(response(outputs)));
         request
@@ -225,9 +245,19 @@ pub fn build(
 
 impl Rig {
     pub fn submit(&self, request: InferRequest) -> Answers {
+        self.submit_in(request, 1, RequestContext::new())
+    }
+
+    pub fn submit_in(
+        &self,
+        request: InferRequest,
+        batch_size: u32,
+        context: RequestContext,
+    ) -> Answers {
+        let request = prepared(request, batch_size);
         let answers = Answers::default();
         let responder = Responder::calling(Noted(answers.clone()));
-        if let Err(refused) = self.scheduler.submit(request, responder) {
+        if let Err(refused) = self.scheduler.submit(request, context, responder) {
             refused.answer();
         }
         answers

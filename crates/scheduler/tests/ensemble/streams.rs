@@ -99,7 +99,7 @@ fn an_error_in_the_middle_ends_the_stream() {
     for n in [b"a", b"b", b"c"] {
         send(&mut responder, "Y", n);
     }
-    assert!(request.cancellation.is_cancelled() && responder.is_closed());
+    assert!(request.context.cancellation.is_cancelled() && responder.is_closed());
     responder.close();
     assert_eq!(answers.told(), ["a", "in ensemble 'ens', no b!"]);
     assert_eq!(rig.statistics().fail.count, 1);

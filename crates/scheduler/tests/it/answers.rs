@@ -3,7 +3,7 @@
 use galatea_scheduler::Scheduler as _;
 
 use galatea_telemetry::{FailureReason, StatisticsSnapshot};
-use galatea_types::Code;
+use galatea_types::{Code, RequestContext};
 
 use crate::probe::{Setup, all_succeed, named, wait};
 
@@ -64,9 +64,9 @@ fn requests_nobody_waits_for_are_skipped() {
     let rig = Setup::direct().gated().start();
     let first = rig.submit("first");
     rig.next_start();
-    let cancelled = named("cancelled", 1);
-    let cancellation = cancelled.cancellation.clone();
-    let cancelled = rig.submit_request(cancelled);
+    let context = RequestContext::new();
+    let cancellation = context.cancellation.clone();
+    let cancelled = rig.submit_in(named("cancelled", 1), context);
     cancellation.cancel();
     drop(rig.submit("gone"));
     let last = rig.submit("last");

@@ -1,10 +1,10 @@
 //! Which requests are executed together, in which order, and who is woken for them.
 
 use galatea_scheduler::Scheduler as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use galatea_backend::testing::model_config;
-use galatea_types::InferRequest;
+use galatea_backend::testing::{adjusted, model_config};
+use galatea_types::PreparedRequest;
 use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::probe::{Rig, Setup, all_succeed, named, sized, wait};
@@ -12,7 +12,7 @@ use crate::probe::{Rig, Setup, all_succeed, named, sized, wait};
 /// A delay no test lives to see the end of: whatever is executed was not waited for.
 const ENDLESS: &str = "max_queue_delay_microseconds: 3600000000";
 
-fn batches_of(rig: &Rig, requests: Vec<InferRequest>) -> Vec<Vec<String>> {
+fn batches_of(rig: &Rig, requests: Vec<PreparedRequest>) -> Vec<Vec<String>> {
     let answers: Vec<_> = requests.into_iter().map(|r| rig.submit_request(r)).collect();
     let count = answers.len();
     let mut batches = Vec::new();
@@ -54,10 +54,11 @@ fn variable_inputs_of_different_shape_are_not_joined() {
 fn requests_with_other_optional_inputs_are_not_joined() {
     let optional = "input { name: 'MASK' data_type: TYPE_FP32 dims: 4 optional: true }";
     let setup = Setup::of(&format!("dynamic_batching {{}} {optional}")).hold(3);
-    let mut with_mask = named("c", 1);
-    let mut mask = with_mask.inputs[0].clone();
-    mask.name = "MASK".into();
-    with_mask.inputs.push(mask);
+    let with_mask = adjusted(named("c", 1), |request| {
+        let mut mask = request.inputs[0].clone();
+        mask.name = "MASK".into();
+        request.inputs.push(mask);
+    });
     let batches = batches_of(&setup.start(), vec![named("a", 1), named("b", 1), with_mask]);
     assert_eq!(batches, [vec!["a", "b"], vec!["c"]]);
 }
@@ -100,9 +101,8 @@ fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
 #[test]
 fn the_delay_ends_by_itself() {
     let rig = Setup::dynamic("max_queue_delay_microseconds: 5000").start();
-    let request = named("a", 1);
-    let queued_at = request.received_at;
-    wait(rig.submit_request(request)).expect("success");
+    let queued_at = Instant::now();
+    wait(rig.submit("a")).expect("success");
     assert!(queued_at.elapsed() >= Duration::from_millis(5));
 }
 
@@ -115,7 +115,7 @@ fn higher_priorities_go_first() {
     let mut answers = vec![rig.submit("first")];
     rig.next_start();
     for (id, priority) in [("low", 3), ("default", 0), ("unknown", 9), ("high", 1)] {
-        answers.push(rig.submit_request(InferRequest { priority, ..named(id, 1) }));
+        answers.push(rig.submit_request(adjusted(named(id, 1), |r| r.priority = priority)));
     }
     rig.permit(5);
     let order: Vec<_> = (0..4).flat_map(|_| rig.next_start()).collect();

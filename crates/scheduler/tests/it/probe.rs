@@ -12,13 +12,14 @@ use std::{
 
 use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance, ResponseSender,
-    testing::{Answer, changed, instance_spec, model_config, request},
+    testing::{Answer, changed, instance_spec, model_config, prepared},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
-    DataType, Error, InferRequest, InferResponse, Responder, ResponseStream, Result, Tensor,
+    DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
+    ResponseStream, Result, Tensor,
 };
 
 /// Longer than anything here takes; only a hanging test gets there.
@@ -124,11 +125,11 @@ impl ModelInstance for ProbeInstance {
                 "panic" => panic!("told to panic"),
                 "mute" => {}
                 "stream" => {
-                    let sender = batch.detach(index).expect("not detached before");
-                    let _ = self.reports.streams.send(sender);
+                    let taken = batch.take(index).expect("not taken before");
+                    let _ = self.reports.streams.send(taken.responder);
                 }
                 "short stream" => {
-                    let mut sender = batch.detach(index).expect("not detached before");
+                    let mut sender = batch.take(index).expect("not taken before").responder;
                     sender.send(Ok(Default::default()));
                     sender.finish(None);
                 }
@@ -254,9 +255,13 @@ impl Rig {
         self.submit_request(named(id, 1))
     }
 
-    pub fn submit_request(&self, request: InferRequest) -> Answer {
+    pub fn submit_request(&self, request: PreparedRequest) -> Answer {
+        self.submit_in(request, RequestContext::new())
+    }
+
+    pub fn submit_in(&self, request: PreparedRequest, context: RequestContext) -> Answer {
         let (responder, answer) = Responder::unary();
-        submit(&self.scheduler, request, responder);
+        submit_in(&self.scheduler, request, context, responder);
         answer
     }
 
@@ -264,7 +269,7 @@ impl Rig {
     #[track_caller]
     pub fn submit_refused(&self, id: &str) -> Error {
         let (responder, mut answer) = Responder::unary();
-        let submitted = self.scheduler.submit(named(id, 1), responder);
+        let submitted = self.scheduler.submit(named(id, 1), RequestContext::new(), responder);
         let refused = submitted.expect_err("refused");
         assert!(answer.try_recv().is_err(), "nothing goes through the responder");
         refused.into_error()
@@ -321,8 +326,17 @@ impl Rig {
 }
 
 /// A refusal is answered like any other failure, so that a test sees it in the same place.
-pub fn submit(scheduler: &QueueScheduler, request: InferRequest, responder: Responder) {
-    if let Err(refused) = scheduler.submit(request, responder) {
+pub fn submit(scheduler: &QueueScheduler, request: PreparedRequest, responder: Responder) {
+    submit_in(scheduler, request, RequestContext::new(), responder);
+}
+
+fn submit_in(
+    scheduler: &QueueScheduler,
+    request: PreparedRequest,
+    context: RequestContext,
+    responder: Responder,
+) {
+    if let Err(refused) = scheduler.submit(request, context, responder) {
         refused.answer();
     }
 }
@@ -343,13 +357,13 @@ pub fn until(condition: impl Fn() -> bool) {
 }
 
 /// A request with `items` items of shape `[items, 4]`.
-pub fn named(id: &str, items: u32) -> InferRequest {
+pub fn named(id: &str, items: u32) -> PreparedRequest {
     sized(id, items, 4)
 }
 
-pub fn sized(id: &str, items: u32, size: i64) -> InferRequest {
-    let input = Tensor::new("IN", DataType::Fp32, [items.into(), size], Vec::new());
-    InferRequest { id: id.to_owned(), ..request("probe", items, vec![input]) }
+pub fn sized(id: &str, items: u32, size: i64) -> PreparedRequest {
+    let inputs = vec![Tensor::new("IN", DataType::Fp32, [items.into(), size], Vec::new())];
+    prepared(InferRequest { id: id.to_owned(), inputs, ..InferRequest::new("probe") }, items)
 }
 
 #[track_caller]

@@ -7,7 +7,7 @@ use std::{
 
 use galatea_scheduler::Scheduler as _;
 use galatea_telemetry::FailureReason;
-use galatea_types::{Error, Response, ResponseStream};
+use galatea_types::{Error, RequestContext, Response, ResponseStream};
 
 use crate::probe::{LONG, Rig, Setup, named, until, wait};
 
@@ -189,9 +189,9 @@ fn requests_cancelled_while_queued_are_not_streamed() {
     let rig = Setup::direct().decoupled().gated().start();
     let first = rig.submit("a");
     rig.next_start();
-    let request = named("stream", 1);
-    request.cancellation.cancel();
-    let cancelled = rig.submit_request(request);
+    let context = RequestContext::new();
+    context.cancellation.cancel();
+    let cancelled = rig.submit_in(named("stream", 1), context);
     rig.permit(1);
     wait(first).expect("success");
     wait(cancelled).expect_err("cancelled");

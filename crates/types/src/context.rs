@@ -1,0 +1,154 @@
+//! What accompanies a request through the server and is not part of what the client said.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{Cancellation, Origin, StepTimes, Timeline, Trace};
+
+/// Who waits for a request, until when, and what has happened to it so far. Travels beside the request, by value:
+/// there is one per request.
+#[derive(Debug)]
+pub struct RequestContext {
+    /// Set by whoever waits for the answer when it is not wanted any more.
+    pub cancellation: Cancellation,
+    /// When nobody waits any longer, as far as the client said. Queues have time-outs of their own.
+    pub deadline: Option<Instant>,
+    /// Who sent the request.
+    pub origin: Origin,
+    /// Gets the timeline when the request ends; `None` where nobody wants to see it.
+    pub trace: Option<Arc<dyn Trace>>,
+    /// When what happened.
+    pub timeline: Timeline,
+}
+
+impl RequestContext {
+    /// Of a client's request that is at hand now.
+    pub fn new() -> Self {
+        Self::received_at(Instant::now())
+    }
+
+    /// Of a client's request that was at hand at `received`.
+    pub fn received_at(received: Instant) -> Self {
+        Self {
+            cancellation: Cancellation::default(),
+            deadline: None,
+            origin: Origin::Client,
+            trace: None,
+            timeline: Timeline::new(received),
+        }
+    }
+
+    /// Of a request that a model sends while it works on others, to be ended by `cancellation`.
+    pub fn from_model(cancellation: Cancellation) -> Self {
+        Self { cancellation, origin: Origin::Model, ..Self::new() }
+    }
+
+    /// Of a step that an ensemble sends to `model` for the request of this context. `times` and `cancellation`
+    /// are those of all its steps.
+    pub fn derive_step(
+        &self,
+        model: &str,
+        times: Arc<StepTimes>,
+        cancellation: Cancellation,
+    ) -> Self {
+        Self {
+            cancellation,
+            deadline: self.deadline,
+            origin: Origin::Step(times),
+            trace: self.trace.as_ref().and_then(|trace| trace.child(model)),
+            timeline: Timeline::new(Instant::now()),
+        }
+    }
+
+    /// Sets the deadline to `timeout` after receipt, where that is earlier; 0 is no time-out.
+    pub fn limit(&mut self, timeout: Option<Duration>) {
+        let timeout = timeout.filter(|timeout| !timeout.is_zero());
+        let Some(end) = timeout.and_then(|t| self.timeline.received.checked_add(t)) else { return };
+        self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
+    }
+
+    /// The request has ended at `end`, which is noted unless an end was: its trace, if there is one, gets the
+    /// timeline. Only the first call reports.
+    pub fn finish(&mut self, end: Instant) {
+        self.timeline.end.get_or_insert(end);
+        if let Some(trace) = self.trace.take() {
+            trace.finished(&self.timeline);
+        }
+    }
+}
+
+impl Default for RequestContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    /// Notes what is finished, and under which name.
+    #[derive(Clone, Debug, Default)]
+    struct Noted {
+        model: String,
+        finished: Arc<Mutex<Vec<(String, Timeline)>>>,
+    }
+
+    impl Trace for Noted {
+        fn finished(&self, timeline: &Timeline) {
+            let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished.push((self.model.clone(), *timeline));
+        }
+
+        fn child(&self, model: &str) -> Option<Arc<dyn Trace>> {
+            let model = format!("{} > {model}", self.model);
+            Some(Arc::new(Self { model, finished: self.finished.clone() }))
+        }
+    }
+
+    #[test]
+    fn a_trace_gets_the_timeline_once_and_its_children_theirs() {
+        let noted = Noted { model: "ensemble".into(), ..Noted::default() };
+        let mut context = RequestContext::new();
+        context.trace = Some(Arc::new(noted.clone()));
+        let times = Arc::new(StepTimes::new(&context.origin));
+        let mut step = context.derive_step("step", times, Cancellation::default());
+        let (early, late) = (Instant::now(), Instant::now() + Duration::from_millis(1));
+        step.finish(early);
+        step.finish(late);
+        context.finish(late);
+        drop((step, context));
+        let finished = noted.finished.lock().expect("no panic");
+        let seen: Vec<_> = finished.iter().map(|(model, t)| (model.as_str(), t.end)).collect();
+        assert_eq!(seen, [("ensemble > step", Some(early)), ("ensemble", Some(late))]);
+    }
+
+    #[test]
+    fn the_earliest_deadline_holds() {
+        let received = Instant::now();
+        let mut context = RequestContext::received_at(received);
+        context.limit(None);
+        context.limit(Some(Duration::ZERO));
+        assert_eq!(context.deadline, None);
+        for (timeout, expected) in [(9, 9), (5, 5), (7, 5)] {
+            context.limit(Some(Duration::from_secs(timeout)));
+            assert_eq!(context.deadline, Some(received + Duration::from_secs(expected)));
+        }
+    }
+
+    #[test]
+    fn steps_of_a_models_request_come_from_a_model() {
+        let origins = |context: &RequestContext| {
+            let times = Arc::new(StepTimes::new(&context.origin));
+            let step = context.derive_step("step", times, Cancellation::default());
+            (step.origin.is_step(), step.origin.is_from_model())
+        };
+        assert_eq!(origins(&RequestContext::new()), (true, false));
+        let call = RequestContext::from_model(Cancellation::default());
+        assert_eq!(origins(&call), (true, true));
+    }
+}
