@@ -42,7 +42,7 @@ pub const FOLDERS: &[&str] = &[
     "crates/server",
 ];
 /// Files that read the environment of the process although they are not in the program.
-pub const ENVIRONMENT: &[&str] = &["crates/perf/tool/src/profiler/play.rs"];
+pub const ENVIRONMENT: &[&str] = &["crates/perf/tool/src/profiler/fake_run.rs"];
 /// Crates and folders with files that use each other in a circle.
 pub const CIRCLES: &[&str] = &[
     "crates/backend-onnx/",

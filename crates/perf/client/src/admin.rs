@@ -1,4 +1,4 @@
-//! What a tool asks a server besides inference.
+//! Calls of a tool besides inference.
 
 use galatea_types::Result;
 
@@ -7,7 +7,7 @@ use crate::{
     http::HttpAdmin,
 };
 
-/// Asks a server about itself and its models, over the target's protocol. Errors keep the server's text.
+/// Queries a server about itself and its models, over the target's protocol. Errors keep the server's text.
 pub struct Admin {
     pub(crate) kind: AdminKind,
 }
@@ -17,7 +17,7 @@ pub(crate) enum AdminKind {
     Grpc(GrpcAdmin),
 }
 
-/// Both protocols ask the same.
+/// Both protocols have the same calls.
 macro_rules! over_either {
     ($self:ident, $method:ident($($argument:expr),*)) => {
         match &mut $self.kind {

@@ -1,10 +1,10 @@
-//! One call and its answer.
+//! One call and its response.
 
 use std::time::Instant;
 
 use crate::OutputTensor;
 
-/// How much of an answer is decoded.
+/// How much of a response is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// Only whether the request succeeded.
@@ -14,7 +14,7 @@ pub enum Keep {
     Outputs,
 }
 
-/// The answer to a request that succeeded.
+/// The response to a request that succeeded.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// When the steps of the call took place.

@@ -17,7 +17,7 @@ use crate::{
 /// Makes callers, streams and admins for one target, all on this thread.
 ///
 /// Its methods run on a tokio `current_thread` runtime with I/O and time enabled, inside a `LocalSet`: a gRPC
-/// connection is a local task of that set, so that answer, next request and its sending need no turn of the
+/// connection is a local task of that set, so that response, next request and its sending need no turn of the
 /// runtime between them.
 pub struct Connector {
     target: Rc<Target>,
@@ -85,7 +85,7 @@ impl Connector {
     }
 }
 
-/// Sends one request at a time and waits for its answer.
+/// Sends one request at a time and waits for its response.
 pub struct Caller {
     kind: CallerKind,
 }
@@ -96,7 +96,8 @@ enum CallerKind {
 }
 
 impl Caller {
-    /// Sends the request and reads its answer. A connection that the server closed while it was idle is opened again.
+    /// Sends the request and reads its response. A connection that the server closed while it was idle is opened
+    /// again.
     ///
     /// # Errors
     /// The server's, with its text; connection errors name the server and the cause.

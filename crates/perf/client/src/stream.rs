@@ -22,7 +22,7 @@ impl StreamSender {
         self.inner.send(request, mark).await
     }
 
-    /// Ends the request side of the stream: no more requests come. Its answers still do.
+    /// Ends the request side of the stream: no more requests come. Its responses still do.
     pub fn finish(self) {
         self.inner.finish();
     }

@@ -76,7 +76,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
     Ok(store)
 }
 
-/// Certificate chain and key of the client; `None`: it does not show one.
+/// Certificate chain and key of the client; `None`: it has none.
 fn identity(tls: &Tls) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>> {
     let (chain, key) = match (&tls.certificate_chain, &tls.private_key) {
         (Some(chain), Some(key)) => (chain, key),

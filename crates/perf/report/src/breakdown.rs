@@ -1,6 +1,6 @@
 //! Where the time of a request went on the server, in the whole microseconds the reports show.
 //!
-//! Each average has its own count: queue and compute are not counted for answers out of the cache.
+//! Each average has its own count: queue and compute are not counted for responses from the cache.
 
 use galatea_perf_types::status::{ModelCounters, ServerStats};
 
@@ -86,7 +86,7 @@ impl Breakdown {
     }
 }
 
-/// All of compute, of all requests. Counters are the server's word, so sums of them must not overflow.
+/// All of compute, of all requests. Counters come from the server, so sums of them must not overflow.
 pub(crate) fn compute_ns(counters: &ModelCounters) -> u64 {
     counters
         .compute_input_time_ns

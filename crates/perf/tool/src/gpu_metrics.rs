@@ -1,4 +1,4 @@
-//! `--collect-metrics`: the GPU gauges of the server's Prometheus page, asked for at intervals.
+//! `--collect-metrics`: the GPU gauges of the server's Prometheus page, read at intervals.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use galatea_perf_types::{
     status::GpuMetrics,
 };
 
-/// Asks from a thread of its own between `start` and `stop`.
+/// Queries from a thread of its own between `start` and `stop`.
 pub struct GpuMetricsCollector {
     settings: MetricsSettings,
     samples: Arc<Mutex<Samples>>,

@@ -3,7 +3,7 @@
 //! [`run`] is the whole program: [`options`] reads the command line, [`profiler`] measures, and the rest of the
 //! crate connects both to a real server, a real clock and a terminal.
 //!
-//! **Invariants.** The measurement itself (`profiler`) sees only the seams of `galatea-perf-types`; what touches
+//! **Invariants.** The measurement itself (`profiler`) sees only the traits of `galatea-perf-types`; what touches
 //! sockets, signals and files is named in `run.rs` alone.
 
 #![warn(missing_docs)]

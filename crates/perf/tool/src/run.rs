@@ -1,4 +1,4 @@
-//! A run from its command line to its exit status: the parts, put together.
+//! A run from its command line to its exit status: the parts, connected.
 
 use std::{
     fs::{self, File},
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// In the real tool a synchronous request needs a thread; its warning about that is kept, as is where an
+    /// In perf_analyzer a synchronous request needs a thread; its warning about that is kept, as is where an
     /// open-ended search stops.
     fn limit_threads(&mut self) {
         const DEFAULT_THREADS: u64 = 16;
@@ -234,7 +234,7 @@ fn set_trace(link: &mut ServerLink, settings: &Settings) -> Result<()> {
         return Ok(());
     }
     let fields: Vec<(String, Vec<String>)> = settings.trace.fields.clone().into_iter().collect();
-    // Of the whole server, as the real tool sets them: the steps of an ensemble are traced too.
+    // Of the whole server, as perf_analyzer sets them: the steps of an ensemble are traced too.
     link.need("failed to create triton client backend", async |admin| {
         admin.set_trace("", &fields).await
     })

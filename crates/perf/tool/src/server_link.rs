@@ -1,4 +1,4 @@
-//! Questions to the server from code that is not asynchronous: its facts, its counters, its shared memory.
+//! Requests to the server from code that is not asynchronous: its facts, its counters, its shared memory.
 
 use galatea_client::{Admin, Connector, ModelStatistics, Target};
 use galatea_perf_types::{
@@ -8,7 +8,7 @@ use galatea_perf_types::{
 };
 use tokio::{runtime::Runtime, task::LocalSet};
 
-/// A connection of its own, driven by the calling thread while it asks.
+/// A connection of its own, driven by the calling thread.
 pub struct ServerLink {
     runtime: Runtime,
     local: LocalSet,
@@ -33,12 +33,12 @@ impl ServerLink {
         Ok(Self { runtime, local, admin })
     }
 
-    /// Runs a question to its end.
+    /// Runs a request to its end.
     pub fn ask<T>(&mut self, question: impl AsyncFnOnce(&mut Admin) -> T) -> T {
         self.local.block_on(&self.runtime, question(&mut self.admin))
     }
 
-    /// Like [`Self::ask`] for a question the run cannot go on without: what it was for stands before the reason.
+    /// Like [`Self::ask`] for a request the run cannot go on without: its purpose is put before the reason.
     pub fn need<T>(
         &mut self,
         what: &str,

@@ -60,7 +60,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A thread of its own: the main thread sleeps or measures, and must not be what hears the signal.
+/// A thread of its own: the main thread sleeps or measures, and must not receive the signal.
 fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let guard = runtime.enter();

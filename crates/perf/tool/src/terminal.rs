@@ -21,7 +21,7 @@ impl Terminal {
         Self { report_to_stderr: false, shows_progress, line_is_shown: false }
     }
 
-    /// From now on stdout belongs to something else.
+    /// From now on stdout is used for something else.
     pub fn give_stdout_away(&mut self) {
         self.report_to_stderr = true;
     }

@@ -1,4 +1,4 @@
-//! Where the report and the warnings go. A seam, so that golden tests read both in the order they came.
+//! Where the report and the warnings go. A trait, so that golden tests read both in the order they came.
 
 /// Output of a run.
 pub trait Console {

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Measured, or asked for a text.
+    /// The run was measured, or a text was printed.
     Success = 0,
     /// No stable measurement.
     Unstable = 2,

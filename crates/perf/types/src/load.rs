@@ -1,4 +1,4 @@
-//! Generating load: what the measurement needs of it.
+//! Traits of load, clock, counters and metrics, as the measurement needs them.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ pub trait ServerStatistics {
     fn read(&mut self, all_models: bool) -> Result<Vec<((String, String), ModelCounters)>>;
 }
 
-/// GPU gauges, asked for at intervals in the background.
+/// GPU gauges, read at intervals in the background.
 pub trait MetricsCollector {
     /// Begins to ask.
     fn start(&mut self);

@@ -7,7 +7,7 @@ use galatea_types::DataType;
 pub struct ModelInfo {
     /// The model's name.
     pub name: String,
-    /// As asked for; empty: the latest.
+    /// As requested; empty: the latest.
     pub version: String,
     /// Largest batch; zero: the model has no batch dimension.
     pub max_batch_size: u64,

@@ -1,4 +1,4 @@
-//! What the user asked for, after every check that needs no server.
+//! What the user requested, after every check that needs no server.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -38,7 +38,7 @@ pub struct Settings {
     pub request_count: Option<u64>,
     /// Requests before the measurement.
     pub warmup_request_count: u64,
-    /// As asked for; `None`: the default of the load mode.
+    /// As requested; `None`: the default of the load mode.
     pub max_threads: Option<usize>,
     /// How requests are sent.
     pub calls: Calls,
@@ -215,7 +215,7 @@ pub struct SequenceSettings {
     pub count: u64,
     /// Requests of a sequence, on average.
     pub length: u64,
-    /// Whether `length` was asked for; otherwise user data decides it.
+    /// Whether `length` was requested; otherwise user data decides it.
     pub length_specified: bool,
     /// Percent.
     pub length_variation: f64,
@@ -300,7 +300,7 @@ pub struct MetricsSettings {
     pub interval: Duration,
 }
 
-/// The server's trace settings as asked for; empty: the server's are left alone.
+/// The server's trace settings as requested; empty: the server's are left alone.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSettings {
     /// By name, as the trace extension has them; each with its values.

@@ -28,7 +28,7 @@ pub struct PerfStatus {
     pub client: ClientStats,
     /// `None`: the server has no statistics extension.
     pub server: Option<ServerStats>,
-    /// The GPU samples of the window, or their merge; empty when none were asked for.
+    /// The GPU samples of the window, or their merge; empty when none were requested.
     pub metrics: Vec<GpuMetrics>,
     /// The asked percentile, or the average.
     pub stabilizing_latency_ns: Nanos,
@@ -74,7 +74,7 @@ pub struct ClientStats {
     pub avg_latency_ns: Nanos,
     /// Standard deviation of the latency in microseconds; `u64::MAX` with a single request.
     pub std_us: u64,
-    /// 50, 90, 95, 99 and the one asked for.
+    /// 50, 90, 95, 99 and the one requested.
     pub percentile_latency_ns: BTreeMap<u8, Nanos>,
     /// Inferences per second: requests times the batch size.
     pub infer_per_sec: f64,

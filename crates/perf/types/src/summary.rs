@@ -22,7 +22,7 @@ pub struct Summary {
     pub started_at: f64,
     /// The model's name.
     pub model: String,
-    /// The version asked for; empty: the latest.
+    /// The version requested; empty: the latest.
     pub model_version: String,
     /// As the server's metadata has it.
     pub server_name: String,
@@ -98,7 +98,7 @@ pub struct Latency {
     pub min_us: f64,
     /// The longest.
     pub max_us: f64,
-    /// "50", "90", "95", "99", "99.9" and the one asked for.
+    /// "50", "90", "95", "99", "99.9" and the one requested.
     pub percentiles_us: BTreeMap<String, f64>,
 }
 

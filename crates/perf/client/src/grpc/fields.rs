@@ -5,7 +5,7 @@
 pub(super) enum Field<'a> {
     Varint(u32, u64),
     Bytes(u32, &'a [u8]),
-    /// Fixed-size values; nobody here asks for one.
+    /// Fixed-size values; none is needed here.
     Fixed(u32),
 }
 

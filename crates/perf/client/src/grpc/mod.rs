@@ -19,7 +19,7 @@ pub(crate) use stream::{GrpcReceiver, GrpcSender};
 
 use galatea_types::Error;
 
-/// What an answer that breaks the protocol is called.
+/// The error of a response that breaks the protocol.
 fn unreadable(cause: &dyn std::fmt::Display) -> Error {
     Error::internal(format!("failed to read the server's response: {cause}"))
 }

@@ -1,4 +1,4 @@
-//! Connections, and who shares them.
+//! Connections and the callers that share them.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,9 +17,9 @@ use tokio::sync::Mutex;
 use super::metadata;
 use crate::{Target, transport::Transport};
 
-/// As many callers share a connection, as those of the common client do.
+/// Callers per connection, the same as in Triton's client.
 const SHARED_BY: usize = 6;
-/// Flow-control windows: large enough that no answer to a small request waits for an update.
+/// Flow-control windows: large enough that no response to a small request waits for an update.
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 const MAX_FRAME: u32 = 1 << 20;
@@ -74,7 +74,7 @@ pub(super) struct Channel {
     pub(super) answered: Cell<bool>,
 }
 
-/// A caller's hold of a connection. Connections of one channel count up from 1.
+/// A caller's reference to a connection. Connections of one channel count up from 1.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) send: SendRequest<Bytes>,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{InferMark, Keep, PreparedInfer, StreamReply, Target, prepared::WireForm};
 
-/// Most that is asked of flow control at a time.
+/// Most capacity requested from flow control at a time.
 const MAX_PIECE: usize = 1 << 20;
 
 /// Field numbers of `ModelStreamInferResponse`, `ModelInferResponse`, and its parameters' entries and values.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{CallTimes, InferMark, Keep, Reply, Target, transport::Transport};
 
-/// Room that a read always finds, and the most that is set aside for what a response announces.
+/// Free capacity that every read has, and the most that is set aside for what a response announces.
 const MIN_READ: usize = 4 << 10;
 const INITIAL_READ: usize = 32 << 10;
 const MAX_READ: usize = 16 << 20;
@@ -121,7 +121,8 @@ impl HttpConnection {
         let received = self.receive(&mut io, keep_body).await;
         let (response, first_byte) = match (received, written) {
             (Ok(received), _) => received,
-            // A server may refuse a request before it has read it all: its response is a better explanation than the broken pipe.
+            // A server may refuse a request before it has read it all: its response is a better explanation than the
+            // broken pipe.
             (Err(failure), Err(cause)) if !failure.began => {
                 return Err(Failure { began: false, error: self.broken("sending to", cause) });
             }

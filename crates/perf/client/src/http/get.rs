@@ -11,7 +11,7 @@ use crate::{Compression, Protocol, Target};
 /// Fetches `url`, with or without `http://` in front, and gives status and body.
 ///
 /// # Errors
-/// If the URL is of another kind, or nobody answers.
+/// If the URL is of another kind, or there is no response.
 pub async fn get(url: &str) -> Result<(u16, Bytes)> {
     let (target, path) = parse(url).ok_or_else(|| {
         Error::invalid_arg(format!("'{url}' is not a URL of the form http://host:port/path"))

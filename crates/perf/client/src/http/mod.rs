@@ -36,7 +36,7 @@ pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
     outputs::decode(response.body, response.header_length)
 }
 
-/// What a response that breaks the protocol is called.
+/// The error of a response that breaks the protocol.
 fn not_http(malformed: &Malformed, url: &str) -> Error {
     Error::unavailable(format!(
         "the answer of {url} is not HTTP/1.1: {malformed}; is this the server's HTTP port?"
@@ -61,7 +61,7 @@ fn checked(response: &Response, what: &str) -> Result<()> {
     Err(Error::new(code, error_text(response, what)))
 }
 
-/// The server's own words where it has any.
+/// The server's error text where there is one.
 fn error_text(response: &Response, what: &str) -> String {
     #[derive(serde::Deserialize)]
     struct ErrorDocument {

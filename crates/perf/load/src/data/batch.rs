@@ -54,7 +54,7 @@ fn check_shapes(first: &TensorData, tensor: &TensorData, name: &str) -> Result<(
         return Ok(());
     }
     let (expected, received) = (shape_text(&first.shape), shape_text(&tensor.shape));
-    // The original leaves the parenthesis open, and programs look for its text.
+    // perf_analyzer leaves the parenthesis open, and programs look for its text.
     Err(format!(
         "can not batch tensors with different shapes together (input '{name}' expected shape \
          {expected} and received {received}"

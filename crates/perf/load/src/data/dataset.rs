@@ -7,7 +7,7 @@ use galatea_perf_types::failure::Failure;
 #[derive(Debug)]
 pub struct Dataset {
     pub(super) streams: Vec<Vec<Step>>,
-    /// Read from JSON files. A directory does not count: it has one step, as made-up data has.
+    /// Read from JSON files. A directory does not count: it has one step, as generated data has.
     pub(super) is_user_data: bool,
 }
 

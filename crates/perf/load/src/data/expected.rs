@@ -4,7 +4,7 @@ use galatea_perf_types::{model::ModelInfo, requests::ExpectedOutput};
 
 use super::{batch::join, dataset::Dataset};
 
-/// Joined over the batch, as the server's answer is; empty where nothing is expected.
+/// Joined over the batch, as the server's response is; empty where nothing is expected.
 pub(super) fn expected_outputs(
     data: &Dataset,
     model: &ModelInfo,

@@ -1,10 +1,10 @@
 //! Input data: from options, files and the model to requests.
 //!
 //! [`read_model`] asks the server what the tool must know of the model, and [`check_settings`] checks whether the
-//! settings go with it. [`Requests`] holds the data of every stream and step, made up or read from files, and
+//! settings go with it. [`Requests`] holds the data of every stream and step, generated or read from files, and
 //! makes requests of it. With [`Regions`] the tensors lie in shared memory instead of in the requests.
 //!
-//! **Invariants.** Whatever is wrong with the data is reported before the first request: making a request of data
+//! **Invariants.** Every fault of the data is reported before the first request: making a request of data
 //! that was accepted cannot fail. Texts of failures are whole lines for stderr.
 
 mod batch;

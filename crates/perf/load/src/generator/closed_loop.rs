@@ -10,7 +10,7 @@ use super::{
     worker::Worker,
 };
 
-/// One context. With synchronous calls the real tool has a thread for each; with asynchronous ones it has fewer
+/// One context. With synchronous calls perf_analyzer has a thread for each; with asynchronous ones it has fewer
 /// threads, each keeping some of the requests in flight. Either way so many requests are in flight at any
 /// time, so that both are the same loop here.
 struct Context {

@@ -1,4 +1,4 @@
-//! An inference server for tests: it speaks just enough HTTP, and its answers can be held back.
+//! An inference server for tests: it speaks just enough HTTP, and its responses can be held back.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -30,9 +30,9 @@ pub struct Seen {
     pub connections: usize,
     pub in_flight: usize,
     pub peak: usize,
-    /// Answers wait until so many requests are in flight at once.
+    /// Responses wait until so many requests are in flight at once.
     pub together: usize,
-    /// Answers wait.
+    /// Responses wait.
     pub held: bool,
     pub answer: Answer,
 }

@@ -1,4 +1,4 @@
-//! How many requests are to be sent, how many are answered, and what went wrong.
+//! How many requests are to be sent, how many have ended, and what went wrong.
 
 use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError,
@@ -33,7 +33,7 @@ pub struct RequestFailure {
     pub text: String,
 }
 
-/// Which half of a request failed, in the terms of the real tool: with asynchronous calls the answer arrives in a
+/// Which half of a request failed, in the terms of perf_analyzer: with asynchronous calls the response arrives in a
 /// callback, and has a message of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -41,7 +41,7 @@ pub enum Side {
     Response,
 }
 
-/// More say nothing new.
+/// More would not add information.
 const MAX_FAILURES: usize = 64;
 
 impl Progress {
@@ -57,7 +57,7 @@ impl Progress {
         self.left.store(count.unwrap_or(UNLIMITED), Ordering::Release);
     }
 
-    /// Leave to send one request more.
+    /// Whether one more request may be sent.
     pub fn take(&self) -> bool {
         if self.left.load(Ordering::Acquire) == UNLIMITED {
             return true;

@@ -23,7 +23,7 @@ use super::{
     worker::Worker,
 };
 
-/// The real tool's: what leaves later than this after its time counts as delayed.
+/// perf_analyzer's: what leaves later than this after its time counts as delayed.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
 /// The rate modes of one worker: a dispatcher that waits for the next moment of the schedule, and a pool of senders,

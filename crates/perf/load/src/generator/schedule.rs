@@ -87,7 +87,7 @@ fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX / 2)
 }
 
-/// The rate that custom intervals amount to. A whole number, as the real tool computes it; `None` as in
+/// The rate that custom intervals amount to. A whole number, as perf_analyzer computes it; `None` as in
 /// [`Schedule::custom`].
 pub fn custom_rate(intervals: &[Duration]) -> Option<f64> {
     let total: u128 = intervals.iter().map(Duration::as_nanos).sum();

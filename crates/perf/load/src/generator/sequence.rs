@@ -136,7 +136,7 @@ struct SequenceIds {
 
 impl SequenceIds {
     fn new(first: u64, count: Option<u64>) -> Self {
-        // As many as the real tool has without a range.
+        // As many as perf_analyzer has without a range.
         let count = count.unwrap_or(u64::from(u32::MAX)).max(1);
         Self { first, count, next: 0, used: HashSet::new() }
     }

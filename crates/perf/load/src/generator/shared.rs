@@ -78,7 +78,7 @@ impl Shared {
         Ok(Self { target, requests, sequences, calls, epoch, progress })
     }
 
-    /// How much of the answer to `job` is needed.
+    /// How much of the response to `job` is needed.
     pub fn keep(&self, job: &Job) -> Keep {
         let needed = self.calls.export || self.expected(job).is_some();
         if needed { Keep::Outputs } else { Keep::Nothing }
@@ -95,7 +95,7 @@ impl Shared {
         self.requests.source.expected(job.stream, job.step)
     }
 
-    /// A record but for the times of its answer.
+    /// A record but for the times of its response.
     pub fn record(&self, job: &Job, start: std::time::Instant) -> RequestRecord {
         RequestRecord {
             start: self.epoch.nanos(start),
@@ -117,7 +117,7 @@ impl Shared {
         self.calls.export.then(|| Box::new(exported))
     }
 
-    /// A failure with the answer rather than with sending, if the calls distinguish them.
+    /// A failure with the response rather than with sending, if the calls distinguish them.
     pub fn response_failure(&self, text: impl Into<String>) -> RequestFailure {
         let side = if self.calls.asynchronous { Side::Response } else { Side::Send };
         RequestFailure { side, text: text.into() }
@@ -139,7 +139,7 @@ fn has_expectations(source: &dyn RequestSource) -> bool {
     })
 }
 
-/// Compares an answer with `validation_data`. The texts are the real tool's.
+/// Compares a response with `validation_data`. The texts are perf_analyzer's.
 pub fn validate(expected: &[ExpectedOutput], outputs: &[OutputTensor]) -> Result<(), &'static str> {
     for expected in expected {
         let found = outputs.iter().find(|output| output.name == expected.name);

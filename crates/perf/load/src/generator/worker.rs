@@ -31,7 +31,7 @@ pub struct WorkerSettings {
     /// Sequence slots in the rate modes.
     pub slots: usize,
     /// Whether several requests of a sequence may be in flight. Only a stream keeps them in order: over separate
-    /// calls the second may arrive first, and fails a run that asked for nothing wrong.
+    /// calls the second may arrive first, and fails a run that is not wrong.
     pub overlap: bool,
     pub serial: bool,
 }
@@ -43,10 +43,10 @@ pub struct Worker {
     pub connector: Connector,
     pub streams: Streams,
     pub settings: WorkerSettings,
-    /// Closed loops that are to run; those above rest.
+    /// Number of closed loops that are to run; those above are idle.
     pub contexts: Cell<usize>,
     pub stopping: Cell<bool>,
-    /// Wakes contexts that rest.
+    /// Wakes idle contexts.
     pub changed: Notify,
     next_step: Cell<u64>,
     stride: Cell<u64>,
@@ -90,7 +90,7 @@ impl Worker {
     /// Waits for every task, those added meanwhile included, and closes the streams.
     pub async fn join(&self) {
         loop {
-            // Tasks may add tasks until they have all seen the end.
+            // Tasks may add tasks until all have seen `stopping`.
             let Some(task) = self.tasks.borrow_mut().pop() else { break };
             // One that panicked has ended, too.
             let _ = task.await;

@@ -61,7 +61,7 @@ enum Command {
     Begin(Work),
     /// Ends the schedule and open sequences, and replies when nothing is in flight.
     Pause(mpsc::Sender<()>),
-    /// Answers whether everything has ended in time.
+    /// Replies whether everything has ended in time.
     Stop(mpsc::Sender<bool>),
 }
 
@@ -99,18 +99,18 @@ impl Handle {
         self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }
 
-    /// The thread is gone though nobody stopped it.
+    /// The thread has ended without being stopped.
     pub fn is_dead(&self) -> bool {
         self.thread.as_ref().is_some_and(thread::JoinHandle::is_finished)
     }
 
     fn send(&self, command: Command) {
-        // A worker that is gone drops the answer's sender with the command.
+        // A worker that has ended drops the reply's sender with the command.
         let _ = self.commands.send(command);
     }
 }
 
-/// The hooks see every wait of the thread, whatever it waits for.
+/// The hooks see every time the thread parks.
 fn runtime(idle: &Arc<IdleClock>) -> io::Result<Runtime> {
     let (park, unpark) = (idle.clone(), idle.clone());
     Builder::new_current_thread()
@@ -142,7 +142,7 @@ async fn serve(worker: Rc<Worker>, mut commands: UnboundedReceiver<Command>) {
         match command {
             Command::Begin(work) => begin(&worker, work, &rate),
             Command::Pause(reply) => {
-                // Whoever asked may have given up waiting.
+                // The caller may have given up waiting.
                 let _ = timeout(STOP_TIMEOUT, rate.pause()).await.map(|()| reply.send(()));
             }
             Command::Stop(reply) => {

@@ -63,7 +63,7 @@ struct Columns<'a> {
     settings: &'a Settings,
     model: &'a ModelInfo,
     has_server: bool,
-    /// Only where a point is not stable, so that other tables are those of the real program.
+    /// Only where a point is not stable, so that other tables are those of perf_analyzer.
     has_stability: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Against files of the real program.
+//! Against files of perf_analyzer.
 
 use galatea_perf_types::{settings::MetricsSettings, status::GpuMetrics};
 

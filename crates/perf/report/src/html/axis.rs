@@ -82,7 +82,7 @@ impl Frame {
             line(svg, "grid", [self.left, y, self.right, y]);
             text(svg, "tick end", [self.left - 8.0, y + 4.0], label);
         }
-        // Above the axis, not beside it: nobody likes to read sideways.
+        // Above the axis, not beside it: sideways text is hard to read.
         text(svg, "axis-title", [4.0, self.top - 14.0], &axis.title);
     }
 

@@ -12,7 +12,7 @@ use super::{
     times_table,
 };
 
-/// More than this would be a wall, not a picture.
+/// More than this cannot be read.
 const MOST_BARS: usize = 60;
 
 pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {

@@ -80,7 +80,7 @@ impl Pair<'_> {
             .collect()
     }
 
-    /// Averages over the common loads, geometric as ratios want it.
+    /// Averages over the common loads, geometric because they are ratios.
     fn verdict(&self, points: &[(&Point, &Point)]) -> String {
         let throughput = average(points.iter().map(|(a, b)| ratio(a.throughput, b.throughput)));
         let latency = |of: &dyn Fn(&Point) -> Option<f64>| {

@@ -109,7 +109,7 @@ pub fn best(run: &Summary) -> Option<&Point> {
     points(run).into_iter().max_by(by_throughput)
 }
 
-/// The best of each, where both are under the same kind of load: a rate is what was asked for, not what can be had.
+/// The best of each, where both are under the same kind of load: a rate is what was requested, not what can be had.
 pub fn best_of_both<'a>(ours: &'a Summary, theirs: &'a Summary) -> Option<(&'a Point, &'a Point)> {
     best(ours).zip(best(theirs)).filter(|(a, b)| a.mode == b.mode)
 }

@@ -16,7 +16,7 @@ use super::{
 
 const LOG_FROM: f64 = 15.0;
 
-/// Those drawn a second time as the schedule saw them; all of them would be a tangle.
+/// Those drawn a second time as the schedule saw them; all of them would hide each other.
 const SCHEDULED: [&str; 2] = ["50", "99"];
 
 pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {

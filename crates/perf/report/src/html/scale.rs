@@ -99,7 +99,7 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Round values inside, about as many as asked for.
+    /// Round values inside, about as many as requested.
     pub fn ticks(&self, about: usize) -> Vec<f64> {
         match self.kind {
             Kind::Linear => self.linear_ticks(about),

@@ -15,7 +15,7 @@ const TOP: f64 = 10.0;
 
 pub struct Bar {
     pub label: String,
-    /// Said of the whole bar in tips.
+    /// Name of the whole bar in tips.
     pub name: String,
     /// Zero for a point, one and more for what is inside it.
     pub depth: usize,

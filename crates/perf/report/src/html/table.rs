@@ -19,7 +19,7 @@ pub struct Row {
 pub struct Cell {
     pub text: String,
     pub class: &'static str,
-    /// Said, not shown.
+    /// For screen readers only.
     pub note: &'static str,
 }
 
@@ -36,7 +36,7 @@ impl From<&str> for Cell {
 }
 
 impl Table {
-    /// Leaves out a column that has nothing to say.
+    /// Leaves out a column that is empty.
     pub fn without(mut self, head: &str, is_empty: bool) -> Self {
         if let Some(i) = self.head.iter().position(|name| is_empty && name == head) {
             self.head.remove(i);
@@ -107,7 +107,7 @@ pub fn numbers(html: &mut Markup, tables: &[Table]) {
     fold(html, "Numbers", tables, rows <= SMALL);
 }
 
-/// Tables that are shown when asked for.
+/// Tables that are shown when requested.
 pub fn folded(html: &mut Markup, name: &str, tables: &[Table]) {
     fold(html, name, tables, false);
 }

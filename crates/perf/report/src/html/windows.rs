@@ -1,4 +1,4 @@
-//! The windows of each point: whether the throughput held still while it was measured.
+//! The windows of each point: whether the throughput was steady while it was measured.
 
 use galatea_perf_types::summary::{Point, Summary};
 
@@ -14,7 +14,7 @@ use super::{
 const COLUMNS: usize = 6;
 const CELL: [f64; 2] = [158.0, 74.0];
 const WIDTH: f64 = 960.0;
-/// The cells' scale reaches at least this far from the average, so that noise does not look like drama.
+/// The cells' scale reaches at least this far from the average, so that noise does not look like a trend.
 const LEAST_SPREAD: f64 = 0.1;
 
 pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {

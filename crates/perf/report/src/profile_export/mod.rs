@@ -92,7 +92,7 @@ impl<'a, W: Write> ProfileExport<'a, W> {
 
     /// Completes the document and gives back where it went, flushed.
     pub fn finish(mut self) -> io::Result<W> {
-        // The real program leaves the version and, but for OpenAI servers, the endpoint empty too.
+        // perf_analyzer leaves the version and, but for OpenAI servers, the endpoint empty too.
         self.out.write_all(br#"],"version":"","service_kind":"triton","endpoint":""}"#)?;
         self.out.flush()?;
         Ok(self.out)

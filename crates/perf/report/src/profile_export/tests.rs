@@ -1,4 +1,4 @@
-//! Profile exports, against files of the real program.
+//! Profile exports, against files of perf_analyzer.
 
 use std::sync::Arc;
 

@@ -71,7 +71,7 @@ pub(crate) fn cached_point() -> PerfStatus {
     status
 }
 
-/// Counters of a model of which all answers came from the cache.
+/// Counters of a model of which all responses came from the cache.
 fn hits(count: u64, [total, queue, hit]: [f64; 3]) -> ModelCounters {
     ModelCounters {
         success_count: count,
@@ -152,7 +152,7 @@ pub(crate) fn late_points() -> [PerfStatus; 2] {
     [first, second]
 }
 
-/// The first seed document's run, and how it was asked for.
+/// The run of the first seed document, and its settings.
 pub(crate) fn seed_report() -> (PerfStatus, Settings) {
     let mut settings = Settings {
         protocol: Protocol::Grpc,

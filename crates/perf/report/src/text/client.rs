@@ -35,7 +35,7 @@ pub(super) fn write(
         let _ = writeln!(text, "    Avg client overhead: {:.2}%", status.overhead_percent);
     }
     latencies(text, client, settings);
-    // A stream's responses belong to no call, so a decoupled model has no line of call times; the real program
+    // A stream's responses belong to no call, so a decoupled model has no line of call times; perf_analyzer
     // leaves the indentation of that line.
     let calls = if model.decoupled {
         String::new()

@@ -1,7 +1,7 @@
 //! The report people read, in the layout of perf_analyzer 2.50: scripts cut numbers out of it, so the words,
 //! the blanks and the order of lines are a format.
 //!
-//! Source of the format: transcripts of the real program. Where lines end in a blank there, they do here.
+//! Source of the format: transcripts of perf_analyzer. Where lines end in a blank there, they do here.
 
 mod client;
 mod gpu;
@@ -77,7 +77,7 @@ fn stabilization(text: &mut String, settings: &Settings) {
     };
     let _ = writeln!(text, "  Using \"{mode}\" mode for stabilization");
     let measure = if settings.calls.asynchronous { "throughput" } else { "latency and throughput" };
-    // No blank after the percentile: that is how the real program prints it.
+    // No blank after the percentile: that is how perf_analyzer prints it.
     let _ = match settings.percentile {
         None => writeln!(text, "  Stabilizing using average {measure}"),
         Some(percentile) => writeln!(text, "  Stabilizing using p{percentile}{measure}"),
@@ -149,7 +149,7 @@ pub fn point_in(
     text
 }
 
-/// What the windows of a point that is not stable have measured, each for itself. Not in the real program's report.
+/// What the windows of a point that is not stable have measured, each for itself. Not in perf_analyzer's report.
 fn unstable_windows(notation: Notation, status: &PerfStatus) -> String {
     if status.is_stable {
         return String::new();

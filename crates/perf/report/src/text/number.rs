@@ -5,7 +5,7 @@ use galatea_perf_types::status::PerfStatus;
 /// Above this share of late requests the report warns, in percent.
 const DELAYED_LIMIT_PERCENT: f64 = 1.0;
 
-/// How floats are written at a place of the report. The real program sets two decimals for the warning about late
+/// How floats are written at a place of the report. perf_analyzer sets two decimals for the warning about late
 /// requests and never goes back, so that all floats after the first such warning have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {

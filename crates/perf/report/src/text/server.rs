@@ -72,7 +72,7 @@ fn ensemble(text: &mut String, stats: &ServerStats, model: &ModelInfo, indent: &
         return;
     }
     if model.top_level_response_cache {
-        // Answers from the ensemble's own cache have no steps, so the parts would not add up.
+        // Responses from the ensemble's own cache have no steps, so the parts would not add up.
         text.push('\n');
     } else {
         cache_share(text, &times);

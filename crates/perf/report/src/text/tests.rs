@@ -1,4 +1,4 @@
-//! Against transcripts of the real program. What it measured is put in by hand; fractions that it did not print
+//! Against transcripts of perf_analyzer. What it measured is put in by hand; fractions that it did not print
 //! are chosen so that its own sums come out.
 
 use galatea_client::Protocol;
@@ -314,7 +314,7 @@ fn a_server_that_did_nothing_has_one_line() {
     assert!(text.ends_with("  Server: \n    Request count: 0\n"), "{text}");
 }
 
-/// Counters are the server's word.
+/// Counters come from the server.
 #[test]
 fn absurd_counters_do_no_harm() {
     let most = u64::MAX;

@@ -114,7 +114,7 @@ fn source(zero: bool, files: Vec<std::path::PathBuf>) -> DataSource {
     }
 }
 
-/// HTTP by the URL's scheme, as libcurl does; gRPC when asked for.
+/// HTTP by the URL's scheme, as libcurl does; gRPC when requested.
 fn tls(url: &str, protocol: Protocol, given: &GivenTls) -> Option<Tls> {
     match protocol {
         Protocol::Http => has_https(url).then(|| Tls {

@@ -27,14 +27,14 @@ use galatea_perf_types::{
 use self::{error::OptionError, given::Given};
 
 /// The perf_analyzer whose command lines, texts and files these are.
-pub const PEER_VERSION: &str = "2.50.0";
+pub const PERF_ANALYZER_VERSION: &str = "2.50.0";
 
 /// What a command line asks for. Texts end with a newline.
 #[derive(Debug)]
 pub enum Parsed {
     /// The help text.
     Help(String),
-    /// The version, of the real program and of this one.
+    /// The version, of perf_analyzer and of this one.
     Version(String),
     /// A measurement with these settings.
     Run(Box<Settings>),
@@ -87,9 +87,12 @@ fn help_text(program: &str) -> String {
     help::<Given>(&heading, HELP_WIDTH)
 }
 
-/// The peer's version stands where its own program has it, for tools that read it.
+/// perf_analyzer's version stands where it prints it itself, for tools that parse it.
 fn version() -> String {
-    format!("Perf Analyzer Version {PEER_VERSION} (galatea {})\n", env!("CARGO_PKG_VERSION"))
+    format!(
+        "Perf Analyzer Version {PERF_ANALYZER_VERSION} (galatea {})\n",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 impl OptionSet for Given {

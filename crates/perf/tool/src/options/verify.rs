@@ -1,5 +1,5 @@
-//! What options say together. The order of the checks is perf_analyzer's, so that of several faults the same one
-//! is reported.
+//! Checks of options against each other. The order of the checks is perf_analyzer's, so that of several faults the
+//! same one is reported.
 
 use galatea_client::Protocol;
 use galatea_perf_types::settings::Search;

@@ -1,4 +1,4 @@
-//! A clock that sleeps in no time, and a server that is a function of it.
+//! A clock that never waits, and a server that is a function of it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -60,7 +60,7 @@ pub(super) struct Sent {
     pub after: Nanos,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     /// Responses, in nanoseconds from the start.
@@ -98,7 +98,7 @@ pub(super) struct World {
     /// Share of the time in which workers wait.
     pub idle_share: f64,
     idle_since: Nanos,
-    /// So long the caller is away while the load has begun already, on a machine that has other things to do.
+    /// How long the caller is not scheduled after the load has begun, as on a busy machine.
     pub start_takes: Duration,
     /// After so long a worker fails.
     pub fails_after: Option<Nanos>,
@@ -142,7 +142,7 @@ impl World {
         self.left = count;
     }
 
-    /// Lets happen what has happened by now.
+    /// Advances the fake server to the present.
     fn advance(&mut self) {
         let now = self.clock.now();
         while let Some(lane) = self.next_lane(now) {
@@ -358,7 +358,7 @@ pub(super) fn per_request([total, queue, input, infer, output]: [u64; 5]) -> Mod
     }
 }
 
-/// A GPU that warms up with every question.
+/// A GPU whose readings rise with every query.
 #[derive(Default)]
 pub(super) struct FakeGpu {
     asked: u64,

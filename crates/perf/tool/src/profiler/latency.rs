@@ -35,7 +35,7 @@ fn average(latencies: &[Nanos]) -> Option<Nanos> {
     Nanos::try_from(sum.checked_div(latencies.len() as u128)?).ok()
 }
 
-/// Integer division before the root and truncation after it, as in the real program.
+/// Integer division before the root and truncation after it, as in perf_analyzer.
 fn deviation_us(latencies: &[Nanos], avg_ns: Nanos) -> u64 {
     let squares: u128 = latencies.iter().map(|ns| u128::from(ns.abs_diff(avg_ns)).pow(2)).sum();
     let others = latencies.len().saturating_sub(1) as u128;

@@ -2,7 +2,7 @@
 //!
 //! A point of the search (a concurrency or a rate) is measured in windows that follow each other without a gap.
 //! Three in a row that agree are merged and reported; the search goes on from there. The rules and the texts are
-//! those of perf_analyzer 2.50, so that its users find the figures they know.
+//! those of perf_analyzer 2.50, so that figures are comparable.
 //!
 //! **Invariants.** Time comes from a [`Clock`], text goes to a [`Console`], load and counters come through traits:
 //! a run is a function of those. A request counts in exactly one window, the one it ends in.
@@ -19,9 +19,9 @@ mod window;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
-mod golden;
+mod fake_run;
 #[cfg(test)]
-mod play;
+mod golden;
 #[cfg(test)]
 mod properties;
 
@@ -42,7 +42,7 @@ use galatea_perf_types::{
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Everything a run is made of. `statistics` is absent when the server has no such extension, `metrics` when none
-/// were asked for. `settings.calls` must already suit the model.
+/// were requested. `settings.calls` must already suit the model.
 pub struct Profiler<'a> {
     /// What to measure and how.
     pub settings: &'a Settings,
@@ -65,7 +65,7 @@ pub struct Profiler<'a> {
 pub struct Outcome {
     /// In the order of the search; only those within the latency limit. Those that were not stable are marked.
     pub points: Vec<PerfStatus>,
-    /// Every point that was tried. Empty unless `--profile-export-file` was asked for.
+    /// Every point that was tried. Empty unless `--profile-export-file` was requested.
     pub profile: Vec<ProfiledLoad>,
     /// With which status the program ends.
     pub exit: Exit,
@@ -85,7 +85,7 @@ pub struct ProfiledLoad {
 }
 
 impl Profiler<'_> {
-    /// Measures all that was asked for, and prints the report as it goes.
+    /// Measures all that was requested, and prints the report as it goes.
     pub fn run(self) -> Outcome {
         let mut run = Run {
             parts: self,
@@ -101,7 +101,7 @@ impl Profiler<'_> {
     }
 }
 
-/// A run in flight.
+/// A run in progress.
 struct Run<'a> {
     parts: Profiler<'a>,
     points: Vec<PerfStatus>,
@@ -122,7 +122,7 @@ impl Run<'_> {
         }
         self.end_load(failure.is_some());
         match failure {
-            // The real program ends with the text of an exception that has none.
+            // perf_analyzer ends with the text of an exception that has none.
             Some(failure) if !self.interrupted => {
                 self.err("\n");
                 failure.exit

@@ -26,7 +26,7 @@ pub(super) struct Verdict {
     pub is_stable: bool,
 }
 
-/// What the windows of a point say together.
+/// The verdict on the windows of a point.
 enum Measured {
     Stable(Box<PerfStatus>),
     /// The last windows, which do not agree.
@@ -144,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// The words of the real program, and beyond it what was measured.
+    /// The words of perf_analyzer, and beyond it what was measured.
     fn report_unstable(&mut self, load: LoadPoint, windows: &[PerfStatus]) {
         self.warn_of_unstable(load);
         // Counters that do not fit together leave the point without figures; it has failed anyway.
@@ -189,7 +189,7 @@ impl Run<'_> {
         self.points.push(status);
     }
 
-    /// The report has only the fact.
+    /// The report only has the warning.
     fn warn_of_overhead(&mut self, percent: f64) {
         let settings = self.parts.settings;
         let is_bound_to_threads =
@@ -204,7 +204,7 @@ impl Run<'_> {
         ));
     }
 
-    /// The window of a fixed number of requests ends at a full second, so that its throughput may say little.
+    /// The window of a fixed number of requests ends at a full second, so that its throughput may be too low.
     fn note_idle_end(&mut self, status: &PerfStatus) {
         let busy: u64 = status.client.latencies.iter().sum();
         let LoadPoint::Concurrency(concurrency) = status.load else { return };

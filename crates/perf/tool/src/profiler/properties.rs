@@ -1,4 +1,4 @@
-//! What holds for every run.
+//! Properties of every run.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use galatea_perf_types::settings::Window;
 
 use super::{
     fake::{MILLI, SECOND, Sent, after},
+    fake_run::FakeRun,
     latency::LatencyFigures,
-    play::Play,
 };
 
 /// Numbers that look random and are the same every time.
@@ -22,30 +22,30 @@ fn shuffled(seed: u64, count: u64) -> Vec<u64> {
     (0..count).map(|_| next() % 5_000_000).collect()
 }
 
-fn play(seed: u64) -> Play {
-    let mut play = Play::new(Box::new(move |sent: &Sent| {
+fn fake_run(seed: u64) -> FakeRun {
+    let mut fake_run = FakeRun::new(Box::new(move |sent: &Sent| {
         after(3 * MILLI + shuffled(seed + sent.index, 1)[0])
     }))
     .concurrency(1 + seed % 5, 1 + seed % 5, 1);
-    play.settings.profile_export_file = Some("export.json".into());
-    play.settings.max_trials = 20;
+    fake_run.settings.profile_export_file = Some("export.json".into());
+    fake_run.settings.max_trials = 20;
     if seed.is_multiple_of(2) {
-        play.settings.window = Window::Count(100 + seed);
+        fake_run.settings.window = Window::Count(100 + seed);
     }
-    play
+    fake_run
 }
 
 #[test]
 fn every_request_counts_in_exactly_one_window() {
     for seed in 0..12 {
-        let mut play = play(seed);
-        let (outcome, _) = play.run();
+        let mut fake_run = fake_run(seed);
+        let (outcome, _) = fake_run.run();
         let [profiled] = outcome.profile.as_slice() else { panic!("{outcome:?}") };
         let bounds = &profiled.window_boundaries;
         let (first, last) = (bounds[0], *bounds.last().unwrap());
         let mut counted: Vec<_> =
             profiled.requests.iter().map(|r| (r.start, r.end().unwrap())).collect();
-        let mut sent = play.world.borrow().log.clone();
+        let mut sent = fake_run.world.borrow().log.clone();
         sent.retain(|(_, end)| (first..=last).contains(end));
         counted.sort_unstable();
         sent.sort_unstable();
@@ -56,7 +56,7 @@ fn every_request_counts_in_exactly_one_window() {
 #[test]
 fn a_merged_result_is_the_pooled_one() {
     for seed in 0..12 {
-        let (outcome, _) = play(seed).run();
+        let (outcome, _) = fake_run(seed).run();
         let [point] = outcome.points.as_slice() else { panic!("seed {seed}: {outcome:?}") };
         let bounds = &outcome.profile[0].window_boundaries;
         let [begin, .., end] = bounds[bounds.len() - 4..] else { panic!("{bounds:?}") };
@@ -97,8 +97,8 @@ fn percentiles_agree_with_a_naive_count() {
 
 #[test]
 fn progress_tells_point_window_time_and_rate() {
-    let mut play = Play::steady().concurrency(2, 2, 1);
-    let (_, console) = play.run();
+    let mut fake_run = FakeRun::steady().concurrency(2, 2, 1);
+    let (_, console) = fake_run.run();
     assert_eq!(console.progress.len(), 3 * 6);
     assert_eq!(console.progress[0], "Concurrency 2, window 1: 0.0 of 1.2 s, 0 requests/s");
     assert!(
@@ -110,11 +110,13 @@ fn progress_tells_point_window_time_and_rate() {
 
 #[test]
 fn a_fixed_number_of_requests_counts_to_the_last() {
-    for mut play in [Play::steady().concurrency(2, 2, 1), Play::steady().rate(200.0, 200.0, 1.0)] {
-        play.settings.request_count = Some(40);
-        play.settings.warmup_request_count = 7;
-        play.world.borrow_mut().start_takes = Duration::from_millis(50);
-        let (outcome, _) = play.run();
+    for mut fake_run in
+        [FakeRun::steady().concurrency(2, 2, 1), FakeRun::steady().rate(200.0, 200.0, 1.0)]
+    {
+        fake_run.settings.request_count = Some(40);
+        fake_run.settings.warmup_request_count = 7;
+        fake_run.world.borrow_mut().start_takes = Duration::from_millis(50);
+        let (outcome, _) = fake_run.run();
         let [point] = outcome.points.as_slice() else { panic!("{outcome:?}") };
         assert_eq!(point.client.request_count, 40);
         assert_eq!(point.server.as_ref().unwrap().counters.success_count, 40);

@@ -19,7 +19,7 @@ pub(super) struct Change<'a> {
     pub begin: &'a Snapshot,
     pub end: &'a Snapshot,
     pub model: &'a ModelInfo,
-    /// To print. The real program repeats them with every window.
+    /// To print. perf_analyzer repeats them with every window.
     pub warnings: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Change<'_> {
         Ok(stats)
     }
 
-    /// The version asked for or, if any will do, the newest that worked during the window.
+    /// The version requested or, if any will do, the newest that worked during the window.
     fn version_of(&mut self, name: &str, version: &str) -> Result<i64> {
         let found = if version.is_empty() {
             self.newest_active(name)

@@ -20,7 +20,7 @@ use super::{
 /// A window of a count is looked at this often; it ends at such a step.
 const COUNT_STEP: Duration = Duration::from_secs(1);
 
-/// What became of a window.
+/// The outcome of a window.
 pub(super) enum Pass {
     Measured(Box<PerfStatus>),
     /// It has no result, but the next one may.
@@ -59,7 +59,7 @@ impl Run<'_> {
     /// Fails only where going on would not help.
     pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<Pass> {
         let mut window = self.window(point);
-        // A GPU that cannot be asked is not there in the next window either.
+        // A GPU that cannot be queried cannot be in the next window either.
         let metrics = self.take_metrics()?;
         if let Pass::Measured(status) = &mut window {
             status.metrics = metrics;
@@ -146,7 +146,7 @@ impl Run<'_> {
     fn wait_for_window(&mut self, point: &PointState, begin: Nanos) -> Result<bool> {
         match self.window_length() {
             Window::Time(ms) => {
-                // A fifth longer than asked for, as perf_analyzer does.
+                // A fifth longer than requested, as perf_analyzer does.
                 let length = Duration::from_millis((ms as f64 * 1.2) as u64);
                 let total = length.as_secs_f64();
                 Ok(self.sleep(
@@ -268,7 +268,7 @@ impl Run<'_> {
                 message: "No valid requests recorded within time interval. Please use a larger time window.".into(),
             });
         };
-        // Single precision, as the real program divides.
+        // Single precision, as perf_analyzer divides.
         let seconds = client.duration_ns as f32 / 1e9;
         let rate = |count: u64| f64::from(count as f32 / seconds);
         client.infer_per_sec = rate(client.request_count * status.batch_size);

@@ -1,4 +1,4 @@
-//! Answers of a server, read.
+//! Responses of a server, parsed.
 
 use super::*;
 

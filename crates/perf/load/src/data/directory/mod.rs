@@ -12,7 +12,7 @@ use super::{
     size::{byte_size, element_count},
 };
 
-/// Files named after outputs are allowed and not read, as in the original: only JSON data is validated.
+/// Files named after outputs are allowed and not read, as in perf_analyzer: only JSON data is validated.
 pub(super) fn read_directory(model: &ModelInfo, directory: &Path) -> Result<Step, String> {
     check_names(model, directory)?;
     let inputs = model.inputs.iter().map(|input| read_input(input, directory).map(Some));

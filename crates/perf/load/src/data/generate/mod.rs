@@ -1,4 +1,4 @@
-//! Data that is made up: zeros or random.
+//! Generated data: zeros or random.
 
 use bytes::Bytes;
 use galatea_perf_types::{

@@ -1,4 +1,4 @@
-//! What the model wants of a step.
+//! The tensors that a step may hold.
 
 use galatea_perf_types::model::{InputInfo, OutputInfo};
 use galatea_types::DataType;

@@ -15,8 +15,8 @@ use super::{
 
 /// A shared memory region for each input of each step, and for each output.
 ///
-/// Their memory is given back when this is dropped, whatever happened before; a server that still has them
-/// registered keeps its own hold on it until [`Regions::unregister`].
+/// Their memory is unlinked when this is dropped, whatever happened before; a server that still has them
+/// registered keeps it mapped until [`Regions::unregister`].
 pub struct Regions {
     regions: Vec<Region>,
     slices: Slices,
@@ -57,7 +57,7 @@ impl Regions {
         Ok(regions)
     }
 
-    /// Has the server take the regions.
+    /// Registers the regions with the server.
     pub async fn register(&mut self, admin: &mut Admin) -> Result<()> {
         let register = async |name: &str, key: &str, byte_size| {
             admin.register_system_region(name, key, byte_size).await
@@ -65,7 +65,7 @@ impl Regions {
         self.register_each(register).await
     }
 
-    /// Takes back every registration, and goes on after errors: the first one is returned.
+    /// Unregisters every region, and goes on after errors: the first one is returned.
     pub async fn unregister(&mut self, admin: &mut Admin) -> galatea_types::Result<()> {
         self.unregister_each(async |name: &str| admin.unregister_system_region(name).await).await
     }

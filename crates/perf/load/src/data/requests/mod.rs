@@ -24,7 +24,7 @@ use super::{
     slices::Slices,
 };
 
-/// Requests are made when first asked for and kept, unless all of them together would take more than this.
+/// Requests are made when first requested and kept, unless all of them together would take more than this.
 const KEPT_BYTES: usize = 1 << 30;
 
 /// All requests of a run, one for each stream and step.
@@ -47,7 +47,7 @@ struct Made {
 }
 
 impl Requests {
-    /// Reads or makes up the data. Reports on `console` how much was read.
+    /// Reads or generates the data. Reports on `console` how much was read.
     pub fn new(settings: &Settings, model: &ModelInfo, console: &mut dyn Console) -> Result<Self> {
         let data = read_data(&settings.data, model, console)?;
         let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).max(1);

@@ -6,8 +6,8 @@ use galatea_perf_types::{
     settings::{Load, Settings},
 };
 
-/// Checks that need the model as well as the command line. Sequence models are driven asynchronously unless `--sync` was
-/// given, whatever `settings.calls.asynchronous` is here.
+/// Checks that need the model as well as the command line. Sequence models are driven asynchronously unless `--sync`
+/// was given, whatever `settings.calls.asynchronous` is here.
 pub fn check_settings(settings: &Settings, model: &ModelInfo) -> Result<()> {
     check_batch_size(settings, model)?;
     let asynchronous = settings.calls.asynchronous

@@ -264,7 +264,7 @@ fn late() -> Failure {
     Failure::generic(format!("requests were still in flight after {} s", STOP_TIMEOUT.as_secs()))
 }
 
-/// Default `--max-threads`, of the real tool: it also decides how many gRPC streams there are.
+/// Default `--max-threads`, of perf_analyzer: it also decides how many gRPC streams there are.
 const MAX_THREADS: usize = 16;
 const MAX_RATE_THREADS: usize = 4;
 

@@ -261,7 +261,7 @@ fn a_rate_is_kept_though_nothing_is_answered() {
     let server = FakeServer::start();
     server.with(|seen| seen.held = true);
     let calls = Calls { asynchronous: true, forced_sync: false, streaming: false };
-    // One worker: of several, one that gets no processor leaves its worker_settings to the others.
+    // One worker: of several, one that gets no processor leaves its share of the schedule to the others.
     let settings = Settings { calls, max_threads: Some(1), ..rate() };
     let mut load = load(&server, &settings, PLAIN);
     load.start(LoadStart::RequestRate(1000.0), Some(8)).unwrap();

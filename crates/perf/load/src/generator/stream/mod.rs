@@ -99,7 +99,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The answers go to `pending_request`.
+    /// The responses go to `pending_request`.
     pub async fn send(
         &self,
         request: &PreparedInfer,
@@ -131,7 +131,7 @@ impl Stream {
 
     fn deliver(&self, reply: StreamReply) {
         let Some(id) = reply.id else {
-            // An answer to nothing in particular: only an error can be that.
+            // A response to no request in particular: only an error can be that.
             if let Some(error) = reply.error {
                 self.fail_all(self.shared.response_failure(error));
             }

@@ -1,4 +1,4 @@
-//! What options say together.
+//! Checks of options against each other.
 
 use galatea_perf_types::settings::{Load, Range, Search};
 
@@ -117,7 +117,7 @@ fn intervals_leave_nothing_to_search() {
     });
 }
 
-/// The model's name is asked for before anything that options say together.
+/// A missing model name is reported before any check of options against each other.
 #[test]
 fn the_model_comes_first() {
     for line in

@@ -1,4 +1,4 @@
-//! What each option that works does to the settings, and that nothing else changes them.
+//! The effect of each option on the settings, and that nothing else changes them.
 
 use std::path::PathBuf;
 

@@ -99,7 +99,7 @@ fn errors_of_words_are_those_of_getopt() {
     assert!(error("--s").starts_with("option '--s' is ambiguous; possibilities: '--"));
 }
 
-/// Names of ours must not take away an abbreviation that works with perf_analyzer.
+/// Our own names must not break an abbreviation that works with perf_analyzer.
 #[test]
 fn abbreviations_of_the_peer_stay_unique() {
     assert_eq!(settings("--la 5 --lo 3").latency_limit, Some(5));

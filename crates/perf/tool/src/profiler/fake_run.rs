@@ -17,8 +17,8 @@ use super::{
     },
 };
 
-/// A fake run about to begin: change what differs, then [`Play::run`] or [`Play::check`] it.
-pub(super) struct Play {
+/// A fake run about to begin: change what differs, then [`FakeRun::run`] or [`FakeRun::check`] it.
+pub(super) struct FakeRun {
     pub settings: Settings,
     pub model: ModelInfo,
     pub clock: Rc<FakeClock>,
@@ -27,7 +27,7 @@ pub(super) struct Play {
     pub gpu_fails: bool,
 }
 
-impl Play {
+impl FakeRun {
     pub(super) fn new(behaviour: Behaviour) -> Self {
         let clock = FakeClock::new();
         let world = World::new(clock.clone(), behaviour);
