@@ -90,7 +90,7 @@ def median(runs):
 
 
 def rows_of(what, medians, goal):
-    """The server's efficiency is told against the direct layout it runs itself, and against the best of them."""
+    """The server's efficiency is compared with the direct layout it runs itself, and with the best of them."""
     same, best = (medians[SAME]["infer/s"] if SAME in medians else None, max(
         figures["infer/s"] for name, figures in medians.items() if name != "galatea"
     ))

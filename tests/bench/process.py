@@ -10,7 +10,7 @@ from repositories import EXAMPLES, add_sub_config, copy_example, write_model
 
 
 def start_seconds(target, folder):
-    """From starting the process to the first 200 of /v2/health/ready, asked as soon as the log says it listens."""
+    """From starting the process to the first 200 of /v2/health/ready, asked as soon as the log reports the port."""
     begin = time.monotonic()
     with servers.TARGETS[target](folder) as server:
         status, _, _ = clients.ask(server.http, "GET", "/v2/health/ready")

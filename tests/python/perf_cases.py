@@ -266,7 +266,7 @@ MODES += [
     measured("abbreviated_verbose", "-m simple --verbose"),
 ]
 
-# Where ours differs on purpose; test_perf.py says what it does instead.
+# Where ours differs on purpose; see test_perf.py for what it does instead.
 OTHERWISE = {
     "underscore": "accepted: one of the seed documents writes it so",
     "kind": "only Triton's own protocol is spoken, and the choices named are ours",

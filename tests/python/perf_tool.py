@@ -30,7 +30,7 @@ BY_CHANCE = re.compile(
     r"|Server average accounted time was larger than client average wait time"
     r"|WARNING: Pass contained only one request"
 )
-# What ours says more: that it was the limit itself, where help is, a word it does not use. And what it leaves out:
+# What ours adds: that it was the limit itself, where help is, a word it does not use. And what it leaves out:
 # the error numbers of the real tool's JSON library.
 ADDED = re.compile(
     r"The tool's own threads were busy|Try '.* --help' for what the options are\.|WARNING: ignoring '.*', which is not an option"
@@ -53,7 +53,7 @@ BODY = re.compile(r"^(\{|inference (request|response): )")
 
 @dataclass
 class Run:
-    """What a load tool said and wrote. `folder` holds its files."""
+    """What a load tool printed and wrote. `folder` holds its files."""
 
     args: list
     code: int
@@ -184,9 +184,9 @@ def messages(text):
     return told
 
 
-def untold(ours, real):
-    """What the real tool tells on standard error and ours does not, and what ours adds without a reason. A line of
-    ours may go on after the words of the real one: where in the data, what to do."""
+def missing_and_added(ours, real):
+    """What the real tool prints on standard error and ours does not, and what ours adds without a reason. A line of
+    ours may go on after the text of the real one: where in the data, what to do."""
     kept = [line for line in messages(ours) if not ADDED.match(line) and not LEFT_OUT.match(line)]
     wanted = [line for line in messages(real) if not LEFT_OUT.match(line)]
     if STAND_IN:

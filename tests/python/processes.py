@@ -27,7 +27,7 @@ def status(pid):
 
 
 def children(pid):
-    """Processes whose parent is `pid`, dead ones that nobody waited for included."""
+    """Processes whose parent is `pid`, ended ones that were not waited for included."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         if status(folder.name).get("PPid") == str(pid):
@@ -102,9 +102,9 @@ def version_of(python):
 
 
 def prepare():
-    """Virtual environments with numpy for all Pythons here, and the wheels to build them anew; part of the setup.
+    """Virtual environments with numpy for all Pythons here, and the wheels to build them; part of the setup.
 
-    Those of different Pythons at once: most of it is waiting for packages. One that cannot be made is said and left out."""
+    Those of different Pythons at once: most of it is waiting for packages. One that cannot be made is reported and left out."""
     WHEELS.mkdir(parents=True, exist_ok=True)
     found = interpreters()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -121,7 +121,7 @@ def prepare():
 
 
 def prepare_one(item):
-    """Nothing if it went well, else the last that was said."""
+    """Nothing if it went well, else the last lines of the output."""
     version, python = item
     folder = VENVS / "{}.{}".format(*version)
     shutil.rmtree(folder, ignore_errors=True)

@@ -115,7 +115,7 @@ def cleaned(text, repository):
 
 
 def without_signatures(value, repository):
-    """What a TypeError says of a call is the text of the binding library."""
+    """The text of a TypeError about a call is the text of the binding library."""
     if isinstance(value, str):
         return cleaned(value, repository)
     if isinstance(value, dict):
@@ -195,7 +195,7 @@ def has_ended(server):
 
 
 def is_harmed(server):
-    """A dead stub stays dead in the real server, and unloading its model ends the server."""
+    """The real server does not restart a stub that ended, and unloading its model ends the server."""
     return server.process.poll() is not None or server.harmed
 
 

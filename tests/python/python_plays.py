@@ -1,4 +1,4 @@
-"""Plays that are more than one request to a `case_` function: every type, what requests carry, life and death."""
+"""Plays that are more than one request to a `case_` function: every type, what requests carry, workers that start and end."""
 
 import json
 import re
@@ -156,20 +156,20 @@ def bad_async_plain(server):
     return ask(server, "http", "bad_async_plain", {"IN": np.array([4], np.int32)})
 
 
-def life(server):
-    """initialize and finalize, told to a file of the model."""
+def initialize_and_finalize(server):
+    """What the model wrote to a file in initialize and finalize."""
     load(server, "life")
     answer = ask(server, "http", "life", case_input(httpclient, "pid"))
     status = control(server, "unload", "life")[0]
     server.loaded.discard("life")
     server.wait_for_line(r"successfully unloaded 'life' version 1")
-    told = server.repository / "life/told.txt"
-    text = told.read_text()
-    told.unlink()
+    written = server.repository / "life/told.txt"
+    text = written.read_text()
+    written.unlink()
     return [sorted(answer["outputs"]), status, text]
 
 
-def dies(case):
+def worker_ends(case):
     """The request that kills it, and the one after."""
 
     def play(server):
@@ -254,10 +254,10 @@ PLAYS = {
     "request/parameters": by_request(parameters={"a": 1, "b": "x", "c": True}), "request/outputs": request_outputs, "request/rows": request_rows,
     "complete/every setter": complete, "complete/partly": complete_partly, "complete/without a file": complete_without_file,
     **{f"load/{folder.name}": loads(folder.name) for folder in sorted(MODELS.glob("bad_*")) if folder.name != "bad_async_plain"},
-    "outputs/coroutine of a plain model": bad_async_plain, "life/told": life, "log/lines": log, "log/printed": printed,
+    "outputs/coroutine of a plain model": bad_async_plain, "life/told": initialize_and_finalize, "log/lines": log, "log/printed": printed,
     "metrics/counter": metrics_page("counter", "own_counter"), "metrics/histogram": metrics_page("histogram", "own_histogram"),
     "metrics/same twice": metrics_page("same_metric_twice", "own_same"), "metrics/many": metrics_page("many_observations", "own_many"),
     "stream/decoupled over plain http": decoupled_over_http, "stream/decoupled over plain grpc": decoupled_over_grpc,
     "stream/cancelled": after_cancel, "outputs/plain over stream": plain_over_stream, "add/many at once": many_at_once,
-    **{f"life/{case}": dies(case) for case in ("keyboard_interrupt", "sys_exit", "os_exit", "killed", "segfault")},
+    **{f"life/{case}": worker_ends(case) for case in ("keyboard_interrupt", "sys_exit", "os_exit", "killed", "segfault")},
 }

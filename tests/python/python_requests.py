@@ -45,7 +45,7 @@ def shown(array):
 
 
 def answer_of(result):
-    """Outputs by name; those that carry JSON (ANSWER, SAID) as what it says."""
+    """Outputs by name; those that carry JSON (ANSWER, SAID) decoded."""
     body = result.get_response()
     listed = body.get("outputs", []) if isinstance(body, dict) else body.outputs
     names = [o["name"] if isinstance(o, dict) else o.name for o in listed]
@@ -85,7 +85,7 @@ def ask(server, protocol, model, arrays, **more):
 
 
 def stream(server, model, arrays, cancel=False, **more):
-    """All answers of one request over ModelStreamInfer, the one that only says "final" included.
+    """All answers of one request over ModelStreamInfer, the one with nothing but the final marker included.
 
     The client closes its side at once; the server ends the stream when all is answered. With `cancel` the
     client ends it after the first answer.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/models"
 
-# What our built-in backends do, said again in Python for the real server.
+# Our built-in backends as Python models, for the real server.
 PYTHON_TWINS = {
     "identity": """\
 import json

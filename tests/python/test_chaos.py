@@ -21,7 +21,7 @@ import pytest
 import clients
 import processes
 from repositories import add_sub_config, tensor, write_model
-from test_python_life import IN_OUT, RUNNER, open_identity, until, write
+from test_python_workers import IN_OUT, RUNNER, open_identity, until, write
 
 SEED = 20
 ACTIONS = 30
@@ -84,7 +84,7 @@ def kill_worker(server, chance):
 
 
 def stop_worker(server, chance):
-    """Stopped, not dead: whoever waits for it waits, until it is killed by a later action or the end."""
+    """Stopped, not ended: whoever waits for it waits, until it is killed by a later action or the end."""
     pids = victims(server)
     if pids:
         pid = chance.choice(pids)
@@ -100,7 +100,7 @@ def kill_stopped(server, chance):
 
 
 def client_gone(server, chance):
-    """A client that dies while it sends, or while it waits: its socket is reset."""
+    """A client that is killed while it sends, or while it waits: its socket is reset."""
     host, port = server.http.split(":")
     body = b"x" * 4096
     head = b"POST /v2/models/victim/infer HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -115,7 +115,7 @@ def client_gone(server, chance):
 
 
 def client_killed(server, chance):
-    """A whole client process, killed as soon as it says that it has asked."""
+    """A whole client process, killed as soon as it has printed that its request is sent."""
     code = (
         "import sys, numpy as np, tritonclient.grpc as g\n"
         "c = g.InferenceServerClient(sys.argv[1]); i = g.InferInput('IN', [1], 'INT32'); i.set_data_from_numpy(np.array([1], np.int32))\n"
@@ -128,7 +128,7 @@ def client_killed(server, chance):
 
 
 def full_memory(server, chance):
-    """More than the shared memory may hold: an error that says so, in time."""
+    """More than the shared memory may hold: an error with that reason, in time."""
     array = np.zeros(SHM_LIMIT // 4 + 1024, np.float32)
     with clients.client(server, "http", network_timeout=10) as stock:
         with pytest.raises(Exception) as caught:

@@ -57,13 +57,13 @@ def test_many_at_once(examples_server, protocol):
         waiting = [concurrent.futures.Future() for _ in range(200)]
         with clients.client(examples_server, "grpc") as stock:
             for n, future in enumerate(waiting):
-                stock.async_infer("simple", clients.inputs(grpcclient, arrays(n)), settle(future))
+                stock.async_infer("simple", clients.inputs(grpcclient, arrays(n)), wait_for_result(future))
             results = [future.result(60) for future in waiting]
     for n, result in enumerate(results):
         np.testing.assert_array_equal(result.as_numpy("OUTPUT0")[0], n + np.arange(16))
 
 
-def settle(future):
+def wait_for_result(future):
     """A callback for the gRPC client that fills a future."""
     return lambda result, error: future.set_exception(error) if error else future.set_result(result)
 

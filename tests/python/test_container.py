@@ -267,8 +267,8 @@ def test_load_tool_service(image, composed):
     )
 
 
-def test_health_tells_what_is_wrong(image, tmp_path):
-    """Not ready while a model fails; not there when nothing listens; ends in order when told to."""
+def test_health_check_reports_what_is_wrong(image, tmp_path):
+    """Not ready while a model fails; not there when nothing listens; ends in order at the signal."""
     repositories.write_model(tmp_path, "broken", "galatea", "onnxruntime", repositories.identity_config())
     server = image.serve(["--model-repository=/models", "--exit-on-error=false"], tmp_path)
     try:

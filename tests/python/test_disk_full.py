@@ -1,4 +1,4 @@
-"""No room for a model's environment: its load says so, and nobody else notices."""
+"""A full disk while a model's environment is built: its load fails with that reason, other models go on."""
 
 import functools
 import shutil
@@ -10,7 +10,7 @@ import clients
 import processes
 from repositories import add_sub_config, write_model
 from test_chaos import FACTOR, GRACE, Asker, number
-from test_python_life import IN_OUT, RUNNER, until, write
+from test_python_workers import IN_OUT, RUNNER, until, write
 
 # Made in a mount namespace of the server's own: it is gone with the server, however that ends.
 MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
@@ -40,8 +40,8 @@ SMALL_DISKS = [(small_disk, "2m", FULL), (small_disk, "32m", FULL)]
 CASES = SMALL_DISKS if namespace() else [(small_files, "8192", "File too large")]
 
 
-@pytest.mark.parametrize(("circumstances", "size", "said"), CASES, ids=[size for _, size, _ in CASES])
-def test_no_room_for_an_environment(tmp_path, serve, circumstances, size, said):
+@pytest.mark.parametrize(("circumstances", "size", "reason"), CASES, ids=[size for _, size, _ in CASES])
+def test_no_room_for_an_environment(tmp_path, serve, circumstances, size, reason):
     home, repository = tmp_path / "home", tmp_path / "models"
     home.mkdir()
     for name in ("steady", "unbuildable"):
@@ -63,7 +63,7 @@ def test_no_room_for_an_environment(tmp_path, serve, circumstances, size, said):
     for asker in askers:
         asker.done.set()
         asker.join(30)
-    assert status != 200 and said.format(home=home) in answer.decode(), answer
+    assert status != 200 and reason.format(home=home) in answer.decode(), answer
     for asker, mark in zip(askers, marks):
         assert asker.failed == []
         assert asker.p99(mark) < FACTOR * asker.p99(0, mark) + GRACE

@@ -19,7 +19,7 @@ import servers
 FAKE_DRIVER = Path(__file__).parent / "fake_driver"
 CAPABILITY = "GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: "
 
-# Name of the instance group's fields, and what is said of them where there is no GPU.
+# Name of the instance group's fields, and the error about them where there is no GPU.
 GROUPS = {
     "any_gpu": ("kind: KIND_GPU", "instance group any_gpu_0 of model any_gpu has kind KIND_GPU but no GPUs are available"),
     "gpu_0": ("count: 1 kind: KIND_GPU gpus: [ 0 ]", f"instance group gpu_0_0 of model gpu_0 specifies invalid or unsupported gpu id 0. {CAPABILITY}"),
@@ -62,7 +62,7 @@ def add_onnx(folder, name, group=""):
 
 
 def get(address):
-    """The real server says that it has started its services a moment before they take connections."""
+    """The real server logs that it has started its services a moment before they take connections."""
     deadline = time.monotonic() + 30
     while True:
         try:
@@ -199,7 +199,7 @@ def place(server, model):
 
 
 def test_an_onnx_runtime_without_cuda(driver, tmp_path):
-    """The installed one: an open choice is the CPU's, and who asks for a GPU is told what is missing."""
+    """The installed one: an open choice is the CPU's, and a request for a GPU is refused with what is missing."""
     library = servers.onnx_runtime().get("GALATEA_ONNXRUNTIME_LIB")
     if library and list(Path(library).parent.glob("libonnxruntime_providers_cuda.so")):
         pytest.skip("this ONNX Runtime can use CUDA")

@@ -1,5 +1,5 @@
 """What the load tool has beyond perf_analyzer: summaries, pages, comparisons, confidence, latencies that a stalled
-server cannot hide, progress on a terminal; and what it says to those who mistype."""
+server cannot hide, progress on a terminal; and its answers to mistyped options."""
 
 import json
 import os
@@ -52,17 +52,17 @@ def test_summary_agrees_with_the_report(line, mode, loads, perf_servers, perf_da
     assert summary.get("percentile") == (95 if "--percentile" in args else None)
     assert [(point["mode"], point["value"]) for point in summary["points"]] == [(mode, load) for load in loads]
     assert [warning for warning in summary["warnings"] if warning not in done.out + done.err] == []
-    for point, told in zip(summary["points"], done.report()["points"], strict=True):
-        same_figures(point, told)
+    for point, reported in zip(summary["points"], done.report()["points"], strict=True):
+        same_figures(point, reported)
         confident(point)
-        assert set(composing(point["server"])) == set(told["models"])
+        assert set(composing(point["server"])) == set(reported["models"])
         assert ("scheduled_latency" in point) == (mode == "request_rate")
         assert ("response_throughput" in point) == ("repeat" in args)
 
 
-def same_figures(point, told):
+def same_figures(point, reported):
     """The report's numbers are the summary's, rounded or cut off."""
-    client, server = told["client"], told["server"]
+    client, server = reported["client"], reported["server"]
     latency, counted = point["latency"], point["server"]
     assert client["Request count"] == [point["request_count"]]
     assert client["Throughput"] == [pytest.approx(point["throughput"], rel=1e-4)]
@@ -100,9 +100,9 @@ def test_summary_to_stdout(perf_servers, tmp_path):
     done = run(perf_servers.get("galatea"), tmp_path, "-m", "simple", "--json", "-")
     assert done.code == 0, done.err
     summary = json.loads(done.out)
-    told = perf_tool.parse_report(done.err)
-    assert [point["load"] for point in told["points"]] == ["Request concurrency: 1"]
-    same_figures(summary["points"][0], told["points"][0])
+    reported = perf_tool.parse_report(done.err)
+    assert [point["load"] for point in reported["points"]] == ["Request concurrency: 1"]
+    same_figures(summary["points"][0], reported["points"][0])
 
 
 def test_one_window_has_no_interval(perf_servers, tmp_path):
@@ -216,7 +216,7 @@ def on_terminal(args, folder):
         while piece := os.read(near, 1 << 16):
             pieces.append(piece)
     except OSError:
-        pass  # The other side is closed: Linux says so with an error.
+        pass  # The other side is closed: Linux reports that as an error.
     os.close(near)
     assert process.wait(60) == 0
     return b"".join(pieces).decode()

@@ -37,7 +37,7 @@ def run_both(case, server, data, folder):
 def test_report(case, perf_servers, perf_data, tmp_path):
     real, ours = run_both(case, perf_servers.get(case.target), perf_data, tmp_path)
     if not case.trace:
-        assert not perf_tool.untold(ours.err, real.err)
+        assert not perf_tool.missing_and_added(ours.err, real.err)
     assert perf_tool.layout(ours.out, case.delayed) == perf_tool.layout(real.out, case.delayed)
     assert ours.code == real.code
     if case.csv:
@@ -59,13 +59,13 @@ def same_csv(ours, real):
 def test_failure(case, perf_servers, perf_data, tmp_path):
     """What cannot be measured is refused with the same words and the same exit status."""
     real, ours = run_both(case, perf_servers.get(case.target), perf_data, tmp_path)
-    assert not perf_tool.untold(ours.err, real.err)
+    assert not perf_tool.missing_and_added(ours.err, real.err)
     assert perf_tool.layout(ours.out) == perf_tool.layout(real.out)
     same_failure(ours, real)
 
 
 def same_failure(ours, real):
-    """Exit status: for a wrong option the real tool's 2.50 says 99 like for everything, ours the 3 that its
+    """Exit status: for a wrong option 2.50 of the real tool exits with 99 like for everything, ours the 3 that its
     documentation has for it."""
     wrong_option = perf_tool.USAGE.search(real.err) is not None
     assert real.code == 99
@@ -74,8 +74,8 @@ def same_failure(ours, real):
 
 @pytest.mark.parametrize("case", alike(perf_cases.OPTIONS), ids=str)
 def test_option(case, perf_data, tmp_path):
-    """A wrong option is told in the same words; the usage text after it is our own."""
+    """A wrong option is refused with the same text; the usage text after it is our own."""
     args = shlex.split(case.line.format(**perf_data)) + ["-u", "localhost:1"]
     real, ours = perf_tool.run_pair(args, tmp_path)
-    assert not perf_tool.untold(ours.err, real.err)
+    assert not perf_tool.missing_and_added(ours.err, real.err)
     same_failure(ours, real)

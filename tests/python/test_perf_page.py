@@ -1,4 +1,4 @@
-"""The load tool's page in a real browser: nothing clipped, nothing over anything else, nothing said on the console."""
+"""The load tool's page in a real browser: nothing clipped, nothing over anything else, nothing on the console."""
 
 import html
 import json
@@ -24,7 +24,7 @@ LEAST_CONTRAST = 4.5
 # Two lines of text may share the space that fonts leave above and below their letters.
 LEADING = 4
 
-# Runs inside each page and tells the page around it what it finds.
+# Runs inside each page and reports to the page around it what it finds.
 PROBE = """
 addEventListener("load", function () {
   document.querySelectorAll("details").forEach(function (box) { box.open = true; });
@@ -89,7 +89,7 @@ pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium here (Deb
 
 
 def look(folder, *flags):
-    """What the browser prints, and what it says on its console."""
+    """What the browser prints, and what is on its console."""
     profile = folder / "profile"
     run = subprocess.run(
         [browser(), *FLAGS, f"--user-data-dir={profile}", *flags],

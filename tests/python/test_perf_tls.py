@@ -1,4 +1,4 @@
-"""The load tool over TLS, through a proxy in front of the server: which certificates are accepted, and what is said
+"""The load tool over TLS, through a proxy in front of the server: which certificates are accepted, and what is reported
 about those that are not. The real tool, where it is at hand, must decide alike."""
 
 import pytest
@@ -44,7 +44,7 @@ def answered(run):
 
 
 def refused(run, tool, *parts):
-    """The run ends before any load; ours says why and where."""
+    """The run ends before any load; ours reports why and where."""
     assert run.code == 99, run.out + run.err
     assert "Request concurrency" not in run.out
     if tool == perf_tool.OURS and not perf_tool.STAND_IN:
@@ -118,7 +118,7 @@ def test_certificate_of_the_client_is_missing(protocol, tool, perf_servers, tmp_
 
 
 def test_key_of_another(perf_servers, tmp_path):
-    """Said before anything is sent, with the file's name."""
+    """Refused before anything is sent, with the file's name."""
     with perf_tls.TlsProxy("http", perf_servers.get("galatea")) as proxy:
         run = call(perf_tool.OURS, "http", proxy, tmp_path, *shows_client("http", key="server.key"))
         refused(run, perf_tool.OURS, "client.pem", "server.key")

@@ -34,7 +34,7 @@ def post(server, model):
 
 
 def test_sigterm_lets_requests_finish(repository, serve):
-    """Five requests on one slow instance; told to end after the first answer, it answers the rest and ends with 0."""
+    """Five requests on one slow instance; stopped after the first answer, it answers the rest and ends with 0."""
     repository.add("slow", "identity", SLOW)
     server = serve(repository.path)
     with concurrent.futures.ThreadPoolExecutor(5) as pool:
@@ -45,7 +45,7 @@ def test_sigterm_lets_requests_finish(repository, serve):
     assert server.wait_for_exit() == 0
 
 
-def test_late_comers_are_told(repository, serve):
+def test_requests_while_draining_are_refused(repository, serve):
     """While it drains, open connections get 503 and UNAVAILABLE for new requests."""
     repository.add("slow", "identity", SLOW)
     server = serve(repository.path)
@@ -178,7 +178,7 @@ def test_started_as_tritonserver(repository, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "args, says",
+    "args, text",
     [
         (["serve"], "--model-repository must be specified"),
         (["serve", "--model-repository"], "model-repository"),
@@ -197,9 +197,9 @@ def test_started_as_tritonserver(repository, tmp_path_factory):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_command_line_errors(args, says):
-    status, text = run(*args)
-    assert status != 0 and says in text
+def test_command_line_errors(args, text):
+    status, printed = run(*args)
+    assert status != 0 and text in printed
 
 
 def test_help():

@@ -144,7 +144,7 @@ def test_reloads_leave_nothing_behind(server, packages):
     assert len(list(server.temporary.iterdir())) == 2
 
 
-def test_what_a_package_lacks_is_said(packages, tmp_path):
+def test_what_a_package_lacks_is_in_the_error(packages, tmp_path):
     shutil.copytree(packages / "foreign", tmp_path / "foreign")
     shutil.copytree(packages / "dense", tmp_path / "bare")
     (tmp_path / "bare/config.pbtxt").unlink()

@@ -162,7 +162,7 @@ def test_twins_agree_when_requests_are_joined(server, repository):
     assert grown["executions"] < grown["success"] == 160, "requests were joined"
 
 
-def test_silero_hears_what_its_onnx_twin_hears(server):
+def test_silero_answers_as_its_onnx_twin(server):
     """The module keeps its state from frame to frame; the twin is given it back."""
     session = onnxruntime.InferenceSession(WHEELS / "silero_vad/data/silero_vad.onnx")
     time = np.arange(512 * 60) / 16000
@@ -189,12 +189,12 @@ def test_texts_and_dictionaries(server, protocol):
         assert clients.infer(stock, protocol, "minus", pair)["difference"].tolist() == [4, 4]
 
 
-def test_what_clients_are_told(server):
+def test_metadata(server):
     status, _, body = clients.ask(server.http, "GET", "/v2/models/digits_pt")
     assert status == 200 and b'"platform":"pytorch_libtorch"' in body.replace(b" ", b"")
 
 
-def test_the_log_tells_what_goes_on(server):
+def test_the_log_has_the_skipped_auto_complete(server):
     assert "skipping model configuration auto-complete for 'digits_pt': not supported for pytorch backend" in server.text()
 
 

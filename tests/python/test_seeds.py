@@ -1,4 +1,4 @@
-"""The seed documents' examples, each as a user runs it: its script says at its end whether everything it checks holds."""
+"""The seed documents' examples, each as a user runs it: its script prints at its end whether everything it checks holds."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def test_document(script):
 
 
 def test_what_does_not_hold_fails_the_script(tmp_path):
-    """The same script with a model that answers something else: it says so and fails."""
+    """The same script with a model that answers something else: it reports that and fails."""
     shutil.copytree(SEEDS, tmp_path / "examples/seeds", ignore=shutil.ignore_patterns("0*", "1*", "2*", "3*"))
     (tmp_path / "examples/models").symlink_to(servers.ROOT / "examples/models")
     models = tmp_path / "examples/seeds/small_models.py"

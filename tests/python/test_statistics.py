@@ -18,7 +18,7 @@ def post(server, model, body):
 
 
 def counters(server, model):
-    """success, failures by reason, inferences, executions as the metrics page says."""
+    """success, failures by reason, inferences, executions as on the metrics page."""
     found = clients.metrics(server)
     series = f'model="{model}",version="1"'
     failures = {

@@ -69,7 +69,7 @@ def without_data(request):
 
 
 def brief(reply):
-    """What a reply says: error, id, model, version, the final marker (None without one), outputs."""
+    """The parts of a reply: error, id, model, version, the final marker (None without one), outputs."""
     response = reply.infer_response
     marker = response.parameters.get("triton_final_response") if response.parameters else None
     return (
@@ -138,7 +138,7 @@ def test_order_between_decoupled_models_and_others(server):
     assert code == grpc.StatusCode.OK
 
 
-def test_a_slow_decoupled_request_holds_up_nobody(server):
+def test_a_slow_decoupled_request_delays_no_other(server):
     replies, _, _ = play(server, [repeat("slow", [1, 2], [0, 1500]), repeat("quick", [3, 4]), vector("quick", "v")])
     assert replies[-1] == answered("slow", [1, 2])[1]
     for request_id, expected in [("slow", answered("slow", [1, 2])), ("quick", answered("quick", [3, 4]))]:

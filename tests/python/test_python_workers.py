@@ -1,4 +1,4 @@
-"""Python workers that die, fork and print; the server that dies; several Pythons at once; memory of an idle worker."""
+"""Python workers that end, fork and print; a server that is killed; several Pythons at once; memory of an idle worker."""
 
 import concurrent.futures
 import json
@@ -144,7 +144,7 @@ def test_killed_under_load(runner):
     assert {a["outputs"][0]["data"][0] for s, a in answers[seen + 8 :] if s == 200} == {pid_of(runner, "runner")} != {first}
 
 
-def test_deaths_leave_nothing(runner):
+def test_killed_workers_leave_nothing_behind(runner):
     """Six deaths, one right after the other: the same number of processes and files as after the first."""
     counts = []
     for _ in range(6):
