@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Error, InferRequest, Result, Tensor};
+use galatea_types::{InferRequest, Tensor};
 
 use super::{
-    field::{read_at, read_member},
+    decode_error::{DecodeError, Result},
+    field::read_at,
     input::{self, BinaryTail, Sources},
     json::{Cursor, for_each_element, for_each_member},
     output, parameters, raw,
@@ -31,8 +32,9 @@ pub fn decode(
     model: &ModelConfig,
     version: Option<i64>,
     regions: &dyn Regions,
-) -> Result<(InferRequest, AnswerPlan)> {
-    Decoder { model, version, regions, is_for_lines: false }.decode(body, header_length)
+) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
+    let decoder = Decoder { model, version, regions, is_for_lines: false };
+    Ok(decoder.decode(body, header_length)?)
 }
 
 /// What a request is read for.
@@ -55,8 +57,8 @@ impl Decoder<'_> {
             request.inputs.push(raw::read(body, self.model)?);
             return Ok((request, plan));
         }
-        let json =
-            body.get(..header_length).ok_or_else(|| header_out_of_range(body, header_length))?;
+        let out_of_range = DecodeError::HeaderOutOfRange { header_length, body_size: body.len() };
+        let json = body.get(..header_length).ok_or(out_of_range)?;
         let mut sources = Sources {
             tail: BinaryTail { body, next: header_length },
             regions: self.regions,
@@ -67,7 +69,7 @@ impl Decoder<'_> {
             .and_then(|()| sources.check_used_up());
         match decoded {
             Ok(()) => Ok((request, plan)),
-            Err(error) => Err(Cursor::check_document(json).err().unwrap_or(error)),
+            Err(error) => Err(Cursor::check_document(json).err().map_or(error, DecodeError::from)),
         }
     }
 
@@ -88,7 +90,7 @@ impl Decoder<'_> {
         }
         request.inputs = match header.inputs {
             Some(inputs) => inputs?,
-            None => read_member(&cursor, None, "inputs", |_| Ok(Vec::new()))?,
+            None => return Err(DecodeError::MissingField("inputs")),
         };
         check_unique(request)?;
         if let Some(at) = header.outputs {
@@ -96,13 +98,6 @@ impl Decoder<'_> {
         }
         Ok(())
     }
-}
-
-fn header_out_of_range(body: &Bytes, header_length: usize) -> Error {
-    Error::invalid_arg(format!(
-        "inference header size should be in range (0, {}), got: {header_length}",
-        body.len()
-    ))
 }
 
 /// The members of the request object: the inputs decoded on the way, the rest by where its value starts.
@@ -152,11 +147,10 @@ fn check_unique(request: &InferRequest) -> Result<()> {
     let mut seen = HashSet::with_capacity(request.inputs.len());
     match request.inputs.iter().find(|input| !seen.insert(&*input.name)) {
         None => Ok(()),
-        Some(input) => Err(Error::invalid_arg(format!(
-            "{}input '{}' already exists in request",
-            request.message_prefix(),
-            input.name
-        ))),
+        Some(input) => Err(DecodeError::DuplicateInput {
+            prefix: request.message_prefix().to_string(),
+            input: input.name.to_string(),
+        }),
     }
 }
 
@@ -165,7 +159,7 @@ fn check_unique(request: &InferRequest) -> Result<()> {
 fn scan_inputs(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
     let start = cursor.position();
     let mut inputs = Vec::with_capacity(4);
-    let array = cursor.expect_array().map_err(|e| e.prefixed("Unable to parse 'inputs': "));
+    let array = cursor.expect_array().map_err(|e| DecodeError::from(e).in_field("inputs"));
     let result = array.and_then(|()| {
         for_each_element(cursor, |cursor| {
             inputs.push(input::decode(cursor, sources)?);

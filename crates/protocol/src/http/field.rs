@@ -1,30 +1,26 @@
 //! Members of a JSON object by where their values start: the order in which they are read is Triton's, not the text's.
 
-use galatea_types::{Error, Result};
-
-use super::json::Cursor;
+use super::{
+    decode_error::{DecodeError, Result},
+    json::Cursor,
+};
 
 /// Reads the member `field`, whose value starts at `at` if the object has it.
-pub(crate) fn read_member<'a, T>(
+pub(super) fn read_member<'a, T, E: Into<DecodeError>>(
     cursor: &Cursor<'a>,
     at: Option<usize>,
-    field: &str,
-    read: impl FnOnce(&mut Cursor<'a>) -> Result<T>,
+    field: &'static str,
+    read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
 ) -> Result<T> {
-    let Some(at) = at else {
-        return Err(Error::internal(format!(
-            "Unable to parse '{field}': attempt to access non-existing object member '{field}'"
-        )));
-    };
-    read_at(cursor, at, field, read)
+    read_at(cursor, at.ok_or(DecodeError::MissingField(field))?, field, read)
 }
 
 /// Reads the value of `field` that starts at `at`; an error names the field.
-pub(crate) fn read_at<'a, T>(
+pub(super) fn read_at<'a, T, E: Into<DecodeError>>(
     cursor: &Cursor<'a>,
     at: usize,
     field: &str,
-    read: impl FnOnce(&mut Cursor<'a>) -> Result<T>,
+    read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
 ) -> Result<T> {
-    read(&mut cursor.at(at)).map_err(|e| e.prefixed(format_args!("Unable to parse '{field}': ")))
+    read(&mut cursor.at(at)).map_err(|error| error.into().in_field(field))
 }

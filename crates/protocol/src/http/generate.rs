@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{
-    DataType, Error, InferRequest, InferResponse, ParameterValue, Result, Shape, Tensor,
-    byte_strings,
+    DataType, InferRequest, InferResponse, ParameterValue, Shape, Tensor, byte_strings,
 };
 
 use super::{
+    decode_error::{DecodeError, Result},
     encode::{push_data, push_float, push_numbers, push_parameter, push_string},
     field::read_at,
     json::{Cursor, Kind, for_each_element, for_each_member},
@@ -28,7 +28,7 @@ pub fn decode_generate(
     body: &[u8],
     model: &ModelConfig,
     version: Option<i64>,
-) -> Result<InferRequest> {
+) -> galatea_types::Result<InferRequest> {
     let mut cursor = Cursor::new(body);
     let mut request = InferRequest::new(model.name().clone());
     request.model_version = version;
@@ -42,7 +42,7 @@ fn checked_document(start: &Cursor<'_>) -> Result<String> {
     let mut cursor = start.clone();
     if cursor.kind() != Kind::Object {
         start.check()?;
-        return Err(Error::internal("attempt to get members for non-object"));
+        return Err(DecodeError::NotObject);
     }
     let mut id = None;
     for_each_member(&mut cursor, |key, cursor| {
@@ -75,32 +75,29 @@ impl Mapping<'_> {
             let spec = self.model.inputs().iter().find(|input| *input.name == *key);
             match (&*key, spec) {
                 (NESTED, None) if is_first && !self.is_nested => self.read_nested(cursor),
-                (NESTED, Some(_)) if !self.is_nested => Err(nested_and_input()),
+                (NESTED, Some(_)) if !self.is_nested => Err(DecodeError::KeywordIsInput(NESTED)),
                 (_, Some(spec)) => self.read_input(spec, cursor),
                 (_, None) if is_first => self.read_parameter(&key, cursor),
-                (_, None) => cursor.skip_value(),
+                (_, None) => Ok(cursor.skip_value()?),
             }
         })
     }
 
     fn read_nested(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         if cursor.kind() != Kind::Object {
-            return Err(Error::internal(format!(
-                "Expected JSON object for keyword: '{NESTED}': attempt to access JSON non-object as object"
-            )));
+            return Err(DecodeError::KeywordNotObject(NESTED));
         }
         Mapping { model: self.model, request: self.request, is_nested: true }
             .read(cursor)
-            .map_err(|e| e.prefixed(format_args!("Converting keyword: '{NESTED}': ")))
+            .map_err(|e| DecodeError::InKeyword { keyword: NESTED, error: Box::new(e) })
     }
 
     fn read_input(&mut self, spec: &TensorSpec, cursor: &mut Cursor<'_>) -> Result<()> {
         if self.request.input(&spec.name).is_some() {
-            return Err(Error::invalid_arg(format!(
-                "{}input '{}' already exists in request",
-                self.request.message_prefix(),
-                spec.name
-            )));
+            return Err(DecodeError::DuplicateInput {
+                prefix: self.request.message_prefix().to_string(),
+                input: spec.name.to_string(),
+            });
         }
         self.request.inputs.push(read_tensor(spec, self.model.has_batching(), cursor)?);
         Ok(())
@@ -113,23 +110,12 @@ impl Mapping<'_> {
     }
 }
 
-fn nested_and_input() -> Error {
-    Error::invalid_arg(format!(
-        "Keyword '{NESTED}' for nested schema also given as input tensor name"
-    ))
-}
-
 /// A single value, or an array, whose elements may be nested as in an inference request: only the outermost
 /// array counts for the shape.
 fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> Result<Tensor> {
     let count = count_elements(cursor)?;
     let shape = || {
-        shape_of(spec, is_batched, count).ok_or_else(|| {
-            let name = &spec.name;
-            Error::invalid_arg(format!(
-                "The schema can not convert input '{name}' to tensor with proper shape"
-            ))
-        })
+        shape_of(spec, is_batched, count).ok_or_else(|| DecodeError::NoShape(spec.name.to_string()))
     };
     let data = |cursor: &mut _| tensor_data::decode_any(cursor, spec.data_type, count, &spec.name);
     let (shape, data) = if spec.data_type == DataType::Bytes {
@@ -184,7 +170,7 @@ enum Member<'r> {
 ///
 /// FP32 is written as the double it becomes, which is the value Triton's text has; otherwise as
 /// [`encode`](super::encode) writes it. FP16 and BF16 outputs have no JSON form and fail.
-pub fn encode_generate(response: &InferResponse) -> Result<Vec<u8>> {
+pub fn encode_generate(response: &InferResponse) -> galatea_types::Result<Vec<u8>> {
     let mut members = BTreeMap::new();
     if !response.id.is_empty() {
         members.insert("id", Member::Text(&response.id));
@@ -210,7 +196,7 @@ pub fn encode_generate(response: &InferResponse) -> Result<Vec<u8>> {
     Ok(json)
 }
 
-fn push_member(json: &mut Vec<u8>, member: &Member<'_>) -> Result<()> {
+fn push_member(json: &mut Vec<u8>, member: &Member<'_>) -> galatea_types::Result<()> {
     match member {
         Member::Text(text) => push_string(json, text.as_bytes()),
         Member::Version(version) => push_string(json, version.to_string().as_bytes()),
@@ -220,7 +206,7 @@ fn push_member(json: &mut Vec<u8>, member: &Member<'_>) -> Result<()> {
     Ok(())
 }
 
-fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
+fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> galatea_types::Result<()> {
     let is_array = !has_one_element(tensor)?;
     json.extend(is_array.then_some(b'['));
     if tensor.data_type == DataType::Fp32 {
@@ -235,7 +221,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
 }
 
 /// By the data, not the shape: what is written is JSON even if a backend got one of them wrong.
-fn has_one_element(tensor: &Tensor) -> Result<bool> {
+fn has_one_element(tensor: &Tensor) -> galatea_types::Result<bool> {
     Ok(match tensor.data_type.byte_size() {
         Some(size) => tensor.data.len() / size == 1,
         None => byte_strings::elements(tensor.host()?).take(2).count() == 1,

@@ -1,9 +1,10 @@
 //! One element of `inputs`.
 
 use bytes::Bytes;
-use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
+use galatea_types::{Buffer, DataType, Shape, Tensor};
 
 use super::{
+    decode_error::{DecodeError, Result},
     field::{read_at, read_member},
     json::{Cursor, for_each_element, for_each_member},
     region::RegionParameters,
@@ -25,10 +26,7 @@ impl Sources<'_> {
         if self.tail.is_used_up() {
             return Ok(());
         }
-        let model_name = self.model_name;
-        Err(Error::invalid_arg(format!(
-            "unexpected additional input data for model '{model_name}'"
-        )))
+        Err(DecodeError::UnusedBytes(self.model_name.to_owned()))
     }
 }
 
@@ -119,11 +117,8 @@ impl Members {
         let data = if let Some(at) = parameters.binary_data_size {
             let size = read_at(cursor, at, "binary_data_size", Cursor::expect_u64)?;
             sources.tail.take(size).map_err(|missing| {
-                let model_name = sources.model_name;
-                Error::invalid_arg(format!(
-                    "unexpected size for input '{name}', expecting {missing} additional bytes for model \
-                     '{model_name}'"
-                ))
+                let (input, model) = (name.clone(), sources.model_name.to_owned());
+                DecodeError::MissingBytes { input, missing, model }
             })?
         } else if let Some(span) = parameters.region.span(cursor, sources.regions)? {
             span.read()?
@@ -135,7 +130,7 @@ impl Members {
             }
         };
         let Some(data_type) = data_type else {
-            return Err(Error::invalid_arg(format!("invalid datatype for input {name}")));
+            return Err(DecodeError::InvalidDataType(name));
         };
         Ok(Tensor::new(name, data_type, shape, data))
     }
@@ -143,12 +138,12 @@ impl Members {
     fn read_data(&self, cursor: &mut Cursor<'_>) -> Result<Buffer> {
         let name = self.name(cursor)?;
         let Some(data_type) = self.data_type(cursor)? else {
-            return Err(Error::invalid_arg(format!("invalid datatype for input {name}")));
+            return Err(DecodeError::InvalidDataType(name));
         };
         let shape = self.shape(cursor)?;
-        let count = shape.element_count().ok_or_else(|| {
-            Error::invalid_arg(format!("shape {shape} of input '{name}' has too many elements"))
-        })?;
+        let Some(count) = shape.element_count() else {
+            return Err(DecodeError::TooManyElements { input: name, shape });
+        };
         if count == 0 {
             // Triton does not look at the data of an empty tensor.
             cursor.skip_value()?;
@@ -169,12 +164,12 @@ impl Members {
     }
 
     fn shape(&self, cursor: &Cursor<'_>) -> Result<Shape> {
-        read_member(cursor, self.shape, "shape", |cursor| {
+        read_member(cursor, self.shape, "shape", |cursor| -> Result<Shape> {
             let mut shape = Shape::scalar();
-            for_each_element(cursor, |cursor| {
+            for_each_element(cursor, |cursor| -> Result<()> {
                 let dim = cursor.expect_u64()?;
-                let too_big = |_| Error::invalid_arg(format!("dimension {dim} is out of range"));
-                shape.push(i64::try_from(dim).map_err(too_big)?);
+                let in_range = i64::try_from(dim);
+                shape.push(in_range.map_err(|_| DecodeError::DimensionOutOfRange(dim))?);
                 Ok(())
             })?;
             Ok(shape)
@@ -201,20 +196,8 @@ impl Members {
             ("binary_data_size", sources.binary_data_size.is_some()),
             ("shared_memory_region", sources.region.name_region()),
         ];
-        let set: Vec<&str> = fields.iter().filter(|(_, is_set)| *is_set).map(|(f, _)| *f).collect();
-        if set.len() == 1 {
-            return Ok(());
-        }
-        let mut text =
-            "Input must set only one of the following fields: 'data', 'binary_data_size' in \
-                        'parameters', 'shared_memory_region' in 'parameters'. But "
-                .to_owned();
-        if set.is_empty() {
-            text.push_str("no field is set");
-        } else {
-            text.push_str("set");
-            set.iter().for_each(|field| text.push_str(&format!(" '{field}'")));
-        }
-        Err(Error::invalid_arg(text))
+        let set: Vec<&'static str> =
+            fields.iter().filter(|(_, is_set)| *is_set).map(|(f, _)| *f).collect();
+        if set.len() == 1 { Ok(()) } else { Err(DecodeError::DataSources { set }) }
     }
 }

@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use galatea_types::{Error, Result};
+use super::json_error::{Expected, JsonError, MAX_DEPTH, SyntaxFault};
 
-/// Deepest nesting of arrays and objects.
-pub(crate) const MAX_DEPTH: usize = 100;
+/// Of the reader alone.
+pub(crate) type Result<T, E = JsonError> = std::result::Result<T, E>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         let mut cursor = self.clone();
         cursor.skip_whitespace();
         if cursor.peek().is_none() {
-            return Err(cursor.error("The document is empty."));
+            return Err(cursor.error(SyntaxFault::Empty));
         }
         cursor.skip_value()?;
         cursor.end_document()
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         self.skip_whitespace();
         match self.peek() {
             None | Some(0) => Ok(()),
-            Some(_) => Err(self.error("The document root must not be followed by other values.")),
+            Some(_) => Err(self.error(SyntaxFault::RootNotSingular)),
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
             Kind::Number => self.number().map(drop),
             Kind::Bool => self.boolean().map(drop),
             Kind::Null => self.literal(b"null"),
-            Kind::Other => Err(self.error("Invalid value.")),
+            Kind::Other => Err(self.error(SyntaxFault::InvalidValue)),
         }
     }
 
@@ -169,18 +169,18 @@ impl<'a> Cursor<'a> {
                 self.skip_whitespace();
             }
             _ if !*is_first => {
-                return Err(self.error("Missing a comma or '}' after an object member."));
+                return Err(self.error(SyntaxFault::MissingCommaInObject));
             }
             _ => {}
         }
         *is_first = false;
         if self.peek() != Some(b'"') {
-            return Err(self.error("Missing a name for object member."));
+            return Err(self.error(SyntaxFault::MissingName));
         }
         let key = self.string()?;
         self.skip_whitespace();
         if !self.eat(b':') {
-            return Err(self.error("Missing a colon after a name of object member."));
+            return Err(self.error(SyntaxFault::MissingColon));
         }
         self.skip_whitespace();
         Ok(Some(key))
@@ -198,7 +198,7 @@ impl<'a> Cursor<'a> {
                 self.pos += 1;
             }
             _ if !*is_first => {
-                return Err(self.error("Missing a comma or ']' after an array element."));
+                return Err(self.error(SyntaxFault::MissingCommaInArray));
             }
             _ => {}
         }
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
     fn literal(&mut self, word: &[u8]) -> Result<()> {
         for &byte in word {
             if !self.eat(byte) {
-                return Err(self.error("Invalid value."));
+                return Err(self.error(SyntaxFault::InvalidValue));
             }
         }
         Ok(())
@@ -242,9 +242,9 @@ impl<'a> Cursor<'a> {
                 }
                 Some(b'\\') => self.escape(&mut unescaped)?,
                 None | Some(0) => {
-                    return Err(self.error("Missing a closing quotation mark in string."));
+                    return Err(self.error(SyntaxFault::MissingQuotationMark));
                 }
-                Some(_) => return Err(self.error("Invalid escape character in string.")),
+                Some(_) => return Err(self.error(SyntaxFault::InvalidEscape)),
             }
             let run = self.pos;
             self.skip_plain();
@@ -269,7 +269,7 @@ impl<'a> Cursor<'a> {
             Some(b'r') => b'\r',
             Some(b't') => b'\t',
             Some(b'u') => return self.unicode_escape(start, out),
-            _ => return Err(self.error("Invalid escape character in string.")),
+            _ => return Err(self.error(SyntaxFault::InvalidEscape)),
         };
         self.pos += 2;
         out.push(byte);
@@ -277,7 +277,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn unicode_escape(&mut self, start: usize, out: &mut Vec<u8>) -> Result<()> {
-        let invalid = || syntax_error("The surrogate pair in string is invalid.", start);
+        let invalid = || SyntaxFault::InvalidSurrogate.at(start);
         let mut code = self.hex4(start + 2, start)?;
         self.pos = start + 6;
         if (0xd800..0xdc00).contains(&code) {
@@ -299,9 +299,9 @@ impl<'a> Cursor<'a> {
     fn hex4(&self, at: usize, escape_start: usize) -> Result<u32> {
         let digits = self.text.get(at..at + 4).unwrap_or_default();
         let value = digits.iter().try_fold(0, |n, &b| Some(n * 16 + char::from(b).to_digit(16)?));
-        value.filter(|_| digits.len() == 4).ok_or_else(|| {
-            syntax_error("Incorrect hex digit after \\u escape in string.", escape_start)
-        })
+        value
+            .filter(|_| digits.len() == 4)
+            .ok_or_else(|| SyntaxFault::InvalidHexDigit.at(escape_start))
     }
 
     pub fn skip_whitespace(&mut self) {
@@ -333,70 +333,60 @@ impl<'a> Cursor<'a> {
         self.text.get(start..self.pos).unwrap_or_default()
     }
 
-    pub(super) fn error(&self, message: &str) -> Error {
-        syntax_error(message, self.pos)
+    pub(super) fn error(&self, fault: SyntaxFault) -> JsonError {
+        fault.at(self.pos)
     }
-}
-
-pub(super) fn syntax_error(message: &str, offset: usize) -> Error {
-    Error::internal(format!("failed to parse the request JSON buffer: {message} at {offset}"))
 }
 
 pub(crate) fn check_depth(depth: usize) -> Result<()> {
-    if depth <= MAX_DEPTH {
-        return Ok(());
-    }
-    let text = format!("JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})");
-    Err(Error::invalid_arg(text))
+    if depth <= MAX_DEPTH { Ok(()) } else { Err(JsonError::TooDeep) }
 }
 
-/// A value of a given kind, or the text Triton has for the wrong kind.
+/// A value of a given kind, or the error for the wrong kind.
 impl<'a> Cursor<'a> {
     pub fn expect_string(&mut self) -> Result<Cow<'a, [u8]>> {
-        self.expect(Kind::String, "attempt to access JSON non-string as string")?;
+        self.expect(Kind::String, Expected::String)?;
         self.string()
     }
 
     pub fn expect_bool(&mut self) -> Result<bool> {
-        self.expect(Kind::Bool, "attempt to access JSON non-boolean as boolean")?;
+        self.expect(Kind::Bool, Expected::Boolean)?;
         self.boolean()
     }
 
     pub fn expect_f64(&mut self) -> Result<f64> {
-        self.expect(Kind::Number, "attempt to access JSON non-number as double")?;
+        self.expect(Kind::Number, Expected::Number)?;
         Ok(self.number()?.as_f64())
     }
 
     pub fn expect_u64(&mut self) -> Result<u64> {
-        const TEXT: &str = "attempt to access JSON non-unsigned-integer as unsigned-integer";
-        self.expect(Kind::Number, TEXT)?;
-        self.number()?.as_u64().ok_or_else(|| Error::internal(TEXT))
+        self.expect(Kind::Number, Expected::Unsigned)?;
+        self.number()?.as_u64().ok_or(JsonError::WrongKind(Expected::Unsigned))
     }
 
     pub fn expect_i64(&mut self) -> Result<i64> {
-        const TEXT: &str = "attempt to access JSON non-signed-integer as signed-integer";
-        self.expect(Kind::Number, TEXT)?;
-        self.number()?.as_i64().ok_or_else(|| Error::internal(TEXT))
+        self.expect(Kind::Number, Expected::Signed)?;
+        self.number()?.as_i64().ok_or(JsonError::WrongKind(Expected::Signed))
     }
 
     /// Leaves the cursor on the `[`.
     pub fn expect_array(&mut self) -> Result<()> {
-        self.expect(Kind::Array, "attempt to access JSON non-array as array")
+        self.expect(Kind::Array, Expected::Array)
     }
 
-    fn expect(&mut self, kind: Kind, text: &str) -> Result<()> {
-        if self.kind() == kind { Ok(()) } else { Err(Error::internal(text)) }
+    fn expect(&mut self, kind: Kind, expected: Expected) -> Result<()> {
+        if self.kind() == kind { Ok(()) } else { Err(JsonError::WrongKind(expected)) }
     }
 }
 
 /// Calls `member` with each key of the object the cursor stands on; it must step over the value. An error
 /// of a value that is no object is the caller's to make: here it has no members and is stepped over.
-pub(crate) fn for_each_member<'a>(
+pub(crate) fn for_each_member<'a, E: From<JsonError>>(
     cursor: &mut Cursor<'a>,
-    mut member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
-) -> Result<()> {
+    mut member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<(), E>,
+) -> Result<(), E> {
     if cursor.kind() != Kind::Object {
-        return cursor.skip_value();
+        return Ok(cursor.skip_value()?);
     }
     cursor.open();
     let mut is_first = true;
@@ -407,10 +397,10 @@ pub(crate) fn for_each_member<'a>(
 }
 
 /// Calls `element` on each element of the array the cursor stands on; it must step over the element.
-pub(crate) fn for_each_element<'a>(
+pub(crate) fn for_each_element<'a, E: From<JsonError>>(
     cursor: &mut Cursor<'a>,
-    mut element: impl FnMut(&mut Cursor<'a>) -> Result<()>,
-) -> Result<()> {
+    mut element: impl FnMut(&mut Cursor<'a>) -> Result<(), E>,
+) -> Result<(), E> {
     cursor.expect_array()?;
     cursor.open();
     let mut is_first = true;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_types::{Error, InferRequest, InferResponse, ParameterValue, Result};
 
-use super::{decode::Decoder, documents::error_body, encode::encode};
+use super::{decode::Decoder, decode_error::DecodeError, documents::error_body, encode::encode};
 use crate::{answer_form::AnswerPlan, regions::Regions};
 
 /// Whether nothing follows; named as it is over gRPC.
@@ -25,10 +25,7 @@ pub fn decode_for_lines(
     let decoder = Decoder { model, version, regions, is_for_lines: true };
     let (request, plan) = decoder.decode(body, header_length)?;
     if plan.has_binary() {
-        return Err(Error::invalid_arg(
-            "binary outputs cannot be part of an answer in JSON lines: leave out 'binary_data' and \
-             'binary_data_output', or the header 'Accept: application/x-ndjson'",
-        ));
+        return Err(DecodeError::BinaryInLines.into());
     }
     Ok((request, plan))
 }

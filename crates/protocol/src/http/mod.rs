@@ -7,12 +7,14 @@
 //! [`decode_for_lines`] and [`response_line`] for answers of many responses.
 
 mod decode;
+mod decode_error;
 mod documents;
 mod encode;
 mod field;
 mod generate;
 mod input;
 mod json;
+mod json_error;
 mod lines;
 mod number;
 mod output;

@@ -1,8 +1,9 @@
 //! Numbers of the JSON dialect: integers kept exact, everything else as the nearest double.
 
-use galatea_types::Result;
-
-use super::json::{Cursor, Number, syntax_error};
+use super::{
+    json::{Cursor, Number, Result},
+    json_error::SyntaxFault,
+};
 
 /// Powers of ten that a double holds exactly.
 const EXACT_POWERS: [f64; 23] = [
@@ -41,7 +42,7 @@ impl Cursor<'_> {
                 self.digits(&mut digits);
             }
             Some(b'N' | b'I') => return self.non_finite(is_negative),
-            _ => return Err(self.error("Invalid value.")),
+            _ => return Err(self.error(SyntaxFault::InvalidValue)),
         }
         if !matches!(self.peek(), Some(b'.' | b'e' | b'E'))
             && let Some(integer) = self.integer(&digits, start, is_negative)
@@ -93,7 +94,7 @@ impl Cursor<'_> {
             return Ok(0);
         }
         match self.digits(digits) {
-            0 => Err(self.error("Miss fraction part in number.")),
+            0 => Err(self.error(SyntaxFault::MissingFraction)),
             count => Ok(i64::try_from(count).map_or(i64::MIN / 2, |n| -n)),
         }
     }
@@ -108,7 +109,7 @@ impl Cursor<'_> {
         }
         let mut digits = Digits::default();
         if self.digits(&mut digits) == 0 {
-            return Err(self.error("Miss exponent in number."));
+            return Err(self.error(SyntaxFault::MissingExponent));
         }
         // Far outside the fast path's range is enough: the slow path reads the text itself.
         let exponent = if digits.is_exact() {
@@ -122,9 +123,7 @@ impl Cursor<'_> {
 
     fn nearest_double(&self, start: usize) -> Result<f64> {
         let value = std::str::from_utf8(self.since(start)).ok().and_then(|t| t.parse::<f64>().ok());
-        value
-            .filter(|x| x.is_finite())
-            .ok_or_else(|| syntax_error("Number too big to be stored in double.", start))
+        value.filter(|x| x.is_finite()).ok_or_else(|| SyntaxFault::NumberTooBig.at(start))
     }
 
     /// `NaN`, `Inf`, `Infinity`: not JSON, but part of Triton's dialect.
@@ -144,7 +143,7 @@ impl Cursor<'_> {
 
     fn word(&mut self, word: &[u8]) -> Result<()> {
         let is_whole = word.iter().all(|&byte| self.eat(byte));
-        if is_whole { Ok(()) } else { Err(self.error("Invalid value.")) }
+        if is_whole { Ok(()) } else { Err(self.error(SyntaxFault::InvalidValue)) }
     }
 }
 

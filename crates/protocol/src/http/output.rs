@@ -2,9 +2,10 @@
 
 use std::{collections::HashSet, num::NonZero, sync::Arc};
 
-use galatea_types::{Error, InferRequest, RequestedOutput, Result};
+use galatea_types::{InferRequest, RequestedOutput};
 
 use super::{
+    decode_error::{DecodeError, Result},
     field::{read_at, read_member},
     json::{Cursor, for_each_element, for_each_member},
     region::RegionParameters,
@@ -21,8 +22,8 @@ pub(super) fn read_all(
     request: &mut InferRequest,
     plan: &mut AnswerPlan,
 ) -> Result<()> {
-    cursor.expect_array().map_err(|e| e.prefixed("Unable to parse 'outputs': "))?;
-    for_each_element(cursor, |cursor| {
+    cursor.expect_array().map_err(|e| DecodeError::from(e).in_field("outputs"))?;
+    for_each_element(cursor, |cursor| -> Result<()> {
         plan.outputs.push(read(cursor, regions)?);
         Ok(())
     })?;
@@ -59,24 +60,21 @@ fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput>
 fn read_form(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<AnswerForm> {
     let (mut is_binary, mut count) = (false, None);
     let mut region = RegionParameters::default();
-    for_each_member(cursor, |key, cursor| {
+    for_each_member(cursor, |key, cursor| -> Result<()> {
         match key {
             b"binary_data" => {
                 is_binary = read_at(cursor, cursor.position(), "binary_data", Cursor::expect_bool)?;
             }
             b"classification" => {
-                let k = cursor.clone().expect_u64();
-                let k = k.map_err(|e| e.prefixed("Unable to set 'classification': "))?;
+                let k = cursor.clone().expect_u64().map_err(DecodeError::Classification)?;
                 count = NonZero::new(u32::try_from(k).unwrap_or(u32::MAX));
             }
             key => region.note(key, cursor.position()),
         }
-        cursor.skip_value()
+        Ok(cursor.skip_value()?)
     })?;
     if region.name_region() && count.is_some() {
-        return Err(Error::invalid_arg(
-            "Output can't set both 'shared_memory_region' and 'classification'",
-        ));
+        return Err(DecodeError::ClassesInRegion);
     }
     Ok(match (region.span(cursor, regions)?, count) {
         (Some(span), _) => AnswerForm::Region(span),

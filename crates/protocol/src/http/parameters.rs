@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Result};
+use galatea_types::{CorrelationId, InferRequest, ParameterValue};
 
-use super::json::{Cursor, Kind, Number, for_each_member};
+use super::{
+    decode_error::{DecodeError, Result},
+    json::{Cursor, Kind, Number, for_each_member},
+    json_error::JsonError,
+};
 use crate::{
     answer_form::{AnswerForm, AnswerPlan},
     parameters,
@@ -19,13 +23,11 @@ pub(super) fn read(
     takes_empty_final: bool,
 ) -> Result<()> {
     if cursor.kind() != Kind::Object {
-        return Err(Error::internal(
-            "failed to get request params.: attempt to get members for non-object",
-        ));
+        return Err(DecodeError::ParametersNotObject);
     }
     for_each_member(cursor, |key, cursor| {
         let key = String::from_utf8_lossy(key);
-        let in_parameter = |e: Error| e.prefixed(format_args!("Unable to parse '{key}': "));
+        let in_parameter = |error: JsonError| DecodeError::from(error).in_field(&key);
         match key.as_ref() {
             "sequence_id" => {
                 request.correlation_id = correlation_id(cursor).map_err(in_parameter)?
@@ -57,7 +59,7 @@ pub(super) fn read(
 }
 
 /// 0 and the empty string name no sequence.
-fn correlation_id(cursor: &mut Cursor<'_>) -> Result<CorrelationId> {
+fn correlation_id(cursor: &mut Cursor<'_>) -> Result<CorrelationId, JsonError> {
     if cursor.kind() == Kind::Number {
         let number = cursor.clone().number()?;
         if let Some(id) = number.as_u64() {
@@ -76,7 +78,7 @@ pub(super) fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<Parame
             let text = cursor.string()?;
             Ok(ParameterValue::String(String::from_utf8_lossy(&text).into_owned()))
         }
-        Kind::Bool => cursor.boolean().map(ParameterValue::Bool),
+        Kind::Bool => Ok(ParameterValue::Bool(cursor.boolean()?)),
         Kind::Number => Ok(match cursor.number()? {
             Number::Negative(n) => ParameterValue::Int(n),
             Number::Unsigned(n) => match i64::try_from(n) {
@@ -85,8 +87,8 @@ pub(super) fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<Parame
             },
             Number::Real(x) => ParameterValue::Double(x),
         }),
-        Kind::Object | Kind::Array | Kind::Null | Kind::Other => Err(Error::invalid_arg(format!(
-            "parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'."
-        ))),
+        Kind::Object | Kind::Array | Kind::Null | Kind::Other => {
+            Err(DecodeError::ParameterType(name.to_owned()))
+        }
     }
 }

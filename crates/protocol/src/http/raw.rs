@@ -2,47 +2,29 @@
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, Error, Result, Shape, Tensor, byte_strings};
+use galatea_types::{Buffer, Shape, Tensor, byte_strings};
+
+use super::decode_error::{DecodeError, Result};
 
 /// The tensor of such a body: its one variable dimension follows from the size. A BYTES input takes the whole body as
 /// its one element.
 pub(super) fn read(body: &Bytes, model: &ModelConfig) -> Result<Tensor> {
-    let refuse =
-        |text: String| Err(Error::invalid_arg(format!("[request id: <id_unknown>] {text}")));
     let [spec] = model.inputs() else {
-        return refuse(format!(
-            "Raw request must only have 1 input (found 1) to be deduced but got {} inputs in '{}' model \
-             configuration",
-            model.inputs().len(),
-            model.name()
-        ));
+        let (inputs, model) = (model.inputs().len(), model.name().to_string());
+        return Err(DecodeError::RawInputCount { inputs, model });
     };
     let mut shape = spec.dims.clone();
     let data = match spec.data_type.byte_size() {
-        None if shape[..] != [1] => {
-            return refuse(format!(
-                "For BYTE datatype raw input '{}', the model must have input shape [1]",
-                spec.name
-            ));
-        }
-        None => byte_strings::pack(&[&body[..]])
-            .map_err(|_| Error::invalid_arg("a string is longer than 4294967295 bytes"))?,
+        None if shape[..] != [1] => return Err(DecodeError::RawStringShape(spec.name.to_string())),
+        None => byte_strings::pack(&[&body[..]]).map_err(|_| DecodeError::StringTooLong)?,
         Some(size) => {
             if shape.iter().filter(|&&d| d < 0).count() > 1 {
-                return refuse(format!(
-                    "The shape of the raw input '{}' can not be deduced because there are more than one \
-                     variable-sized dimension",
-                    spec.name
-                ));
+                return Err(DecodeError::RawVariableDims(spec.name.to_string()));
             }
             let expected = fill_variable_dim(&mut shape, size, body.len());
             if expected != body.len() {
-                return refuse(format!(
-                    "input byte size mismatch for input 'raw_input' for model '{}'. Expected {expected}, \
-                     got {}",
-                    model.name(),
-                    body.len()
-                ));
+                let (model, found) = (model.name().to_string(), body.len());
+                return Err(DecodeError::RawByteSize { model, expected, found });
             }
             Buffer::from(body.clone())
         }

@@ -1,8 +1,6 @@
 //! The parameters that put a tensor into shared memory.
 
-use galatea_types::Result;
-
-use super::{field::read_at, json::Cursor};
+use super::{decode_error::Result, field::read_at, json::Cursor};
 use crate::regions::{RegionSpan, Regions};
 
 const REGION: &str = "shared_memory_region";

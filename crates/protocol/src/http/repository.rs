@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use galatea_types::{Buffer, Error, Result};
+use galatea_types::Buffer;
 
-use super::json::{Cursor, Kind, for_each_member};
+use super::{
+    decode_error::{DecodeError, Result},
+    json::{Cursor, Kind, for_each_member},
+};
 
 /// What a load request brings along in place of the repository's files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,15 +20,14 @@ pub struct LoadRequest {
 }
 
 /// Whether an index request asks for ready models only. An empty body asks for all.
-pub fn decode_index(body: &[u8]) -> Result<bool> {
+pub fn decode_index(body: &[u8]) -> galatea_types::Result<bool> {
     let mut ready_only = false;
     for_each_member_of(body, |key, cursor| {
         if key != b"ready" {
-            return cursor.skip_value();
+            return Ok(cursor.skip_value()?);
         }
-        let invalid = || Error::invalid_arg("Invalid value for 'ready': expected a boolean");
         if cursor.kind() != Kind::Bool {
-            return Err(invalid());
+            return Err(DecodeError::ReadyNotBoolean);
         }
         ready_only = cursor.boolean()?;
         Ok(())
@@ -34,11 +36,11 @@ pub fn decode_index(body: &[u8]) -> Result<bool> {
 }
 
 /// Parameter values are strings: `config`, and `file:PATH` in base64.
-pub fn decode_load(body: &[u8]) -> Result<LoadRequest> {
+pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
     let mut request = LoadRequest::default();
     for_each_parameter(body, |key, cursor| {
         let Some(name) = parameter_name(key) else {
-            return Err(Error::internal("unexpected error on creating Triton parameter"));
+            return Err(DecodeError::LoadParameter);
         };
         let value = cursor.expect_string()?;
         match name {
@@ -46,10 +48,9 @@ pub fn decode_load(body: &[u8]) -> Result<LoadRequest> {
                 request.config = Some(String::from_utf8_lossy(&value).into_owned());
             }
             LoadParameter::File(path) => {
-                let content = STANDARD.decode(&value).map_err(|e| {
-                    let text = format!("failed to decode the base64 content of 'file:{path}'");
-                    Error::invalid_arg(text).with_source(e)
-                })?;
+                let content = STANDARD
+                    .decode(&value)
+                    .map_err(|source| DecodeError::FileContent { path: path.clone(), source })?;
                 request.files.insert(path, Buffer::from(content));
             }
         }
@@ -71,15 +72,15 @@ fn parameter_name(key: &[u8]) -> Option<LoadParameter> {
 }
 
 /// Whether an unload request takes along the models that need this one.
-pub fn decode_unload(body: &[u8]) -> Result<bool> {
+pub fn decode_unload(body: &[u8]) -> galatea_types::Result<bool> {
     let mut unload_dependents = false;
     for_each_parameter(body, |key, cursor| {
         if key != b"unload_dependents" {
-            return cursor.skip_value();
+            return Ok(cursor.skip_value()?);
         }
         let value = cursor.expect_bool();
         unload_dependents =
-            value.map_err(|e| e.prefixed("Unable to parse 'unload_dependents': "))?;
+            value.map_err(|e| DecodeError::from(e).in_field("unload_dependents"))?;
         Ok(())
     })?;
     Ok(unload_dependents)
@@ -91,10 +92,10 @@ fn for_each_parameter<'a>(
 ) -> Result<()> {
     for_each_member_of(body, |key, cursor| {
         if key != b"parameters" {
-            return cursor.skip_value();
+            return Ok(cursor.skip_value()?);
         }
         if cursor.kind() != Kind::Object {
-            return Err(Error::internal("attempt to get members for non-object"));
+            return Err(DecodeError::NotObject);
         }
         for_each_member(cursor, &mut parameter)
     })
@@ -110,6 +111,6 @@ fn for_each_member_of<'a>(
     }
     let mut cursor = Cursor::new(body);
     for_each_member(&mut cursor, member)
-        .and_then(|()| cursor.end_document())
-        .map_err(|error| Cursor::check_document(body).err().unwrap_or(error))
+        .and_then(|()| Ok(cursor.end_document()?))
+        .map_err(|error| Cursor::check_document(body).err().map_or(error, DecodeError::from))
 }

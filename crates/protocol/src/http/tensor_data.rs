@@ -1,10 +1,11 @@
 //! The `data` array of an input, straight into the tensor's buffer.
 
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
+use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
-use super::json::{Cursor, Kind, check_depth};
-
-const COUNT_MISMATCH: &str = "Shape does not match true shape of 'data' field";
+use super::{
+    decode_error::{DecodeError, Result},
+    json::{Cursor, Kind, check_depth},
+};
 
 /// Reads the array, nested in any way, the cursor stands on: integers within the range of their type, floating point
 /// numbers to the nearest value, BYTES as strings.
@@ -16,7 +17,7 @@ pub(crate) fn decode(
     count: usize,
     input_name: &str,
 ) -> Result<Buffer> {
-    cursor.expect_array().map_err(in_data)?;
+    cursor.expect_array().map_err(|error| in_data(error.into()))?;
     decode_any(cursor, data_type, count, input_name)
 }
 
@@ -39,24 +40,19 @@ pub(crate) fn decode_any(
         DataType::Int32 => reader.fixed(|r| r.signed::<i32>().map(i32::to_le_bytes)),
         DataType::Int64 => reader.fixed(|r| r.signed::<i64>().map(i64::to_le_bytes)),
         DataType::Fp32 => reader.fixed(|r| Ok((r.cursor.expect_f64()? as f32).to_le_bytes())),
-        DataType::Fp64 => reader.fixed(|r| r.cursor.expect_f64().map(f64::to_le_bytes)),
+        DataType::Fp64 => reader.fixed(|r| Ok(r.cursor.expect_f64()?.to_le_bytes())),
         DataType::Bytes => {
-            return reader.strings().map_err(|e| e.prefixed("Unable to parse JSON bytes array: "));
+            return reader.strings().map_err(|error| DecodeError::BytesArray(Box::new(error)));
         }
-        DataType::Fp16 | DataType::Bf16 => return Err(needs_binary(data_type, input_name)),
+        DataType::Fp16 | DataType::Bf16 => {
+            return Err(DecodeError::NoJsonForm { data_type, input: input_name.to_owned() });
+        }
     }
     .map_err(in_data)
 }
 
-fn in_data(error: Error) -> Error {
-    error.prefixed("Unable to parse 'data': ")
-}
-
-fn needs_binary(data_type: DataType, input_name: &str) -> Error {
-    Error::invalid_arg(format!(
-        "receiving {data_type} data via JSON is not supported. Please use the binary data format for \
-         input {input_name}"
-    ))
+fn in_data(error: DecodeError) -> DecodeError {
+    error.in_field("data")
 }
 
 struct Reader<'c, 'a> {
@@ -75,12 +71,12 @@ impl Reader<'_, '_> {
         let mut block = AlignedBlock::with_capacity(capacity);
         let mut missing = self.count;
         self.read(&mut |reader| {
-            missing = missing.checked_sub(1).ok_or_else(|| Error::internal(COUNT_MISMATCH))?;
+            missing = missing.checked_sub(1).ok_or(DecodeError::CountMismatch)?;
             block.extend_from_slice(&element(reader)?);
             Ok(())
         })?;
         if missing > 0 {
-            return Err(Error::internal(COUNT_MISMATCH));
+            return Err(DecodeError::CountMismatch);
         }
         Ok(block.freeze())
     }
@@ -89,8 +85,7 @@ impl Reader<'_, '_> {
         let mut block = AlignedBlock::with_capacity(self.count.min(self.cursor.text_len()) * 16);
         self.read(&mut |reader| {
             let text = reader.cursor.expect_string()?;
-            byte_strings::push(&mut block, &text)
-                .map_err(|_| Error::invalid_arg("a string is longer than 4294967295 bytes"))
+            byte_strings::push(&mut block, &text).map_err(|_| DecodeError::StringTooLong)
         })?;
         Ok(block.freeze())
     }
@@ -128,7 +123,7 @@ impl Reader<'_, '_> {
     }
 
     /// Triton silently keeps the low bits of such a value; a wrong number is worse than an error.
-    fn out_of_range(&self, value: impl std::fmt::Display) -> Error {
-        Error::invalid_arg(format!("value {value} is out of range for datatype {}", self.data_type))
+    fn out_of_range(&self, value: impl Into<i128>) -> DecodeError {
+        DecodeError::ValueOutOfRange { value: value.into(), data_type: self.data_type }
     }
 }

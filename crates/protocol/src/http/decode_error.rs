@@ -1,0 +1,167 @@
+//! Why the body of a request is refused. The texts are Triton's, which clients match on.
+
+use galatea_types::{Code, DataType, Error, Shape};
+use thiserror::Error;
+
+use super::json_error::JsonError;
+
+/// Of reading a body.
+pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
+
+/// What raw requests are refused with has no request id: the body has none.
+const WITHOUT_ID: &str = "[request id: <id_unknown>]";
+
+/// A refusal of a request's body.
+#[derive(Debug, Error)]
+pub(super) enum DecodeError {
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// What a region, or the parser of something that is not JSON, has against a value.
+    #[error(transparent)]
+    Value(#[from] Error),
+    #[error("Unable to parse '{field}': {error}")]
+    Field { field: String, error: Box<DecodeError> },
+    #[error("Unable to parse '{0}': attempt to access non-existing object member '{0}'")]
+    MissingField(&'static str),
+    #[error("Unable to parse JSON bytes array: {0}")]
+    BytesArray(Box<DecodeError>),
+    #[error("Unable to set 'classification': {0}")]
+    Classification(JsonError),
+
+    // The request as a whole.
+    #[error("inference header size should be in range (0, {body_size}), got: {header_length}")]
+    HeaderOutOfRange { header_length: usize, body_size: usize },
+    #[error("failed to get request params.: attempt to get members for non-object")]
+    ParametersNotObject,
+    #[error("parameter '{0}' has invalid type. It should be either 'int', 'bool', or 'string'.")]
+    ParameterType(String),
+    #[error("{prefix}input '{input}' already exists in request")]
+    DuplicateInput {
+        /// The request id as Triton puts it before messages.
+        prefix: String,
+        input: String,
+    },
+    #[error("Output can't set both 'shared_memory_region' and 'classification'")]
+    ClassesInRegion,
+    #[error(
+        "binary outputs cannot be part of an answer in JSON lines: leave out 'binary_data' and \
+         'binary_data_output', or the header 'Accept: application/x-ndjson'"
+    )]
+    BinaryInLines,
+
+    // An input and its data.
+    #[error(
+        "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', \
+         'shared_memory_region' in 'parameters'. But {}", listed(.set)
+    )]
+    DataSources {
+        /// Those that are set.
+        set: Vec<&'static str>,
+    },
+    #[error("invalid datatype for input {0}")]
+    InvalidDataType(String),
+    #[error("dimension {0} is out of range")]
+    DimensionOutOfRange(u64),
+    #[error("shape {shape} of input '{input}' has too many elements")]
+    TooManyElements { input: String, shape: Shape },
+    #[error(
+        "unexpected size for input '{input}', expecting {missing} additional bytes for model '{model}'"
+    )]
+    MissingBytes { input: String, missing: u64, model: String },
+    #[error("unexpected additional input data for model '{0}'")]
+    UnusedBytes(String),
+    #[error("Shape does not match true shape of 'data' field")]
+    CountMismatch,
+    #[error("value {value} is out of range for datatype {data_type}")]
+    ValueOutOfRange { value: i128, data_type: DataType },
+    #[error("a string is longer than 4294967295 bytes")]
+    StringTooLong,
+    #[error(
+        "receiving {data_type} data via JSON is not supported. Please use the binary data format for input {input}"
+    )]
+    NoJsonForm { data_type: DataType, input: String },
+
+    // A body that is the data of the one input.
+    #[error(
+        "{WITHOUT_ID} Raw request must only have 1 input (found 1) to be deduced but got {inputs} inputs in \
+         '{model}' model configuration"
+    )]
+    RawInputCount { inputs: usize, model: String },
+    #[error("{WITHOUT_ID} For BYTE datatype raw input '{0}', the model must have input shape [1]")]
+    RawStringShape(String),
+    #[error(
+        "{WITHOUT_ID} The shape of the raw input '{0}' can not be deduced because there are more than one \
+         variable-sized dimension"
+    )]
+    RawVariableDims(String),
+    #[error(
+        "{WITHOUT_ID} input byte size mismatch for input 'raw_input' for model '{model}'. Expected {expected}, \
+         got {found}"
+    )]
+    RawByteSize { model: String, expected: usize, found: usize },
+
+    // The generate extension.
+    #[error("attempt to get members for non-object")]
+    NotObject,
+    #[error("Expected JSON object for keyword: '{0}': attempt to access JSON non-object as object")]
+    KeywordNotObject(&'static str),
+    #[error("Converting keyword: '{keyword}': {error}")]
+    InKeyword { keyword: &'static str, error: Box<DecodeError> },
+    #[error("Keyword '{0}' for nested schema also given as input tensor name")]
+    KeywordIsInput(&'static str),
+    #[error("The schema can not convert input '{0}' to tensor with proper shape")]
+    NoShape(String),
+
+    // The model repository.
+    #[error("Invalid value for 'ready': expected a boolean")]
+    ReadyNotBoolean,
+    #[error("unexpected error on creating Triton parameter")]
+    LoadParameter,
+    #[error("failed to decode the base64 content of 'file:{path}'")]
+    FileContent { path: String, source: base64::DecodeError },
+}
+
+/// The list of data sources as Triton words it.
+fn listed(set: &[&str]) -> String {
+    if set.is_empty() {
+        return "no field is set".to_owned();
+    }
+    set.iter().fold("set".to_owned(), |text, field| text + " '" + field + "'")
+}
+
+impl DecodeError {
+    /// As an error of the value of `field`.
+    pub fn in_field(self, field: &str) -> Self {
+        Self::Field { field: field.to_owned(), error: Box::new(self) }
+    }
+
+    fn code(&self) -> Code {
+        match self {
+            Self::Json(error) | Self::Classification(error) => Error::from(*error).code(),
+            Self::Value(error) => error.code(),
+            Self::Field { error, .. } | Self::BytesArray(error) | Self::InKeyword { error, .. } => {
+                error.code()
+            }
+            Self::MissingField(_)
+            | Self::ParametersNotObject
+            | Self::CountMismatch
+            | Self::NotObject
+            | Self::KeywordNotObject(_)
+            | Self::LoadParameter => Code::Internal,
+            _ => Code::InvalidArg,
+        }
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Value(error) => error,
+            DecodeError::FileContent { ref source, .. } => {
+                let source = source.clone();
+                Self::new(error.code(), error.to_string()).with_source(source)
+            }
+            error => Self::new(error.code(), error.to_string()),
+        }
+    }
+}

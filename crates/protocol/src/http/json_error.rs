@@ -1,0 +1,97 @@
+//! What the JSON reader has against a text. The words are those of Triton's parser, which clients match on.
+
+use std::fmt;
+
+use galatea_types::Error;
+use thiserror::Error;
+
+/// Deepest nesting of arrays and objects.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// An error of the JSON reader.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(crate) enum JsonError {
+    #[error("failed to parse the request JSON buffer: {fault} at {offset}")]
+    Syntax {
+        fault: SyntaxFault,
+        /// In bytes from the beginning of the text.
+        offset: usize,
+    },
+    #[error("JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})")]
+    TooDeep,
+    #[error("attempt to access JSON {0}")]
+    WrongKind(Expected),
+}
+
+/// Where a text departs from the syntax.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(crate) enum SyntaxFault {
+    #[error("The document is empty.")]
+    Empty,
+    #[error("The document root must not be followed by other values.")]
+    RootNotSingular,
+    #[error("Invalid value.")]
+    InvalidValue,
+    #[error("Missing a name for object member.")]
+    MissingName,
+    #[error("Missing a colon after a name of object member.")]
+    MissingColon,
+    #[error("Missing a comma or '}}' after an object member.")]
+    MissingCommaInObject,
+    #[error("Missing a comma or ']' after an array element.")]
+    MissingCommaInArray,
+    #[error("Missing a closing quotation mark in string.")]
+    MissingQuotationMark,
+    #[error("Invalid escape character in string.")]
+    InvalidEscape,
+    #[error("Incorrect hex digit after \\u escape in string.")]
+    InvalidHexDigit,
+    #[error("The surrogate pair in string is invalid.")]
+    InvalidSurrogate,
+    #[error("Miss fraction part in number.")]
+    MissingFraction,
+    #[error("Miss exponent in number.")]
+    MissingExponent,
+    #[error("Number too big to be stored in double.")]
+    NumberTooBig,
+}
+
+impl SyntaxFault {
+    pub fn at(self, offset: usize) -> JsonError {
+        JsonError::Syntax { fault: self, offset }
+    }
+}
+
+/// The kind of value that was asked for and is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    String,
+    Boolean,
+    Number,
+    Unsigned,
+    Signed,
+    Array,
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::String => "non-string as string",
+            Self::Boolean => "non-boolean as boolean",
+            Self::Number => "non-number as double",
+            Self::Unsigned => "non-unsigned-integer as unsigned-integer",
+            Self::Signed => "non-signed-integer as signed-integer",
+            Self::Array => "non-array as array",
+        })
+    }
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        let text = error.to_string();
+        match error {
+            JsonError::TooDeep => Self::invalid_arg(text),
+            JsonError::Syntax { .. } | JsonError::WrongKind(_) => Self::internal(text),
+        }
+    }
+}
