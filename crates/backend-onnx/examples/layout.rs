@@ -256,7 +256,7 @@ fn prepare(
         version_dir: &version_dir,
         backend_config: &backend_config,
     };
-    let raw = backend.complete_config(raw, &completion).expect("completed");
+    let raw = backend.complete_config(raw.into(), &completion).expect("completed").into_raw();
     let checks = CheckContext { directory_name: "m", ..CheckContext::default() };
     let normalized = normalize(raw, &names).expect("normalized");
     let config = ModelConfig::check(normalized, &checks).expect("valid configuration");

@@ -22,7 +22,7 @@ mod signature;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
-use galatea_config::RawModelConfig;
+use galatea_config::ConfigDraft;
 use galatea_types::Result;
 
 use crate::{
@@ -56,18 +56,18 @@ impl Backend for OnnxBackend {
 
     fn complete_config(
         &self,
-        config: RawModelConfig,
+        config: ConfigDraft,
         context: &CompletionContext<'_>,
-    ) -> Result<RawModelConfig> {
-        if complete::is_complete(&config) {
+    ) -> Result<ConfigDraft> {
+        if config.has_inputs() && config.has_outputs() {
             log::info!(
                 "skipping model configuration auto-complete for '{}': inputs and outputs already \
                  specified",
-                config.name
+                config.name()
             );
             return Ok(config);
         }
-        let path = find_model(context.version_dir, &config.default_model_filename, &config.name)?;
+        let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
         let mut options = SessionOptions::new(&self.library)?;
         // Only the declarations are looked at: no time for optimising, no threads.
         options.graph_level(GraphLevel::Disabled)?;

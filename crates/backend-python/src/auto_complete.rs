@@ -3,8 +3,7 @@
 use std::{fs, sync::Arc};
 
 use galatea_backend::{CompletionContext, InstanceAlarm, ServerAccess};
-use galatea_config::{RawModelConfig, parse_json, to_json};
-use galatea_proto::inference::model_config::SchedulingChoice;
+use galatea_config::{ConfigDraft, parse_json, to_json};
 use galatea_types::{Error, Result};
 use serde_json::{Value, json};
 
@@ -20,12 +19,12 @@ use crate::{
 
 /// The configuration as the model completes it. Most models do not, and then no worker is started.
 pub(crate) fn complete(
-    config: RawModelConfig,
+    mut config: ConfigDraft,
     context: &CompletionContext<'_>,
     package: &Package,
     defaults: &ModelDefaults,
-) -> Result<RawModelConfig> {
-    let file = defaults.file(context.version_dir, &config.default_model_filename)?;
+) -> Result<ConfigDraft> {
+    let file = defaults.file(context.version_dir, config.default_model_filename())?;
     let code = fs::read(&file).map_err(|e| {
         Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
     })?;
@@ -34,14 +33,12 @@ pub(crate) fn complete(
     }
     let backend_config = defaults.settings(context.backend_config);
     let settings = Settings::read(&backend_config)?;
-    let parameters = config.parameters.iter();
-    let parameters = parameters.map(|(name, p)| (name.clone(), p.string_value.clone())).collect();
     let environment = environment::resolve(
         &EnvironmentRequest {
             model_name: context.model_name,
             model_dir: context.model_dir,
             version_dir: context.version_dir,
-            parameters: &defaults.parameters(parameters),
+            parameters: &defaults.parameters(config.parameters()),
             backend_config: &backend_config,
         },
         &defaults.variables,
@@ -56,7 +53,7 @@ pub(crate) fn complete(
         server: ServerAccess::default(),
         alarm: InstanceAlarm::default(),
     })?;
-    let current: Value = serde_json::from_str(&to_json(&config)).unwrap_or_default();
+    let current: Value = serde_json::from_str(&to_json(config.raw())).unwrap_or_default();
     let request = json!({
         "model_py": file,
         "version_dir": context.version_dir,
@@ -66,23 +63,8 @@ pub(crate) fn complete(
         "log_level": log_level(),
     });
     match worker.request(kind::COMPLETE, &request)? {
-        Value::Null => Ok(config),
-        completed => parse_json(&completed.to_string()).map(|completed| merged(config, completed)),
+        Value::Null => {}
+        completed => config.complete_with(parse_json(&completed.to_string())?.into()),
     }
-}
-
-/// What a model may complete; all else stays as it is written.
-fn merged(mut config: RawModelConfig, completed: RawModelConfig) -> RawModelConfig {
-    config.max_batch_size = completed.max_batch_size;
-    config.input = completed.input;
-    config.output = completed.output;
-    if config.scheduling_choice.is_none()
-        && let Some(choice @ SchedulingChoice::DynamicBatching(_)) = completed.scheduling_choice
-    {
-        config.scheduling_choice = Some(choice);
-    }
-    if completed.model_transaction_policy.is_some() {
-        config.model_transaction_policy = completed.model_transaction_policy;
-    }
-    config
+    Ok(config)
 }

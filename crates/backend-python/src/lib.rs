@@ -51,7 +51,7 @@ use std::{
 };
 
 use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
-use galatea_config::RawModelConfig;
+use galatea_config::ConfigDraft;
 use galatea_runtimes::{Environment, data_folder};
 use galatea_types::Result;
 
@@ -122,9 +122,9 @@ impl Backend for PythonBackend {
 
     fn complete_config(
         &self,
-        config: RawModelConfig,
+        config: ConfigDraft,
         context: &CompletionContext<'_>,
-    ) -> Result<RawModelConfig> {
+    ) -> Result<ConfigDraft> {
         auto_complete::complete(config, context, &*self.package()?, &self.defaults)
     }
 

@@ -22,7 +22,7 @@ mod torch;
 use std::{path::Path, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
-use galatea_config::{ModelConfig, RawModelConfig};
+use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::Result;
 
 use crate::{
@@ -76,12 +76,12 @@ impl Backend for TorchBackend {
     /// [`Backend::load`].
     fn complete_config(
         &self,
-        config: RawModelConfig,
+        config: ConfigDraft,
         _context: &CompletionContext<'_>,
-    ) -> Result<RawModelConfig> {
+    ) -> Result<ConfigDraft> {
         log::warn!(
             "skipping model configuration auto-complete for '{}': not supported for pytorch backend",
-            config.name
+            config.name()
         );
         Ok(config)
     }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use galatea_config::{InstanceKind, ModelConfig, RawModelConfig};
+use galatea_config::{ConfigDraft, InstanceKind, ModelConfig};
 use galatea_types::Result;
 
 use crate::{Batch, InstanceAlarm, ServerAccess};
@@ -29,9 +29,9 @@ pub trait Backend: Send + Sync {
     /// Called before the check, and only when auto-completion is on. The default leaves it as it is.
     fn complete_config(
         &self,
-        config: RawModelConfig,
+        config: ConfigDraft,
         context: &CompletionContext<'_>,
-    ) -> Result<RawModelConfig> {
+    ) -> Result<ConfigDraft> {
         let _ = context;
         Ok(config)
     }

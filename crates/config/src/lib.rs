@@ -12,6 +12,7 @@
 
 mod backend_table;
 mod check;
+mod draft;
 mod error;
 mod json;
 mod model;
@@ -24,6 +25,7 @@ mod text;
 
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
 pub use check::CheckContext;
+pub use draft::{ConfigDraft, TensorDraft};
 pub use error::ConfigError;
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
 pub use json::{parse_json, to_json};

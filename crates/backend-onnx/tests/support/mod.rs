@@ -103,7 +103,7 @@ pub fn complete(
         version_dir: &version_dir,
         backend_config,
     };
-    backend().complete_config(raw, &context)
+    Ok(backend().complete_config(raw.into(), &context)?.into_raw())
 }
 
 pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {

@@ -21,7 +21,8 @@ fn complete(
         version_dir: &folder.path().join("1"),
         backend_config: settings,
     };
-    common::backend().complete_config(parse_json(config).expect("a configuration"), &context)
+    let written = parse_json(config).expect("a configuration").into();
+    Ok(common::backend().complete_config(written, &context)?.into_raw())
 }
 
 const COMPLETES: &str = r#"

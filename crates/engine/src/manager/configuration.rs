@@ -3,8 +3,7 @@
 use std::{fs, io};
 
 use galatea_backend::{Backend, CompletionContext};
-use galatea_config::{CheckContext, ModelConfig, NormalizeContext, RawModelConfig};
-use galatea_proto::inference::model_instance_group::Kind;
+use galatea_config::{CheckContext, ConfigDraft, ModelConfig, NormalizeContext, RawModelConfig};
 use galatea_types::{Error, Result};
 
 use super::backends::Backends;
@@ -92,7 +91,7 @@ impl Completion<'_> {
             version_dir: &version_dir,
             backend_config: &backend_config,
         };
-        backend.complete_config(raw, &context)
+        Ok(backend.complete_config(raw.into(), &context)?.into_raw())
     }
 
     fn checked(
@@ -102,7 +101,7 @@ impl Completion<'_> {
     ) -> Result<ModelConfig> {
         let mut context = *context;
         if !self.gpus.available.is_empty() && !self.can_use_gpus(&raw.backend) {
-            keep_off_gpus(&mut raw, &self.gpus.available);
+            raw = keep_off_gpus(raw, &self.gpus.available);
             context.available_gpus = &[];
         }
         let normalized = galatea_config::normalize(raw, &context)?;
@@ -123,10 +122,8 @@ impl Completion<'_> {
 
 /// Groups of kind GPU that name none get those there are, so that the backend reports why it cannot use them, and
 /// not the check that none was named. All other groups are filled in as on a machine without GPUs.
-fn keep_off_gpus(raw: &mut RawModelConfig, gpus: &[u32]) {
-    for group in raw.instance_group.iter_mut().filter(|group| group.kind() == Kind::Gpu) {
-        if group.gpus.is_empty() {
-            group.gpus = gpus.iter().filter_map(|&gpu| i32::try_from(gpu).ok()).collect();
-        }
-    }
+fn keep_off_gpus(raw: RawModelConfig, gpus: &[u32]) -> RawModelConfig {
+    let mut draft = ConfigDraft::from(raw);
+    draft.list_gpus(gpus);
+    draft.into_raw()
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use galatea_backend::ServerAccess;
-use galatea_proto::inference::model_config::SchedulingChoice;
+use galatea_config::ConfigDraft;
 use galatea_types::Result;
 
 use super::{
@@ -175,11 +175,7 @@ impl ModelManager {
                 text.ok().and_then(|text| galatea_config::parse_text(&text).ok())
             }
         };
-        let scheduling = raw.and_then(|raw| raw.scheduling_choice);
-        let Some(SchedulingChoice::EnsembleScheduling(ensembling)) = scheduling else {
-            return BTreeSet::new();
-        };
-        ensembling.step.into_iter().map(|step| step.model_name).collect()
+        raw.map(|raw| ConfigDraft::from(raw).step_models()).unwrap_or_default()
     }
 
     fn check_explicit(&self) -> Result<(), ControlError> {
