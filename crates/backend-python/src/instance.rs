@@ -13,7 +13,7 @@ use crate::{
     connection::Connection,
     exception::with_traceback,
     execution::{Executed, Execution},
-    in_flight::{PendingRequest, PendingRequests, ResponseContent},
+    in_flight::{ActiveRequest, ActiveRequests, ResponseContent},
     inputs,
     memory::BlockAllocation,
     wire::{Outgoing, SentRequest, kind, put_request},
@@ -73,7 +73,7 @@ impl PythonInstance {
         self.worker.connection()
     }
 
-    fn requests(&self) -> &PendingRequests {
+    fn requests(&self) -> &ActiveRequests {
         &self.connection().in_flight.requests
     }
 
@@ -120,8 +120,8 @@ impl PythonInstance {
             outputs: &outputs,
         };
         put_request(&mut self.message, &sent, blocks)?;
-        self.requests()
-            .add(key, PendingRequest::new(pending.context.cancellation.clone(), outputs));
+        let cancellation = pending.context.cancellation.clone();
+        self.requests().add(key, ActiveRequest::new(cancellation, outputs));
         Ok(key)
     }
 

@@ -38,7 +38,6 @@ mod services;
 mod settings;
 mod spawn;
 mod spin;
-mod sync;
 mod transport;
 mod waker;
 #[doc(hidden)]

@@ -13,7 +13,7 @@ use std::{
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
-use galatea_types::{Error, Result};
+use galatea_types::{Error, LockExt as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,7 +24,6 @@ use crate::{
     instance::PythonInstance,
     package::Package,
     settings::{Settings, log_level},
-    sync::lock,
     wire::{INLINE_LIMIT, kind},
     worker::{Worker, WorkerOptions},
 };
@@ -124,13 +123,13 @@ impl PythonModel {
     }
 
     fn add_worker(&self, connection: &Arc<Connection>) {
-        let mut workers = lock(&self.workers);
+        let mut workers = self.workers.lock_unpoisoned();
         workers.retain(|worker| worker.strong_count() > 0);
         workers.push(Arc::downgrade(connection));
     }
 
     fn living_workers(&self) -> Vec<Arc<Connection>> {
-        let workers = lock(&self.workers);
+        let workers = self.workers.lock_unpoisoned();
         let connections = workers.iter().filter_map(Weak::upgrade);
         connections.filter(|connection| !connection.lifecycle.is_dead()).collect()
     }

@@ -8,10 +8,8 @@ use std::{
 use galatea_telemetry::{
     CustomFamily, CustomMetric, CustomMetricError, CustomMetricKind, CustomMetrics,
 };
-use galatea_types::{Error, Result};
+use galatea_types::{Error, LockExt as _, Result};
 use serde_json::Value;
-
-use crate::sync::lock;
 
 /// Families and metrics of one worker, by their ids.
 pub(crate) struct ModelMetrics {
@@ -56,7 +54,7 @@ impl ModelMetrics {
     /// Carries out a notification, which has no result.
     pub fn notify(&self, fields: &Value) {
         let id = |field| fields.get(field).and_then(Value::as_u64);
-        let mut defined = lock(&self.defined);
+        let mut defined = self.defined.lock_unpoisoned();
         match fields.get("op").and_then(Value::as_str) {
             Some("drop_metric") => {
                 id("metric").and_then(|id| defined.metrics.remove(&id));
@@ -70,7 +68,7 @@ impl ModelMetrics {
 
     /// Removes all of them.
     pub fn clear(&self) {
-        *lock(&self.defined) = Defined::default();
+        *self.defined.lock_unpoisoned() = Defined::default();
     }
 
     fn add_family(&self, fields: &Value) -> Result<Value> {
@@ -83,7 +81,7 @@ impl ModelMetrics {
         let description = text(fields, "description")?;
         let family = self.registry.family(text(fields, "name")?, description, kind);
         let family = family.map_err(Error::from)?;
-        let mut defined = lock(&self.defined);
+        let mut defined = self.defined.lock_unpoisoned();
         defined.last_id += 1;
         let id = defined.last_id;
         defined.families.insert(id, family);
@@ -92,7 +90,7 @@ impl ModelMetrics {
 
     fn add_metric(&self, fields: &Value) -> Result<Value> {
         let id = fields.get("family").and_then(Value::as_u64);
-        let mut defined = lock(&self.defined);
+        let mut defined = self.defined.lock_unpoisoned();
         let family = id.and_then(|id| defined.families.get(&id)).cloned();
         let family = family.ok_or_else(|| missing("family"))?;
         let labels = fields.get("labels").and_then(Value::as_object).into_iter().flatten();
@@ -114,7 +112,7 @@ impl ModelMetrics {
 
     fn find(&self, fields: &Value) -> Result<CustomMetric> {
         let id = fields.get("metric").and_then(Value::as_u64);
-        let metric = id.and_then(|id| lock(&self.defined).metrics.get(&id).cloned());
+        let metric = id.and_then(|id| self.defined.lock_unpoisoned().metrics.get(&id).cloned());
         metric.ok_or_else(|| missing("metric"))
     }
 }

@@ -12,9 +12,8 @@ use std::{
     sync::Mutex,
 };
 
+use galatea_types::LockExt as _;
 use rustix::process::{Pid, PidfdFlags, Signal};
-
-use crate::sync::lock;
 
 /// What to execute.
 pub(crate) struct CommandLine<'a> {
@@ -91,7 +90,7 @@ impl Process {
 
     /// Kills what is left of the process and its group, and reaps it; how it ended.
     pub fn end(&self) -> Option<ExitReason> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         if let State::Running(child) = &mut *state {
             // Before it is reaped: until then the kernel gives its number, which is the group's, to no other process.
             let _ = pid_of(self.pid)

@@ -38,7 +38,7 @@ impl Cached<'_> {
         }
         let not_written = |e: io::Error| space::not_written(self.root, &e);
         fs::create_dir_all(self.root).map_err(not_written)?;
-        let _lock = self.lock().map_err(not_written)?;
+        let _lock = self.lock_file().map_err(not_written)?;
         if is_complete(&folder) {
             return Ok(folder);
         }
@@ -54,7 +54,7 @@ impl Cached<'_> {
     }
 
     /// Held until dropped, or until this process dies.
-    fn lock(&self) -> io::Result<File> {
+    fn lock_file(&self) -> io::Result<File> {
         let path = self.root.join(format!("{}.lock", self.key));
         let file = File::options().create(true).append(true).open(path)?;
         match file.try_lock() {

@@ -10,11 +10,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use galatea_types::Error;
+use galatea_types::{Error, LockExt as _};
 use serde_json::Value;
 
 use super::{command, version::Version};
-use crate::sync::lock;
 
 /// The oldest that runs our worker.
 const OLDEST: Version = Version::new(3, 9, 0);
@@ -66,13 +65,13 @@ impl Interpreter {
         variables: &[(OsString, OsString)],
     ) -> Result<Self, InterpreterError> {
         let key = Key::of(path, variables);
-        if let Some(interpreter) = lock(&CACHE).get(&key) {
+        if let Some(interpreter) = CACHE.lock_unpoisoned().get(&key) {
             return Ok(interpreter.clone());
         }
         let interpreter = Self::run_probe(path, variables)?;
         // numpy may be installed at any moment, as the error without it advises.
         if interpreter.numpy.is_some() {
-            lock(&CACHE).insert(key, interpreter.clone());
+            CACHE.lock_unpoisoned().insert(key, interpreter.clone());
         }
         Ok(interpreter)
     }

@@ -2,9 +2,7 @@
 
 use std::{collections::HashMap, sync::Mutex};
 
-use galatea_types::Cancellation;
-
-use crate::sync::lock;
+use galatea_types::{Cancellation, LockExt as _};
 
 /// How to cancel each call, by the id that the worker gave it.
 #[derive(Default)]
@@ -13,21 +11,21 @@ pub(crate) struct BlsCalls(Mutex<HashMap<u64, Cancellation>>);
 impl BlsCalls {
     pub fn add(&self, call: u64) -> Cancellation {
         let cancellation = Cancellation::default();
-        lock(&self.0).insert(call, cancellation.clone());
+        self.0.lock_unpoisoned().insert(call, cancellation.clone());
         cancellation
     }
 
     pub fn remove(&self, call: u64) {
-        lock(&self.0).remove(&call);
+        self.0.lock_unpoisoned().remove(&call);
     }
 
     pub fn cancel(&self, call: u64) {
-        if let Some(cancellation) = lock(&self.0).get(&call) {
+        if let Some(cancellation) = self.0.lock_unpoisoned().get(&call) {
             cancellation.cancel();
         }
     }
 
     pub fn cancel_all(&self) {
-        lock(&self.0).drain().for_each(|(_, cancellation)| cancellation.cancel());
+        self.0.lock_unpoisoned().drain().for_each(|(_, cancellation)| cancellation.cancel());
     }
 }

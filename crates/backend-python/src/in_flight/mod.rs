@@ -5,5 +5,5 @@ mod readiness;
 mod requests;
 mod tracker;
 
-pub(crate) use requests::{PendingRequest, PendingRequests, ResponseContent};
+pub(crate) use requests::{ActiveRequest, ActiveRequests, ResponseContent};
 pub(crate) use tracker::InFlight;

@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
+use galatea_types::LockExt as _;
+
 use crate::{
-    sync::lock,
     transport::Channels,
     wire::{Outgoing, kind},
 };
@@ -34,7 +35,7 @@ impl ReadinessQueries {
     }
 
     fn open(&self) -> Option<(u64, mpsc::Receiver<bool>)> {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock_unpoisoned();
         if state.is_closed {
             return None;
         }
@@ -47,14 +48,14 @@ impl ReadinessQueries {
 
     /// The worker's answer to a query, which may have timed out since.
     pub fn answer(&self, id: u64, is_ready: bool) {
-        if let Some(sender) = lock(&self.0).open.remove(&id) {
+        if let Some(sender) = self.0.lock_unpoisoned().open.remove(&id) {
             let _ = sender.send(is_ready);
         }
     }
 
     /// The worker is gone: open queries end at once, and none is opened any more.
     pub fn close(&self) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock_unpoisoned();
         state.is_closed = true;
         state.open.clear();
     }

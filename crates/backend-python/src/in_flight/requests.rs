@@ -2,20 +2,20 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
 
 use galatea_backend::ResponseSender;
-use galatea_types::{Cancellation, Error, Parameters, Result, Tensor};
-
-use crate::sync::lock;
+use galatea_types::{
+    Cancellation, CondvarExt as _, Error, LockExt as _, Parameters, Result, Tensor,
+};
 
 /// What a response holds.
 pub(crate) type ResponseContent = Result<(Vec<Tensor>, Parameters)>;
 
 /// A request whose responses may come as events.
-pub(crate) struct PendingRequest {
+pub(crate) struct ActiveRequest {
     cancellation: Cancellation,
     /// Names of the requested outputs.
     pub outputs: Arc<[Arc<str>]>,
@@ -25,18 +25,18 @@ pub(crate) struct PendingRequest {
 enum State {
     /// No sender yet: responses that come as events are kept, each with whether it is final.
     Buffering(Vec<(Option<ResponseContent>, bool)>),
-    Streaming(ResponseSender),
+    Streaming(Box<ResponseSender>),
     Closed,
 }
 
-impl PendingRequest {
+impl ActiveRequest {
     pub fn new(cancellation: Cancellation, outputs: Arc<[Arc<str>]>) -> Self {
         Self { cancellation, outputs, state: Mutex::new(State::Buffering(Vec::new())) }
     }
 
     /// Sends what came so far through `sender`, and what comes from now on. True: that was all.
     fn attach(&self, mut sender: ResponseSender) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         let State::Buffering(early) = std::mem::replace(&mut *state, State::Closed) else {
             return true;
         };
@@ -47,12 +47,12 @@ impl PendingRequest {
             }
             content.into_iter().for_each(|content| sender.send(content));
         }
-        *state = State::Streaming(sender);
+        *state = State::Streaming(Box::new(sender));
         false
     }
 
     fn respond(&self, content: Option<ResponseContent>, is_final: bool) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         match &mut *state {
             State::Buffering(early) => early.push((content, is_final)),
             State::Closed => {}
@@ -69,7 +69,7 @@ impl PendingRequest {
 
     /// The response of a request that has no sender, once the final one has come.
     fn take_response(&self) -> Option<ResponseContent> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         let State::Buffering(early) = &mut *state else { return Some(Err(unanswered())) };
         if !early.iter().any(|(_, is_final)| *is_final) {
             return None;
@@ -80,17 +80,17 @@ impl PendingRequest {
     }
 
     fn is_cancelled(&self) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock_unpoisoned();
         self.cancellation.is_cancelled()
             || matches!(&*state, State::Streaming(sender) if sender.is_cancelled())
     }
 
     fn is_streaming(&self) -> bool {
-        matches!(&*lock(&self.state), State::Streaming(_))
+        matches!(&*self.state.lock_unpoisoned(), State::Streaming(_))
     }
 
     fn is_buffering(&self) -> bool {
-        matches!(&*lock(&self.state), State::Buffering(_))
+        matches!(&*self.state.lock_unpoisoned(), State::Buffering(_))
     }
 }
 
@@ -100,24 +100,24 @@ fn unanswered() -> Error {
 
 /// The requests of one worker, by key.
 #[derive(Default)]
-pub(crate) struct PendingRequests {
-    by_key: Mutex<HashMap<u64, Arc<PendingRequest>>>,
+pub(crate) struct ActiveRequests {
+    by_key: Mutex<HashMap<u64, Arc<ActiveRequest>>>,
     /// A request ended or was removed.
     changed: Condvar,
 }
 
-impl PendingRequests {
-    pub fn add(&self, key: u64, request: PendingRequest) {
-        self.lock().insert(key, Arc::new(request));
+impl ActiveRequests {
+    pub fn add(&self, key: u64, request: ActiveRequest) {
+        self.by_key.lock_unpoisoned().insert(key, Arc::new(request));
     }
 
-    pub fn get(&self, key: u64) -> Option<Arc<PendingRequest>> {
-        self.lock().get(&key).cloned()
+    pub fn get(&self, key: u64) -> Option<Arc<ActiveRequest>> {
+        self.by_key.lock_unpoisoned().get(&key).cloned()
     }
 
     /// The request is answered, or will be by its batch.
     pub fn remove(&self, key: u64) {
-        let mut by_key = self.lock();
+        let mut by_key = self.by_key.lock_unpoisoned();
         by_key.remove(&key);
         self.changed.notify_all();
     }
@@ -135,13 +135,13 @@ impl PendingRequests {
     /// of the worker's end.
     pub fn wait_for_response(&self, key: u64) -> ResponseContent {
         let Some(request) = self.get(key) else { return Err(unanswered()) };
-        let mut by_key = self.lock();
+        let mut by_key = self.by_key.lock_unpoisoned();
         loop {
             if let Some(content) = request.take_response() {
                 by_key.remove(&key);
                 return content;
             }
-            by_key = self.changed.wait(by_key).unwrap_or_else(PoisonError::into_inner);
+            by_key = self.changed.wait_unpoisoned(by_key);
         }
     }
 
@@ -165,7 +165,7 @@ impl PendingRequests {
     }
 
     pub fn fail_all(&self, error: &Error) {
-        let keys: Vec<u64> = self.lock().keys().copied().collect();
+        let keys: Vec<u64> = self.by_key.lock_unpoisoned().keys().copied().collect();
         keys.into_iter().for_each(|key| self.fail(key, error));
     }
 
@@ -177,25 +177,20 @@ impl PendingRequests {
     /// Waits until no response sender is open any more, at most for `limit`.
     pub fn wait_until_closed(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
-        let mut by_key = self.lock();
+        let mut by_key = self.by_key.lock_unpoisoned();
         while by_key.values().any(|request| request.is_streaming()) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            let waited = self.changed.wait_timeout(by_key, left);
-            by_key = waited.unwrap_or_else(PoisonError::into_inner).0;
+            by_key = self.changed.wait_timeout_unpoisoned(by_key, left).0;
         }
     }
 
     /// Under the lock, or a waiter could check just before and sleep just after.
     fn notify(&self) {
-        let _by_key = self.lock();
+        let _by_key = self.by_key.lock_unpoisoned();
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<PendingRequest>>> {
-        lock(&self.by_key)
     }
 }
 
@@ -205,10 +200,10 @@ mod tests {
 
     use super::*;
 
-    fn requests(keys: &[u64]) -> PendingRequests {
-        let requests = PendingRequests::default();
+    fn requests(keys: &[u64]) -> ActiveRequests {
+        let requests = ActiveRequests::default();
         for &key in keys {
-            let request = PendingRequest::new(Cancellation::default(), Arc::from([]));
+            let request = ActiveRequest::new(Cancellation::default(), Arc::from([]));
             requests.add(key, request);
         }
         requests

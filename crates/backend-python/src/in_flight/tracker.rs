@@ -2,13 +2,13 @@
 
 use galatea_types::Error;
 
-use crate::in_flight::{calls::BlsCalls, readiness::ReadinessQueries, requests::PendingRequests};
+use crate::in_flight::{calls::BlsCalls, readiness::ReadinessQueries, requests::ActiveRequests};
 
 /// Requests, calls and queries that are not answered yet.
 #[derive(Default)]
 pub(crate) struct InFlight {
     /// Requests that the worker executes.
-    pub requests: PendingRequests,
+    pub requests: ActiveRequests,
     /// Requests of the worker to other models.
     pub calls: BlsCalls,
     /// Readiness queries to the worker's model.

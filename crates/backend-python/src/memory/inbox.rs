@@ -5,13 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::{Error, LockExt as _, Result};
 use rustix::fs::FallocateFlags;
 
-use crate::{
-    memory::{free_list::FreeList, limits::ArenaLimits, mapping, mapping::Mapping},
-    sync::lock,
-};
+use crate::memory::{free_list::FreeList, limits::ArenaLimits, mapping, mapping::Mapping};
 
 /// The arena the server writes and the worker reads: large inputs, and answers to its own requests.
 pub(crate) struct Inbox {
@@ -49,7 +46,7 @@ impl Inbox {
 
     /// A block of `length` bytes, and the mapping it lies in.
     fn take(&self, length: usize) -> Result<(usize, Arc<Mapping>)> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         state.is_dirty = true;
         let offset = match state.free.take(length) {
             Some(offset) => offset,
@@ -88,12 +85,12 @@ impl Inbox {
     /// False: there is no such block.
     pub fn free(&self, offset: u64) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
-        lock(&self.state).free.free(offset)
+        self.state.lock_unpoisoned().free.free(offset)
     }
 
     /// Gives the memory back to the kernel when no block is in use. True: there is nothing left to do.
     pub fn trim(&self) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock_unpoisoned();
         if !state.is_dirty {
             return true;
         }

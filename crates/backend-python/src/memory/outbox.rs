@@ -6,9 +6,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use galatea_types::LockExt as _;
+
 use crate::{
     memory::{limits::ArenaLimits, mapping, mapping::Mapping},
-    sync::lock,
     wire::Malformed,
 };
 
@@ -31,7 +32,7 @@ impl Outbox {
         const OUTSIDE: Malformed = Malformed("a block lies outside of the shared memory");
         let offset = usize::try_from(offset).map_err(|_| OUTSIDE)?;
         let end = offset.checked_add(length).ok_or(OUTSIDE)?;
-        let mut mapping = lock(&self.mapping);
+        let mut mapping = self.mapping.lock_unpoisoned();
         if mapping.length() < end {
             // The worker made it larger. The kernel knows its size; the worker is not trusted with it.
             let size = mapping::size_of(&self.memory).map_err(|_| OUTSIDE)?;

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::{memory::mapping::Mapping, sync::lock, waker::Waker};
+use galatea_types::LockExt as _;
+
+use crate::{memory::mapping::Mapping, waker::Waker};
 
 /// A block of the outbox, for reading. It goes back to its worker when this is dropped.
 pub(crate) struct OutboxBlock {
@@ -22,7 +24,7 @@ impl OutboxBlock {
     ) -> Option<Self> {
         let offset = usize::try_from(offset).ok()?;
         mapping.get(offset, length)?;
-        lock(&releases.pending).in_use += 1;
+        releases.pending.lock_unpoisoned().in_use += 1;
         Some(Self { mapping, offset, length, releases })
     }
 }
@@ -35,7 +37,7 @@ impl AsRef<[u8]> for OutboxBlock {
 
 impl Drop for OutboxBlock {
     fn drop(&mut self) {
-        lock(&self.releases.pending).in_use -= 1;
+        self.releases.pending.lock_unpoisoned().in_use -= 1;
         self.releases.add(self.offset as u64, self.length);
     }
 }
@@ -69,7 +71,7 @@ impl Releases {
 
     pub fn add(&self, offset: u64, length: usize) {
         let is_urgent = {
-            let mut pending = lock(&self.pending);
+            let mut pending = self.pending.lock_unpoisoned();
             pending.offsets.push(offset);
             pending.bytes += length;
             pending.offsets.len() == MAX_PENDING_BLOCKS || pending.bytes >= MAX_PENDING_BYTES
@@ -81,24 +83,24 @@ impl Releases {
 
     /// Enough are pending to be worth a message of their own.
     pub fn are_many(&self) -> bool {
-        let pending = lock(&self.pending);
+        let pending = self.pending.lock_unpoisoned();
         pending.offsets.len() >= MAX_PENDING_BLOCKS || pending.bytes >= MAX_PENDING_BYTES
     }
 
     /// No block is read or pending.
     pub fn is_idle(&self) -> bool {
-        let pending = lock(&self.pending);
+        let pending = self.pending.lock_unpoisoned();
         pending.in_use == 0 && pending.offsets.is_empty()
     }
 
     /// None is pending.
     pub fn is_empty(&self) -> bool {
-        lock(&self.pending).offsets.is_empty()
+        self.pending.lock_unpoisoned().offsets.is_empty()
     }
 
     /// Takes those that go with the next message.
     pub fn take(&self) -> Vec<u64> {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock_unpoisoned();
         let rest = pending.offsets.len().saturating_sub(MAX_PER_MESSAGE);
         if rest == 0 {
             pending.bytes = 0;

@@ -9,12 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_types::Result;
+use galatea_types::{LockExt as _, Result};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::{
     memory::SharedMemory,
-    sync::lock,
     transport::{
         packet::EncodedPacket,
         socket::{Received, Socket},
@@ -88,7 +87,7 @@ impl Channels {
     /// that is gone is dropped.
     pub fn send_event(&self, message: &Outgoing) -> Result<()> {
         let packet = EncodedPacket::new(message, &self.memory)?;
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock_unpoisoned();
         if queue.is_empty() {
             match self.events.try_send(&packet.parts(message)) {
                 Ok(true) => return Ok(()),
@@ -105,7 +104,7 @@ impl Channels {
 
     /// Sends queued packets while there is room for them.
     pub fn flush(&self) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock_unpoisoned();
         while let Some(packet) = queue.front() {
             match self.events.try_send(&[IoSlice::new(packet)]) {
                 Ok(false) => return,
@@ -117,11 +116,11 @@ impl Channels {
     }
 
     pub fn has_queued(&self) -> bool {
-        !lock(&self.queue).is_empty()
+        !self.queue.lock_unpoisoned().is_empty()
     }
 
     pub fn clear_queue(&self) {
-        lock(&self.queue).clear();
+        self.queue.lock_unpoisoned().clear();
     }
 
     /// Gives blocks back to the worker without waiting for a message they can go with.

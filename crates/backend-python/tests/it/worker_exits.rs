@@ -144,7 +144,7 @@ fn the_model_is_finalized_and_a_slow_one_is_killed() {
     let (instance, _loaded) = Written::class(&class(&finish)).instance();
     drop(instance);
     assert!(mark.exists(), "finalize did not run");
-    let slow = Written::class(&class("time.sleep(600)")).setting("stub-timeout-seconds", "1");
+    let slow = Written::class(&class("time.sleep(600)")).setting("stub-timeout-seconds", "5");
     let (instance, _loaded) = slow.data_type(DataType::Int8).instance();
     let started = Instant::now();
     drop(instance);
