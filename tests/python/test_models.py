@@ -108,10 +108,13 @@ def alone(server, model, arrays):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_under_concurrency(examples_server, protocol):
-    """Sixteen clients, rows of several lengths: whatever the server joins, every row is right."""
+    """Sixteen clients, rows of several lengths: whatever the server joins, every row is right. Any two of the rows are
+    much further apart than a processor's kernels."""
     direct = session("minilm_int8")
     rows = [sample("minilm_int8", n, length=6 + n % 3) for n in range(96)]
     wanted = [in_process(direct, row) for row in rows]
+    for one, other in zip(wanted, wanted[3:]):
+        assert all(np.abs(one[name] - other[name]).max() > 0.3 * np.abs(one[name]).max() for name in one)
 
     def worker(share):
         with clients.client(examples_server, protocol) as stock:
@@ -120,7 +123,10 @@ def test_under_concurrency(examples_server, protocol):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         for answers in pool.map(worker, (range(k, 96, 16) for k in range(16))):
             for n, answer in answers:
-                same_bits(answer, wanted[n])
+                # A joined row and the row alone may take different kernels, and one rounding apart is a step of int8.
+                for name, array in wanted[n].items():
+                    apart = np.abs(answer[name] - array).max() / np.abs(array).max()
+                    assert answer[name].shape == array.shape and apart < 0.05, f"row {n}: {name} is {apart:.2f} apart"
 
 
 def test_scalar_and_true_shape(examples_server):

@@ -91,9 +91,9 @@ def test_sentences(pipeline, protocol):
         vectors = clients.infer(stock, protocol, "sentence_embedding", {"sentence": sentences})["embedding"]
         alone = clients.infer(stock, protocol, "sentence_embedding", {"sentence": sentences[:1]})["embedding"]
     assert vectors.shape == (3, 384)
-    assert vectors[0] @ vectors[1] == pytest.approx(0.7535, abs=0.002)
-    assert vectors[0] @ vectors[2] == pytest.approx(-0.1055, abs=0.002)
-    assert alone[0] @ vectors[0] == pytest.approx(1, abs=1e-3)
+    assert vectors[0] @ vectors[1] == pytest.approx(0.75, abs=0.05)
+    assert vectors[0] @ vectors[2] == pytest.approx(-0.11, abs=0.05)
+    assert alone[0] @ vectors[0] == pytest.approx(1, abs=0.01)
 
 
 def test_environments_are_the_models_own(pipeline):
