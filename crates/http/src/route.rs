@@ -1,6 +1,7 @@
 //! What the path of a request names, and which methods that allows.
 
-use galatea_types::{Error, Result};
+use galatea_protocol::parse_model_version;
+use galatea_types::Result;
 use http::{HeaderValue, Method};
 
 use crate::responses::{JSON, TEXT};
@@ -31,15 +32,9 @@ pub(crate) struct ModelPath<'p> {
 }
 
 impl ModelPath<'_> {
-    /// The version as a number; `None` where the path names none. Digits that fit no `i64` are refused with Triton's text.
+    /// The version as a number; `None` where the path names none.
     pub fn version(&self) -> Result<Option<i64>> {
-        let Some(digits) = self.version else { return Ok(None) };
-        digits.parse().map(Some).map_err(|_| {
-            Error::invalid_arg(format!(
-                "failed to get model version from specified version string '{digits}' (details: stol), \
-                 version should be an integral value > 0"
-            ))
-        })
+        self.version.map_or(Ok(None), parse_model_version)
     }
 }
 

@@ -12,7 +12,6 @@ mod status;
 
 pub mod grpc;
 pub mod http;
-mod parameters;
 
 pub use answer_form::{AnswerForm, AnswerPlan};
 pub use model_version::parse_model_version;

@@ -2,6 +2,24 @@
 
 use galatea_types::{Error, Result};
 
+/// A text that is no version.
+#[derive(Debug, thiserror::Error)]
+enum InvalidVersion {
+    #[error("invalid model version specified '{0}' , version should be an integral value > 0")]
+    Negative(String),
+    #[error(
+        "failed to get model version from specified version string '{0}' (details: stol), version should be an \
+         integral value > 0"
+    )]
+    NotInteger(String),
+}
+
+impl From<InvalidVersion> for Error {
+    fn from(error: InvalidVersion) -> Self {
+        Self::invalid_arg(error.to_string())
+    }
+}
+
 /// The version a client names in a path or message; empty asks for the highest one (`None`).
 ///
 /// As lenient as Triton, which reads the leading integer and ignores what follows: ` 1`, `+1`, `01` and
@@ -13,13 +31,8 @@ pub fn parse_model_version(text: &str) -> Result<Option<i64>> {
     }
     match leading_integer(text) {
         Some(version) if version >= 0 => Ok(Some(version)),
-        Some(_) => Err(Error::invalid_arg(format!(
-            "invalid model version specified '{text}' , version should be an integral value > 0"
-        ))),
-        None => Err(Error::invalid_arg(format!(
-            "failed to get model version from specified version string '{text}' (details: stol), version \
-             should be an integral value > 0"
-        ))),
+        Some(_) => Err(InvalidVersion::Negative(text.to_owned()).into()),
+        None => Err(InvalidVersion::NotInteger(text.to_owned()).into()),
     }
 }
 

@@ -2,7 +2,9 @@
 //! raw only.
 
 use galatea_proto::inference::InferTensorContents;
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
+use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
+
+use super::decode_error::{DecodeError, Result};
 
 /// Which input the contents belong to, for the messages.
 pub(super) struct DeclaredInput<'a> {
@@ -13,19 +15,12 @@ pub(super) struct DeclaredInput<'a> {
 }
 
 impl DeclaredInput<'_> {
-    fn prefix(&self) -> String {
-        let Self { input, model, .. } = self;
-        format!("unexpected explicit tensor data for input tensor '{input}' for model '{model}'")
-    }
-
-    fn check(&self, field_type: DataType) -> Result<()> {
-        if self.data_type == Some(field_type) {
+    fn check(&self, field: DataType) -> Result<()> {
+        if self.data_type == Some(field) {
             return Ok(());
         }
-        let expected = self.data_type.map_or("<invalid>", DataType::protocol_name);
-        let text =
-            format!("{} of type '{field_type}', expected datatype '{expected}'", self.prefix());
-        Err(Error::invalid_arg(text))
+        let (input, model) = (self.input.to_owned(), self.model.to_owned());
+        Err(DecodeError::ContentsType { input, model, field, declared: self.data_type })
     }
 }
 
@@ -37,8 +32,8 @@ pub(super) fn read(contents: &InferTensorContents, declared: &DeclaredInput<'_>)
             continue;
         }
         if data.is_some() {
-            let text = format!("{}, binary data was already supplied.", declared.prefix());
-            return Err(Error::invalid_arg(text));
+            let (input, model) = (declared.input.to_owned(), declared.model.to_owned());
+            return Err(DecodeError::TwoContents { input, model });
         }
         data = Some(field.read(declared)?);
     }
@@ -99,9 +94,9 @@ impl Field<'_> {
             (Field::Uint64(v), _) => fixed(v, u64::to_le_bytes),
             (Field::Fp32(v), _) => fixed(v, f32::to_le_bytes),
             (Field::Fp64(v), _) => fixed(v, f64::to_le_bytes),
-            (Field::Bytes(v), _) => byte_strings::pack(v).map_err(|_| {
-                Error::invalid_arg("a BYTES element is longer than 4294967295 bytes")
-            })?,
+            (Field::Bytes(v), _) => {
+                byte_strings::pack(v).map_err(|_| DecodeError::ElementTooLong)?
+            }
         };
         Ok(buffer)
     }

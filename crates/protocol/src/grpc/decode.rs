@@ -8,12 +8,11 @@ use galatea_proto::inference::{
     ModelInferRequest,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
-use galatea_types::{
-    Buffer, DataType, Error, InferRequest, RequestedOutput, Result, Shape, Tensor,
-};
+use galatea_types::{Buffer, DataType, InferRequest, RequestedOutput, Shape, Tensor};
 
 use super::{
     contents::{self, DeclaredInput},
+    decode_error::{DecodeError, Result},
     parameters,
     region::RegionParameters,
 };
@@ -28,6 +27,14 @@ use crate::{
 /// Sizes are not checked against shapes here: the engine does that for every front end alike. Errors are
 /// complete and carry Triton's texts. Tensors in shared memory are those of `regions`.
 pub fn decode(
+    message: ModelInferRequest,
+    config: &ModelConfig,
+    regions: &dyn Regions,
+) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
+    Ok(read(message, config, regions)?)
+}
+
+fn read(
     message: ModelInferRequest,
     config: &ModelConfig,
     regions: &dyn Regions,
@@ -64,8 +71,8 @@ fn check_names(request: &InferRequest, inputs: &[InferInputTensor]) -> Result<()
         _ => inputs.iter().find(|i| !names.insert(i.name.as_str())),
     };
     twin.map_or(Ok(()), |input| {
-        let (prefix, name) = (request.message_prefix(), &input.name);
-        Err(Error::invalid_arg(format!("{prefix}input '{name}' already exists in request")))
+        let (prefix, input) = (request.message_prefix().to_string(), input.name.clone());
+        Err(DecodeError::DuplicateInput { prefix, input })
     })
 }
 
@@ -84,26 +91,26 @@ impl<'a> Sources<'a> {
 
     /// Of a shared-memory region, typed, or the next raw contents: those come in the order of the inputs.
     fn data_of(&mut self, input: &InferInputTensor, data_type: Option<DataType>) -> Result<Buffer> {
-        let (name, model) = (input.name.as_str(), self.model);
-        if let Some(parameters) = RegionParameters::read(name, &input.parameters)? {
-            return match &input.contents {
-                Some(_) => Err(Error::invalid_arg(format!(
-                    "unexpected 'content' provided when using shared memory for input tensor '{name}' for model '{model}'"
-                ))),
-                None => parameters.span(self.regions)?.read(),
-            };
+        let named = || (input.name.clone(), self.model.to_owned());
+        if let Some(parameters) = RegionParameters::read(&input.name, &input.parameters)? {
+            if input.contents.is_some() {
+                let (input, model) = named();
+                return Err(DecodeError::ContentsInRegion { input, model });
+            }
+            return Ok(parameters.span(self.regions)?.read()?);
         }
         match &input.contents {
-            Some(_) if self.has_raw => Err(Error::invalid_arg(format!(
-                "contents field must not be specified when using raw_input_contents for '{name}' for model '{model}'"
-            ))),
+            Some(_) if self.has_raw => {
+                let (input, model) = named();
+                Err(DecodeError::ContentsBesideRaw { input, model })
+            }
             Some(contents) => {
-                contents::read(contents, &DeclaredInput { input: name, model, data_type })
+                let declared = DeclaredInput { input: &input.name, model: self.model, data_type };
+                contents::read(contents, &declared)
             }
             None => self.raw.next().map(Buffer::from).ok_or_else(|| {
-                Error::invalid_arg(format!(
-                    "unable to find data for input tensor '{name}' for model '{model}' in request."
-                ))
+                let (input, model) = (input.name.clone(), self.model.to_owned());
+                DecodeError::NoData { input, model }
             }),
         }
     }
@@ -141,9 +148,7 @@ fn form_of(
     let region = RegionParameters::read(&output.name, &output.parameters)?;
     let count = parameters::classification(&output.parameters)?;
     match (region, count) {
-        (Some(_), Some(_)) => Err(Error::invalid_arg(
-            "output can't set both 'shared_memory_region' and 'classification'",
-        )),
+        (Some(_), Some(_)) => Err(DecodeError::ClassesInRegion),
         (Some(region), None) => Ok(Some(AnswerForm::Region(region.span(regions)?))),
         (None, count) => Ok(count.map(|count| AnswerForm::Classes { count, is_binary: true })),
     }
@@ -154,14 +159,13 @@ fn known_name(spec: Option<&TensorSpec>, name: &str) -> Arc<str> {
 }
 
 /// The error that the engine has for a wrong data type, for one the vocabulary has no value for.
-fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> Error {
-    let model = config.name();
-    Error::invalid_arg(match config.input(input) {
-        None => format!("unexpected inference input '{input}' for model '{model}'"),
-        Some(spec) => format!(
-            "{}inference input '{input}' data-type is '<invalid>', but model '{model}' expects '{}'",
-            request.message_prefix(),
-            spec.data_type
-        ),
-    })
+fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> DecodeError {
+    let (input, model) = (input.to_owned(), config.name().to_string());
+    match config.input(&input) {
+        None => DecodeError::UnexpectedInput { input, model },
+        Some(spec) => {
+            let prefix = request.message_prefix().to_string();
+            DecodeError::InvalidDataType { prefix, input, model, expected: spec.data_type }
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 mod contents;
 mod decode;
+mod decode_error;
 mod encode;
 mod parameters;
 mod region;

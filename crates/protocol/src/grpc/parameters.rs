@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, num::NonZero, time::Duration};
 
 use galatea_proto::inference::{InferParameter, infer_parameter::ParameterChoice};
-use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Result};
+use galatea_types::{CorrelationId, InferRequest, ParameterValue};
 
-const EMPTY_FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
+use super::decode_error::{DecodeError, EMPTY_FINAL_RESPONSE, Result};
 
 pub(super) type ParameterMap = BTreeMap<String, InferParameter>;
 
@@ -22,7 +22,7 @@ pub(super) fn apply(request: &mut InferRequest, parameters: ParameterMap) -> Res
             "priority" => request.priority = priority(choice.as_ref())?,
             "timeout" => request.timeout = timeout(choice.as_ref())?,
             EMPTY_FINAL_RESPONSE => wants_empty_final = flag(&key, choice.as_ref())?,
-            _ if key.starts_with("triton_") => return Err(reserved()),
+            _ if key.starts_with("triton_") => return Err(DecodeError::ReservedParameter),
             _ => {
                 let value = custom(&key, choice)?;
                 request.parameters.push((key, value));
@@ -32,15 +32,8 @@ pub(super) fn apply(request: &mut InferRequest, parameters: ParameterMap) -> Res
     Ok(wants_empty_final)
 }
 
-fn reserved() -> Error {
-    Error::invalid_arg(format!(
-        "parameter keys starting with 'triton_' are reserved for Triton usage. Only the following keys \
-         starting with 'triton_' are allowed: {EMPTY_FINAL_RESPONSE}"
-    ))
-}
-
-fn wrong_type(key: &str, expected: &str) -> Error {
-    Error::invalid_arg(format!("invalid value type for '{key}' parameter, expected {expected}"))
+fn wrong_type(key: &str, expected: &'static str) -> DecodeError {
+    DecodeError::ParameterType { key: key.to_owned(), expected }
 }
 
 /// 0 and the empty string mean that the request belongs to no sequence.
@@ -65,8 +58,9 @@ fn flag(key: &str, choice: Option<&ParameterChoice>) -> Result<bool> {
 fn priority(choice: Option<&ParameterChoice>) -> Result<u64> {
     match choice {
         Some(ParameterChoice::Uint64Param(value)) => Ok(*value),
-        Some(ParameterChoice::Int64Param(value)) => u64::try_from(*value)
-            .map_err(|_| Error::invalid_arg("invalid value for 'priority', expected value >= 0.")),
+        Some(ParameterChoice::Int64Param(value)) => {
+            u64::try_from(*value).map_err(|_| DecodeError::NegativePriority)
+        }
         _ => Err(wrong_type("priority", "int64_param or uint64_param.")),
     }
 }
@@ -102,9 +96,7 @@ pub(super) fn classification(parameters: &ParameterMap) -> Result<Option<NonZero
             // More classes than there can be is as good as all of them.
             Ok(NonZero::new(u32::try_from(count).unwrap_or(u32::MAX)))
         }
-        Some(ParameterChoice::Int64Param(_)) => {
-            Err(Error::invalid_arg("invalid value for 'classification' parameter, expected >= 0"))
-        }
+        Some(ParameterChoice::Int64Param(_)) => Err(DecodeError::ClassCount),
         _ => Err(wrong_type("classification", "int64_param")),
     }
 }

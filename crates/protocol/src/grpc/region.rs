@@ -1,9 +1,11 @@
 //! The parameters that put a tensor into shared memory.
 
 use galatea_proto::inference::infer_parameter::ParameterChoice;
-use galatea_types::{Error, Result};
 
-use super::parameters::ParameterMap;
+use super::{
+    decode_error::{DecodeError, Result},
+    parameters::ParameterMap,
+};
 use crate::regions::{RegionSpan, Regions};
 
 const REGION: &str = "shared_memory_region";
@@ -25,11 +27,8 @@ impl<'p> RegionParameters<'p> {
             return Err(wrong_type(REGION, tensor, "string_param"));
         };
         let offset = integer(OFFSET, tensor, parameters)?.unwrap_or(0);
-        let byte_size = integer(BYTE_SIZE, tensor, parameters)?.ok_or_else(|| {
-            Error::invalid_arg(format!(
-                "'{BYTE_SIZE}' must be specified along with '{REGION}' parameter for tensor '{tensor}'"
-            ))
-        })?;
+        let byte_size = integer(BYTE_SIZE, tensor, parameters)?
+            .ok_or_else(|| DecodeError::RegionWithoutSize { tensor: tensor.to_owned() })?;
         Ok(Some(Self { region, offset, byte_size }))
     }
 
@@ -41,7 +40,7 @@ impl<'p> RegionParameters<'p> {
     }
 }
 
-fn integer(key: &str, tensor: &str, parameters: &ParameterMap) -> Result<Option<i64>> {
+fn integer(key: &'static str, tensor: &str, parameters: &ParameterMap) -> Result<Option<i64>> {
     match parameters.get(key).map(|p| &p.parameter_choice) {
         None => Ok(None),
         Some(Some(ParameterChoice::Int64Param(value))) => Ok(Some(*value)),
@@ -49,8 +48,6 @@ fn integer(key: &str, tensor: &str, parameters: &ParameterMap) -> Result<Option<
     }
 }
 
-fn wrong_type(key: &str, tensor: &str, expected: &str) -> Error {
-    Error::invalid_arg(format!(
-        "invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}."
-    ))
+fn wrong_type(key: &'static str, tensor: &str, expected: &'static str) -> DecodeError {
+    DecodeError::RegionParameterType { key, tensor: tensor.to_owned(), expected }
 }

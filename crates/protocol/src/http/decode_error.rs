@@ -33,6 +33,10 @@ pub(super) enum DecodeError {
     HeaderOutOfRange { header_length: usize, body_size: usize },
     #[error("failed to get request params.: attempt to get members for non-object")]
     ParametersNotObject,
+    #[error(
+        "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified."
+    )]
+    ReservedParameter,
     #[error("parameter '{0}' has invalid type. It should be either 'int', 'bool', or 'string'.")]
     ParameterType(String),
     #[error("{prefix}input '{input}' already exists in request")]

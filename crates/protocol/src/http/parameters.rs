@@ -9,10 +9,7 @@ use super::{
     json::{Cursor, Kind, Number, for_each_member},
     json_error::JsonError,
 };
-use crate::{
-    answer_form::{AnswerForm, AnswerPlan},
-    parameters,
-};
+use crate::answer_form::{AnswerForm, AnswerPlan};
 
 /// Reads the object the cursor stands on. Names that the protocol gives a meaning are part of the request or the plan,
 /// all others are custom parameters. With `takes_empty_final` the request for an empty final response is understood.
@@ -49,7 +46,9 @@ pub(super) fn read(
                 plan.wants_empty_final = cursor.expect_bool().map_err(in_parameter)?;
             }
             name => {
-                parameters::check_custom_name(name)?;
+                if name.starts_with("triton_") {
+                    return Err(DecodeError::ReservedParameter);
+                }
                 let value = custom_value(name, cursor)?;
                 request.parameters.push((name.to_owned(), value));
             }
@@ -64,11 +63,12 @@ fn correlation_id(cursor: &mut Cursor<'_>) -> Result<CorrelationId, JsonError> {
         let number = cursor.clone().number()?;
         if let Some(id) = number.as_u64() {
             cursor.number()?;
-            return Ok(parameters::numeric_correlation_id(id));
+            return Ok(if id == 0 { CorrelationId::None } else { CorrelationId::Number(id) });
         }
     }
     let text = cursor.expect_string()?;
-    Ok(parameters::text_correlation_id(String::from_utf8_lossy(&text).into_owned()))
+    let id = String::from_utf8_lossy(&text).into_owned();
+    Ok(if id.is_empty() { CorrelationId::None } else { CorrelationId::Text(id) })
 }
 
 /// The value of a parameter that the protocol gives no meaning: text, a number or a boolean.

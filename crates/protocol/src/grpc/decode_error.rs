@@ -1,0 +1,92 @@
+//! Why a request message is refused. The texts are Triton's, which clients match on.
+
+use galatea_types::{DataType, Error};
+use thiserror::Error;
+
+/// Of reading a message.
+pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
+
+/// The one parameter with a reserved name that clients may set.
+pub(super) const EMPTY_FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
+
+/// A refusal of a request message.
+#[derive(Debug, Error)]
+pub(super) enum DecodeError {
+    /// What a region, or the parser of a model version, has against a value.
+    #[error(transparent)]
+    Value(#[from] Error),
+
+    // Parameters.
+    #[error("invalid value type for '{key}' parameter, expected {expected}")]
+    ParameterType { key: String, expected: &'static str },
+    #[error("invalid value for 'priority', expected value >= 0.")]
+    NegativePriority,
+    #[error("invalid value for 'classification' parameter, expected >= 0")]
+    ClassCount,
+    #[error(
+        "parameter keys starting with 'triton_' are reserved for Triton usage. Only the following keys starting \
+         with 'triton_' are allowed: {EMPTY_FINAL_RESPONSE}"
+    )]
+    ReservedParameter,
+    #[error("invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}.")]
+    RegionParameterType { key: &'static str, tensor: String, expected: &'static str },
+    #[error(
+        "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor \
+         '{tensor}'"
+    )]
+    RegionWithoutSize { tensor: String },
+    #[error("output can't set both 'shared_memory_region' and 'classification'")]
+    ClassesInRegion,
+
+    // Inputs.
+    #[error("{prefix}input '{input}' already exists in request")]
+    DuplicateInput {
+        /// The request id as Triton puts it before messages.
+        prefix: String,
+        input: String,
+    },
+    #[error("unexpected inference input '{input}' for model '{model}'")]
+    UnexpectedInput { input: String, model: String },
+    #[error(
+        "{prefix}inference input '{input}' data-type is '<invalid>', but model '{model}' expects '{expected}'"
+    )]
+    InvalidDataType { prefix: String, input: String, model: String, expected: DataType },
+    #[error(
+        "unexpected 'content' provided when using shared memory for input tensor '{input}' for model '{model}'"
+    )]
+    ContentsInRegion { input: String, model: String },
+    #[error(
+        "contents field must not be specified when using raw_input_contents for '{input}' for model '{model}'"
+    )]
+    ContentsBesideRaw { input: String, model: String },
+    #[error("unable to find data for input tensor '{input}' for model '{model}' in request.")]
+    NoData { input: String, model: String },
+    #[error(
+        "unexpected explicit tensor data for input tensor '{input}' for model '{model}' of type '{field}', \
+         expected datatype '{}'", .declared.map_or("<invalid>", DataType::protocol_name)
+    )]
+    ContentsType {
+        input: String,
+        model: String,
+        /// What the field that is filled holds.
+        field: DataType,
+        /// `None` for a name that is no data type.
+        declared: Option<DataType>,
+    },
+    #[error(
+        "unexpected explicit tensor data for input tensor '{input}' for model '{model}', binary data was already \
+         supplied."
+    )]
+    TwoContents { input: String, model: String },
+    #[error("a BYTES element is longer than 4294967295 bytes")]
+    ElementTooLong,
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Value(error) => error,
+            error => Self::invalid_arg(error.to_string()),
+        }
+    }
+}
