@@ -1,7 +1,9 @@
+//! Every text and the order of the checks.
+
 use galatea_config::testing;
 use galatea_types::RequestedOutput;
 
-use super::*;
+use super::{error::BATCH_DIMENSION_NOTE, *};
 
 fn spec(name: &str, data_type: DataType, dims: &[i64]) -> String {
     testing::tensors("input", [name], data_type, dims)
