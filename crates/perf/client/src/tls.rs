@@ -1,16 +1,16 @@
 //! The TLS settings of a target.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::Error;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::{
-        WebPkiServerVerifier,
+        VerifierBuilderError, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
@@ -20,6 +20,53 @@ use rustls::{
 };
 
 use crate::{Protocol, Tls};
+
+/// Why the TLS settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TlsError {
+    #[error("failed to set up TLS: {0}")]
+    SetUp(#[source] rustls::Error),
+    #[error("the trusted certificates are not usable: {0}")]
+    Roots(#[source] VerifierBuilderError),
+    #[error(
+        "the system has no trusted certificates; name a file with the server's authority, or do not verify it"
+    )]
+    NoRoots,
+    #[error("a client certificate needs its private key")]
+    NoKey,
+    #[error("a private key needs its client certificate")]
+    NoCertificate,
+    #[error("failed to read '{file}': {error}")]
+    Unreadable {
+        file: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("'{file}' is not usable for TLS: {reason}")]
+    Unusable { file: PathBuf, reason: String },
+    #[error("the key in '{key}' is not the one of the certificate in '{chain}'")]
+    WrongKey { chain: PathBuf, key: PathBuf },
+    #[error("the certificate in '{chain}' or its key in '{key}' is not usable: {error}")]
+    Identity {
+        chain: PathBuf,
+        key: PathBuf,
+        #[source]
+        error: rustls::Error,
+    },
+}
+
+impl From<TlsError> for Error {
+    fn from(error: TlsError) -> Self {
+        let text = error.to_string();
+        let made = match &error {
+            TlsError::SetUp(_) => Self::internal(text),
+            _ => Self::invalid_arg(text),
+        };
+        made.with_source(error)
+    }
+}
+
+type Result<T, E = TlsError> = std::result::Result<T, E>;
 
 /// What every connection's handshake uses; files are read here, once.
 pub(crate) fn client_config(tls: &Tls, protocol: Protocol) -> Result<Arc<ClientConfig>> {
@@ -34,13 +81,13 @@ pub(crate) fn client_config(tls: &Tls, protocol: Protocol) -> Result<Arc<ClientC
     });
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::internal(format!("failed to set up TLS: {error}")))?
+        .map_err(TlsError::SetUp)?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let mut config = match identity(tls)? {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
-            builder.with_client_auth_cert(chain, key).map_err(|error| bad_identity(tls, &error))?
+            builder.with_client_auth_cert(chain, key).map_err(|error| bad_identity(tls, error))?
         }
     };
     config.alpn_protocols = vec![match protocol {
@@ -52,9 +99,9 @@ pub(crate) fn client_config(tls: &Tls, protocol: Protocol) -> Result<Arc<ClientC
 
 fn chain_verifier(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>> {
     let roots = Arc::new(roots(tls.roots.as_deref())?);
-    WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider)).build().map_err(
-        |error| Error::invalid_arg(format!("the trusted certificates are not usable: {error}")),
-    )
+    WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
+        .build()
+        .map_err(TlsError::Roots)
 }
 
 fn roots(file: Option<&Path>) -> Result<RootCertStore> {
@@ -63,10 +110,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
         let found = rustls_native_certs::load_native_certs();
         store.add_parsable_certificates(found.certs);
         if store.is_empty() {
-            return Err(Error::invalid_arg(
-                "the system has no trusted certificates; name a file with the server's authority, or do \
-                 not verify it",
-            ));
+            return Err(TlsError::NoRoots);
         }
         return Ok(store);
     };
@@ -81,12 +125,8 @@ fn identity(tls: &Tls) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKe
     let (chain, key) = match (&tls.certificate_chain, &tls.private_key) {
         (Some(chain), Some(key)) => (chain, key),
         (None, None) => return Ok(None),
-        (Some(_), None) => {
-            return Err(Error::invalid_arg("a client certificate needs its private key"));
-        }
-        (None, Some(_)) => {
-            return Err(Error::invalid_arg("a private key needs its client certificate"));
-        }
+        (Some(_), None) => return Err(TlsError::NoKey),
+        (None, Some(_)) => return Err(TlsError::NoCertificate),
     };
     let chain = match tls.certificate_is_der {
         true => vec![CertificateDer::from(read(chain)?)],
@@ -113,26 +153,20 @@ fn pem_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {
-    fs::read(file).map_err(|error| {
-        Error::invalid_arg(format!("failed to read '{}': {error}", file.display()))
-    })
+    fs::read(file).map_err(|error| TlsError::Unreadable { file: file.to_owned(), error })
 }
 
-fn bad_identity(tls: &Tls, cause: &rustls::Error) -> Error {
-    let name = |file: &Option<PathBuf>| {
-        file.as_deref().map(|file| file.display().to_string()).unwrap_or_default()
-    };
+fn bad_identity(tls: &Tls, error: rustls::Error) -> TlsError {
+    let name = |file: &Option<PathBuf>| file.clone().unwrap_or_default();
     let (chain, key) = (name(&tls.certificate_chain), name(&tls.private_key));
-    Error::invalid_arg(match cause {
-        rustls::Error::InconsistentKeys(_) => {
-            format!("the key in '{key}' is not the one of the certificate in '{chain}'")
-        }
-        _ => format!("the certificate in '{chain}' or its key in '{key}' is not usable: {cause}"),
-    })
+    match error {
+        rustls::Error::InconsistentKeys(_) => TlsError::WrongKey { chain, key },
+        error => TlsError::Identity { chain, key, error },
+    }
 }
 
-fn unusable(file: &Path, cause: &dyn std::fmt::Display) -> Error {
-    Error::invalid_arg(format!("'{}' is not usable for TLS: {cause}", file.display()))
+fn unusable(file: &Path, cause: &dyn std::fmt::Display) -> TlsError {
+    TlsError::Unusable { file: file.to_owned(), reason: cause.to_string() }
 }
 
 /// Checks of the server's certificate, of which either may be switched off.

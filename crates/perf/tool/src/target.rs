@@ -31,6 +31,45 @@ fn default_port(protocol: Protocol) -> u16 {
     }
 }
 
+/// Why a text is no server's address, and what is expected instead.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum AddressError {
+    #[error("Unix sockets are not supported, expected host:port")]
+    UnixSocket,
+    #[error("that is a port without a host, expected localhost:{0}")]
+    OnlyPort(String),
+    #[error("it must name one server")]
+    Several,
+    #[error("it must hold no user name; a header (-H) can carry credentials")]
+    UserName,
+    #[error("'{0}://' needs the option -i grpc")]
+    NeedsGrpc(String),
+    #[error("with -i grpc it is host:port alone; --ssl-grpc-use-ssl true switches TLS on")]
+    GrpcOverTls,
+    #[error(
+        "with -i grpc it is host:port alone, and the port is the one for gRPC (8001 by default)"
+    )]
+    GrpcWithHttp,
+    #[error("unknown scheme '{scheme}', expected {}", match protocol {
+        Protocol::Http => "http or https",
+        Protocol::Grpc => "host:port alone",
+    })]
+    UnknownScheme { scheme: String, protocol: Protocol },
+    #[error("gRPC has no path, '{0}' must go")]
+    PathInGrpc(String),
+    #[error("the path must hold no query and no blanks")]
+    Path,
+    #[error("an IPv6 address must stand in brackets, as in [::1]:8000")]
+    NoBrackets,
+    #[error("expected host:port, for example localhost:{port}, or [::1]:{port}", port = default_port(*.0))]
+    NoHost(Protocol),
+    #[error(
+        "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
+        protocol.name(), default_port(*protocol)
+    )]
+    Port { text: String, protocol: Protocol },
+}
+
 #[derive(Debug, PartialEq)]
 struct Address<'a> {
     host: &'a str,
@@ -39,10 +78,9 @@ struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// The error has what is expected instead.
-    fn read(url: &'a str, protocol: Protocol) -> Result<Self, String> {
+    fn read(url: &'a str, protocol: Protocol) -> Result<Self, AddressError> {
         if url.starts_with(['/', '.']) || url.starts_with("unix:") {
-            return Err("Unix sockets are not supported, expected host:port".to_owned());
+            return Err(AddressError::UnixSocket);
         }
         let rest = match url.split_once("://") {
             Some((scheme, rest)) => {
@@ -55,13 +93,13 @@ impl<'a> Address<'a> {
         let path = path.trim_end_matches('/');
         check_path(path, protocol)?;
         if !authority.is_empty() && authority.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(format!("that is a port without a host, expected localhost:{authority}"));
+            return Err(AddressError::OnlyPort(authority.to_owned()));
         }
         if authority.contains(',') {
-            return Err("it must name one server".to_owned());
+            return Err(AddressError::Several);
         }
         if authority.contains('@') {
-            return Err("it must hold no user name; a header (-H) can carry credentials".to_owned());
+            return Err(AddressError::UserName);
         }
         let (host, port) = split_authority(authority, protocol)?;
         let port = port.map(|port| read_port(port, protocol)).transpose()?;
@@ -69,42 +107,36 @@ impl<'a> Address<'a> {
     }
 }
 
-fn check_scheme(scheme: &str, protocol: Protocol) -> Result<(), String> {
+fn check_scheme(scheme: &str, protocol: Protocol) -> Result<(), AddressError> {
     let is_any_of = |known: &[&str]| known.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     match protocol {
         Protocol::Http if is_any_of(&["http", "https"]) => Ok(()),
         Protocol::Grpc if is_any_of(&["grpc"]) => Ok(()),
         Protocol::Http if is_any_of(&["grpc", "grpcs"]) => {
-            Err(format!("'{scheme}://' needs the option -i grpc"))
+            Err(AddressError::NeedsGrpc(scheme.to_owned()))
         }
-        Protocol::Grpc if is_any_of(&["https", "grpcs"]) => {
-            Err("with -i grpc it is host:port alone; --ssl-grpc-use-ssl true switches TLS on".to_owned())
-        }
-        Protocol::Grpc if is_any_of(&["http"]) => Err(
-            "with -i grpc it is host:port alone, and the port is the one for gRPC (8001 by default)"
-                .to_owned(),
-        ),
-        Protocol::Http => Err(format!("unknown scheme '{scheme}', expected http or https")),
-        Protocol::Grpc => Err(format!("unknown scheme '{scheme}', expected host:port alone")),
+        Protocol::Grpc if is_any_of(&["https", "grpcs"]) => Err(AddressError::GrpcOverTls),
+        Protocol::Grpc if is_any_of(&["http"]) => Err(AddressError::GrpcWithHttp),
+        _ => Err(AddressError::UnknownScheme { scheme: scheme.to_owned(), protocol }),
     }
 }
 
-fn check_path(path: &str, protocol: Protocol) -> Result<(), String> {
+fn check_path(path: &str, protocol: Protocol) -> Result<(), AddressError> {
     if protocol == Protocol::Grpc && !path.is_empty() {
-        return Err(format!("gRPC has no path, '{path}' must go"));
+        return Err(AddressError::PathInGrpc(path.to_owned()));
     }
     match path.find(|c: char| matches!(c, '?' | '#') || c.is_whitespace() || c.is_control()) {
-        Some(_) => Err("the path must hold no query and no blanks".to_owned()),
+        Some(_) => Err(AddressError::Path),
         None => Ok(()),
     }
 }
 
 /// Host, and the text behind its colon.
-fn split_authority(authority: &str, protocol: Protocol) -> Result<(&str, Option<&str>), String> {
-    let example = || {
-        let port = default_port(protocol);
-        format!("expected host:port, for example localhost:{port}, or [::1]:{port}")
-    };
+fn split_authority(
+    authority: &str,
+    protocol: Protocol,
+) -> Result<(&str, Option<&str>), AddressError> {
+    let example = || AddressError::NoHost(protocol);
     if let Some(bracketed) = authority.strip_prefix('[') {
         let (host, behind) = bracketed.split_once(']').ok_or_else(example)?;
         host.parse::<std::net::Ipv6Addr>().map_err(|_| example())?;
@@ -113,7 +145,7 @@ fn split_authority(authority: &str, protocol: Protocol) -> Result<(&str, Option<
     }
     let (host, port) = match authority.split_once(':') {
         Some((_, port)) if port.contains(':') => {
-            return Err("an IPv6 address must stand in brackets, as in [::1]:8000".to_owned());
+            return Err(AddressError::NoBrackets);
         }
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
@@ -125,16 +157,12 @@ fn split_authority(authority: &str, protocol: Protocol) -> Result<(&str, Option<
     Ok((host, port))
 }
 
-fn read_port(text: &str, protocol: Protocol) -> Result<u16, String> {
+fn read_port(text: &str, protocol: Protocol) -> Result<u16, AddressError> {
     // A sign would be read as part of the number.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(port @ 1..) if is_number => Ok(port),
-        _ => Err(format!(
-            "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
-            protocol.name(),
-            default_port(protocol)
-        )),
+        _ => Err(AddressError::Port { text: text.to_owned(), protocol }),
     }
 }
 
@@ -194,7 +222,7 @@ mod tests {
             (Http, "/tmp/a", "Unix sockets"),
             (Http, "./a", "Unix sockets"),
         ] {
-            let reason = Address::read(url, protocol).expect_err(url);
+            let reason = Address::read(url, protocol).expect_err(url).to_string();
             assert!(reason.contains(expected), "{url}: {reason}");
         }
     }

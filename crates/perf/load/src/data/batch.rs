@@ -5,6 +5,7 @@ use galatea_perf_types::model::{InputInfo, ModelInfo};
 
 use super::{
     dataset::{Dataset, Step, TensorData},
+    error::BatchError,
     size::shape_text,
 };
 
@@ -13,7 +14,7 @@ pub(super) fn check_batches(
     data: &Dataset,
     model: &ModelInfo,
     batch_size: usize,
-) -> Result<(), String> {
+) -> Result<(), BatchError> {
     for (stream, steps) in data.streams.iter().enumerate() {
         // A stream of one step repeats it.
         if steps.len() == 1 || batch_size < 2 {
@@ -36,39 +37,32 @@ pub(super) fn tensor(step: &Step, input: usize) -> Option<&TensorData> {
 fn check_input<'a>(
     mut tensors: impl Iterator<Item = Option<&'a TensorData>>,
     input: &InputInfo,
-) -> Result<(), String> {
+) -> Result<(), BatchError> {
     let Some(first) = tensors.next() else { return Ok(()) };
     tensors.try_for_each(|tensor| match (first, tensor) {
         (Some(first), Some(tensor)) if input.is_shape_tensor => check_same(first, tensor),
         (Some(first), Some(tensor)) => check_shapes(first, tensor, &input.name),
         (None, None) => Ok(()),
-        _ => Err("For batch sizes larger than 1, the same set of inputs must be specified for \
-                  each batch. You cannot use different set of optional inputs for each \
-                  individual batch."
-            .to_owned()),
+        _ => Err(BatchError::Inputs),
     })
 }
 
-fn check_shapes(first: &TensorData, tensor: &TensorData, name: &str) -> Result<(), String> {
+fn check_shapes(first: &TensorData, tensor: &TensorData, name: &str) -> Result<(), BatchError> {
     if first.shape == tensor.shape {
         return Ok(());
     }
     let (expected, received) = (shape_text(&first.shape), shape_text(&tensor.shape));
-    // perf_analyzer leaves the parenthesis open, and programs look for its text.
-    Err(format!(
-        "can not batch tensors with different shapes together (input '{name}' expected shape \
-         {expected} and received {received}"
-    ))
+    Err(BatchError::Shapes { input: name.to_owned(), expected, received })
 }
 
 /// One shape tensor serves the whole batch.
-fn check_same(first: &TensorData, tensor: &TensorData) -> Result<(), String> {
+fn check_same(first: &TensorData, tensor: &TensorData) -> Result<(), BatchError> {
     let mismatch = match (first.data.len() == tensor.data.len(), first.data == tensor.data) {
         (true, true) => return Ok(()),
         (true, false) => "content",
         (false, _) => "size",
     };
-    Err(format!("The shape tensors should be identical in a batch (mismatch in {mismatch})"))
+    Err(BatchError::ShapeTensors(mismatch))
 }
 
 /// One after the other. A single piece is shared, not copied.

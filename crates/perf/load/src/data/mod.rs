@@ -10,6 +10,7 @@
 mod batch;
 mod dataset;
 mod directory;
+mod error;
 mod expected;
 mod generate;
 mod json;

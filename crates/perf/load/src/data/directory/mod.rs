@@ -8,19 +8,19 @@ use galatea_types::byte_strings;
 
 use super::{
     dataset::{Step, TensorData},
-    generate::open_shape,
+    error::{DirectoryError, OpenShape},
     size::{byte_size, element_count},
 };
 
 /// Files named after outputs are allowed and not read, as in perf_analyzer: only JSON data is validated.
-pub(super) fn read_directory(model: &ModelInfo, directory: &Path) -> Result<Step, String> {
+pub(super) fn read_directory(model: &ModelInfo, directory: &Path) -> Result<Step, DirectoryError> {
     check_names(model, directory)?;
     let inputs = model.inputs.iter().map(|input| read_input(input, directory).map(Some));
     Ok(Step { inputs: inputs.collect::<Result<_, _>>()?, expected: Vec::new() })
 }
 
-fn check_names(model: &ModelInfo, directory: &Path) -> Result<(), String> {
-    let unreadable = |error| format!("failed to read '{}': {error}", directory.display());
+fn check_names(model: &ModelInfo, directory: &Path) -> Result<(), DirectoryError> {
+    let unreadable = |error| DirectoryError::Unreadable { directory: directory.to_owned(), error };
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         names.push(entry.map_err(unreadable)?.file_name());
@@ -31,28 +31,25 @@ fn check_names(model: &ModelInfo, directory: &Path) -> Result<(), String> {
             || model.outputs.iter().any(|output| output.name == name)
     };
     match names.iter().find(|name| !name.to_str().is_some_and(is_known)) {
-        Some(name) => Err(format!(
-            "Provided data file '{}' does not correspond to a valid model input or output.",
-            name.display()
-        )),
+        Some(name) => Err(DirectoryError::UnknownFile(name.display().to_string())),
         None => Ok(()),
     }
 }
 
-fn read_input(input: &InputInfo, directory: &Path) -> Result<TensorData, String> {
+fn read_input(input: &InputInfo, directory: &Path) -> Result<TensorData, DirectoryError> {
     let path = directory.join(&input.name);
-    let content =
-        fs::read(&path).map_err(|_| format!("failed to open file '{}'", path.display()))?;
+    let content = match fs::read(&path) {
+        Ok(content) => content,
+        Err(error) => return Err(DirectoryError::CannotOpen { file: path, error }),
+    };
     if content.is_empty() {
-        return Err(format!("file '{}' is empty", path.display()));
+        return Err(DirectoryError::Empty(path));
     }
-    let count = element_count(&input.shape).ok_or_else(|| open_shape(&input.name))?;
+    let count = element_count(&input.shape).ok_or_else(|| OpenShape(input.name.clone()))?;
     let data = match byte_size(&input.shape, input.data_type) {
         Some(expected) if content.len() != expected => {
-            let (name, size) = (&input.name, content.len());
-            return Err(format!(
-                "provided data for input {name} has byte size {size}, expect {expected}"
-            ));
+            let (input, size) = (input.name.clone(), content.len());
+            return Err(DirectoryError::WrongSize { input, size, expected });
         }
         Some(_) => content,
         None => read_lines(&input.name, &content, count)?,
@@ -60,18 +57,16 @@ fn read_input(input: &InputInfo, directory: &Path) -> Result<TensorData, String>
     Ok(TensorData { shape: input.shape.clone(), data: Bytes::from(data) })
 }
 
-fn read_lines(name: &str, content: &[u8], expected: usize) -> Result<Vec<u8>, String> {
+fn read_lines(name: &str, content: &[u8], expected: usize) -> Result<Vec<u8>, DirectoryError> {
     let lines = content.strip_suffix(b"\n").unwrap_or(content).split(|&byte| byte == b'\n');
     let count = lines.clone().count();
     if count != expected {
-        return Err(format!(
-            "provided data for input {name} has {count} elements, expect {expected}"
-        ));
+        return Err(DirectoryError::WrongCount { input: name.to_owned(), count, expected });
     }
     let mut data = Vec::new();
     for line in lines {
         byte_strings::push(&mut data, line)
-            .map_err(|_| format!("a line for input {name} is too long"))?;
+            .map_err(|_| DirectoryError::LineTooLong(name.to_owned()))?;
     }
     Ok(data)
 }

@@ -17,7 +17,8 @@ fn directory(files: &[(&str, &[u8])]) -> TempDir {
 
 fn read(tensors: &[(DataType, &[i64])], files: &[(&str, &[u8])]) -> Result<Vec<u8>, String> {
     let directory = directory(files);
-    let name = |text: String| text.replace(directory.path().to_str().unwrap(), "D");
+    let name =
+        |error: DirectoryError| error.to_string().replace(directory.path().to_str().unwrap(), "D");
     let step = read_directory(&model(tensors), directory.path()).map_err(name)?;
     assert!(step.expected.is_empty());
     Ok(step.inputs[0].as_ref().expect("data").data.to_vec())
@@ -69,5 +70,5 @@ fn texts_of_the_original() {
 fn a_directory_that_is_not_there() {
     let missing = PathBuf::from("/does/not/exist");
     let error = read_directory(&model(&[(Int16, &[2])]), &missing).expect_err("no directory");
-    assert!(error.starts_with("failed to read '/does/not/exist'"), "{error}");
+    assert!(error.to_string().starts_with("failed to read '/does/not/exist'"), "{error}");
 }

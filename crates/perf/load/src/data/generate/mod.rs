@@ -9,6 +9,7 @@ use galatea_types::{DataType, byte_strings};
 
 use super::{
     dataset::{Step, TensorData},
+    error::{GenerateError, OpenShape},
     size::element_count,
 };
 
@@ -20,20 +21,13 @@ pub(super) fn generate(
     model: &ModelInfo,
     settings: &DataSettings,
     random: bool,
-) -> Result<Step, String> {
+) -> Result<Step, GenerateError> {
     let mut generator = Generator { settings, random, source: fastrand::Rng::with_seed(0) };
     if let Some(input) = model.inputs.iter().find(|input| input.is_shape_tensor) {
-        return Err(format!(
-            "can not generate data for shape tensor '{}', user-provided data is needed.",
-            input.name
-        ));
+        return Err(GenerateError::ShapeTensor(input.name.clone()));
     }
     let inputs = model.inputs.iter().map(|input| generator.tensor(input).map(Some));
     Ok(Step { inputs: inputs.collect::<Result<_, _>>()?, expected: Vec::new() })
-}
-
-pub(super) fn open_shape(input: &str) -> String {
-    format!("input {input} contains dynamic shape, provide shapes to send along with the request")
 }
 
 struct Generator<'a> {
@@ -43,13 +37,13 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    fn tensor(&mut self, input: &InputInfo) -> Result<TensorData, String> {
-        let count = element_count(&input.shape).ok_or_else(|| open_shape(&input.name))?;
+    fn tensor(&mut self, input: &InputInfo) -> Result<TensorData, GenerateError> {
+        let count = element_count(&input.shape).ok_or_else(|| OpenShape(input.name.clone()))?;
         let data = match input.data_type.byte_size() {
             None => self.strings(count),
             Some(size) => count.checked_mul(size).and_then(|size| self.numbers(input, size)),
         };
-        let data = data.ok_or_else(|| format!("input {} is too large", input.name))?;
+        let data = data.ok_or_else(|| GenerateError::TooLarge(input.name.clone()))?;
         Ok(TensorData { shape: input.shape.clone(), data: Bytes::from(data) })
     }
 

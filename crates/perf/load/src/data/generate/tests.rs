@@ -67,9 +67,9 @@ fn strings_are_random_or_given() {
 }
 
 #[test]
-fn what_cannot_be_made_up() {
+fn what_cannot_be_generated() {
     let refused = |model: &ModelInfo| {
-        generate(model, &data_settings(DataSource::Zero), false).expect_err("no data")
+        generate(model, &data_settings(DataSource::Zero), false).expect_err("no data").to_string()
     };
     for data_type in [Fp32, Bytes] {
         assert_eq!(

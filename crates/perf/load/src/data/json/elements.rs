@@ -5,44 +5,23 @@ use half::{bf16, f16};
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{PARSE_FAILURE, non_finite};
+use super::{error::TensorError, non_finite};
 
 /// Elements in row-major order; lists within the list are allowed and mean nothing more.
 ///
 /// Whole numbers must be in range. Floats may be written as whole numbers.
-pub(super) fn read_elements(list: &RawValue, data_type: DataType) -> Result<Vec<u8>, String> {
+pub(super) fn read_elements(list: &RawValue, data_type: DataType) -> Result<Vec<u8>, TensorError> {
     let mut bytes = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(list.get());
     match (Elements { data_type, bytes: &mut bytes }).deserialize(&mut deserializer) {
         Ok(()) => Ok(bytes),
-        Err(error) if error.is_data() => {
-            Err(format!("unable to find {} data in json", type_name(data_type)))
-        }
+        Err(error) if error.is_data() => Err(TensorError::WrongType(data_type)),
         Err(error) => {
             // Its line and column would be those within the list.
             let text = error.to_string();
             let reason = text.split(" at line ").next().unwrap_or_default();
-            Err(format!("{PARSE_FAILURE}: {reason}"))
+            Err(TensorError::Syntax(reason.to_owned()))
         }
-    }
-}
-
-fn type_name(data_type: DataType) -> &'static str {
-    match data_type {
-        DataType::Bool => "bool",
-        DataType::Uint8 => "uint8_t",
-        DataType::Uint16 => "uint16_t",
-        DataType::Uint32 => "uint32_t",
-        DataType::Uint64 => "uint64_t",
-        DataType::Int8 => "int8_t",
-        DataType::Int16 => "int16_t",
-        DataType::Int32 => "int32_t",
-        DataType::Int64 => "int64_t",
-        DataType::Fp16 => "fp16",
-        DataType::Fp32 => "float",
-        DataType::Fp64 => "fp64",
-        DataType::Bytes => "string",
-        DataType::Bf16 => "bf16",
     }
 }
 

@@ -9,6 +9,7 @@
 //! next to the file's text and the result only one tensor is in memory.
 
 mod elements;
+mod error;
 mod non_finite;
 mod step;
 mod tensor;
@@ -24,6 +25,7 @@ use galatea_perf_types::{
 use serde_json::value::RawValue;
 
 use super::dataset::{Dataset, Step, bad_data};
+use error::JsonError;
 use step::StepReader;
 use wanted::Wanted;
 
@@ -53,12 +55,6 @@ enum Form {
     Streams,
 }
 
-const PARSE_FAILURE: &str = "failed to parse the specified json file for reading provided data";
-const MISALIGNED: &str =
-    "The 'validation_data' field doesn't align with 'data' field in the json file";
-const MIXED: &str = "Inconsistency in input-data provided. Can not have a combination of objects \
-                     and arrays inside of the Data array";
-
 impl<'a> JsonReader<'a> {
     pub fn new(model: &'a ModelInfo) -> Self {
         Self {
@@ -70,24 +66,21 @@ impl<'a> JsonReader<'a> {
     }
 
     pub fn read_file(&mut self, path: &Path) -> Result<()> {
-        let in_file = |text: String| bad_data(format!("{text} in '{}'", path.display()));
-        let json = std::fs::read(path).map_err(|error| {
-            in_file(format!("failed to open file for reading provided data ({error})"))
-        })?;
+        let in_file = |error: JsonError| bad_data(format!("{error} in '{}'", path.display()));
+        let json = std::fs::read(path).map_err(|error| in_file(JsonError::Unreadable(error)))?;
         self.read(&json).map_err(in_file)
     }
 
     pub fn finish(self) -> Result<Dataset, Failure> {
         if self.streams.is_empty() || self.streams.iter().any(Vec::is_empty) {
             let first = self.inputs.first().map_or("", |input| input.name);
-            return Err(bad_data(format!("unable to find data for input '{first}'.")));
+            return Err(bad_data(JsonError::NothingFor(first.to_owned())));
         }
         Ok(Dataset { streams: self.streams, is_user_data: true })
     }
 
-    fn read(&mut self, json: &[u8]) -> Result<(), String> {
-        let text =
-            std::str::from_utf8(json).map_err(|error| format!("{PARSE_FAILURE}: {error}"))?;
+    fn read(&mut self, json: &[u8]) -> Result<(), JsonError> {
+        let text = std::str::from_utf8(json).map_err(JsonError::NotUtf8)?;
         match check_syntax(text) {
             Ok(document) => self.read_document(document),
             Err(error) => match non_finite::quoted(text) {
@@ -97,10 +90,10 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    fn read_document(&mut self, document: &RawValue) -> Result<(), String> {
+    fn read_document(&mut self, document: &RawValue) -> Result<(), JsonError> {
         let members = members(document).unwrap_or_default();
-        let data = members.get("data").ok_or("The json file doesn't contain data field")?;
-        let data = list(data).ok_or("The 'data' field must be a list")?;
+        let data = members.get("data").ok_or(JsonError::NoData)?;
+        let data = list(data).ok_or(JsonError::DataIsNoList)?;
         let expected = match members.get("validation_data") {
             Some(expected) => Some(aligned(expected, data.len())?),
             None => None,
@@ -108,7 +101,7 @@ impl<'a> JsonReader<'a> {
         for &entry in &data {
             let form = if is_list(entry) { Form::Streams } else { Form::Steps };
             if *self.form.get_or_insert(form) != form {
-                return Err(MIXED.to_owned());
+                return Err(JsonError::Mixed);
             }
         }
         match self.form {
@@ -122,7 +115,7 @@ impl<'a> JsonReader<'a> {
         &mut self,
         streams: &[&RawValue],
         expected: Option<&[&RawValue]>,
-    ) -> Result<(), String> {
+    ) -> Result<(), JsonError> {
         for (index, stream) in streams.iter().enumerate() {
             let steps = list(stream).unwrap_or_default();
             let expected = match expected.and_then(|expected| expected.get(index)) {
@@ -140,7 +133,7 @@ impl<'a> JsonReader<'a> {
         &mut self,
         steps: &[&RawValue],
         expected: Option<&[&RawValue]>,
-    ) -> Result<(), String> {
+    ) -> Result<(), JsonError> {
         let mut stream = self.streams.pop().unwrap_or_default();
         self.read_steps(steps, expected, 0, &mut stream)?;
         self.streams.push(stream);
@@ -153,7 +146,7 @@ impl<'a> JsonReader<'a> {
         expected: Option<&[&RawValue]>,
         stream: usize,
         read: &mut Vec<Step>,
-    ) -> Result<(), String> {
+    ) -> Result<(), JsonError> {
         for (index, step) in steps.iter().enumerate() {
             let reader = StepReader { stream, step: read.len() };
             let inputs = reader.read(step, &self.inputs)?;
@@ -170,7 +163,7 @@ impl<'a> JsonReader<'a> {
         &self,
         reader: &StepReader,
         expected: &RawValue,
-    ) -> Result<Vec<Option<Bytes>>, String> {
+    ) -> Result<Vec<Option<Bytes>>, JsonError> {
         let tensors = reader.read(expected, &self.outputs)?;
         let has_any = tensors.iter().any(Option::is_some);
         let data = tensors.into_iter().map(|tensor| Some(tensor?.data));
@@ -178,8 +171,8 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-fn check_syntax(text: &str) -> Result<&RawValue, String> {
-    serde_json::from_str(text).map_err(|error| format!("{PARSE_FAILURE}: {error}"))
+fn check_syntax(text: &str) -> Result<&RawValue, JsonError> {
+    serde_json::from_str(text).map_err(JsonError::Syntax)
 }
 
 fn members(value: &RawValue) -> Option<Members<'_>> {
@@ -195,8 +188,8 @@ fn list(value: &RawValue) -> Option<Vec<&RawValue>> {
 }
 
 /// The entries of validation data for so many entries of data.
-fn aligned(expected: &RawValue, count: usize) -> Result<Vec<&RawValue>, String> {
-    list(expected).filter(|expected| expected.len() == count).ok_or_else(|| MISALIGNED.to_owned())
+fn aligned(expected: &RawValue, count: usize) -> Result<Vec<&RawValue>, JsonError> {
+    list(expected).filter(|expected| expected.len() == count).ok_or(JsonError::Misaligned)
 }
 
 #[cfg(test)]

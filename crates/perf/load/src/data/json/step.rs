@@ -3,7 +3,14 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{super::dataset::TensorData, Members, members, tensor::read_tensor, wanted::Wanted};
+use super::{
+    super::dataset::TensorData,
+    Members,
+    error::{JsonError, StepError},
+    members,
+    tensor::read_tensor,
+    wanted::Wanted,
+};
 
 /// Where in the data a step is.
 pub(super) struct StepReader {
@@ -20,19 +27,15 @@ impl StepReader {
         &self,
         step: &RawValue,
         wanted: &[Wanted<'_>],
-    ) -> Result<Vec<Option<TensorData>>, String> {
-        let members = members(step)
-            .ok_or_else(|| self.at("Input data file is malformed.".to_owned(), None))?;
+    ) -> Result<Vec<Option<TensorData>>, JsonError> {
+        let members = members(step).ok_or_else(|| self.at(StepError::Malformed, None))?;
         let tensors: Result<Vec<_>, _> =
             wanted.iter().map(|wanted| self.tensor(&members, wanted)).collect();
         let tensors = tensors?;
         let is_known =
             |name: &String| name == MODEL || wanted.iter().any(|wanted| wanted.name == name);
         match members.keys().find(|name| !is_known(name)) {
-            Some(name) => {
-                let text = "is not found in the model configuration";
-                Err(self.at(format!("The input or output '{name}' {text}"), None))
-            }
+            Some(name) => Err(self.at(StepError::Unknown(name.clone()), None)),
             None => Ok(tensors),
         }
     }
@@ -41,21 +44,20 @@ impl StepReader {
         &self,
         members: &Members<'_>,
         wanted: &Wanted<'_>,
-    ) -> Result<Option<TensorData>, String> {
+    ) -> Result<Option<TensorData>, JsonError> {
         match members.get(wanted.name) {
             Some(tensor) => {
-                let (shape, data) =
-                    read_tensor(tensor, wanted).map_err(|text| self.at(text, Some(wanted.name)))?;
+                let (shape, data) = read_tensor(tensor, wanted)
+                    .map_err(|error| self.at(error.into(), Some(wanted.name)))?;
                 Ok(Some(TensorData { shape, data: Bytes::from(data) }))
             }
             None if wanted.optional => Ok(None),
-            None => Err(self.at(format!("missing tensor {}", wanted.name), None)),
+            None => Err(self.at(StepError::Missing(wanted.name.to_owned()), None)),
         }
     }
 
-    fn at(&self, text: String, tensor: Option<&str>) -> String {
-        let tensor = tensor.map(|name| format!(" for '{name}'")).unwrap_or_default();
+    fn at(&self, reason: StepError, tensor: Option<&str>) -> JsonError {
         let (stream, step) = (self.stream, self.step);
-        format!("{text} ( Location stream id: {stream}, step id: {step}){tensor}")
+        JsonError::Step { stream, step, tensor: tensor.map(str::to_owned), reason }
     }
 }

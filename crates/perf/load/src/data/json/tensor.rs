@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::{
     super::size::{byte_size, element_count, is_open, shape_text},
     elements::read_elements,
+    error::TensorError,
     is_list, members,
     wanted::Wanted,
 };
@@ -18,7 +19,7 @@ use super::{
 pub(super) fn read_tensor(
     tensor: &RawValue,
     wanted: &Wanted<'_>,
-) -> Result<(Vec<i64>, Vec<u8>), String> {
+) -> Result<(Vec<i64>, Vec<u8>), TensorError> {
     let (shape, data) = if is_list(tensor) {
         (None, read_elements(tensor, wanted.data_type)?)
     } else {
@@ -35,8 +36,8 @@ pub(super) fn read_tensor(
 fn read_object(
     tensor: &RawValue,
     data_type: DataType,
-) -> Result<(Option<Vec<i64>>, Vec<u8>), String> {
-    let members = members(tensor).ok_or("Input data file is malformed.")?;
+) -> Result<(Option<Vec<i64>>, Vec<u8>), TensorError> {
+    let members = members(tensor).ok_or(TensorError::Malformed)?;
     let shape = match members.get("shape") {
         Some(shape) => Some(read_shape(shape)?),
         None => None,
@@ -44,23 +45,21 @@ fn read_object(
     if let Some(encoded) = members.get("b64") {
         return Ok((shape, decode(encoded)?));
     }
-    let content = *members.get("content").ok_or("missing content field.")?;
+    let content = *members.get("content").ok_or(TensorError::NoContent)?;
     Ok((shape, read_content(content, data_type)?))
 }
 
-fn read_shape(shape: &RawValue) -> Result<Vec<i64>, String> {
-    serde_json::from_str(shape.get()).map_err(|_| "shape values must be integers.".to_owned())
+fn read_shape(shape: &RawValue) -> Result<Vec<i64>, TensorError> {
+    serde_json::from_str(shape.get()).map_err(|_| TensorError::ShapeIsNoList)
 }
 
-fn read_content(content: &RawValue, data_type: DataType) -> Result<Vec<u8>, String> {
+fn read_content(content: &RawValue, data_type: DataType) -> Result<Vec<u8>, TensorError> {
     if is_list(content) {
         return read_elements(content, data_type);
     }
     match super::members(content).as_ref().and_then(|members| members.get("b64")) {
         Some(encoded) => decode(encoded),
-        None => {
-            Err("The tensor values are not supported. Expected an array or b64 string".to_owned())
-        }
+        None => Err(TensorError::NoArray),
     }
 }
 
@@ -70,33 +69,26 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-fn decode(encoded: &RawValue) -> Result<Vec<u8>, String> {
-    let mut encoded: String = serde_json::from_str(encoded.get())
-        .map_err(|_| "the value of b64 field should be of type string".to_owned())?;
+fn decode(encoded: &RawValue) -> Result<Vec<u8>, TensorError> {
+    let mut encoded: String =
+        serde_json::from_str(encoded.get()).map_err(|_| TensorError::Base64IsNoText)?;
     encoded.retain(|letter| !letter.is_ascii_whitespace());
-    BASE64.decode(encoded).map_err(|error| format!("the value of b64 field is not base64: {error}"))
+    BASE64.decode(encoded).map_err(TensorError::NotBase64)
 }
 
-fn check_shape(shape: &[i64], wanted: &Wanted<'_>) -> Result<(), String> {
-    let (name, model) = (wanted.name, shape_text(wanted.shape));
+fn check_shape(shape: &[i64], wanted: &Wanted<'_>) -> Result<(), TensorError> {
+    let (name, model) = (wanted.name.to_owned(), shape_text(wanted.shape));
     if is_open(shape) {
-        return Err(format!(
-            "The variable-sized tensor \"{name}\" with model shape {model} needs to have its shape \
-             fully defined. See the --shape option."
-        ));
+        return Err(TensorError::OpenShape { name, model });
     }
     let fits = |(&dim, &wanted): (&i64, &i64)| dim == wanted || wanted == -1;
     if shape.len() != wanted.shape.len() || !shape.iter().zip(wanted.shape).all(fits) {
-        return Err(format!(
-            "The supplied shape of {} for input \"{name}\" is incompatible with the model's input \
-             shape of {model}",
-            shape_text(shape)
-        ));
+        return Err(TensorError::WrongShape { name, given: shape_text(shape), model });
     }
     Ok(())
 }
 
-fn check_size(shape: &[i64], data: &[u8], wanted: &Wanted<'_>) -> Result<(), String> {
+fn check_size(shape: &[i64], data: &[u8], wanted: &Wanted<'_>) -> Result<(), TensorError> {
     let (expected, got, unit) = match wanted.data_type {
         DataType::Bytes => (element_count(shape), byte_strings::count(data).ok(), "elements"),
         data_type => (byte_size(shape, data_type), Some(data.len()), "bytes"),
@@ -104,10 +96,5 @@ fn check_size(shape: &[i64], data: &[u8], wanted: &Wanted<'_>) -> Result<(), Str
     if expected.is_some() && expected == got {
         return Ok(());
     }
-    let name = wanted.name;
-    let number = |count: Option<usize>| count.map_or("?".to_owned(), |count| count.to_string());
-    let (expected, got) = (number(expected), number(got));
-    Err(format!(
-        "mismatch in the data provided for {name}. Expected: {expected} {unit}, Got: {got} {unit}"
-    ))
+    Err(TensorError::WrongSize { name: wanted.name.to_owned(), expected, got, unit })
 }

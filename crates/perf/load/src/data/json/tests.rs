@@ -3,7 +3,10 @@
 use galatea_types::DataType::{self, *};
 use proptest::prelude::*;
 
-use super::{super::testing::model, *};
+use super::{super::testing::model, error::PARSE_FAILURE, *};
+
+const MISALIGNED: &str =
+    "The 'validation_data' field doesn't align with 'data' field in the json file";
 
 const INT32: &[(DataType, &[i64])] = &[(Int32, &[2])];
 
@@ -53,7 +56,11 @@ fn files_append_steps_or_streams() {
     reader.read(br#"{"data":[{"INPUT0":[1,2]}]}"#).unwrap();
     reader.read(br#"{"data":[{"INPUT0":[1,2]},{"INPUT0":[1,2]}]}"#).unwrap();
     let mixed = reader.read(br#"{"data":[[{"INPUT0":[1,2]}]]}"#).expect_err("a list");
-    assert!(mixed.starts_with("Inconsistency in input-data provided. Can not have a combination"));
+    assert!(
+        mixed
+            .to_string()
+            .starts_with("Inconsistency in input-data provided. Can not have a combination")
+    );
     assert_eq!(steps(&reader.finish().unwrap()), [3]);
 
     let mut reader = JsonReader::new(&model);

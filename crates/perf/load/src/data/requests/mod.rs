@@ -175,10 +175,10 @@ fn read_data(
     console: &mut dyn Console,
 ) -> Result<Dataset> {
     let step = match &settings.source {
-        DataSource::Zero => generate(model, settings, false),
-        DataSource::Random => generate(model, settings, true),
+        DataSource::Zero => generate(model, settings, false).map_err(bad_data)?,
+        DataSource::Random => generate(model, settings, true).map_err(bad_data)?,
         DataSource::Files(files) => match files.first().filter(|first| first.is_dir()) {
-            Some(directory) => read_directory(model, directory),
+            Some(directory) => read_directory(model, directory).map_err(bad_data)?,
             None => {
                 let mut reader = JsonReader::new(model);
                 files.iter().try_for_each(|file| reader.read_file(file))?;
@@ -188,7 +188,7 @@ fn read_data(
             }
         },
     };
-    Ok(Dataset::of_one(step.map_err(bad_data)?))
+    Ok(Dataset::of_one(step))
 }
 
 fn data_line(data: &Dataset) -> String {
