@@ -1,3 +1,5 @@
+//! The order in which responses leave, where the configuration has `preserve_ordering`.
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -5,14 +7,14 @@ use std::{
 
 use galatea_types::{Responder, Response, ResponseSink};
 
-/// Holds responses back until all earlier requests have their last one (S-17). The request whose turn it
-/// is gets its responses as they come.
+/// Holds responses back until all requests that arrived earlier have their last one. The request whose turn it is
+/// gets its responses as they come.
 #[derive(Default)]
 pub(crate) struct CompletionQueue(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
-    /// Whose turn it is.
+    /// Arrival of the request whose turn it is.
     next: u64,
     requests: BTreeMap<u64, HeldRequest>,
     /// A thread is sending. Others leave their responses to it.
@@ -26,23 +28,23 @@ struct HeldRequest {
 }
 
 impl CompletionQueue {
-    /// A way back that keeps the order. `place` counts the accepted requests from 0 without a gap.
-    pub fn admit(self: Arc<Self>, place: u64, responder: Responder) -> Responder {
+    /// A responder that keeps the order. `arrival` counts the accepted requests from 0 without a gap.
+    pub fn admit(self: Arc<Self>, arrival: u64, responder: Responder) -> Responder {
         let request = HeldRequest { responder: Some(responder), responses: VecDeque::new() };
-        self.lock().requests.insert(place, request);
-        Responder::calling(Turn { queue: self, place })
+        self.lock().requests.insert(arrival, request);
+        Responder::calling(OrderedSink { queue: self, arrival })
     }
 
-    fn respond(&self, place: u64, response: Response) {
+    fn respond(&self, arrival: u64, response: Response) {
         let mut held = self.lock();
-        if let Some(request) = held.requests.get_mut(&place) {
+        if let Some(request) = held.requests.get_mut(&arrival) {
             request.responses.push_back(response);
         }
         if std::mem::replace(&mut held.is_sending, true) {
             return;
         }
         drop(held);
-        // Sent without the lock: a response may call code that asks this queue something.
+        // Sent without the lock: the receiver of a response may call this queue.
         while let Some((responder, response)) = self.take_next() {
             self.send(responder, response);
         }
@@ -51,7 +53,7 @@ impl CompletionQueue {
     fn take_next(&self) -> Option<(Responder, Response)> {
         let mut held = self.lock();
         let next = held.take_next();
-        // Told under the same lock: who comes now either finds nothing left or sends it itself.
+        // Set under the same lock: whoever comes next either finds nothing left or sends it itself.
         held.is_sending = next.is_some();
         next
     }
@@ -69,9 +71,9 @@ impl CompletionQueue {
         }
     }
 
-    fn is_closed(&self, place: u64) -> bool {
+    fn is_closed(&self, arrival: u64) -> bool {
         let held = self.lock();
-        let responder = held.requests.get(&place).and_then(|request| request.responder.as_ref());
+        let responder = held.requests.get(&arrival).and_then(|request| request.responder.as_ref());
         responder.is_some_and(Responder::is_closed)
     }
 
@@ -99,19 +101,19 @@ impl Held {
     }
 }
 
-/// The way back of one request in the order of all.
-struct Turn {
+/// Takes the responses to one request.
+struct OrderedSink {
     queue: Arc<CompletionQueue>,
-    place: u64,
+    arrival: u64,
 }
 
-impl ResponseSink for Turn {
+impl ResponseSink for OrderedSink {
     fn respond(&mut self, response: Response) {
-        self.queue.respond(self.place, response);
+        self.queue.respond(self.arrival, response);
     }
 
     fn is_closed(&self) -> bool {
-        self.queue.is_closed(self.place)
+        self.queue.is_closed(self.arrival)
     }
 }
 
@@ -138,9 +140,9 @@ mod tests {
     fn the_first_streams_while_the_others_wait_for_it() {
         let queue = Arc::<CompletionQueue>::default();
         let [(mut a, mut a_stream), (mut b, mut b_stream), (c, mut c_stream)] =
-            [0, 1, 2].map(|place| {
+            [0, 1, 2].map(|arrival| {
                 let (responder, stream) = Responder::stream();
-                (queue.clone().admit(place, responder), stream)
+                (queue.clone().admit(arrival, responder), stream)
             });
         b.send(text("b1"));
         c.finish(text("c"));
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_left_is_noticed() {
+    fn a_dropped_receiver_closes_the_responder() {
         let queue = Arc::<CompletionQueue>::default();
         let (responder, stream) = Responder::stream();
         let responder = queue.admit(0, responder);
@@ -170,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn a_response_may_ask_the_queue() {
-        struct Asking(Arc<CompletionQueue>);
-        impl ResponseSink for Asking {
+    fn a_receiver_may_call_the_queue() {
+        struct Calling(Arc<CompletionQueue>);
+        impl ResponseSink for Calling {
             fn respond(&mut self, _: Response) {
                 assert!(!self.0.is_closed(1));
                 // Another thread would find it being sent and leave it: here the same one does.
@@ -180,7 +182,7 @@ mod tests {
             }
         }
         let queue = Arc::<CompletionQueue>::default();
-        let first = queue.clone().admit(0, Responder::calling(Asking(queue.clone())));
+        let first = queue.clone().admit(0, Responder::calling(Calling(queue.clone())));
         let (responder, mut stream) = Responder::stream();
         let _second = queue.clone().admit(1, responder);
         first.close();

@@ -10,7 +10,6 @@ pub const BARE_CODES: &[&str] = &[
     "crates/http",
     "crates/proto",
     "crates/protocol",
-    "crates/scheduler",
     "crates/types",
 ];
 /// Files of the checked configuration that still have public fields.
@@ -27,7 +26,6 @@ pub const NO_MODULE_LINE: &[&str] = &[
     "crates/grpc",
     "crates/http",
     "crates/protocol",
-    "crates/scheduler",
     "crates/types",
 ];
 /// Crates with a file beside its folder.
@@ -38,7 +36,6 @@ pub const FOLDERS: &[&str] = &[
     "crates/engine",
     "crates/gpu",
     "crates/protocol",
-    "crates/scheduler",
     "crates/server",
 ];
 /// Files that read the environment of the process although they are not in the program.
@@ -52,5 +49,4 @@ pub const CIRCLES: &[&str] = &[
     "crates/engine/",
     "crates/grpc/",
     "crates/http/",
-    "crates/scheduler/",
 ];

@@ -1,7 +1,9 @@
+//! Shapes at the border between models with and without a batch dimension.
+
 use galatea_types::Shape;
 
-/// The shape a tensor has for its reader, where one side of the hand-over has a batch dimension and the
-/// other has not (S-43). `dims` is the reader's configured shape without batch dimension; `batch_size` is
+/// The shape a tensor has for its reader, where only one of writer and reader has a batch dimension: a dimension
+/// of 1 is added, or removed if the batch is 1. `dims` is the reader's configured shape without batch dimension; `batch_size` is
 /// that of the request the tensor comes from, 0 where its model does not batch.
 pub(super) fn fit(shape: Shape, dims: &Shape, is_batched: bool, batch_size: u32) -> Shape {
     if is_batched == (batch_size != 0) {

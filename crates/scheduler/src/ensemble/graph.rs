@@ -2,7 +2,7 @@
 //!
 //! Tensors and steps lie in *stages*. Stage 0 holds the ensemble's inputs; what a decoupled step writes opens
 //! a stage of its own, because each of its responses starts a new round of everything that follows. All
-//! tensors a step reads lie in one stage, which the checks of [`Graph::new`] guarantee.
+//! tensors a step reads lie in one stage, which [`Graph::new`] checks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,11 +10,12 @@ use galatea_backend::InferTarget;
 use galatea_config::{EnsembleStep, Ensembling, ModelConfig};
 use galatea_types::{Error, RequestedOutput, Result, Shape};
 
-use super::{limiter::Limiter, plan::Plan};
+use super::{limiter::Limiter, submission::StepTarget};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
 pub struct StepModel {
+    /// The model's own.
     pub config: Arc<ModelConfig>,
     /// Where the step's requests go; kept as long as the ensemble is.
     pub target: Arc<dyn InferTarget>,
@@ -31,8 +32,6 @@ pub(super) struct Graph {
     pub stages: Vec<Stage>,
     /// Where all outputs of the ensemble lie.
     pub output_stage: usize,
-    /// What runs when every output is wanted.
-    pub whole: Arc<Plan>,
 }
 
 /// The place of an ensemble tensor.
@@ -55,16 +54,18 @@ pub(super) struct EnsembleOutput {
 }
 
 pub(super) struct Step {
-    pub model: StepModel,
+    pub model_name: Arc<str>,
     pub version: Option<i64>,
+    pub is_decoupled: bool,
+    pub target: StepTarget,
     pub stage: usize,
     pub is_batched: bool,
     pub inputs: Vec<StepInput>,
+    /// Those that are mapped to ensemble tensors.
     pub outputs: Vec<StepOutput>,
+    /// How many outputs its model has.
+    pub model_output_count: usize,
     pub output_stage: usize,
-    /// How many different tensors it reads.
-    pub source_count: usize,
-    pub limiter: Option<Limiter>,
 }
 
 pub(super) struct StepInput {
@@ -74,7 +75,7 @@ pub(super) struct StepInput {
 }
 
 pub(super) struct StepOutput {
-    pub asked: RequestedOutput,
+    pub requested: RequestedOutput,
     pub slot: usize,
 }
 
@@ -105,8 +106,9 @@ impl Graph {
             Ok(EnsembleOutput { name: spec.name.clone(), slot, dims })
         });
         let steps = ensembling.steps.iter().zip(models).map(|(step, model)| {
-            let limiter = Limiter::new(ensembling.max_inflight_requests);
-            new_step(step, model, &layout, limiter)
+            let limiter = Limiter::new(ensembling.max_inflight_requests).map(Arc::new);
+            let target = StepTarget { model: model.target, limiter };
+            new_step(step, &model.config, &layout, target)
         });
         let mut graph = Self {
             name: config.name().clone(),
@@ -117,15 +119,13 @@ impl Graph {
             steps: steps.collect::<Result<_>>()?,
             stages: layout.slot_counts.iter().map(|&slots| Stage::with(slots)).collect(),
             output_stage: layout.output_stage(config)?,
-            whole: Arc::default(),
         };
         graph.connect();
-        graph.whole = Arc::new(Plan::of(&graph, |_| true));
         Ok(graph)
     }
 
     fn connect(&mut self) {
-        for (number, step) in self.steps.iter_mut().enumerate() {
+        for (number, step) in self.steps.iter().enumerate() {
             for input in &step.inputs {
                 let stage = self.stages.get_mut(step.stage);
                 let Some(readers) = stage.and_then(|s| s.readers.get_mut(input.slot)) else {
@@ -133,7 +133,6 @@ impl Graph {
                 };
                 if !readers.contains(&number) {
                     readers.push(number);
-                    step.source_count += 1;
                 }
             }
         }
@@ -148,36 +147,37 @@ impl Stage {
 
 fn new_step(
     step: &EnsembleStep,
-    model: StepModel,
+    model: &ModelConfig,
     layout: &Layout<'_>,
-    limiter: Option<Limiter>,
+    target: StepTarget,
 ) -> Result<Step> {
     let inputs = step.inputs.iter().map(|(name, tensor)| {
-        let spec = model.config.input(name).ok_or_else(|| no_tensor(name, model.config.name()))?;
+        let spec = model.input(name).ok_or_else(|| no_tensor(name, model.name()))?;
         let slot = layout.place(tensor)?.slot;
         Ok(StepInput { name: spec.name.clone(), slot, dims: spec.dims.clone() })
     });
     // In the order in which the model most likely answers them.
-    let specs = model.config.outputs().iter();
+    let specs = model.outputs().iter();
     let mapped = specs.filter_map(|spec| Some((&spec.name, step.outputs.get(&spec.name)?)));
     let outputs = mapped.map(|(name, tensor)| {
         let slot = layout.place(tensor)?.slot;
-        Ok(StepOutput { asked: RequestedOutput::plain(name.clone()), slot })
+        Ok(StepOutput { requested: RequestedOutput::plain(name.clone()), slot })
     });
     let first = |names: &BTreeMap<Arc<str>, Arc<str>>| match names.values().next() {
         Some(tensor) => layout.place(tensor).map(|place| place.stage),
         None => Ok(0),
     };
     Ok(Step {
+        model_name: model.name().clone(),
         version: step.model_version,
+        is_decoupled: model.is_decoupled(),
+        target,
         stage: first(&step.inputs)?,
-        is_batched: model.config.has_batching(),
+        is_batched: model.has_batching(),
         inputs: inputs.collect::<Result<_>>()?,
         outputs: outputs.collect::<Result<_>>()?,
+        model_output_count: model.outputs().len(),
         output_stage: first(&step.outputs)?,
-        source_count: 0,
-        limiter,
-        model,
     })
 }
 

@@ -1,55 +1,66 @@
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+//! `max_inflight_requests` of an ensemble.
 
-use super::work::Submission;
+use std::{collections::VecDeque, sync::Mutex};
 
-/// How many requests of one step may be under way at once, over all requests to the ensemble (S-46).
+use galatea_types::LockExt as _;
+
+/// Limits how many requests of one step are in flight at once, over all requests to the ensemble.
 ///
-/// What finds no place is parked, and takes over the place of whatever ends next. Nothing that is under way
-/// waits for a place itself: a step gives its place back before what follows it asks for one, and no thread
-/// is held up. So requests can hold each other up for a while, but never for good.
-pub(super) struct Limiter {
-    places: usize,
-    state: Mutex<State>,
+/// What exceeds the limit is parked, and takes over the place of whatever ends next. Nothing that is in flight
+/// waits for a place itself: a step gives its place back before the steps behind it ask for one, and no thread
+/// is blocked. So requests can delay each other, but never for good.
+pub(super) struct Limiter<T> {
+    limit: usize,
+    state: Mutex<State<T>>,
 }
 
-#[derive(Default)]
-struct State {
-    taken: usize,
-    parked: VecDeque<Submission>,
+struct State<T> {
+    in_flight: usize,
+    parked: VecDeque<T>,
 }
 
-impl Limiter {
+impl<T> Limiter<T> {
     /// `None` for 0: no limit.
-    pub fn new(places: u32) -> Option<Self> {
-        let places = usize::try_from(places).unwrap_or(usize::MAX);
-        (places > 0).then(|| Self { places, state: Mutex::default() })
+    pub fn new(limit: u32) -> Option<Self> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let state = State { in_flight: 0, parked: VecDeque::new() };
+        (limit > 0).then(|| Self { limit, state: Mutex::new(state) })
     }
 
-    /// Takes a place, or parks the submission.
-    pub fn enter(&self, submission: Submission) -> Option<Submission> {
-        let mut state = self.lock();
-        if state.taken < self.places {
-            state.taken += 1;
+    /// Gives the submission back if it may be sent now, else parks it.
+    pub fn enter(&self, submission: T) -> Option<T> {
+        let mut state = self.state.lock_unpoisoned();
+        if state.in_flight < self.limit {
+            state.in_flight += 1;
             return Some(submission);
         }
         state.parked.push_back(submission);
         None
     }
 
-    /// Gives a place back. What was parked longest takes it over, if anything was.
-    pub fn leave(&self) -> Option<Submission> {
-        let mut state = self.lock();
+    /// A request has ended. Returns what has been parked longest, which takes over its place.
+    pub fn leave(&self) -> Option<T> {
+        let mut state = self.state.lock_unpoisoned();
         let next = state.parked.pop_front();
         if next.is_none() {
-            state.taken = state.taken.saturating_sub(1);
+            state.in_flight = state.in_flight.saturating_sub(1);
         }
         next
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_parked_takes_over_the_place_of_what_ends() {
+        assert!(Limiter::<u32>::new(0).is_none(), "no limit");
+        let limiter = Limiter::new(2).expect("a limit");
+        assert_eq!([1, 2, 3, 4].map(|n| limiter.enter(n)), [Some(1), Some(2), None, None]);
+        assert_eq!(limiter.leave(), Some(3));
+        assert_eq!(limiter.leave(), Some(4));
+        assert_eq!([limiter.leave(), limiter.leave()], [None, None]);
+        assert_eq!(limiter.enter(5), Some(5));
     }
 }

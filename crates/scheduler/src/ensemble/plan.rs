@@ -1,6 +1,6 @@
-use std::sync::Arc;
+//! Which steps run for a request that wants only some of the outputs.
 
-use galatea_types::{InferRequest, RequestedOutput};
+use galatea_types::RequestedOutput;
 
 use super::graph::{Graph, Step};
 
@@ -9,24 +9,14 @@ use super::graph::{Graph, Step};
 pub(super) struct Plan {
     /// Numbers of the ensemble outputs that are answered.
     pub outputs: Vec<usize>,
-    /// By step; `None` does not run.
-    pub steps: Vec<Option<Asked>>,
-    /// How often each tensor is read, by stage and slot; the answer counts as one reader.
-    pub reads: Vec<Vec<usize>>,
+    /// The outputs each step is asked for, empty for all its model has; `None` does not run.
+    steps: Vec<Option<Vec<RequestedOutput>>>,
+    /// How often each tensor is read, by stage and slot; the ensemble's response counts as one reader.
+    reads: Vec<Vec<usize>>,
 }
 
-/// The outputs a step is asked for; empty asks for all its model has.
-pub(super) type Asked = Vec<RequestedOutput>;
-
 impl Plan {
-    /// The plan for what this request wants.
-    pub fn for_request(graph: &Graph, request: &InferRequest) -> Arc<Self> {
-        if graph.outputs.iter().all(|output| request.wants_output(&output.name)) {
-            return graph.whole.clone();
-        }
-        Arc::new(Self::of(graph, |name| request.wants_output(name)))
-    }
-
+    /// What must run for the outputs that are wanted.
     pub fn of(graph: &Graph, is_wanted: impl Fn(&str) -> bool) -> Self {
         let numbered = graph.outputs.iter().enumerate();
         let outputs: Vec<usize> =
@@ -34,7 +24,7 @@ impl Plan {
         let mut reads: Vec<Vec<usize>> =
             graph.stages.iter().map(|stage| vec![0; stage.readers.len()]).collect();
         for output in outputs.iter().filter_map(|&number| graph.outputs.get(number)) {
-            read(&mut reads, graph.output_stage, output.slot);
+            add_read(&mut reads, graph.output_stage, output.slot);
         }
         let mut runs = vec![false; graph.steps.len()];
         // Backwards from the outputs, until nothing is added any more.
@@ -44,26 +34,32 @@ impl Plan {
             };
             *runs = true;
             for slot in sources(step) {
-                read(&mut reads, step.stage, slot);
+                add_read(&mut reads, step.stage, slot);
             }
         }
         let steps = graph.steps.iter().zip(runs);
-        let steps = steps.map(|(step, runs)| runs.then(|| asked(step, &reads))).collect();
+        let steps = steps.map(|(step, runs)| runs.then(|| outputs_read(step, &reads))).collect();
         Self { outputs, steps, reads }
     }
 
-    pub fn asked(&self, step: usize) -> Option<&Asked> {
+    pub fn runs(&self, step: usize) -> bool {
+        self.outputs_of(step).is_some()
+    }
+
+    /// The outputs a step is asked for, if it runs; empty for all its model has.
+    pub fn outputs_of(&self, step: usize) -> Option<&Vec<RequestedOutput>> {
         self.steps.get(step)?.as_ref()
     }
 
+    /// How often a tensor is read.
     pub fn reads(&self, stage: usize, slot: usize) -> usize {
-        is_read(&self.reads, stage, slot)
+        read_count(&self.reads, stage, slot)
     }
 }
 
 fn next_step(graph: &Graph, runs: &[bool], reads: &[Vec<usize>]) -> Option<usize> {
     let is_needed =
-        |step: &Step| step.outputs.iter().any(|o| is_read(reads, step.output_stage, o.slot) > 0);
+        |step: &Step| step.outputs.iter().any(|o| read_count(reads, step.output_stage, o.slot) > 0);
     let mut open = graph.steps.iter().zip(runs).enumerate();
     open.find(|(_, (step, runs))| !**runs && is_needed(step)).map(|(number, _)| number)
 }
@@ -76,17 +72,17 @@ fn sources(step: &Step) -> Vec<usize> {
     slots
 }
 
-fn asked(step: &Step, reads: &[Vec<usize>]) -> Asked {
-    let read = step.outputs.iter().filter(|o| is_read(reads, step.output_stage, o.slot) > 0);
-    let asked: Asked = read.map(|o| o.asked.clone()).collect();
-    if asked.len() == step.model.config.outputs().len() { Asked::new() } else { asked }
+fn outputs_read(step: &Step, reads: &[Vec<usize>]) -> Vec<RequestedOutput> {
+    let read = step.outputs.iter().filter(|o| read_count(reads, step.output_stage, o.slot) > 0);
+    let outputs: Vec<_> = read.map(|o| o.requested.clone()).collect();
+    if outputs.len() == step.model_output_count { Vec::new() } else { outputs }
 }
 
-fn is_read(reads: &[Vec<usize>], stage: usize, slot: usize) -> usize {
+fn read_count(reads: &[Vec<usize>], stage: usize, slot: usize) -> usize {
     reads.get(stage).and_then(|slots| slots.get(slot)).copied().unwrap_or(0)
 }
 
-fn read(reads: &mut [Vec<usize>], stage: usize, slot: usize) {
+fn add_read(reads: &mut [Vec<usize>], stage: usize, slot: usize) {
     if let Some(count) = reads.get_mut(stage).and_then(|slots| slots.get_mut(slot)) {
         *count += 1;
     }

@@ -1,81 +1,10 @@
+//! The tensors of one stage of an ensemble while a request runs through it.
+
 use std::sync::Arc;
 
-use galatea_types::{
-    Buffer, CorrelationId, DataType, Error, InferRequest, ParameterValue, Parameters, Result, Shape,
-};
+use galatea_types::{Buffer, DataType, Shape, Tensor};
 
-/// Which sequence a tensor belongs to, where the step that made it said so in its response.
-#[derive(Clone, Debug)]
-pub(super) struct SequenceMark {
-    pub correlation_id: CorrelationId,
-    pub is_start: bool,
-    pub is_end: bool,
-}
-
-impl SequenceMark {
-    /// What a step's response says, if anything; what it leaves out of the identity is as in its request.
-    pub fn of(parameters: &Parameters, asked: &CorrelationId) -> Result<Option<Arc<Self>>> {
-        let mut mark = None;
-        for (name, value) in parameters {
-            let is_flag = match name.as_str() {
-                "sequence_id" => false,
-                "sequence_start" | "sequence_end" => true,
-                _ => continue,
-            };
-            let mark = mark.get_or_insert_with(|| Self {
-                correlation_id: asked.clone(),
-                is_start: false,
-                is_end: false,
-            });
-            match value {
-                ParameterValue::Bool(flag) if name == "sequence_start" => mark.is_start = *flag,
-                ParameterValue::Bool(flag) if is_flag => mark.is_end = *flag,
-                ParameterValue::Int(id) if !is_flag => {
-                    mark.correlation_id = CorrelationId::Number(id.cast_unsigned());
-                }
-                ParameterValue::Uint(id) if !is_flag => {
-                    mark.correlation_id = CorrelationId::Number(*id);
-                }
-                ParameterValue::String(id) if !is_flag => {
-                    mark.correlation_id = CorrelationId::Text(id.clone());
-                }
-                _ => return Err(wrong_type(name)),
-            }
-        }
-        Ok(mark.map(Arc::new))
-    }
-
-    pub fn of_request(request: &InferRequest) -> Self {
-        Self {
-            correlation_id: request.correlation_id.clone(),
-            is_start: request.sequence_start,
-            is_end: request.sequence_end,
-        }
-    }
-
-    /// The parameters an ensemble's answer carries.
-    pub fn to_parameters(&self) -> Parameters {
-        let id = match &self.correlation_id {
-            CorrelationId::None => ParameterValue::Int(0),
-            CorrelationId::Number(id) => ParameterValue::Int(id.cast_signed()),
-            CorrelationId::Text(id) => ParameterValue::String(id.clone()),
-        };
-        vec![
-            ("sequence_id".to_owned(), id),
-            ("sequence_start".to_owned(), ParameterValue::Bool(self.is_start)),
-            ("sequence_end".to_owned(), ParameterValue::Bool(self.is_end)),
-        ]
-    }
-}
-
-fn wrong_type(name: &str) -> Error {
-    Error::invalid_arg(match name {
-        "sequence_id" => "expected parameter 'sequence_id' to be TRITONSERVER_PARAMETER_INT or \
-             TRITONSERVER_PARAMETER_STRING"
-            .to_owned(),
-        _ => format!("expect parameter '{name}' to be TRITONSERVER_PARAMETER_BOOL"),
-    })
-}
+use super::{fit::fit, graph::Step, sequence_info::SequenceInfo};
 
 /// An ensemble tensor. Its name is its reader's business.
 #[derive(Clone, Debug)]
@@ -86,9 +15,21 @@ pub(super) struct Value {
     /// Of the request it comes from; 0 where its model does not batch.
     pub batch_size: u32,
     /// `None`: as in the request to the ensemble.
-    pub mark: Option<Arc<SequenceMark>>,
+    pub sequence: Option<Arc<SequenceInfo>>,
     /// Written by a step rather than by the client.
-    pub is_made: bool,
+    pub is_computed: bool,
+}
+
+impl Value {
+    /// The tensor as its reader wants it: see [`fit`].
+    pub fn to_tensor(&self, name: &Arc<str>, dims: &Shape, is_batched: bool) -> Tensor {
+        Tensor {
+            name: name.clone(),
+            data_type: self.data_type,
+            shape: fit(self.shape.clone(), dims, is_batched, self.batch_size),
+            data: self.data.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -102,7 +43,7 @@ enum Slot {
         readers_left: usize,
     },
     /// Every reader has had it.
-    Spent,
+    Consumed,
 }
 
 /// The tensors of one stage, once; a stage behind a decoupled step has a round per response.
@@ -110,23 +51,23 @@ enum Slot {
 pub(super) struct Round {
     pub stage: usize,
     slots: Vec<Slot>,
-    /// Steps of this round under way.
-    pub live: usize,
+    /// Steps of this round in flight.
+    pub in_flight: usize,
     pub is_answered: bool,
 }
 
 impl Round {
     pub fn new(stage: usize, slots: usize) -> Self {
         let slots = std::iter::repeat_with(Slot::default).take(slots).collect();
-        Self { stage, slots, live: 0, is_answered: false }
+        Self { stage, slots, in_flight: 0, is_answered: false }
     }
 
-    /// False when the tensor was there already: the first one counts.
-    pub fn put(&mut self, slot: usize, value: Option<Value>, readers: usize) -> bool {
+    /// Sets a tensor; false when it is set already: the first one counts.
+    pub fn set(&mut self, slot: usize, value: Option<Value>, readers: usize) -> bool {
         let Some(slot @ Slot::Empty) = self.slots.get_mut(slot) else { return false };
         *slot = match value {
             None => Slot::Absent,
-            Some(_) if readers == 0 => Slot::Spent,
+            Some(_) if readers == 0 => Slot::Consumed,
             Some(value) => Slot::Set { value, readers_left: readers },
         };
         true
@@ -143,13 +84,23 @@ impl Round {
         }
     }
 
-    /// Says that one reader has had the tensor. The last one lets it go.
+    /// One reader has had the tensor. The last one lets it go.
     pub fn release(&mut self, slot: usize) {
         let Some(slot) = self.slots.get_mut(slot) else { return };
         if let Slot::Set { readers_left, .. } = slot {
             *readers_left -= 1;
             if *readers_left == 0 {
-                *slot = Slot::Spent;
+                *slot = Slot::Consumed;
+            }
+        }
+    }
+
+    /// The step has read its tensors. One that feeds several of its inputs was still read once.
+    pub fn release_inputs(&mut self, step: &Step) {
+        for (position, input) in step.inputs.iter().enumerate() {
+            let earlier = step.inputs.get(..position).unwrap_or_default();
+            if earlier.iter().all(|e| e.slot != input.slot) {
+                self.release(input.slot);
             }
         }
     }

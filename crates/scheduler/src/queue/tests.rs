@@ -1,3 +1,5 @@
+//! The batching decision, priorities and time-outs, case by case.
+
 use std::time::{Duration, Instant};
 
 use galatea_config::{QueuePolicy, TimeoutAction};

@@ -1,11 +1,15 @@
 //! Which step runs when, with what.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use galatea_config::RawModelConfig;
 use galatea_scheduler::Scheduler as _;
 use galatea_types::{
     CorrelationId, Origin, ParameterValue, RequestContext, RequestedOutput, Responder, Tensor,
+    Timeline, Trace,
 };
 
 use crate::rig::{
@@ -242,6 +246,43 @@ fn statistics_count_the_batch_and_the_steps_times() {
     );
     assert_eq!(s.batches.keys().copied().collect::<Vec<_>>(), [5]);
     assert_eq!(outer.sums(), [ms(2), ms(4), ms(6)], "an ensemble in an ensemble");
+}
+
+/// Notes the names of what ended.
+#[derive(Clone, Debug)]
+struct Ended {
+    name: String,
+    names: Arc<Mutex<Vec<String>>>,
+}
+
+impl Trace for Ended {
+    fn finished(&self, timeline: &Timeline) {
+        assert!(timeline.end.is_some());
+        self.names.lock().expect("no panic").push(self.name.clone());
+    }
+
+    fn child(&self, model: &str) -> Option<Arc<dyn Trace>> {
+        let name = format!("{} > {model}", self.name);
+        Some(Arc::new(Self { name, names: self.names.clone() }))
+    }
+}
+
+#[test]
+fn steps_are_traced_as_children_of_the_ensembles_request() {
+    let traced = |name: &str, inputs: &str, outputs: &str| {
+        let output = outputs.split_once('=').expect("a pair").0.to_owned();
+        step(name, inputs, outputs).doing(move |mut asked, responder| {
+            asked.context.finish(Instant::now());
+            responder.finish(Ok(response(vec![tensor(&output, b"1")])));
+        })
+    };
+    let steps = vec![traced("a", "X=IN", "Y=mid"), traced("b", "X=mid", "Y=OUT")];
+    let rig = ensemble("IN", "OUT", steps);
+    let names = Arc::<Mutex<Vec<String>>>::default();
+    let trace = Ended { name: "ens".to_owned(), names: names.clone() };
+    let context = RequestContext { trace: Some(Arc::new(trace)), ..RequestContext::new() };
+    rig.submit_in(request(vec![tensor("IN", b"1")]), 1, context).only().expect("an answer");
+    assert_eq!(*names.lock().expect("no panic"), ["ens > a", "ens > b", "ens"]);
 }
 
 #[test]

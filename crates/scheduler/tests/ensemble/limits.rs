@@ -1,4 +1,4 @@
-//! `max_inflight_requests` (S-46).
+//! `max_inflight_requests`: how many requests of a step may be in flight over all requests to the ensemble.
 
 use crate::rig::{Queue, build, decoupled, response, step, tensor};
 
@@ -42,8 +42,8 @@ fn one_place_is_enough_for_a_model_that_follows_itself() {
         responder.close();
     }
     let all: Vec<_> = ["1", "2"].iter().map(|n| vec![n.to_string(); 9]).collect();
-    for (told, expected) in answers.iter().map(|a| a.told()).zip(all) {
-        let (last, answers) = told.split_last().expect("an end");
+    for (outcomes, expected) in answers.iter().map(|a| a.outcomes()).zip(all) {
+        let (last, answers) = outcomes.split_last().expect("an end");
         assert_eq!((answers, last.as_str()), (&expected[..], "-!"));
     }
 }

@@ -1,3 +1,5 @@
+//! An ensemble whose models are closures, and what came out of it.
+
 use std::{
     collections::VecDeque,
     ops::Deref,
@@ -184,8 +186,8 @@ impl Answers {
     }
 
     /// `value` or `-` for an end alone, with `!` for the last one.
-    pub fn told(&self) -> Vec<String> {
-        let told = |response: &Response| {
+    pub fn outcomes(&self) -> Vec<String> {
+        let outcomes = |response: &Response| {
             let what = match &response.result {
                 None => "-".to_owned(),
                 Some(Ok(answer)) => answer.outputs.iter().map(text).collect(),
@@ -193,7 +195,7 @@ impl Answers {
             };
             format!("{what}{}", if response.is_final { "!" } else { "" })
         };
-        self.0.lock().expect("answers").iter().map(told).collect()
+        self.0.lock().expect("answers").iter().map(outcomes).collect()
     }
 }
 

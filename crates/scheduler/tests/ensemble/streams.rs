@@ -18,20 +18,24 @@ fn every_response_becomes_an_answer() {
     let (_, mut responder) = d.take();
     send(&mut responder, "Y", b"a");
     send(&mut responder, "Y", b"b");
-    assert_eq!(answers.told(), ["a", "b"]);
+    assert_eq!(answers.outcomes(), ["a", "b"]);
     responder.close();
-    assert_eq!(answers.told(), ["a", "b", "-!"]);
+    assert_eq!(answers.outcomes(), ["a", "b", "-!"]);
     let s = rig.statistics();
     assert_eq!((s.success.count, s.inference_count, s.execution_count), (1, 1, 1));
 
     let answers = rig.ask(vec![tensor("IN", b"1")]);
     let (_, responder) = d.take();
     responder.finish(Ok(response(vec![tensor("Y", b"only")])));
-    assert_eq!(answers.told(), ["only!"], "the last answer is told as such where that is known");
+    assert_eq!(
+        answers.outcomes(),
+        ["only!"],
+        "the last answer is outcomes as such where that is known"
+    );
 
     let answers = rig.ask(vec![tensor("IN", b"1")]);
     d.take().1.close();
-    assert_eq!(answers.told(), ["-!"], "no answer at all is no deadlock");
+    assert_eq!(answers.outcomes(), ["-!"], "no answer at all is no deadlock");
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn rounds_do_not_mix() {
         assert_eq!(got, expected);
         responder.finish(Ok(response(vec![tensor("Z", got.as_bytes())])));
     }
-    assert_eq!(answers.told(), ["22", "11!"]);
+    assert_eq!(answers.outcomes(), ["22", "11!"]);
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn decoupled_behind_decoupled_multiplies() {
     let steps = vec![twice("d", "X=IN", "Y=mid"), twice("e", "X=mid", "Y=OUT")];
     let rig = ensemble("IN", "OUT", steps);
     let answers = rig.ask(vec![tensor("IN", b"")]);
-    assert_eq!(answers.told(), ["aa", "ab", "ba", "bb", "-!"]);
+    assert_eq!(answers.outcomes(), ["aa", "ab", "ba", "bb", "-!"]);
 }
 
 #[test]
@@ -101,6 +105,6 @@ fn an_error_in_the_middle_ends_the_stream() {
     }
     assert!(request.context.cancellation.is_cancelled() && responder.is_closed());
     responder.close();
-    assert_eq!(answers.told(), ["a", "in ensemble 'ens', no b!"]);
+    assert_eq!(answers.outcomes(), ["a", "in ensemble 'ens', no b!"]);
     assert_eq!(rig.statistics().fail.count, 1);
 }

@@ -1,4 +1,4 @@
-//! Instances that stop working by themselves and are made anew.
+//! Instances that stop working by themselves and are restarted.
 
 use std::{
     sync::{
@@ -14,11 +14,11 @@ use galatea_types::{Code, Error};
 
 use crate::probe::{LONG, Setup, all_succeed, until, wait};
 
-/// Holds the making of an instance up until the test opens it.
+/// Keeps instances from starting until the test opens it.
 #[derive(Clone, Default)]
-struct Door(Arc<(Mutex<bool>, Condvar)>);
+struct Latch(Arc<(Mutex<bool>, Condvar)>);
 
-impl Door {
+impl Latch {
     fn open(&self) {
         *self.0.0.lock().expect("no panic") = true;
         self.0.1.notify_all();
@@ -31,26 +31,26 @@ impl Door {
 }
 
 #[test]
-fn an_idle_instance_is_made_anew_well_below_a_second() {
+fn an_idle_instance_is_restarted_well_below_a_second() {
     let rig = Setup::direct().start();
     let made = rig.next_made();
-    let died_at = Instant::now();
+    let broke_at = Instant::now();
     made.alarm();
     assert_eq!(rig.next_drop(), "probe_0_0");
     rig.next_made();
-    assert!(died_at.elapsed() < Duration::from_millis(900));
+    assert!(broke_at.elapsed() < Duration::from_millis(900));
     until(|| rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
 }
 
 #[test]
-fn not_ready_while_the_only_instance_is_made_anew_and_requests_wait() {
-    let door = Door::default();
-    let behind = door.clone();
+fn while_the_only_instance_restarts_the_model_is_not_ready_and_requests_wait() {
+    let latch = Latch::default();
+    let waiting = latch.clone();
     let rig = Setup::direct()
         .on_create(move |n| {
             if n > 0 {
-                behind.pass();
+                waiting.pass();
             }
             Ok(())
         })
@@ -63,13 +63,13 @@ fn not_ready_while_the_only_instance_is_made_anew_and_requests_wait() {
     rig.next_drop();
     assert!(!rig.has_working_instance());
     assert_eq!(rig.scheduler.in_flight(), 3);
-    door.open();
+    latch.open();
     all_succeed(queued);
     assert!(rig.has_working_instance());
 }
 
 #[test]
-fn an_execution_is_finished_before_its_instance_goes() {
+fn an_execution_is_finished_before_its_instance_is_dropped() {
     let rig = Setup::direct().gated().start();
     let answer = rig.submit("a");
     rig.next_start();
@@ -101,13 +101,13 @@ fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
 }
 
 #[test]
-fn a_leader_that_breaks_hands_its_batch_on() {
+fn when_the_leader_breaks_another_thread_takes_its_batch() {
     let rig = Setup::dynamic("preferred_batch_size: 4 max_queue_delay_microseconds: 3600000000")
         .instances(2)
         .start();
     let instances = [rig.next_made(), rig.next_made()];
     let first = rig.submit("a");
-    // Whichever leads, it breaks, and then the other.
+    // Whichever is the leader, it breaks, and then the other.
     for made in instances {
         made.alarm();
         rig.next_drop();
@@ -121,14 +121,14 @@ fn a_leader_that_breaks_hands_its_batch_on() {
 }
 
 #[test]
-fn the_others_go_on() {
-    let door = Door::default();
-    let behind = door.clone();
+fn other_instances_go_on_working() {
+    let latch = Latch::default();
+    let waiting = latch.clone();
     let rig = Setup::direct()
         .instances(3)
         .on_create(move |n| {
             if n > 2 {
-                behind.pass();
+                waiting.pass();
             }
             Ok(())
         })
@@ -143,12 +143,12 @@ fn the_others_go_on() {
     made[2].alarm();
     assert!(!rig.has_working_instance());
     let queued = rig.submit("b");
-    door.open();
+    latch.open();
     wait(queued).expect("success");
 }
 
 #[test]
-fn an_outage_is_told_while_the_instance_cannot_be_made() {
+fn requests_fail_with_the_reason_while_the_instance_cannot_be_restarted() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let flag = is_broken.clone();
     let rig = Setup::direct()
@@ -177,32 +177,32 @@ fn an_outage_is_told_while_the_instance_cannot_be_made() {
 }
 
 #[test]
-fn an_instance_that_keeps_dying_does_not_keep_the_machine_busy() {
+fn an_instance_that_keeps_breaking_is_restarted_less_and_less_often() {
     let rig = Setup::direct().start();
-    rig.dies_young.store(true, Ordering::SeqCst);
+    rig.breaks_on_start.store(true, Ordering::SeqCst);
     let started = Instant::now();
     rig.next_made().alarm();
-    let bound = |lived: Duration| 3 + lived.as_millis() / 100;
+    let bound = |elapsed: Duration| 3 + elapsed.as_millis() / 100;
     for _ in 0..4 {
         rig.next_made();
         let count = rig.creations.load(Ordering::SeqCst) as u128;
         assert!(count <= bound(started.elapsed()), "{count} in {:?}", started.elapsed());
     }
     assert!(!rig.has_working_instance());
-    rig.dies_young.store(false, Ordering::SeqCst);
+    rig.breaks_on_start.store(false, Ordering::SeqCst);
     until(|| rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
 }
 
 #[test]
-fn closing_ends_an_instance_that_keeps_dying() {
+fn closing_ends_an_instance_that_keeps_breaking() {
     let rig = Setup::direct().start();
-    rig.dies_young.store(true, Ordering::SeqCst);
+    rig.breaks_on_start.store(true, Ordering::SeqCst);
     rig.next_made().alarm();
     (0..3).for_each(|_| drop(rig.next_made()));
     let started = Instant::now();
     assert!(rig.scheduler.drain(started + LONG));
-    assert!(started.elapsed() < LONG / 2, "the back-off does not hold it up");
+    assert!(started.elapsed() < LONG / 2, "the backoff does not delay it");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn an_alarm_while_draining_fails_nothing_that_is_queued() {
 }
 
 #[test]
-fn an_alarm_after_closing_with_nothing_left_makes_nothing() {
+fn an_alarm_after_closing_with_nothing_queued_restarts_nothing() {
     let rig = Setup::direct().gated().start();
     let answer = rig.submit("a");
     rig.next_start();
@@ -241,7 +241,7 @@ fn an_alarm_outlives_its_scheduler() {
     made.alarm();
 }
 
-/// Submitters, and somebody who raises alarms of instances old and new all the time.
+/// Submitters, and a thread that raises alarms of old and new instances all the time.
 fn stress(setup: Setup, closes: bool) {
     const REQUESTS: usize = 300;
     const SUBMITTERS: usize = 4;

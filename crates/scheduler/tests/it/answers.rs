@@ -39,7 +39,7 @@ fn merged_requests_are_one_execution() {
 #[test]
 fn a_failed_execution_counts_as_failure_only() {
     let rig = Setup::direct().start();
-    assert_eq!(wait(rig.submit("fail")).expect_err("failure").message(), "told to fail");
+    assert_eq!(wait(rig.submit("fail")).expect_err("failure").message(), "asked to fail");
     let s = rig.statistics.snapshot();
     assert_eq!((s.fail.count, failures(&s, FailureReason::Backend)), (1, 1));
     assert_eq!((s.success.count, s.inference_count, s.execution_count), (0, 0, 0));

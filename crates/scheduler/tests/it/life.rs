@@ -82,7 +82,7 @@ fn waiting_until_idle_closes_nothing() {
 }
 
 #[test]
-fn closing_lets_held_requests_go() {
+fn closing_executes_held_requests() {
     let rig = Setup::direct().hold(100).start();
     let answer = rig.submit("a");
     assert!(rig.scheduler.drain(Instant::now() + LONG));
@@ -90,7 +90,7 @@ fn closing_lets_held_requests_go() {
 }
 
 #[test]
-fn draining_frees_the_model() {
+fn draining_drops_the_model() {
     let witness = Arc::new(());
     let held = witness.clone();
     let rig = Setup::direct().instances(2).on_create(move |_| {
@@ -113,7 +113,7 @@ fn a_dropped_scheduler_answers_what_it_has() {
 }
 
 #[test]
-fn without_a_working_instance_requests_fail_clearly_until_one_is_made() {
+fn without_a_working_instance_requests_fail_until_one_is_restarted() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let flag = is_broken.clone();
     let rig = Setup::direct()
@@ -140,7 +140,7 @@ fn without_a_working_instance_requests_fail_clearly_until_one_is_made() {
     let deadline = Instant::now() + LONG;
     rig.permit(1);
     while wait(rig.submit("again")).is_err() {
-        assert!(Instant::now() < deadline, "the instance is made anew in the end");
+        assert!(Instant::now() < deadline, "the instance is restarted in the end");
         std::thread::yield_now();
     }
 }

@@ -14,3 +14,4 @@ mod pipeline;
 mod probe;
 mod streams;
 mod stress;
+mod traces;

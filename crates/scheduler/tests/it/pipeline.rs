@@ -18,7 +18,7 @@ use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::{FailureReason, ModelStatistics};
 use galatea_types::{Error, Responder, Result};
 
-use crate::probe::{LONG, all_succeed, named, submit, wait};
+use crate::probe::{LONG, TraceLog, all_succeed, named, submit, submit_in, wait};
 
 const DEPTH: usize = 4;
 
@@ -242,7 +242,13 @@ fn what_is_not_handed_back_fails() {
     let rig = Rig::start(1);
     let first = rig.submit("first");
     rig.next_taken();
-    let [lost, mute, failing, fine] = ["lose", "mute", "fail", "a"].map(|id| rig.submit(id));
+    let traced = ["lose", "mute", "fail", "a"].map(|id| {
+        let (trace, (responder, answer)) = (TraceLog::default(), Responder::unary());
+        submit_in(&rig.scheduler, named(id, 1), trace.context(), responder);
+        (trace, answer)
+    });
+    let traces = traced.each_ref().map(|(trace, _)| trace.clone());
+    let [lost, mute, failing, fine] = traced.map(|(_, answer)| answer);
     rig.go_on();
     rig.next_taken();
     rig.go_on();
@@ -252,6 +258,7 @@ fn what_is_not_handed_back_fails() {
     }
     assert_eq!(wait(failing).expect_err("failed").message(), "told to fail");
     assert_eq!(rig.statistics.snapshot().fail.count, 3);
+    assert!(traces.iter().all(|trace| trace.only().end.is_some()));
 }
 
 #[test]

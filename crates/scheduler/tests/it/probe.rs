@@ -1,4 +1,4 @@
-//! A model whose instances tell what they execute, wait where a test wants them to, and fail on demand.
+//! A model whose instances report what they execute, wait where a test wants them to, and fail on demand.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
     DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
-    ResponseStream, Result, Tensor,
+    ResponseStream, Result, Tensor, Timeline, Trace,
 };
 
 /// Longer than anything here takes; only a hanging test gets there.
@@ -33,13 +33,13 @@ pub struct Made {
 }
 
 impl Made {
-    /// Says that it stopped working.
+    /// Reports that it stopped working.
     pub fn alarm(&self) {
         self.spec.alarm.raise(Error::internal("its worker died"));
     }
 }
 
-/// Where instances tell what they do.
+/// Where instances report what they do.
 #[derive(Clone)]
 struct Reports {
     started: Sender<Vec<String>>,
@@ -52,15 +52,15 @@ struct Probe {
     reports: Mutex<Reports>,
     gate: Option<Arc<Gate>>,
     creations: Arc<AtomicUsize>,
-    dies_young: Arc<AtomicBool>,
+    breaks_on_start: Arc<AtomicBool>,
     on_create: OnCreate,
 }
 
 impl Model for Probe {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let number = self.creations.fetch_add(1, Ordering::SeqCst);
-        if self.dies_young.load(Ordering::SeqCst) {
-            spec.alarm.raise(Error::internal("stillborn"));
+        if self.breaks_on_start.load(Ordering::SeqCst) {
+            spec.alarm.raise(Error::internal("broke while starting"));
         }
         (self.on_create)(number)?;
         let reports = self.reports.lock().expect("no panic").clone();
@@ -120,9 +120,9 @@ impl ModelInstance for ProbeInstance {
         }
         for index in 0..batch.len() {
             match batch.request(index).expect("in range").id.as_str() {
-                "fail" => batch.respond(index, Err(Error::internal("told to fail"))),
+                "fail" => batch.respond(index, Err(Error::internal("asked to fail"))),
                 "cancel" => batch.respond(index, Err(Error::cancelled("noticed in time"))),
-                "panic" => panic!("told to panic"),
+                "panic" => panic!("asked to panic"),
                 "mute" => {}
                 "stream" => {
                     let taken = batch.take(index).expect("not taken before");
@@ -204,13 +204,13 @@ impl Setup {
         let (dropped, drops) = mpsc::channel();
         let (streams, senders) = mpsc::channel();
         let reports = Reports { started, made, dropped, streams };
-        let dies_young = Arc::<AtomicBool>::default();
+        let breaks_on_start = Arc::<AtomicBool>::default();
         let gate = Arc::<Gate>::default();
         let creations = Arc::new(AtomicUsize::new(0));
         let statistics = Arc::new(ModelStatistics::default());
         let model = Probe {
             reports: Mutex::new(reports),
-            dies_young: dies_young.clone(),
+            breaks_on_start: breaks_on_start.clone(),
             gate: self.has_gate.then(|| gate.clone()),
             creations: creations.clone(),
             on_create: self.on_create,
@@ -232,7 +232,7 @@ impl Setup {
             senders: Mutex::new(senders),
             gate,
             creations,
-            dies_young,
+            breaks_on_start,
         })
     }
 }
@@ -247,7 +247,7 @@ pub struct Rig {
     gate: Arc<Gate>,
     pub creations: Arc<AtomicUsize>,
     /// Every instance raises its alarm while it is being made.
-    pub dies_young: Arc<AtomicBool>,
+    pub breaks_on_start: Arc<AtomicBool>,
 }
 
 impl Rig {
@@ -325,12 +325,44 @@ impl Rig {
     }
 }
 
+/// Notes the timelines it is given.
+#[derive(Clone, Debug, Default)]
+pub struct TraceLog(Arc<Mutex<Vec<Timeline>>>);
+
+impl Trace for TraceLog {
+    fn finished(&self, timeline: &Timeline) {
+        self.0.lock().expect("no panic").push(*timeline);
+    }
+
+    fn child(&self, _: &str) -> Option<Arc<dyn Trace>> {
+        None
+    }
+}
+
+impl TraceLog {
+    pub fn context(&self) -> RequestContext {
+        RequestContext { trace: Some(Arc::new(self.clone())), ..RequestContext::new() }
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.lock().expect("no panic").len()
+    }
+
+    /// The one timeline there must be.
+    #[track_caller]
+    pub fn only(&self) -> Timeline {
+        let timelines = self.0.lock().expect("no panic");
+        assert_eq!(timelines.len(), 1);
+        timelines[0]
+    }
+}
+
 /// A refusal is answered like any other failure, so that a test sees it in the same place.
 pub fn submit(scheduler: &QueueScheduler, request: PreparedRequest, responder: Responder) {
     submit_in(scheduler, request, RequestContext::new(), responder);
 }
 
-fn submit_in(
+pub fn submit_in(
     scheduler: &QueueScheduler,
     request: PreparedRequest,
     context: RequestContext,

@@ -1,0 +1,83 @@
+//! The scheduler of an ensemble.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_config::{ModelConfig, Scheduling};
+use galatea_telemetry::{FailureReason, ModelStatistics};
+use galatea_types::{Error, PreparedRequest, Refused, RequestContext, Responder, Result};
+
+use super::{
+    graph::{Graph, StepModel},
+    run::Run,
+    shared::Shared,
+};
+use crate::{accounting::RequestAccounting, failures, scheduler::Scheduler};
+
+/// What an ensemble is made of.
+pub struct EnsembleSpec {
+    /// The ensemble's own; its scheduling must be [`Scheduling::Ensemble`].
+    pub config: Arc<ModelConfig>,
+    /// The ensemble's own.
+    pub version: i64,
+    /// The model of each step, in the order of the configuration.
+    pub models: Vec<StepModel>,
+    /// Where requests to the ensemble are counted.
+    pub statistics: Arc<ModelStatistics>,
+}
+
+/// Runs each request through the ensemble's graph.
+pub struct EnsembleScheduler(Arc<Shared>);
+
+impl EnsembleScheduler {
+    /// Resolves the graph.
+    ///
+    /// # Errors
+    /// `InvalidArg` when a step would read tensors of different decoupled steps; `Internal` when the configuration
+    /// is not that of an ensemble, or `models` are not those of its steps.
+    pub fn new(spec: EnsembleSpec) -> Result<Self> {
+        let EnsembleSpec { config, version, models, statistics } = spec;
+        let Scheduling::Ensemble(ensembling) = config.scheduling() else {
+            return Err(Error::internal(format!("model '{}' is no ensemble", config.name())));
+        };
+        if models.len() != ensembling.steps.len() {
+            return Err(Error::internal(format!("ensemble '{}' lacks models", config.name())));
+        }
+        let graph = Graph::new(&config, ensembling, models)?;
+        let accounting = RequestAccounting::of_ensemble(statistics);
+        Ok(Self(Arc::new(Shared::new(graph, version, accounting))))
+    }
+}
+
+impl Scheduler for EnsembleScheduler {
+    fn submit(
+        &self,
+        request: PreparedRequest,
+        mut context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
+        if self.0.in_flight.enter() {
+            Run::start(self.0.clone(), request, context, responder);
+            return Ok(());
+        }
+        let error = failures::closed(&request.message_prefix());
+        self.0.accounting.failed(&request.id, &mut context, FailureReason::Other, &error);
+        Err(Refused::new(error, responder))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.0.in_flight.count()
+    }
+
+    fn wait_until_idle(&self, deadline: Instant) -> bool {
+        self.0.in_flight.wait_until_idle(deadline)
+    }
+
+    fn close(&self) {
+        self.0.in_flight.close();
+    }
+
+    fn drain(&self, deadline: Instant) -> bool {
+        self.close();
+        self.wait_until_idle(deadline)
+    }
+}

@@ -1,0 +1,51 @@
+//! What all requests to an ensemble share.
+
+use std::sync::Arc;
+
+use galatea_telemetry::FailureReason;
+use galatea_types::{Error, InferRequest, PreparedRequest, RequestContext, StepTimes};
+
+use super::{graph::Graph, in_flight::InFlight, plan::Plan};
+use crate::accounting::RequestAccounting;
+
+/// What all requests to an ensemble share.
+pub(super) struct Shared {
+    pub graph: Graph,
+    pub version: i64,
+    pub accounting: RequestAccounting,
+    pub in_flight: InFlight,
+    /// What runs when every output is wanted.
+    all_outputs: Arc<Plan>,
+}
+
+impl Shared {
+    pub fn new(graph: Graph, version: i64, accounting: RequestAccounting) -> Self {
+        let all_outputs = Arc::new(Plan::of(&graph, |_| true));
+        Self { graph, version, accounting, in_flight: InFlight::default(), all_outputs }
+    }
+
+    /// What runs for the outputs this request wants.
+    pub fn plan_for(&self, request: &InferRequest) -> Arc<Plan> {
+        let outputs = &self.graph.outputs;
+        if outputs.iter().all(|output| request.wants_output(&output.name)) {
+            return self.all_outputs.clone();
+        }
+        Arc::new(Plan::of(&self.graph, |name| request.wants_output(name)))
+    }
+
+    /// Counts a request that is about to get its last response.
+    pub fn count(
+        &self,
+        request: &PreparedRequest,
+        context: &mut RequestContext,
+        times: &StepTimes,
+        error: Option<&Error>,
+    ) {
+        match error {
+            None => self.accounting.ensemble_succeeded(request.batch_size(), context, times),
+            Some(error) => {
+                self.accounting.failed(&request.id, context, FailureReason::Other, error);
+            }
+        }
+    }
+}
