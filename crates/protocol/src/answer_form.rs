@@ -3,9 +3,9 @@
 
 use std::{num::NonZero, sync::Arc};
 
-use galatea_types::{Buffer, Error, Result, Tensor};
+use galatea_types::{Buffer, Result, Tensor};
 
-use crate::{classification::classify, regions::RegionSpan};
+use crate::{classification::classify, encode_error::EncodeError, regions::RegionSpan};
 
 /// How one output is returned.
 #[derive(Clone, Debug, Default)]
@@ -71,13 +71,10 @@ impl AnswerForm {
 
 /// What is left to send of the data: nothing.
 fn write_to_region(tensor: &Tensor, span: &RegionSpan) -> Result<Buffer> {
-    let needed = tensor.data.len() as u64;
-    if needed > span.byte_size {
-        return Err(Error::internal(format!(
-            "shared memory size specified with the request for output '{}' ({} bytes) should be at least {needed} \
-             bytes to hold the results",
-            tensor.name, span.byte_size
-        )));
+    let (needed, available) = (tensor.data.len() as u64, span.byte_size);
+    if needed > available {
+        let output = tensor.name.clone();
+        return Err(EncodeError::RegionTooSmall { output, available, needed }.into());
     }
     span.region.write(span.offset, &tensor.data)?;
     Ok(Buffer::default())

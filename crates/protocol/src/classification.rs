@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use galatea_types::{DataType, Error, Result, Shape, Tensor, byte_strings};
+use galatea_types::{DataType, Result, Shape, Tensor, byte_strings};
+
+use crate::encode_error::EncodeError;
 
 /// The `k` highest elements of `tensor` as a BYTES tensor of the same name: `value:index[:label]`, best
 /// first, equal values in the order of their index.
@@ -28,8 +30,7 @@ pub fn classify<'a>(
             texts.push(class_text(row.get(index), index, label(index)));
         }
     }
-    let data =
-        byte_strings::pack(&texts).map_err(|_| Error::internal("class label is too long"))?;
+    let data = byte_strings::pack(&texts).map_err(|_| EncodeError::LabelTooLong)?;
     let mut shape = Shape::scalar();
     if is_batched {
         shape.push(rows);
@@ -106,21 +107,14 @@ fn scores_of(tensor: &Tensor) -> Result<Vec<Score>> {
         DataType::Fp32 => read(data, |b| Score::Real(f32::from_le_bytes(b).into())),
         DataType::Fp64 => read(data, |b| Score::Real(f64::from_le_bytes(b))),
         DataType::Bool | DataType::Fp16 | DataType::Bf16 | DataType::Bytes => {
-            return Err(Error::invalid_arg(format!(
-                "class result not available for output due to unsupported type '{}'",
-                tensor.data_type
-            )));
+            return Err(EncodeError::NoClasses(tensor.data_type).into());
         }
     };
     if tensor.shape.element_count() == Some(scores.len()) {
         return Ok(scores);
     }
-    Err(Error::internal(format!(
-        "output '{}' has {} elements, which does not fit its shape {}",
-        tensor.name,
-        scores.len(),
-        tensor.shape
-    )))
+    let (output, elements, shape) = (tensor.name.clone(), scores.len(), tensor.shape.clone());
+    Err(EncodeError::ShapeMismatch { output, elements, shape }.into())
 }
 
 fn read<const N: usize>(data: &[u8], score: impl Fn([u8; N]) -> Score) -> Vec<Score> {

@@ -6,6 +6,7 @@
 
 mod answer_form;
 mod classification;
+mod encode_error;
 mod model_version;
 mod regions;
 mod status;

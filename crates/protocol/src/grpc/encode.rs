@@ -1,11 +1,11 @@
 //! The message of a response.
 
 use galatea_proto::inference::{ModelInferResponse, model_infer_response::InferOutputTensor};
-use galatea_types::{Error, InferResponse, Result};
+use galatea_types::{InferResponse, Result};
 use prost::Message as _;
 
 use super::parameters::parameter_message;
-use crate::answer_form::AnswerPlan;
+use crate::{answer_form::AnswerPlan, encode_error::EncodeError};
 
 /// The message of a response, as the client asked for it. Every output goes out raw; its buffer is shared, not copied.
 /// `label` gives the text of a class of an output.
@@ -50,7 +50,5 @@ pub fn check_message_size(message: &ModelInferResponse, limit: usize) -> Result<
     if size <= limit {
         return Ok(());
     }
-    Err(Error::invalid_arg(format!(
-        "Response has byte size {size} which exceeds gRPC's byte size limit {limit}."
-    )))
+    Err(EncodeError::MessageTooLong { size, limit }.into())
 }

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use galatea_types::{
-    DataType, Error, InferResponse, ParameterValue, Parameters, Result, Tensor, byte_strings,
+    DataType, InferResponse, ParameterValue, Parameters, Result, Tensor, byte_strings,
 };
 
-use crate::answer_form::{AnswerPlan, Placement};
+use crate::{
+    answer_form::{AnswerPlan, Placement},
+    encode_error::EncodeError,
+};
 
 /// The body of a response: the JSON, then the binary tensors in output order.
 #[derive(Debug)]
@@ -120,11 +123,8 @@ pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
         }
         DataType::Bytes => return push_elements(json, tensor),
         DataType::Fp16 | DataType::Bf16 => {
-            return Err(Error::invalid_arg(format!(
-                "sending {} data via JSON is not supported. Please use the binary data format for output \
-                 {}",
-                tensor.data_type, tensor.name
-            )));
+            let (output, data_type) = (tensor.name.clone(), tensor.data_type);
+            return Err(EncodeError::NoJsonForm { output, data_type }.into());
         }
     }
     Ok(())
@@ -148,9 +148,8 @@ fn push_elements(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
         if i > 0 {
             json.push(b',');
         }
-        let element = element.map_err(|_| {
-            Error::internal(format!("the data of output '{}' ends inside an element", tensor.name))
-        })?;
+        let truncated = |_| EncodeError::TruncatedElement { output: tensor.name.clone() };
+        let element = element.map_err(truncated)?;
         push_string(json, element);
     }
     Ok(())
