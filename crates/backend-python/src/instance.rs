@@ -10,29 +10,22 @@ use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use crate::{
+    batch_encoder::BatchEncoder,
     connection::Connection,
     exception::with_traceback,
     execution::{Executed, Execution},
-    in_flight::{ActiveRequest, ActiveRequests, ResponseContent},
-    inputs,
-    memory::BlockAllocation,
-    wire::{Outgoing, SentRequest, kind, put_request},
+    in_flight::{ActiveRequests, ResponseContent},
     worker::{Wait, Worker},
 };
 
 /// One worker and what is needed to send it requests.
 pub(crate) struct PythonInstance {
     name: String,
-    config: Arc<ModelConfig>,
-    version: i64,
-    /// Names of the model's outputs.
-    outputs: Arc<[Arc<str>]>,
+    is_decoupled: bool,
     /// Requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
     worker: Worker,
-    message: Outgoing,
-    last_key: u64,
-    executions: u64,
+    encoder: BatchEncoder,
 }
 
 /// Requests that are sent to a worker ahead of its replies: docs/adr/0006-python-workers.md has the measurement.
@@ -55,17 +48,12 @@ impl PythonInstance {
         may_answer_later: bool,
         worker: Worker,
     ) -> Self {
-        let outputs = config.outputs().iter().map(|output| output.name.clone()).collect();
         Self {
             name: name.to_owned(),
-            config,
-            version,
-            outputs,
+            is_decoupled: config.is_decoupled(),
             may_answer_later,
             worker,
-            message: Outgoing::default(),
-            last_key: 0,
-            executions: 0,
+            encoder: BatchEncoder::new(config, version),
         }
     }
 
@@ -77,70 +65,23 @@ impl PythonInstance {
         &self.connection().in_flight.requests
     }
 
-    /// Writes the requests into the message. Those that cannot be sent are answered; gives the index of each other
-    /// one with its key.
-    fn encode(&mut self, batch: &mut Batch) -> Vec<(usize, u64)> {
-        self.executions += 1;
-        self.message.reset(kind::EXECUTE, self.executions);
-        let memory = self.connection().memory.clone();
-        let mut blocks = memory.allocation();
-        let mut sent = Vec::with_capacity(batch.len());
-        for index in 0..batch.len() {
-            let (start, first_block) = (self.message.position(), blocks.len());
-            match self.encode_one(batch, index, &mut blocks) {
-                Ok(key) => sent.push((index, key)),
-                Err(error) => {
-                    self.message.truncate(start);
-                    blocks.free_from(first_block);
-                    batch.respond(index, Err(error));
-                }
-            }
-        }
-        self.message.count = u32::try_from(sent.len()).unwrap_or(u32::MAX);
-        sent
-    }
-
-    fn encode_one(
-        &mut self,
-        batch: &Batch,
-        index: usize,
-        blocks: &mut BlockAllocation<'_>,
-    ) -> Result<u64> {
-        let pending = batch.pending_at(index).ok_or_else(|| Error::internal("no such request"))?;
-        let request = &pending.request;
-        let tensors = inputs::for_model(&self.config, request)?;
-        let outputs = inputs::wanted_outputs(&self.outputs, request);
-        self.last_key += 1;
-        let key = self.last_key;
-        let sent = SentRequest {
-            key,
-            model_version: self.version,
-            request,
-            inputs: &tensors,
-            outputs: &outputs,
-        };
-        put_request(&mut self.message, &sent, blocks)?;
-        let cancellation = pending.context.cancellation.clone();
-        self.requests().add(key, ActiveRequest::new(cancellation, outputs));
-        Ok(key)
-    }
-
     /// Writes the message. `None`: every request of the batch is answered already.
     fn prepare(&mut self, batch: &mut Batch) -> Option<Execution> {
-        if let Some(error) = self.connection().lifecycle.error() {
+        let connection = self.connection().clone();
+        if let Some(error) = connection.lifecycle.error() {
             batch.fail_all(error);
             return None;
         }
-        let requests = self.encode(batch);
-        if requests.is_empty() {
+        let execution = self.encoder.encode(batch, &connection);
+        if execution.requests.is_empty() {
             return None;
         }
         batch.mark_input_done();
-        if self.config.is_decoupled() {
+        if self.is_decoupled {
             // Before the worker starts: a first response may come before `execute` has returned there.
-            self.take_out(batch, &requests);
+            self.take_out(batch, &execution.requests);
         }
-        Some(Execution { id: self.executions, requests })
+        Some(execution)
     }
 
     /// Sends a batch, perhaps behind others.
@@ -149,7 +90,7 @@ impl PythonInstance {
             return Ahead::NotStarted;
         }
         let Some(execution) = self.prepare(batch) else { return Ahead::Complete };
-        match self.connection().try_send_command(&self.message) {
+        match self.connection().try_send_command(self.encoder.message()) {
             Ok(true) => Ahead::Sent(execution),
             // The socket is full, or the worker is gone.
             Ok(false) | Err(_) => {
@@ -202,7 +143,7 @@ impl PythonInstance {
         let mut left = Vec::new();
         for &(index, key) in sent {
             match responses.remove(&key) {
-                Some(content) if self.config.is_decoupled() => {
+                Some(content) if self.is_decoupled => {
                     content.err().into_iter().for_each(|e| self.requests().fail(key, &e));
                 }
                 Some(content) => {
@@ -260,7 +201,7 @@ impl ModelInstance for PythonInstance {
         // Known before requests are taken out.
         let wait = wait(batch);
         let Some(execution) = self.prepare(batch) else { return };
-        match self.connection().send_command(&self.message) {
+        match self.connection().send_command(self.encoder.message()) {
             Ok(()) => drop(self.complete(batch, &execution, wait)),
             Err(error) => batch.fail_all(&error),
         }

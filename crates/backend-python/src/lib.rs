@@ -13,6 +13,7 @@
 #![warn(missing_docs)]
 
 mod auto_complete;
+mod batch_encoder;
 mod connection;
 mod defaults;
 pub mod environment;

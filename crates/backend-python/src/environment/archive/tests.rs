@@ -1,0 +1,133 @@
+//! Archives, harmless and hostile, are unpacked or refused.
+
+use flate2::{Compression, write::GzEncoder};
+use tar::{Builder, Header};
+
+use super::*;
+
+struct TestArchive {
+    folder: tempfile::TempDir,
+    builder: Builder<Vec<u8>>,
+}
+
+impl TestArchive {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        Self { folder, builder: Builder::new(Vec::new()) }
+    }
+
+    /// Writes the name into the header: the library itself refuses such names.
+    fn add(mut self, name: &str, kind: EntryType, content: &str) -> Self {
+        let mut header = Header::new_gnu();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(kind);
+        header.set_mode(0o755);
+        let data = if kind.is_file() { content } else { "" };
+        if !kind.is_file() {
+            header.as_mut_bytes()[157..157 + content.len()].copy_from_slice(content.as_bytes());
+        }
+        header.set_size(data.len() as u64);
+        header.set_cksum();
+        self.builder.append(&header, data.as_bytes()).expect("appended");
+        self
+    }
+
+    fn file(self, name: &str, content: &str) -> Self {
+        self.add(name, EntryType::Regular, content)
+    }
+
+    fn symlink(self, name: &str, target: &str) -> Self {
+        self.add(name, EntryType::Symlink, target)
+    }
+
+    fn unpack(self) -> (tempfile::TempDir, Result<(), UnpackError>) {
+        let archive = self.folder.path().join("a.tar.gz");
+        let file = File::create(&archive).expect("created");
+        let mut encoder = GzEncoder::new(file, Compression::fast());
+        let bytes = self.builder.into_inner().expect("finished");
+        io::copy(&mut bytes.as_slice(), &mut encoder).expect("written");
+        encoder.finish().expect("finished");
+        let result = unpack(&archive, &self.folder.path().join("out"), &mut |_| {});
+        (self.folder, result)
+    }
+
+    #[track_caller]
+    fn refused(self, expected: &str) {
+        let (folder, result) = self.unpack();
+        let message = result.expect_err("refused").to_string();
+        assert!(message.contains(expected), "{message}");
+        let names = fs::read_dir(folder.path()).expect("read").flatten();
+        let mut names: Vec<_> = names.map(|e| e.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["a.tar.gz", "out"], "nothing beside the folder");
+    }
+}
+
+#[test]
+fn files_folders_and_links_inside() {
+    let (folder, result) = TestArchive::new()
+        .symlink("lib64", "lib")
+        .add("lib/", EntryType::Directory, "")
+        .file("lib/a.txt", "text")
+        .file("./bin/tool", "#!")
+        .symlink("bin/other", "../lib/a.txt")
+        .add("lib/same.txt", EntryType::Link, "lib/a.txt")
+        .symlink("lib/later", "not-there-yet")
+        .unpack();
+    result.expect("unpacked");
+    let read = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).ok();
+    for name in ["lib/a.txt", "lib64/a.txt", "bin/other", "lib/same.txt"] {
+        assert_eq!(read(name).as_deref(), Some("text"), "{name}");
+    }
+    assert!(super::super::search::is_executable(&folder.path().join("out/bin/tool")));
+}
+
+#[test]
+fn nothing_leaves_the_folder() {
+    TestArchive::new().file("../evil", "x").refused("'../evil' would be written outside");
+    TestArchive::new().file("a/../../evil", "x").refused("would be written outside");
+    TestArchive::new().file("/tmp/evil", "x").refused("would be written outside");
+    TestArchive::new().symlink("out", "/etc").refused("'out' is a link that leads outside");
+    TestArchive::new().symlink("a/out", "../../x").refused("is a link that leads outside");
+    TestArchive::new().add("h", EntryType::Link, "../a.tar.gz").refused("leads outside");
+    TestArchive::new().add("h", EntryType::Link, "/etc/passwd").refused("leads outside");
+    TestArchive::new().add("d", EntryType::Char, "").refused("neither a file");
+    TestArchive::new().add("d", EntryType::Fifo, "").refused("neither a file");
+}
+
+#[test]
+fn links_through_links_cannot_leave_the_folder() {
+    // `b` looks as if it were inside: `a` is the folder itself.
+    TestArchive::new().symlink("a", ".").symlink("b", "a/..").refused("'b' is a link that leads");
+    TestArchive::new().symlink("a", "lib").file("lib/x", "").symlink("a/y", "x").refused("behind");
+    // A file behind a link becomes a file in a folder, and the link has no place any more.
+    TestArchive::new().symlink("a", "..").file("a/evil", "x").refused("");
+}
+
+#[test]
+fn the_interpreter_of_a_venv_is_left_out() {
+    let (folder, result) = TestArchive::new()
+        .symlink("bin/python", "/usr/bin/python3")
+        .symlink("bin/python3", "python")
+        .symlink("bin/python3.11", "../../elsewhere/python")
+        .unpack();
+    result.expect("unpacked");
+    let out = folder.path().join("out/bin");
+    assert!(fs::symlink_metadata(out.join("python")).is_err());
+    assert!(fs::symlink_metadata(out.join("python3.11")).is_err());
+    assert!(fs::symlink_metadata(out.join("python3")).is_ok());
+}
+
+#[test]
+fn other_files_and_truncated_archives_are_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("x.tar.gz");
+    let out = folder.path().join("out");
+    fs::write(&path, "PK\u{3}\u{4}").expect("written");
+    assert!(!is_archive(&path));
+    let error = unpack(&path, &out, &mut |_| {}).expect_err("wrong");
+    assert!(matches!(error, UnpackError::Kind));
+    fs::write(&path, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1]).expect("written");
+    let error = unpack(&path, &out, &mut |_| {}).expect_err("damaged");
+    assert!(matches!(error, UnpackError::Read(_)), "{error}");
+}

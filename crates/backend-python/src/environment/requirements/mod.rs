@@ -1,0 +1,95 @@
+//! The packages that a model requires: `requirements.txt` or `pyproject.toml` beside it.
+
+mod contents;
+mod error;
+mod project;
+mod python;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::ErrorKind,
+    path::{self, Path, PathBuf},
+};
+
+use sha2::Sha256;
+
+use self::{
+    contents::Contents,
+    error::RequirementsError,
+    project::Project,
+    python::{python_comment, range},
+};
+use super::version::VersionRange;
+
+/// What has to be installed, and in which Python.
+#[derive(Debug)]
+pub(super) struct Requirements {
+    /// The file that was found.
+    pub file: PathBuf,
+    /// Arguments of `pip install`.
+    pub arguments: Vec<OsString>,
+    /// The required versions of Python.
+    pub python: Option<VersionRange>,
+    /// Of everything that the environment depends on.
+    pub digest: Sha256,
+}
+
+/// The first file with requirements: the version's before the model's.
+pub(super) fn find(
+    version_dir: &Path,
+    model_dir: &Path,
+) -> Result<Option<Requirements>, RequirementsError> {
+    for folder in [version_dir, model_dir] {
+        // The installer runs in this folder, where a path relative to ours would mean another file.
+        let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let file = folder.join("requirements.txt");
+        if let Some(text) = read(&file)? {
+            return of_requirements(&file, &text).map(Some);
+        }
+        let file = folder.join("pyproject.toml");
+        if let Some(text) = read(&file)?
+            && let Some(project) = project::parse(&file, &text)?
+        {
+            return Ok(Some(of_project(&file, project)));
+        }
+    }
+    Ok(None)
+}
+
+fn read(file: &Path) -> Result<Option<String>, RequirementsError> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(RequirementsError::Unreadable { file: file.to_owned(), error }),
+    }
+}
+
+fn of_requirements(file: &Path, text: &str) -> Result<Requirements, RequirementsError> {
+    let python = match python_comment(text) {
+        Some(version) => Some(range(file, "the comment 'python:'", version)?),
+        None => None,
+    };
+    let mut contents = Contents::default();
+    contents.add_file(file, text, 0);
+    let mut arguments = vec!["-r".into(), file.as_os_str().to_owned()];
+    // When a file has hashes pip refuses packages without one.
+    if !contents.has_numpy && !contents.has_hashes {
+        arguments.push("numpy".into());
+    }
+    Ok(Requirements { file: file.to_owned(), arguments, python, digest: contents.digest })
+}
+
+fn of_project(file: &Path, project: Project) -> Requirements {
+    let Project { dependencies, python } = project;
+    let text = dependencies.join("\n");
+    let mut contents = Contents::default();
+    contents.add_file(file, &text, 0);
+    let mut arguments: Vec<OsString> = dependencies.into_iter().map(OsString::from).collect();
+    if !contents.has_numpy {
+        arguments.push("numpy".into());
+    }
+    Requirements { file: file.to_owned(), arguments, python, digest: contents.digest }
+}
