@@ -2,10 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
-use galatea_types::{Responder, Response, ResponseSink};
+use galatea_types::{LockExt, Responder, Response, ResponseSink};
 
 /// Holds responses back until all requests that arrived earlier have their last one. The request whose turn it is
 /// gets its responses as they come.
@@ -78,7 +78,7 @@ impl CompletionQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_unpoisoned()
     }
 }
 

@@ -3,9 +3,11 @@
 mod allowed;
 mod circles;
 mod codes;
+mod documented;
 mod environment;
 mod files;
 mod folders;
+mod locks;
 mod manifests;
 mod module_lines;
 mod private_fields;
@@ -29,7 +31,7 @@ pub fn run() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 8] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 10] = [
         files::faults,
         codes::faults,
         private_fields::faults,
@@ -38,6 +40,8 @@ fn faults() -> Result<Vec<String>> {
         unsafe_code::faults,
         folders::faults,
         environment::faults,
+        documented::faults,
+        locks::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

@@ -1,21 +1,17 @@
-//! A checked configuration cannot be changed: `ModelConfig` and its parts have no public fields, so that only the
-//! checker builds them.
+//! A checked configuration is built by its checker alone and cannot be changed: `ModelConfig` has no public fields, and
+//! parts of it that have some cannot be built outside their crate (`#[non_exhaustive]`).
 
 use syn::{Fields, Item, ItemStruct, Visibility};
 
-use super::{
-    allowed,
-    source::{SourceFile, Workspace},
-};
+use super::source::{SourceFile, Workspace};
 
 /// Files with the checked configuration and its parts.
-const CHECKED: &str = "crates/config/src/model_config";
+const CHECKED: &str = "crates/config/src/model/";
+const WHOLE: &str = "ModelConfig";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
     let is_checked = |file: &&SourceFile| file.path.starts_with(CHECKED);
-    let files = workspace.rust().filter(is_checked);
-    let files = files.filter(|file| !allowed::PUBLIC_FIELDS.contains(&file.path.as_str()));
-    files.flat_map(file_faults).collect()
+    workspace.rust().filter(is_checked).flat_map(file_faults).collect()
 }
 
 fn file_faults(file: &SourceFile) -> Vec<String> {
@@ -25,9 +21,14 @@ fn file_faults(file: &SourceFile) -> Vec<String> {
         _ => None,
     });
     structs
-        .filter(|item| has_public_field(item))
-        .map(|item| format!("{}: {} has public fields", file.path, item.ident))
+        .filter(|item| has_public_field(item) && (item.ident == WHOLE || !is_sealed(item)))
+        .map(|item| format!("{}: anybody can build a {}", file.path, item.ident))
         .collect()
+}
+
+/// Whether only its own crate can build it.
+fn is_sealed(item: &ItemStruct) -> bool {
+    item.attrs.iter().any(|attribute| attribute.path().is_ident("non_exhaustive"))
 }
 
 fn has_public_field(item: &ItemStruct) -> bool {
@@ -46,17 +47,18 @@ mod tests {
     #[test]
     fn public_fields_are_named_in_these_files_alone() {
         let text = "pub struct Group { pub count: u32 }\npub struct Kept { pub(crate) a: u32, b: u32 }\n\
-                    pub struct Tuple(pub u32);";
+                    #[non_exhaustive] pub struct Sealed { pub a: u32 }\n\
+                    #[non_exhaustive] pub struct ModelConfig { pub a: u32 }";
         let found = faults(&made_up(&[
-            ("crates/config/src/model_config/groups.rs", text),
+            ("crates/config/src/model/groups.rs", text),
             ("crates/config/src/raw.rs", text),
         ]));
-        let file = "crates/config/src/model_config/groups.rs";
+        let file = "crates/config/src/model/groups.rs";
         assert_eq!(
             found,
             [
-                format!("{file}: Group has public fields"),
-                format!("{file}: Tuple has public fields")
+                format!("{file}: anybody can build a Group"),
+                format!("{file}: anybody can build a ModelConfig")
             ]
         );
     }

@@ -47,6 +47,15 @@ impl Workspace {
         Ok(Self { files: paths.into_iter().map(read).collect::<Result<_>>()? })
     }
 
+    /// Whether the module that declares this file does so for tests alone.
+    pub fn is_test_module(&self, file: &SourceFile) -> bool {
+        let Some((folder, name)) = file.path.rsplit_once('/') else { return false };
+        let declared = format!("#[cfg(test)]\nmod {};", name.trim_end_matches(".rs"));
+        let parents = ["mod.rs", "lib.rs", "main.rs"].map(|parent| format!("{folder}/{parent}"));
+        let mut parents = self.files.iter().filter(|other| parents.contains(&other.path));
+        parents.any(|parent| parent.text.contains(&declared))
+    }
+
     /// Rust files of crates, tests and examples of theirs included, generated ones not.
     pub fn rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.path.ends_with(".rs") && !file.is_generated())

@@ -5,7 +5,7 @@ use std::{
     mem,
     str::FromStr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         mpsc::{self, RecvTimeoutError},
     },
     thread::{self, JoinHandle},
@@ -18,6 +18,7 @@ use galatea_perf_types::{
     settings::MetricsSettings,
     status::GpuMetrics,
 };
+use galatea_types::LockExt;
 
 /// Queries from a thread of its own between `start` and `stop`.
 pub struct GpuMetricsCollector {
@@ -41,7 +42,7 @@ impl GpuMetricsCollector {
     }
 
     fn samples(&self) -> MutexGuard<'_, Samples> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+        self.samples.lock_unpoisoned()
     }
 }
 
@@ -101,7 +102,7 @@ fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc:
         let page = ask(&url);
         let took = asked.elapsed();
         let ended = page.is_err();
-        samples.lock().unwrap_or_else(PoisonError::into_inner).add(page, took, settings.interval);
+        samples.lock_unpoisoned().add(page, took, settings.interval);
         let pause = settings.interval.saturating_sub(took);
         if ended || stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
             return;

@@ -2,7 +2,7 @@
 
 use std::{
     process,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex},
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -12,6 +12,7 @@ use galatea_perf_types::{
     load::Clock,
     record::Nanos,
 };
+use galatea_types::{CondvarExt, LockExt};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -45,12 +46,10 @@ impl Clock for SystemClock {
     }
 
     fn sleep(&self, duration: Duration) -> bool {
-        let raised = self.interrupt.raised.lock().unwrap_or_else(PoisonError::into_inner);
-        let (raised, _) = self
-            .interrupt
-            .changed
-            .wait_timeout_while(raised, duration, |raised| !*raised)
-            .unwrap_or_else(PoisonError::into_inner);
+        let raised = self.interrupt.raised.lock_unpoisoned();
+        let changed = &self.interrupt.changed;
+        let (raised, _) =
+            changed.wait_timeout_while_unpoisoned(raised, duration, |raised| !*raised);
         !*raised
     }
 
@@ -78,7 +77,7 @@ fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
 
 impl Interrupt {
     fn raise(&self) {
-        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut raised = self.raised.lock_unpoisoned();
         println!("Interrupt signal ({}) received.", SignalKind::interrupt().as_raw_value());
         if *raised {
             println!("Exiting immediately...");

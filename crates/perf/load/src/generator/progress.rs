@@ -1,11 +1,12 @@
 //! How many requests are to be sent, how many have ended, and what went wrong.
 
 use std::sync::{
-    Condvar, Mutex, MutexGuard, PoisonError,
+    Condvar, Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},
 };
 
 use galatea_perf_types::failure::Failure;
+use galatea_types::{CondvarExt, LockExt};
 
 /// Shared by all workers. Without a count of requests nothing here is touched more than once per run but for one
 /// read of an atomic per request.
@@ -95,7 +96,7 @@ impl Progress {
     pub fn wait(&self) {
         let state = self.state();
         let waiting = |state: &mut State| !state.is_finished() && state.failures.is_empty();
-        drop(self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner));
+        drop(self.changed.wait_while_unpoisoned(state, waiting));
     }
 
     pub fn failure(&self) -> Option<Failure> {
@@ -118,7 +119,7 @@ impl Progress {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_unpoisoned()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     mem,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -11,6 +11,7 @@ use std::{
 
 use galatea_client::CallTimes;
 use galatea_perf_types::record::{CallTotals, Nanos, RequestRecord};
+use galatea_types::LockExt;
 
 /// Records and sums of one worker. Its lock is held for a push or a swap, never longer.
 #[derive(Debug, Default)]
@@ -70,7 +71,7 @@ impl WorkerRecords {
     }
 
     fn collected(&self) -> MutexGuard<'_, Collected> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+        self.collected.lock_unpoisoned()
     }
 }
 

@@ -3,13 +3,14 @@
 use std::{
     collections::HashSet,
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use galatea_client::SequenceMark;
 use galatea_perf_types::{requests::RequestSource, settings::SequenceSettings};
+use galatea_types::LockExt;
 
 /// What all sequences of a run have in common. Shared by the workers.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ impl Sequences {
     }
 
     fn begin(&self, slot: &mut Slot) {
-        slot.id = self.ids.lock().unwrap_or_else(PoisonError::into_inner).replace(slot.id);
+        slot.id = self.ids.lock_unpoisoned().replace(slot.id);
         slot.stream = 0;
         if self.data.by_stream {
             // In turn rather than at random: the same mix of lengths in every window.

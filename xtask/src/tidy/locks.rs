@@ -1,0 +1,33 @@
+//! Locks are taken through `LockExt` and its kin of `galatea-types`, which decide once what a panic of a holder means.
+
+use super::{
+    allowed,
+    source::{SourceFile, Workspace},
+};
+
+/// Where the decision stands.
+const HOME: &str = "crates/types/src/lock.rs";
+
+pub fn faults(workspace: &Workspace) -> Vec<String> {
+    let is_bound = |file: &&SourceFile| {
+        file.is_in_src() && file.path != HOME && !allowed::LOCKS.contains(&file.krate.as_str())
+    };
+    let users = workspace.rust().filter(is_bound).filter(|file| file.has_tokens(&["PoisonError"]));
+    users.map(|file| format!("{}: takes a lock without `LockExt`", file.path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::source::made_up, *};
+
+    #[test]
+    fn other_places_are_named() {
+        let text = "fn f() { m.lock().unwrap_or_else(PoisonError::into_inner); }";
+        let found = faults(&made_up(&[
+            (HOME, text),
+            ("crates/made_up/src/a.rs", text),
+            ("crates/made_up/src/b.rs", "// PoisonError"),
+        ]));
+        assert_eq!(found, ["crates/made_up/src/a.rs: takes a lock without `LockExt`"]);
+    }
+}
