@@ -119,7 +119,8 @@ impl ResponseSink for OrderedSink {
 
 #[cfg(test)]
 mod tests {
-    use galatea_types::{Error, ResponseStream};
+    use galatea_backend::testing::{ResponseStream, stream};
+    use galatea_types::Error;
 
     use super::*;
 
@@ -141,7 +142,7 @@ mod tests {
         let queue = Arc::<CompletionQueue>::default();
         let [(mut a, mut a_stream), (mut b, mut b_stream), (c, mut c_stream)] =
             [0, 1, 2].map(|arrival| {
-                let (responder, stream) = Responder::stream();
+                let (responder, stream) = stream();
                 (queue.clone().admit(arrival, responder), stream)
             });
         b.send(text("b1"));
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_dropped_receiver_closes_the_responder() {
         let queue = Arc::<CompletionQueue>::default();
-        let (responder, stream) = Responder::stream();
+        let (responder, stream) = stream();
         let responder = queue.admit(0, responder);
         assert!(!responder.is_closed());
         drop(stream);
@@ -183,7 +184,7 @@ mod tests {
         }
         let queue = Arc::<CompletionQueue>::default();
         let first = queue.clone().admit(0, Responder::calling(Calling(queue.clone())));
-        let (responder, mut stream) = Responder::stream();
+        let (responder, mut stream) = stream();
         let _second = queue.clone().admit(1, responder);
         first.close();
         assert_eq!(arrived(&mut stream), [(String::new(), true)]);

@@ -70,10 +70,6 @@ impl Error {
         Self::new(Code::Unsupported, message)
     }
 
-    pub fn already_exists(message: impl Into<Arc<str>>) -> Self {
-        Self::new(Code::AlreadyExists, message)
-    }
-
     pub fn cancelled(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Cancelled, message)
     }

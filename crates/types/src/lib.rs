@@ -34,7 +34,7 @@ pub use origin::{Origin, StepTimes};
 pub use prepared::PreparedRequest;
 pub use refused::Refused;
 pub use request::{CorrelationId, InferRequest, ParameterValue, Parameters, RequestedOutput};
-pub use responder::{Responder, Response, ResponseSink, ResponseStream};
+pub use responder::{Responder, Response, ResponseSink};
 pub use response::InferResponse;
 pub use shape::Shape;
 pub use tensor::Tensor;

@@ -46,9 +46,9 @@ mod tests {
 
     #[test]
     fn a_refusal_taken_as_an_error_sends_nothing() {
-        let (responder, mut stream) = Responder::stream();
+        let (responder, mut answer) = Responder::unary();
         let error = Refused::new(Error::unavailable("full"), responder).into_error();
         assert_eq!(error.message(), "full");
-        assert!(stream.try_recv().is_err());
+        assert!(answer.try_recv().is_err());
     }
 }

@@ -1,19 +1,19 @@
+//! Where the responses to a request go, whoever waits for them.
+
 use std::fmt;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::{Error, InferResponse, Result};
 
-/// One element of a response stream: an answer, or `None` where only the end is told.
+/// One of the responses to a request.
 #[derive(Debug)]
 pub struct Response {
+    /// `None` where only the end is reported.
     pub result: Option<Result<InferResponse>>,
     /// Nothing follows.
     pub is_final: bool,
 }
-
-/// Receiving end of a stream of responses (decoupled models, streaming front ends).
-pub type ResponseStream = mpsc::UnboundedReceiver<Response>;
 
 /// Takes responses on the thread that made them: how ensembles and calls between models go on without
 /// another hand-over. What it does must be short, and must not wait for the model that answers.
@@ -29,12 +29,11 @@ pub trait ResponseSink: Send {
 
 enum Sink {
     Unary(oneshot::Sender<Result<InferResponse>>),
-    Stream(mpsc::UnboundedSender<Response>),
     Call(Box<dyn ResponseSink>),
 }
 
-/// The way back to whoever asked. Dropped unanswered, it answers with an internal error, so that no
-/// request can get lost.
+/// Sends the responses to one request to whoever waits for them. Dropped before the last one, it sends an internal
+/// error, so that no request can get lost.
 pub struct Responder(Option<Sink>);
 
 impl fmt::Debug for Responder {
@@ -50,18 +49,12 @@ impl Responder {
         (Self(Some(Sink::Unary(tx))), rx)
     }
 
-    /// For any number of answers.
-    pub fn stream() -> (Self, ResponseStream) {
-        let (tx, rx) = mpsc::unbounded_channel();
-        (Self(Some(Sink::Stream(tx))), rx)
-    }
-
     /// For any number of answers, each given to `sink` at once.
     pub fn calling(sink: impl ResponseSink + 'static) -> Self {
         Self(Some(Sink::Call(Box::new(sink))))
     }
 
-    /// The way back of a request whose responder was taken elsewhere: it answers nobody.
+    /// In place of a responder that was taken elsewhere: it sends nothing.
     pub fn spent() -> Self {
         Self(None)
     }
@@ -76,7 +69,6 @@ impl Responder {
     pub fn send(&mut self, result: Result<InferResponse>) -> bool {
         let response = |result| Response { result: Some(result), is_final: false };
         match &mut self.0 {
-            Some(Sink::Stream(tx)) => tx.send(response(result)).is_ok(),
             Some(Sink::Call(sink)) => {
                 sink.respond(response(result));
                 !sink.is_closed()
@@ -90,7 +82,7 @@ impl Responder {
 
     /// Ends a stream without another answer.
     pub fn close(mut self) {
-        if let Some(Sink::Stream(_) | Sink::Call(_)) = &self.0 {
+        if let Some(Sink::Call(_)) = &self.0 {
             self.send_last(None);
         }
     }
@@ -104,7 +96,6 @@ impl Responder {
     pub fn is_closed(&self) -> bool {
         match &self.0 {
             Some(Sink::Unary(tx)) => tx.is_closed(),
-            Some(Sink::Stream(tx)) => tx.is_closed(),
             Some(Sink::Call(sink)) => sink.is_closed(),
             None => true,
         }
@@ -115,9 +106,6 @@ impl Responder {
         match self.0.take() {
             Some(Sink::Unary(tx)) => {
                 let _ = tx.send(result.unwrap_or_else(|| Err(unanswered())));
-            }
-            Some(Sink::Stream(tx)) => {
-                let _ = tx.send(Response { result, is_final: true });
             }
             Some(Sink::Call(mut sink)) => sink.respond(Response { result, is_final: true }),
             None => {}
@@ -148,28 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_is_called_for_each_response() {
-        struct Noted(std::sync::Arc<std::sync::Mutex<Vec<(bool, bool)>>>);
+    fn a_sink_is_called_for_each_response_up_to_the_end() {
+        type Seen = std::sync::Arc<std::sync::Mutex<Vec<(Option<bool>, bool)>>>;
+        struct Noted(Seen);
         impl ResponseSink for Noted {
             fn respond(&mut self, response: Response) {
-                let is_error = matches!(response.result, Some(Err(_)));
+                let is_error = response.result.map(|result| result.is_err());
                 self.0.lock().expect("no panic").push((is_error, response.is_final));
             }
         }
-        let noted = std::sync::Arc::default();
-        let mut responder = Responder::calling(Noted(std::sync::Arc::clone(&noted)));
+        let seen = Seen::default();
+        let mut responder = Responder::calling(Noted(seen.clone()));
         assert!(responder.send(Err(Error::internal("one"))));
         responder.close();
-        drop(Responder::calling(Noted(noted.clone())));
-        assert_eq!(*noted.lock().expect("no panic"), [(true, false), (false, true), (true, true)]);
-    }
-
-    #[test]
-    fn a_closed_stream_ends_without_an_error() {
-        let (responder, mut rx) = Responder::stream();
-        responder.close();
-        let last = rx.try_recv().expect("one element");
-        assert!(last.is_final && last.result.is_none());
-        assert!(rx.try_recv().is_err());
+        drop(Responder::calling(Noted(seen.clone())));
+        Responder::calling(Noted(seen.clone())).discard();
+        let expected = [(Some(true), false), (None, true), (Some(true), true)];
+        assert_eq!(*seen.lock().expect("no panic"), expected);
     }
 }

@@ -1,7 +1,10 @@
 //! Response senders and decoupled models.
 
-use galatea_backend::{Batch, ModelInstance, PendingRequest};
-use galatea_types::{PreparedRequest, RequestContext, Responder, Response, ResponseStream};
+use galatea_backend::{
+    Batch, ModelInstance, PendingRequest,
+    testing::{ResponseStream, stream},
+};
+use galatea_types::{PreparedRequest, RequestContext, Response};
 
 use crate::common::{TIMEOUT, Written, bytes, request};
 
@@ -33,7 +36,7 @@ fn start_in(
     request: PreparedRequest,
     context: RequestContext,
 ) -> ResponseStream {
-    let (responder, stream) = Responder::stream();
+    let (responder, stream) = stream();
     let pending = PendingRequest::new(request, context, responder);
     let mut batch = Batch::new("m".into(), 1, vec![pending]);
     instance.execute(&mut batch);

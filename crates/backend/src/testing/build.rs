@@ -75,6 +75,28 @@ fn queued_now() -> RequestContext {
     context
 }
 
+/// Responses on their way to a test.
+pub type ResponseStream = tokio::sync::mpsc::UnboundedReceiver<Response>;
+
+struct Forward(tokio::sync::mpsc::UnboundedSender<Response>);
+
+impl ResponseSink for Forward {
+    fn respond(&mut self, response: Response) {
+        // A test that has seen enough reads no more.
+        let _ = self.0.send(response);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// A responder for any number of responses, and where they arrive.
+pub fn stream() -> (Responder, ResponseStream) {
+    let (sender, stream) = tokio::sync::mpsc::unbounded_channel();
+    (Responder::calling(Forward(sender)), stream)
+}
+
 /// Executes a request of a decoupled model: where its responses arrive.
 pub fn run_stream(
     instance: &mut dyn ModelInstance,
@@ -82,7 +104,7 @@ pub fn run_stream(
     cancellation: Cancellation,
 ) -> mpsc::Receiver<Response> {
     let (sender, stream) = mpsc::channel();
-    let responder = Responder::calling(Forward { sender, is_closed: false });
+    let responder = Responder::calling(Channel { sender, is_closed: false });
     let context = RequestContext { cancellation, ..queued_now() };
     let model = request.model_name.clone();
     let mut batch = Batch::new(model, 1, vec![PendingRequest::new(request, context, responder)]);
@@ -97,13 +119,13 @@ pub fn run_stream(
     stream
 }
 
-/// Responses on their way to a test.
-struct Forward {
+/// As [`Forward`], to a receiver that can wait for a limited time.
+struct Channel {
     sender: mpsc::Sender<Response>,
     is_closed: bool,
 }
 
-impl ResponseSink for Forward {
+impl ResponseSink for Channel {
     fn respond(&mut self, response: Response) {
         self.is_closed = self.sender.send(response).is_err();
     }

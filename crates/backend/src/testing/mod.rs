@@ -19,8 +19,8 @@ mod streams;
 mod subject;
 
 pub use build::{
-    Answer, adjusted, instance_spec, load_context, pending, prepared, request, run_batch,
-    run_stream,
+    Answer, ResponseStream, adjusted, instance_spec, load_context, pending, prepared, request,
+    run_batch, run_stream, stream,
 };
 pub use galatea_config::testing::{changed, model_config, tensor_spec, tensors};
 pub use sample::{Sample, encode, sample};

@@ -12,14 +12,14 @@ use std::{
 
 use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance, ResponseSender,
-    testing::{Answer, changed, instance_spec, model_config, prepared},
+    testing::{Answer, ResponseStream, changed, instance_spec, model_config, prepared, stream},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
     DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
-    ResponseStream, Result, Tensor, Timeline, Trace,
+    Result, Tensor, Timeline, Trace,
 };
 
 /// Longer than anything here takes; only a hanging test gets there.
@@ -276,7 +276,7 @@ impl Rig {
     }
 
     pub fn submit_stream(&self, id: &str) -> ResponseStream {
-        let (responder, stream) = Responder::stream();
+        let (responder, stream) = stream();
         submit(&self.scheduler, named(id, 1), responder);
         stream
     }

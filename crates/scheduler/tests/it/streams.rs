@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use galatea_backend::testing::ResponseStream;
 use galatea_scheduler::Scheduler as _;
 use galatea_telemetry::FailureReason;
-use galatea_types::{Error, RequestContext, Response, ResponseStream};
+use galatea_types::{Error, RequestContext, Response};
 
 use crate::probe::{LONG, Rig, Setup, named, until, wait};
 
