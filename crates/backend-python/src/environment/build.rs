@@ -11,8 +11,8 @@ use galatea_runtimes::{Environment as Variables, PipSettings};
 use galatea_types::{Error, Result};
 
 use super::{
-    cache::Cached, command, hex, interpreter::Interpreter, requirements::Requirements, search,
-    space,
+    cache::Cached, command, digest::hex, interpreter::Interpreter, requirements::Requirements,
+    search, space,
 };
 
 /// The default index of pip and uv.

@@ -11,7 +11,7 @@ use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 use serde_json::Value;
 
-use super::{Environment, interpreter::Interpreter};
+use super::{interpreter::Interpreter, request::Environment};
 
 /// The environment at `root`, with the variables that activating it would set.
 pub(super) fn open(root: &Path, variables: &Variables) -> Result<Environment> {

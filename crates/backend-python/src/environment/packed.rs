@@ -15,7 +15,9 @@ use sha2::{Digest, Sha256};
 use super::{
     archive::{self, UnpackError},
     cache::{Cached, root_of},
-    command, hex, search, space,
+    command,
+    digest::hex,
+    search, space,
     version::{Version, VersionRange},
 };
 

@@ -1,0 +1,43 @@
+//! What decides on a model's environment, and what is decided.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+/// Parameter of a model's configuration.
+pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
+
+/// Settings of `--backend-config=python,KEY=VALUE` that are read here.
+pub(crate) const SETTINGS: [&str; 3] = [DEFAULT_ENVIRONMENT, PYTHON_INTERPRETER, BUILD_TIMEOUT_KEY];
+pub(super) const DEFAULT_ENVIRONMENT: &str = "default-environment";
+pub(super) const PYTHON_INTERPRETER: &str = "python-interpreter";
+pub(super) const BUILD_TIMEOUT_KEY: &str = "environment-build-timeout-seconds";
+
+/// What decides on a model's environment.
+#[derive(Clone, Copy, Debug)]
+pub struct EnvironmentRequest<'a> {
+    /// For messages only: it never becomes part of a path.
+    pub model_name: &'a str,
+    /// Folder of the model.
+    pub model_dir: &'a Path,
+    /// Folder of the version that is loaded.
+    pub version_dir: &'a Path,
+    /// `parameters` of the model's configuration.
+    pub parameters: &'a BTreeMap<String, String>,
+    /// `--backend-config=python,KEY=VALUE`: `python-interpreter`, `default-environment`,
+    /// `environment-build-timeout-seconds`.
+    pub backend_config: &'a BTreeMap<String, String>,
+}
+
+/// A Python interpreter that is able to run a model, and how to start it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// The interpreter to execute.
+    pub python: PathBuf,
+    /// To be set over those of this process.
+    pub variables: Vec<(OsString, OsString)>,
+    /// For the log, e.g. `CPython 3.11.7 in venv /path`.
+    pub description: String,
+}

@@ -1,0 +1,232 @@
+//! The order in which environments are tried: see the module above.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use galatea_runtimes::{Environment as Variables, data_folder};
+use galatea_types::{Error, Result};
+
+use super::{
+    archive,
+    build::Build,
+    folder,
+    interpreter::Interpreter,
+    packed::Unpacking,
+    request::{
+        BUILD_TIMEOUT_KEY, DEFAULT_ENVIRONMENT, EXECUTION_ENV_PATH, Environment,
+        EnvironmentRequest, PYTHON_INTERPRETER,
+    },
+    requirements::{self, Requirements},
+    search,
+};
+
+/// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
+const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
+
+const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Finds the model's environment, building or unpacking it when that has not been done before. May take
+/// minutes then: never call it where requests wait. Of `variables`, `PATH` and `HOME` lead to the
+/// interpreters, `GALATEA_HOME` to what is built; those of pip and uv hold too.
+///
+/// # Errors
+/// Each names the file, parameter or option that decided, and what would help.
+pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
+    log_ignored_stub(request);
+    Resolution { request, variables, timeout: timeout(request.backend_config)? }.resolve()
+}
+
+struct Resolution<'a> {
+    request: &'a EnvironmentRequest<'a>,
+    variables: &'a Variables,
+    timeout: Duration,
+}
+
+impl Resolution<'_> {
+    fn resolve(&self) -> Result<Environment> {
+        if let Some(value) = given(self.request.parameters, EXECUTION_ENV_PATH) {
+            let prefixed =
+                |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
+            let path = execution_path(value, self.request.model_dir).map_err(prefixed)?;
+            return self.open(&path).map_err(prefixed);
+        }
+        let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
+        if let Some(requirements) = requirements::find(version_dir, model_dir)? {
+            return self.build(&requirements);
+        }
+        if let Some(value) = given(self.request.backend_config, DEFAULT_ENVIRONMENT) {
+            return self.open(Path::new(value)).map_err(|e| {
+                e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
+            });
+        }
+        Ok(plain(self.base()?.with_numpy()?, self.variables))
+    }
+
+    /// A folder, an archive, or an interpreter itself.
+    fn open(&self, path: &Path) -> Result<Environment> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let root = if path.is_dir() {
+            path
+        } else if !path.exists() {
+            // Begins with Triton's text.
+            return Err(Error::invalid_arg(format!(
+                "Failed to get the canonical path for {}. There is no such file or folder",
+                path.display()
+            )));
+        } else if search::is_executable(&path) && !archive::is_archive(&path) {
+            let settings = folder::base_settings(self.variables);
+            let interpreter = Interpreter::probe(&path, &settings)?.with_numpy()?;
+            return Ok(plain(interpreter, self.variables));
+        } else {
+            let cache = self.cache()?;
+            let unpacking = Unpacking {
+                model_name: self.request.model_name,
+                cache: &cache,
+                variables: self.variables,
+                timeout: self.timeout,
+            };
+            unpacking.unpacked(&path)?
+        };
+        folder::log_ignored_scripts(&root, self.request.model_name);
+        folder::open(&root, self.variables)
+    }
+
+    fn build(&self, requirements: &Requirements) -> Result<Environment> {
+        let base = match &requirements.python {
+            None => self.base()?,
+            Some(range) => {
+                let preferred = self.base_path().ok();
+                search::choose(range, preferred.as_deref(), self.variables)
+                    .map_err(|e| e.prefixed(format_args!("'{}': ", requirements.file.display())))?
+            }
+        };
+        let build = Build {
+            model_name: self.request.model_name,
+            requirements,
+            base: &base,
+            cache: &self.cache()?,
+            variables: self.variables,
+            timeout: self.timeout,
+        };
+        let mut environment = folder::open(&build.built()?, self.variables)?;
+        let file = requirements.file.file_name().unwrap_or_default().to_string_lossy();
+        environment.description.push_str(&format!(" built from its {file}"));
+        Ok(environment)
+    }
+
+    /// The interpreter of models without a requirement.
+    fn base(&self) -> Result<Interpreter> {
+        let path = self.base_path()?;
+        Interpreter::probe(&path, &folder::base_settings(self.variables)).map_err(|e| {
+            let e = Error::from(e);
+            let hint = "; name another with --backend-config=python,python-interpreter=PATH";
+            Error::new(e.code(), format!("{}{hint}", e.message()))
+        })
+    }
+
+    fn base_path(&self) -> Result<PathBuf> {
+        let Some(named) = given(self.request.backend_config, PYTHON_INTERPRETER) else {
+            let python = search::on_path("python3", self.variables);
+            return python.ok_or_else(|| {
+                Error::unavailable(
+                    "no python3 on PATH; install Python 3.9 or newer, or name one with \
+                     --backend-config=python,python-interpreter=PATH",
+                )
+            });
+        };
+        if named.contains('/') {
+            return Ok(std::path::absolute(named).unwrap_or_else(|_| named.into()));
+        }
+        search::on_path(named, self.variables).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "--backend-config=python,python-interpreter={named}: no such program on PATH"
+            ))
+        })
+    }
+
+    /// Where environments are kept.
+    fn cache(&self) -> Result<PathBuf> {
+        data_folder(self.variables).map(|folder| folder.join("python-environments"))
+    }
+}
+
+fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
+    let kind = if interpreter.is_venv { "in venv" } else { "in" };
+    let description = format!("{} {kind} {}", interpreter.title(), interpreter.prefix.display());
+    Environment {
+        python: interpreter.path,
+        variables: folder::base_settings(variables),
+        description,
+    }
+}
+
+/// A setting that is not empty.
+fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
+    settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+fn timeout(backend_config: &BTreeMap<String, String>) -> Result<Duration> {
+    let Some(text) = given(backend_config, BUILD_TIMEOUT_KEY) else { return Ok(BUILD_TIMEOUT) };
+    match text.parse::<u32>() {
+        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds.into())),
+        _ => Err(Error::invalid_arg(format!(
+            "--backend-config=python,{BUILD_TIMEOUT_KEY}={text}: not a positive number of seconds"
+        ))),
+    }
+}
+
+fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf> {
+    if let Some(rest) = value.strip_prefix(MODEL_DIRECTORY) {
+        return Ok(model_dir.join(rest.trim_start_matches('/')));
+    }
+    if value.contains("://") {
+        return Err(Error::unsupported(
+            "remote environments are not supported; put the file beside the model and write \
+             $$TRITON_MODEL_DIRECTORY/FILE",
+        ));
+    }
+    Ok(model_dir.join(value))
+}
+
+/// Triton's users compile this program for their version of Python; here it has no effect.
+fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
+    let stub = request.model_dir.join("triton_python_backend_stub");
+    if stub.exists() {
+        log::info!(
+            "model '{}': '{}' is not needed and ignored; its interpreter alone decides the version of Python",
+            request.model_name,
+            stub.display()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_environment() {
+        let path = |value: &str| execution_path(value, Path::new("/models/m"));
+        let expected = PathBuf::from("/models/m/env.tar.gz");
+        for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "/models/m/env.tar.gz"] {
+            assert_eq!(path(value).expect("a path"), expected, "{value}");
+        }
+        assert_eq!(path("/envs/a").expect("a path"), PathBuf::from("/envs/a"));
+        assert!(path("s3://bucket/env.tar.gz").expect_err("remote").message().contains("remote"));
+    }
+
+    #[test]
+    fn the_limit_of_a_build() {
+        let of = |text: &str| {
+            timeout(&[("environment-build-timeout-seconds".to_owned(), text.to_owned())].into())
+        };
+        assert_eq!(timeout(&BTreeMap::new()).expect("default"), BUILD_TIMEOUT);
+        assert_eq!(of("30").expect("given"), Duration::from_secs(30));
+        for text in ["0", "-1", "soon"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+}
