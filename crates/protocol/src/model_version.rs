@@ -23,8 +23,8 @@ impl From<InvalidVersion> for Error {
 /// The version a client names in a path or message; empty asks for the highest one (`None`).
 ///
 /// As lenient as Triton, which reads the leading integer and ignores what follows: ` 1`, `+1`, `01` and
-/// `1x` all mean version 1. Errors have Triton's
-/// texts.
+/// `1x` all mean version 1. Errors have
+/// Triton's texts.
 pub fn parse_model_version(text: &str) -> Result<Option<i64>> {
     if text.is_empty() {
         return Ok(None);

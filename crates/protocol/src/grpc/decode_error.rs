@@ -3,7 +3,7 @@
 use galatea_types::{DataType, Error};
 use thiserror::Error;
 
-/// Of reading a message.
+/// The result of reading a message.
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
 /// The one parameter with a reserved name that clients may set.
@@ -12,7 +12,7 @@ pub(super) const EMPTY_FINAL_RESPONSE: &str = "triton_enable_empty_final_respons
 /// A refusal of a request message.
 #[derive(Debug, Error)]
 pub(super) enum DecodeError {
-    /// What a region, or the parser of a model version, has against a value.
+    /// The error of a region, or of a model version, as it is.
     #[error(transparent)]
     Value(#[from] Error),
 

@@ -194,7 +194,7 @@ fn fp32s() -> InferTensorContents {
     InferTensorContents { fp32_contents: vec![1.0, 2.0], ..Default::default() }
 }
 
-/// Request, class and text; all observed on Triton 2.51.
+/// Request, code and text; all observed on Triton 2.51.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn malformed_requests() {

@@ -5,10 +5,10 @@ use thiserror::Error;
 
 use super::json_error::JsonError;
 
-/// Of reading a body.
+/// The result of reading a body.
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
-/// What raw requests are refused with has no request id: the body has none.
+/// How errors of raw requests begin: such a body has no request id.
 const WITHOUT_ID: &str = "[request id: <id_unknown>]";
 
 /// A refusal of a request's body.
@@ -16,7 +16,7 @@ const WITHOUT_ID: &str = "[request id: <id_unknown>]";
 pub(super) enum DecodeError {
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// What a region, or the parser of something that is not JSON, has against a value.
+    /// The error of a region, as it is.
     #[error(transparent)]
     Value(#[from] Error),
     #[error("Unable to parse '{field}': {error}")]
@@ -134,7 +134,7 @@ fn listed(set: &[&str]) -> String {
 }
 
 impl DecodeError {
-    /// As an error of the value of `field`.
+    /// This as the error of the value of `field`.
     pub fn in_field(self, field: &str) -> Self {
         Self::Field { field: field.to_owned(), error: Box::new(self) }
     }

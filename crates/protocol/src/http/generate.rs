@@ -61,7 +61,7 @@ fn checked_document(start: &Cursor<'_>) -> Result<String> {
 struct Mapping<'r> {
     model: &'r ModelConfig,
     request: &'r mut InferRequest,
-    /// Inside `parameters`, where the word has no meaning of its own.
+    /// Inside `parameters`, where that name is one as any other.
     is_nested: bool,
 }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::json_error::{Expected, JsonError, MAX_DEPTH, SyntaxFault};
 
-/// Of the reader alone.
+/// The result of reading JSON.
 pub(crate) type Result<T, E = JsonError> = std::result::Result<T, E>;
 
 #[derive(Clone, Debug)]

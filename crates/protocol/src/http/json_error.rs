@@ -1,4 +1,4 @@
-//! What the JSON reader has against a text. The words are those of Triton's parser, which clients match on.
+//! The errors of the JSON reader. Their texts are those of Triton's parser, which clients match on.
 
 use std::fmt;
 
