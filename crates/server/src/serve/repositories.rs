@@ -1,5 +1,5 @@
-//! From the repositories on the command line to those the engine reads. The one place that knows which kinds there
-//! are.
+//! From the repositories on the command line to those the engine reads. The only place that
+//! distinguishes kinds of repositories.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -21,7 +21,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Starts them in Triton's order, gRPC first: who waits for the last line finds all of them.
+    /// Starts them in Triton's order, gRPC first: a script that waits for the last line finds all of them.
     pub fn start(sockets: Sockets, engine: &Arc<Engine>, options: &ServeOptions) -> Result<Self> {
         let mut services = Self { http: None, grpc: None, metrics: None };
         if let (Some(socket), Some(endpoint)) = (sockets.grpc, &options.grpc) {
@@ -45,8 +45,8 @@ impl Services {
         Ok(services)
     }
 
-    /// From now on inference and management are answered with "unavailable"; what is in flight goes on. The
-    /// metrics stay: how the end goes is worth watching.
+    /// From now on inference and management are answered with "unavailable"; requests in flight go on. The
+    /// metrics stay, so that draining can be watched.
     pub fn refuse_new_requests(&self) {
         if let Some(grpc) = &self.grpc {
             grpc.refuse_new_requests();
@@ -56,7 +56,7 @@ impl Services {
         }
     }
 
-    /// Lets the last answers leave, until `deadline`. How many requests were cut off.
+    /// Sends the responses that are left, until `deadline`. Returns how many requests were cut off.
     pub fn shut_down(self, deadline: Instant) -> usize {
         let left = || deadline.saturating_duration_since(Instant::now());
         let grpc = self.grpc.map_or(0, |grpc| grpc.shut_down(left()));
@@ -68,7 +68,7 @@ impl Services {
     }
 }
 
-/// The address as it was given, with the port it really is.
+/// The address as it was given, with the port that was bound.
 fn place(endpoint: &Endpoint, at: Option<SocketAddr>) -> String {
     format!("{}:{}", endpoint.address, at.map_or(endpoint.port, |at| at.port()))
 }

@@ -1,4 +1,4 @@
-//! Waiting for the signal to stop, and stopping in order.
+//! Waiting for SIGINT or SIGTERM, and shutting down in order.
 
 use std::{
     io,
@@ -27,7 +27,7 @@ pub struct Signals {
 
 impl Signals {
     pub fn new() -> io::Result<Self> {
-        // The front ends bring their own threads: this one only waits.
+        // The front ends have threads of their own: this runtime only waits.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
         let interrupt = signal(SignalKind::interrupt())?;
@@ -36,8 +36,8 @@ impl Signals {
         Ok(Self { runtime, interrupt, terminate })
     }
 
-    /// Loads the models that are loaded at start. `None`: a signal came meanwhile, and no load goes on,
-    /// unless one took longer than `timeout` to notice.
+    /// Loads the models that are loaded at start. `None`: a signal came meanwhile, and loading has stopped,
+    /// unless a load took longer than `timeout` to notice.
     pub fn load_unless_stopped(
         &mut self,
         engine: &Arc<Engine>,
@@ -63,7 +63,7 @@ impl Signals {
         }))
     }
 
-    /// Waits for a signal, then stops the services. 0 when all in flight was answered, else 1.
+    /// Waits for a signal, then stops the services. 0 when all requests in flight were answered, else 1.
     pub fn serve_until_stopped(
         mut self,
         engine: &Arc<Engine>,
@@ -102,11 +102,11 @@ pub fn after_interrupted_start(engine: &Engine, timeout: Duration) -> ExitCode {
     }
 }
 
-/// On a thread of its own: models may take minutes to load, and signals are heard meanwhile.
+/// On a thread of its own: models may take minutes to load, and signals are handled meanwhile.
 fn load(engine: Arc<Engine>) -> io::Result<oneshot::Receiver<Result<(), StartupError>>> {
     let (done, loaded) = oneshot::channel();
     let work = move || {
-        // Whoever was interrupted no longer listens.
+        // After an interrupted start nothing receives the result.
         let _ = done.send(engine.load_startup_models());
     };
     thread::Builder::new().name("load".to_owned()).spawn(work)?;
@@ -124,13 +124,13 @@ async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
     }
 }
 
-/// Bare, as scripts know it.
+/// Without the form of a log line: scripts match this text.
 fn report(number: i32) {
     use io::Write;
     let _ = writeln!(io::stdout(), "Signal ({number}) received.");
 }
 
-/// Stops everything on a thread of its own, so that signals are still heard. True when nothing was cut off.
+/// Stops everything on a thread of its own, so that further signals are handled. True when nothing was cut off.
 fn drain(engine: Arc<Engine>, services: Services, deadline: Instant) -> oneshot::Receiver<bool> {
     let (done, end) = oneshot::channel();
     let work = move || {
@@ -139,7 +139,7 @@ fn drain(engine: Arc<Engine>, services: Services, deadline: Instant) -> oneshot:
         let cut_off = services.shut_down(deadline);
         let _ = done.send(is_idle && cut_off == 0);
     };
-    // Without a thread there is no way to wait: the sender is dropped, and that is no clean end.
+    // Without a thread there is no way to wait: the sender is dropped, and the exit status is that of a forced end.
     let _ = thread::Builder::new().name("shutdown".to_owned()).spawn(work);
     end
 }

@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::options::{Endpoint, ServeOptions};
 
-/// Addresses taken for the services, nobody listening yet: a client is refused until there is an answer.
+/// Sockets bound but not listening yet: clients are refused until the services start.
 pub struct Sockets {
     pub http: Option<BoundSocket>,
     pub grpc: Option<BoundSocket>,
@@ -22,7 +22,7 @@ pub struct BoundSocket {
     endpoint: Endpoint,
 }
 
-/// Connections that wait to be accepted; more is cut to what the system allows.
+/// Length of the queue of connections to accept; the system cuts it to its own limit.
 const BACKLOG: i32 = 1024;
 
 impl Sockets {
