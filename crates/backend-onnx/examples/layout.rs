@@ -224,8 +224,8 @@ fn measure(options: &Options, name: &str) {
 }
 
 fn open_backend() -> Arc<dyn Backend> {
-    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
-    let options = FindOptions::new(&Environment::of(variables));
+    let environment: Environment = std::env::vars_os().collect();
+    let options = FindOptions::new(&environment);
     let library = galatea_runtimes::find(&Runtime::ONNXRUNTIME, &options)
         .expect("ONNX Runtime is not installed: run `galatea runtime install onnxruntime`");
     OnnxBackend::open(&library, &BTreeMap::new()).expect("the library opens")

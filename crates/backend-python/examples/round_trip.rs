@@ -37,8 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          input { name: 'IN' data_type: TYPE_UINT8 dims: -1 }
          output { name: 'OUT' data_type: TYPE_UINT8 dims: -1 }",
     );
-    let variables = env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
-    let model = PythonBackend::open(&settings, &Environment::of(variables))?.load(LoadContext {
+    let environment: Environment = env::vars_os().collect();
+    let model = PythonBackend::open(&settings, &environment)?.load(LoadContext {
         config: Arc::new(config),
         version: 1,
         model_dir: folder.path().to_owned(),

@@ -69,8 +69,7 @@ fn read_config(folder: &Path) -> ModelConfig {
 }
 
 fn load(folder: &Path, config: ModelConfig) -> Box<dyn ModelInstance> {
-    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
-    let environment = Environment::of(variables);
+    let environment: Environment = std::env::vars_os().collect();
     let libtorch = Libtorch::find(&FindOptions::new(&environment));
     let libtorch = libtorch.expect("a libtorch").expect("installed");
     let options = ShimOptions::new(&environment);

@@ -8,8 +8,8 @@ fn main() -> Result<()> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "onnxruntime".to_owned());
     let runtime = Runtime::by_name(&name)
         .ok_or_else(|| Error::not_found(format!("no runtime is called '{name}'")))?;
-    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
-    let options = InstallOptions::new(&Environment::of(variables));
+    let environment: Environment = std::env::vars_os().collect();
+    let options = InstallOptions::new(&environment);
     let library = install(runtime, &options, &mut TerminalProgress::new())?;
     println!("{}", library.display());
     Ok(())

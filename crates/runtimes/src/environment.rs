@@ -12,7 +12,7 @@ use std::{
 pub struct Environment(Arc<BTreeMap<String, OsString>>);
 
 impl Environment {
-    /// Of names and values. The program collects those of its process like this; a library never does.
+    /// Of names and values.
     pub fn of<K: Into<String>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
@@ -38,5 +38,31 @@ impl Environment {
     /// A variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
+    }
+}
+
+/// The program collects the variables of its process like this, a library never does. Names that are not UTF-8 are
+/// left out: nothing reads them.
+impl FromIterator<(OsString, OsString)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        let variables = variables.into_iter();
+        Self::of(variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_text_are_left_out_and_empty_values_count_as_not_given() {
+        let pair = |name: &[u8], value: &str| (OsString::from_vec(name.to_vec()), value.into());
+        let environment: Environment =
+            [pair(b"A", "1"), pair(b"B", ""), pair(b"\xff", "2")].into_iter().collect();
+        assert_eq!(environment.text("A").as_deref(), Some("1"));
+        assert!(environment.is_set("B") && environment.get("B").is_none());
+        assert_eq!(environment.0.len(), 2);
     }
 }

@@ -82,11 +82,9 @@ fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitC
     ExitCode::from(galatea_perf::run(program, arguments.collect()) as u8)
 }
 
-/// The variables of this process: read here, and handed to whoever needs them. Names that are not UTF-8 are
-/// nobody's.
+/// The variables of this process: read here, and handed to whoever needs them.
 fn environment() -> Environment {
-    let variables = env::vars_os();
-    Environment::of(variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value))))
+    env::vars_os().collect()
 }
 
 /// One line, and where to read on. The whole help would push the one line that matters off the screen.

@@ -26,8 +26,8 @@ use galatea_types::{
 use tempfile::TempDir;
 
 pub fn library() -> PathBuf {
-    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
-    find(&Runtime::ONNXRUNTIME, &FindOptions::new(&Environment::of(variables))).expect(
+    let environment: Environment = std::env::vars_os().collect();
+    find(&Runtime::ONNXRUNTIME, &FindOptions::new(&environment)).expect(
         "ONNX Runtime is not installed; run: \
          cargo run -p galatea-runtimes --example install -- onnxruntime",
     )

@@ -61,8 +61,8 @@ pub fn settings() -> BTreeMap<String, String> {
 }
 
 pub fn backend() -> Arc<dyn Backend> {
-    let variables = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v)));
-    PythonBackend::open(&settings(), &Environment::of(variables)).expect("opened")
+    let environment: Environment = std::env::vars_os().collect();
+    PythonBackend::open(&settings(), &environment).expect("opened")
 }
 
 /// A model as a test describes it.

@@ -42,8 +42,7 @@ pub fn libtorch() -> Libtorch {
 }
 
 fn environment() -> Environment {
-    let variables = std::env::vars_os();
-    Environment::of(variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v))))
+    std::env::vars_os().collect()
 }
 
 pub fn shim() -> PathBuf {
