@@ -26,6 +26,8 @@ const PERF: &str = "perf";
 const SHARED: &str = "shared";
 /// The program holds server and load tool together, so it alone reaches into both wings.
 const PROGRAM: &str = "galatea";
+/// How the crates are called that run models.
+const BACKENDS: &str = "galatea-backend-";
 const FORBIDDEN: [&str; 3] = ["axum", "ort", "tch"];
 
 /// What cargo reads in the manifests; needs no network and no lock file.
@@ -98,6 +100,9 @@ fn package_faults(package: &Value, places: &HashMap<&str, Place<'_>>) -> Vec<Str
 
 /// A crate of ours below another one of ours.
 fn crate_fault(name: &str, own: Place<'_>, on: &str, theirs: Place<'_>) -> Option<String> {
+    if on.starts_with(BACKENDS) && name != PROGRAM {
+        return Some(format!("{name} depends on {on}: only the program names a backend"));
+    }
     let (wing, layer) = (own.wing, own.layer);
     if theirs.wing != wing && theirs.wing != SHARED {
         return (name != PROGRAM).then(|| {
@@ -184,6 +189,16 @@ mod tests {
         let tool = || in_wing(PERF, "tool", 4, &[]);
         assert!(faults_of(&[tool(), package(PROGRAM, 6, &["tool"])]).is_empty());
         assert_eq!(faults_of(&[tool(), package("http", 5, &["tool"])]).len(), 1);
+    }
+
+    #[test]
+    fn backends_are_named_by_the_program_alone() {
+        let onnx = || package("galatea-backend-onnx", 3, &[]);
+        assert!(faults_of(&[onnx(), package(PROGRAM, 6, &["galatea-backend-onnx"])]).is_empty());
+        assert_eq!(
+            faults_of(&[onnx(), package("galatea-engine", 4, &["galatea-backend-onnx"])]),
+            ["galatea-engine depends on galatea-backend-onnx: only the program names a backend"]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules a reviewer would otherwise repeat, one file per rule.
 
+mod absent;
 mod allowed;
 mod circles;
 mod codes;
@@ -31,7 +32,7 @@ pub fn run() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 10] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 11] = [
         files::faults,
         codes::faults,
         private_fields::faults,
@@ -42,6 +43,7 @@ fn faults() -> Result<Vec<String>> {
         environment::faults,
         documented::faults,
         locks::faults,
+        absent::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

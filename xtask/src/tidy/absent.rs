@@ -1,0 +1,66 @@
+//! What ARCHITECTURE.md says is deliberately absent from a crate is absent from its sources.
+
+use super::source::{SourceFile, Workspace};
+
+/// What it is, and how it shows in the code.
+type Absence = (&'static str, &'static [&'static str]);
+
+const FILES: Absence = ("files", &["fs"]);
+const SOCKETS: Absence = ("sockets", &["net"]);
+const CLOCKS: Absence = ("clocks", &["now"]);
+const ASYNC_RUNTIMES: Absence = ("an async runtime", &["tokio", ":", ":", "runtime"]);
+const PRINTING: Absence = ("printing", &["println", "!"]);
+const EXITING: Absence = ("exiting", &["process", ":", ":", "exit"]);
+
+/// Crates, and what they do without, tests excepted.
+const ABSENT: &[(&str, &[Absence])] = &[
+    ("crates/types", &[FILES, SOCKETS]),
+    ("crates/command-line", &[PRINTING, EXITING]),
+    ("crates/telemetry", &[SOCKETS]),
+    ("crates/config", &[FILES, SOCKETS]),
+    ("crates/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
+    ("crates/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
+    ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
+    ("crates/engine", &[SOCKETS]),
+    ("crates/perf/types", &[FILES, SOCKETS]),
+    ("crates/perf/report", &[SOCKETS, CLOCKS]),
+];
+
+pub fn faults(workspace: &Workspace) -> Vec<String> {
+    let files = workspace.rust().filter(|file| file.is_in_src() && !is_test(workspace, file));
+    files.flat_map(file_faults).collect()
+}
+
+fn is_test(workspace: &Workspace, file: &SourceFile) -> bool {
+    file.path.contains("/tests/") || workspace.is_test_module(file)
+}
+
+fn file_faults(file: &SourceFile) -> Vec<String> {
+    let absent = ABSENT.iter().filter(|(krate, _)| *krate == file.krate);
+    let found = absent.flat_map(|(_, absent)| *absent).filter(|(_, words)| file.has_tokens(words));
+    found.map(|(what, _)| format!("{}: its crate does without {what}", file.path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::source::made_up, *};
+
+    #[test]
+    fn what_should_be_absent_is_named_outside_of_tests() {
+        let text = "use std::{fs, io}; fn f() { tokio::runtime::Builder::new() }";
+        let found = faults(&made_up(&[
+            ("crates/config/src/a.rs", text),
+            ("crates/config/src/tests/a.rs", text),
+            ("crates/config/tests/a.rs", text),
+            ("crates/scheduler/src/a.rs", "use tokio::runtime; // use std::net;"),
+            ("crates/runtimes/src/a.rs", text),
+        ]));
+        assert_eq!(
+            found,
+            [
+                "crates/config/src/a.rs: its crate does without files",
+                "crates/scheduler/src/a.rs: its crate does without an async runtime",
+            ]
+        );
+    }
+}
