@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_types::{
-    Code, Error, InferResponse, Parameters, RequestContext, Responder, Result, Tensor, Timeline,
+    Error, InferResponse, Parameters, RequestContext, Responder, Result, Tensor, Timeline,
 };
 
 use crate::SequenceStates;
@@ -21,6 +21,8 @@ pub trait RequestObserver: Send + Sync {
 /// A request that was taken out of a batch, at its end.
 #[derive(Debug)]
 pub struct RequestEnd<'a> {
+    /// The client's id of the request.
+    pub request_id: &'a str,
     /// Of the request; its timeline has no end yet.
     pub context: &'a mut RequestContext,
     /// As the request leaves them.
@@ -29,8 +31,8 @@ pub struct RequestEnd<'a> {
     pub batch_size: u32,
     /// How many responses with a body it got, the last one included.
     pub responses: u64,
-    /// The class of its first error, if any response was one.
-    pub failure: Option<Code>,
+    /// Its first error, if any response was one.
+    pub failure: Option<&'a Error>,
 }
 
 /// The responder of a request that was taken out of its batch: any number of responses, from any thread, also
@@ -46,7 +48,7 @@ pub struct ResponseSender {
     pub(crate) responder: Option<Responder>,
     pub(crate) observer: Option<Arc<dyn RequestObserver>>,
     pub(crate) responses: u64,
-    pub(crate) failure: Option<Code>,
+    pub(crate) failure: Option<Error>,
 }
 
 impl ResponseSender {
@@ -113,7 +115,7 @@ impl ResponseSender {
                 outputs,
             }),
             Err(error) => {
-                self.failure.get_or_insert(error.code());
+                self.failure.get_or_insert_with(|| error.clone());
                 Err(error)
             }
         }
@@ -124,11 +126,12 @@ impl ResponseSender {
         let last = last.map(|result| self.response(result));
         if let Some(observer) = &self.observer {
             observer.ended(RequestEnd {
+                request_id: &self.request_id,
                 context: &mut self.context,
                 states: &mut self.states,
                 batch_size: self.batch_size,
                 responses: self.responses,
-                failure: self.failure,
+                failure: self.failure.as_ref(),
             });
         }
         match last {

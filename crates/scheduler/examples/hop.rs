@@ -1,10 +1,10 @@
 //! What the scheduler itself costs: `cargo run --release -p galatea-scheduler --example hop`.
 //!
 //! An instance that does nothing answers requests of 1 and of 16 clients, which are threads or tasks of an
-//! async runtime. Printed are latency (p50) and CPU time of the whole process per request, the clients'
-//! share included: figures to compare with each other, and the floor is a client that answers itself.
+//! async runtime. Printed are latency (p50) and CPU time of the whole process per request, that of the clients
+//! included: figures to compare with each other. The floor is a client that answers itself.
 
-#![allow(clippy::expect_used, reason = "a benchmark that cannot go on may say so and end")]
+#![allow(clippy::expect_used, reason = "a benchmark that cannot go on ends with the reason")]
 
 use std::{
     fs,
@@ -102,7 +102,7 @@ fn run_threads(scheduler: Option<&QueueScheduler>, clients: usize) -> String {
     let (cpu, count) = (cpu_time(), REQUESTS / clients);
     let model: Arc<str> = "empty".into();
     let client = || {
-        let ask = |_| {
+        let infer = |_| {
             let (responder, answer) = Responder::unary();
             let (request, started) = (new_request(&model), Instant::now());
             match scheduler {
@@ -112,7 +112,7 @@ fn run_threads(scheduler: Option<&QueueScheduler>, clients: usize) -> String {
             let _ = answer.blocking_recv();
             started.elapsed()
         };
-        (0..count).map(ask).collect::<Vec<_>>()
+        (0..count).map(infer).collect::<Vec<_>>()
     };
     let times = thread::scope(|scope| {
         let threads: Vec<_> = (0..clients).map(|_| scope.spawn(client)).collect();

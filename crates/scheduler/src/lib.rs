@@ -6,25 +6,28 @@
 //!
 //! # Invariants
 //! - No runtime library, no async runtime, no socket and no wire format is known here.
-//! - Every request that is submitted gets exactly one final answer, whatever panics, expires or closes.
-//! - What a client reads in its answer is already counted in the statistics.
-//! - An instance that reports that it broke gets no work until it was restarted, and no instance goes while a
-//!   stream is open.
+//! - Every request that is accepted gets exactly one final response, whatever panics, expires or closes. One that
+//!   is refused is given back with the error.
+//! - A client that has its response finds it counted in the statistics.
+//! - An instance that reports that it broke gets no work until it was restarted, and no instance is dropped while
+//!   a stream is open.
 //! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
-//! - Statistics are written in `accounting` only.
+//! - Statistics are written, and failed requests logged, in `accounting` only.
 //!
 //! Not here yet: thread priority by `optimization.priority`, sequences, rate limiter.
+
+#![warn(missing_docs)]
 
 mod accounting;
 mod completion;
 mod ensemble;
-mod failures;
 mod instance;
 mod parking;
 mod queue;
 mod queue_scheduler;
 mod queued_request;
 mod readiness;
+mod request_failure;
 mod request_queue;
 mod scheduler;
 mod sync;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::request_queue::RequestQueue;
 
-/// Tells which models have an instance that works. Given by [`crate::QueueScheduler::readiness`].
+/// Whether a model has an instance that works. Made by [`crate::QueueScheduler::readiness`].
 #[derive(Clone)]
 pub struct InstanceReadiness {
     queues: Vec<Arc<RequestQueue>>,

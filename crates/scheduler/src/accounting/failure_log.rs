@@ -9,10 +9,11 @@ use std::{
 use galatea_types::{Code, Error, LockExt as _};
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// A model that fails under load says no more than this in a period.
+/// Most lines about one model version in a period.
 const MAX_LINES: u32 = 10;
 
-/// Logs failures of one model version, so few of them that a failing model cannot flood the log.
+/// Logs failures of one model version. The number of lines is limited, so that a model that fails under load cannot
+/// flood the log; how many were suppressed is reported with the next line.
 pub(super) struct FailureLog {
     model: Arc<str>,
     version: i64,
@@ -68,7 +69,12 @@ fn line(model: &str, version: i64, request_id: &str, error: &Error) -> String {
     let mut line = format!("model '{model}' version {version}, request id {id}: {code}: {error}");
     let mut cause = error::Error::source(error);
     while let Some(source) = cause {
-        line.push_str(&format!(": {source}"));
+        let text = source.to_string();
+        // Many texts end in that of their cause.
+        if !line.contains(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
         cause = source.source();
     }
     line
@@ -88,6 +94,11 @@ mod tests {
         assert_eq!(
             line("m", 3, "7", &error),
             "model 'm' version 3, request id 7: Internal: no output: worker gave up: Traceback ..."
+        );
+        let named = Error::internal("cannot read x: odd").with_source(io::Error::other("odd"));
+        assert_eq!(
+            line("m", 3, "8", &named),
+            "model 'm' version 3, request id 8: Internal: cannot read x: odd"
         );
         assert_eq!(
             line("m", 3, "", &Error::unknown("odd")),

@@ -90,17 +90,14 @@ impl RequestAccounting {
 
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
     pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: u64) {
-        let RequestEnd { context, failure, .. } = request;
+        let RequestEnd { request_id, context, failure, .. } = request;
         let end = Instant::now();
         context.timeline.end = Some(end);
         if once.is_first() {
             self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }
         match failure {
-            Some(code) => {
-                let reason = reason_of(context, reason_for(code));
-                self.statistics.record_failure(reason, context.timeline.total());
-            }
+            Some(e) => self.record_failure(request_id, context, reason_for(e.code()), e),
             None => self.statistics.record_successes([request_record(context)]),
         }
         context.finish(end);

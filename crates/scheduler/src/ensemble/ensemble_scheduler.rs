@@ -4,14 +4,15 @@ use std::{sync::Arc, time::Instant};
 
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{FailureReason, ModelStatistics};
-use galatea_types::{Error, PreparedRequest, Refused, RequestContext, Responder, Result};
+use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use super::{
+    error::EnsembleError,
     graph::{Graph, StepModel},
     run::Run,
     shared::Shared,
 };
-use crate::{accounting::RequestAccounting, failures, scheduler::Scheduler};
+use crate::{accounting::RequestAccounting, request_failure::RequestFailure, scheduler::Scheduler};
 
 /// What an ensemble is made of.
 pub struct EnsembleSpec {
@@ -37,10 +38,10 @@ impl EnsembleScheduler {
     pub fn new(spec: EnsembleSpec) -> Result<Self> {
         let EnsembleSpec { config, version, models, statistics } = spec;
         let Scheduling::Ensemble(ensembling) = config.scheduling() else {
-            return Err(Error::internal(format!("model '{}' is no ensemble", config.name())));
+            return Err(EnsembleError::NoEnsemble { model: config.name().to_string() }.into());
         };
         if models.len() != ensembling.steps.len() {
-            return Err(Error::internal(format!("ensemble '{}' lacks models", config.name())));
+            return Err(EnsembleError::LacksModels { model: config.name().to_string() }.into());
         }
         let graph = Graph::new(&config, ensembling, models)?;
         let accounting = RequestAccounting::of_ensemble(statistics);
@@ -59,7 +60,7 @@ impl Scheduler for EnsembleScheduler {
             Run::start(self.0.clone(), request, context, responder);
             return Ok(());
         }
-        let error = failures::closed(&request.message_prefix());
+        let error = RequestFailure::Closed { prefix: request.message_prefix() }.into();
         self.0.accounting.failed(&request.id, &mut context, FailureReason::Other, &error);
         Err(Refused::new(error, responder))
     }

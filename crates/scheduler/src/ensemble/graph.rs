@@ -10,7 +10,7 @@ use galatea_backend::InferTarget;
 use galatea_config::{EnsembleStep, Ensembling, ModelConfig};
 use galatea_types::{Error, RequestedOutput, Result, Shape};
 
-use super::{limiter::Limiter, submission::StepTarget};
+use super::{error::EnsembleError, limiter::Limiter, submission::StepTarget};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
@@ -211,7 +211,7 @@ impl<'a> Layout<'a> {
                 }
             }
             if left.len() == before {
-                return Err(Error::internal("a step of the ensemble can never run"));
+                return Err(EnsembleError::StepNeverRuns.into());
             }
             open = left;
         }
@@ -246,11 +246,8 @@ impl<'a> Layout<'a> {
         for tensor in tensors {
             let stage = self.place(tensor)?.stage;
             if *common.get_or_insert(stage) != stage {
-                return Err(Error::invalid_arg(format!(
-                    "in ensemble {}, step of model '{reader}' receives inputs originated from \
-                     different decoupled models",
-                    self.ensemble
-                )));
+                let (ensemble, reader) = (self.ensemble.to_owned(), reader.to_owned());
+                return Err(EnsembleError::MixedDecoupledInputs { ensemble, reader }.into());
             }
         }
         Ok(common.unwrap_or(0))
@@ -267,5 +264,5 @@ impl<'a> Layout<'a> {
 }
 
 fn no_tensor(tensor: &str, model: &str) -> Error {
-    Error::internal(format!("model '{model}' has no tensor '{tensor}'"))
+    EnsembleError::NoTensor { model: model.to_owned(), tensor: tensor.to_owned() }.into()
 }

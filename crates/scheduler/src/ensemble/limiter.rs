@@ -7,7 +7,7 @@ use galatea_types::LockExt as _;
 /// Limits how many requests of one step are in flight at once, over all requests to the ensemble.
 ///
 /// What exceeds the limit is parked, and takes over the place of whatever ends next. Nothing that is in flight
-/// waits for a place itself: a step gives its place back before the steps behind it ask for one, and no thread
+/// waits for a place itself: a step gives its place back before the steps behind it need one, and no thread
 /// is blocked. So requests can delay each other, but never for good.
 pub(super) struct Limiter<T> {
     limit: usize,

@@ -13,6 +13,7 @@
 
 mod dispatch;
 mod ensemble_scheduler;
+mod error;
 mod fit;
 mod graph;
 mod in_flight;

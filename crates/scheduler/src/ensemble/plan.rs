@@ -9,7 +9,7 @@ use super::graph::{Graph, Step};
 pub(super) struct Plan {
     /// Numbers of the ensemble outputs that are answered.
     pub outputs: Vec<usize>,
-    /// The outputs each step is asked for, empty for all its model has; `None` does not run.
+    /// The outputs requested of each step, empty for all its model has; `None` does not run.
     steps: Vec<Option<Vec<RequestedOutput>>>,
     /// How often each tensor is read, by stage and slot; the ensemble's response counts as one reader.
     reads: Vec<Vec<usize>>,
@@ -46,7 +46,7 @@ impl Plan {
         self.outputs_of(step).is_some()
     }
 
-    /// The outputs a step is asked for, if it runs; empty for all its model has.
+    /// The outputs requested of a step, if it runs; empty for all its model has.
     pub fn outputs_of(&self, step: usize) -> Option<&Vec<RequestedOutput>> {
         self.steps.get(step)?.as_ref()
     }

@@ -6,6 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 use galatea_types::{Error, InferResponse, PreparedRequest, Result, Tensor};
 
 use super::{
+    error::EnsembleError,
     graph::{EnsembleOutput, Graph, Step},
     plan::Plan,
     round::{Round, Value},
@@ -147,7 +148,7 @@ impl Progress {
         response: InferResponse,
     ) -> Result<()> {
         let Some(step) = scope.graph.steps.get(from.step) else { return Ok(()) };
-        let told = match response.parameters.is_empty() {
+        let reported = match response.parameters.is_empty() {
             true => None,
             false => {
                 let requested = from.sequence.as_ref().map(|s| &s.correlation_id);
@@ -155,7 +156,7 @@ impl Progress {
                 SequenceInfo::from_response(&response.parameters, requested)?
             }
         };
-        let sequence = told.or_else(|| from.sequence.clone());
+        let sequence = reported.or_else(|| from.sequence.clone());
         let at = match step.is_decoupled {
             true => self.open_round(scope.graph, step.output_stage),
             false => from.round,
@@ -225,7 +226,7 @@ impl Progress {
         }
     }
 
-    /// Ends the request when no step is in flight; else lets a response go that others may follow.
+    /// Ends the request when no step is in flight; else sends a response that others may follow.
     fn end_if_idle(&mut self, scope: Scope<'_>) {
         let is_decoupled = scope.graph.is_decoupled;
         if self.in_flight > 0 {
@@ -239,9 +240,7 @@ impl Progress {
             None if is_decoupled => self.end(None),
             None => {
                 let prefix = scope.request.message_prefix();
-                let text = "unexpected deadlock, at least one output is not set while no more \
-                            ensemble steps can be made";
-                self.fail(scope, Error::invalid_arg(format!("{prefix}{text}")));
+                self.fail(scope, EnsembleError::MissingOutput { prefix }.into());
             }
         }
     }
@@ -280,7 +279,7 @@ impl Progress {
         self.close_if_idle(at);
     }
 
-    /// A round without a step in flight gets no further: its tensors can go.
+    /// A round without a step in flight gets no further: its tensors are dropped.
     fn close_if_idle(&mut self, at: usize) {
         if let Some(round) = self.rounds.get_mut(at) {
             round.take_if(|round| round.in_flight == 0);

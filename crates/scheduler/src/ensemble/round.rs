@@ -84,7 +84,7 @@ impl Round {
         }
     }
 
-    /// One reader has had the tensor. The last one lets it go.
+    /// One reader has had the tensor. The last one drops it.
     pub fn release(&mut self, slot: usize) {
         let Some(slot) = self.slots.get_mut(slot) else { return };
         if let Slot::Set { readers_left, .. } = slot {

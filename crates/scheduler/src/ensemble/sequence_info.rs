@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Parameters, Result};
+use super::error::EnsembleError;
+use galatea_types::{CorrelationId, InferRequest, ParameterValue, Parameters, Result};
 
 /// Which sequence a tensor belongs to, where the response that brought it had parameters for that.
 #[derive(Clone, Debug)]
@@ -13,7 +14,7 @@ pub(super) struct SequenceInfo {
 }
 
 impl SequenceInfo {
-    /// What the parameters of a step's response tell, if anything. `requested`: the identity that is meant where
+    /// What the parameters of a step's response contain, if anything. `requested`: the identity that is meant where
     /// they leave it out.
     pub fn from_response(
         parameters: &Parameters,
@@ -43,7 +44,7 @@ impl SequenceInfo {
                 ParameterValue::String(id) if !is_flag => {
                     info.correlation_id = CorrelationId::Text(id.clone());
                 }
-                _ => return Err(wrong_type(name)),
+                _ => return Err(wrong_type(name).into()),
             }
         }
         Ok(info.map(Arc::new))
@@ -57,7 +58,7 @@ impl SequenceInfo {
         }
     }
 
-    /// Sets what a step's request says about its sequence.
+    /// Sets the sequence of a step's request.
     pub fn apply_to(&self, request: &mut InferRequest) {
         request.correlation_id = self.correlation_id.clone();
         request.sequence_start = self.is_start;
@@ -79,11 +80,9 @@ impl SequenceInfo {
     }
 }
 
-fn wrong_type(name: &str) -> Error {
-    Error::invalid_arg(match name {
-        "sequence_id" => "expected parameter 'sequence_id' to be TRITONSERVER_PARAMETER_INT or \
-             TRITONSERVER_PARAMETER_STRING"
-            .to_owned(),
-        _ => format!("expect parameter '{name}' to be TRITONSERVER_PARAMETER_BOOL"),
-    })
+fn wrong_type(name: &str) -> EnsembleError {
+    match name {
+        "sequence_id" => EnsembleError::SequenceIdType,
+        _ => EnsembleError::SequenceFlagType { name: name.to_owned() },
+    }
 }

@@ -8,7 +8,7 @@ use galatea_types::{Error, InferRequest, PreparedRequest, RequestContext, StepTi
 use super::{graph::Graph, in_flight::InFlight, plan::Plan};
 use crate::accounting::RequestAccounting;
 
-/// What all requests to an ensemble share.
+/// The graph, and what is counted over all requests.
 pub(super) struct Shared {
     pub graph: Graph,
     pub version: i64,

@@ -1,5 +1,6 @@
 //! The instances of a model: one thread each, which executes batches and restarts its instance when it broke.
 
+mod error;
 mod health;
 mod open_requests;
 mod responses;
@@ -7,6 +8,7 @@ mod restart_backoff;
 mod slot;
 mod thread;
 
+pub(crate) use error::InstanceError;
 pub(crate) use health::InstanceHealth;
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;

@@ -10,9 +10,9 @@ use galatea_types::Error;
 use crate::{
     accounting::{RequestAccounting, StreamAccounting},
     completion::CompletionQueue,
-    failures,
     queue::DropReason,
     queued_request::QueuedRequest,
+    request_failure::RequestFailure,
 };
 
 /// Answers the requests of one queue.
@@ -67,24 +67,28 @@ impl Responses {
     pub fn answer_dropped(&self, dropped: Vec<(QueuedRequest, DropReason)>) {
         for (request, reason) in dropped {
             let (reason, error) = match reason {
-                DropReason::Expired => (FailureReason::Rejected, failures::expired()),
-                DropReason::Abandoned => (FailureReason::Canceled, failures::cancelled()),
+                DropReason::Expired => (FailureReason::Rejected, RequestFailure::Expired),
+                DropReason::Abandoned => (FailureReason::Canceled, RequestFailure::Abandoned),
             };
-            self.fail(request, reason, error);
+            self.fail(request, reason, error.into());
         }
     }
 
     /// Answers queued requests that nothing can execute any more.
     pub fn answer_outage(&self, requests: Vec<QueuedRequest>, reason: &Error) {
         for request in requests {
-            let error = failures::no_working_instance(&self.model_name, reason);
-            self.fail(request, FailureReason::Other, error);
+            let error = RequestFailure::NoWorkingInstance {
+                prefix: String::new(),
+                model: self.model_name.to_string(),
+                reason: reason.clone(),
+            };
+            self.fail(request, FailureReason::Other, error.into());
         }
     }
 
     /// The error of a request that the backend did not answer.
     pub fn unanswered(&self) -> Error {
-        failures::unanswered(&self.model_name)
+        RequestFailure::Unanswered { model: self.model_name.to_string() }.into()
     }
 
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {

@@ -7,9 +7,9 @@ use std::{
 };
 
 use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
-use super::responses::Responses;
+use super::{error::InstanceError, responses::Responses};
 use crate::request_queue::RequestQueue;
 
 /// What the instance of one thread is made for, and the queue it takes its requests from.
@@ -33,10 +33,9 @@ impl InstanceSlot {
         let spec = InstanceSpec { alarm, ..self.spec.clone() };
         let started = catch_unwind(AssertUnwindSafe(|| model.new_instance(&spec)));
         let instance = started.unwrap_or_else(|panic| {
-            let (name, reason) = (&spec.name, panic_message(&*panic));
-            Err(Error::internal(format!(
-                "making instance '{name}' of model '{model_name}' panicked: {reason}"
-            )))
+            let instance = spec.name.clone();
+            let (model, reason) = (model_name.to_string(), panic_message(&*panic).to_owned());
+            Err(InstanceError::StartPanicked { instance, model, reason }.into())
         })?;
         self.queue.instance_started(self.index);
         Ok(instance)

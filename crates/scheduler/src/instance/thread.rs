@@ -11,6 +11,7 @@ use galatea_backend::{Batch, Model, ModelInstance};
 use galatea_types::{Error, Result};
 
 use super::{
+    error::InstanceError,
     open_requests::OpenRequests,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
@@ -163,11 +164,12 @@ impl InstanceThread<'_> {
         let reason = panic_message(panic);
         let (model, instance) = (&self.context.name, &spec.name);
         log::error!("instance {instance} of model '{model}' panicked: {reason}");
-        let error = Error::internal(format!("instance '{instance}' panicked: {reason}"));
-        queue.break_current_instance(*index, error);
-        Error::internal(format!(
-            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
-        ))
+        let (instance, model) = (instance.clone(), model.to_string());
+        let panicked =
+            InstanceError::Panicked { instance: instance.clone(), reason: reason.to_owned() };
+        let panicked = Error::from(panicked);
+        queue.break_current_instance(*index, panicked.clone());
+        Error::from(InstanceError::FailedUnexpectedly { instance, model }).with_source(panicked)
     }
 
     /// Drops the instance and starts it again, however often it takes. `None`: the queue was closed and nothing

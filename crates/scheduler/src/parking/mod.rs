@@ -166,7 +166,7 @@ impl<'a, S> Locked<'a, S> {
         self.unlock().sleepers.notify_one();
     }
 
-    /// Unlocks, and lets every thread and every observer look at the value.
+    /// Unlocks, and makes every thread and every observer look at the value again.
     pub fn wake_all(self) {
         let parking = self.unlock();
         parking.sleepers.notify_all();
@@ -174,12 +174,12 @@ impl<'a, S> Locked<'a, S> {
         parking.observers.notify_all();
     }
 
-    /// Lets the threads that sleep look whether they are needed.
+    /// Makes the threads that sleep check whether they are needed.
     pub fn wake_sleepers(&self) {
         self.parking.sleepers.notify_all();
     }
 
-    /// Lets those in [`Parking::wait_for`] look at their condition.
+    /// Makes those in [`Parking::wait_for`] check their condition.
     pub fn notify_observers(&self) {
         if self.state.observing > 0 {
             self.parking.observers.notify_all();

@@ -18,7 +18,7 @@ pub(crate) struct Backlog<T> {
     join_rules: JoinRules,
     /// The place of the next request in the order of arrival.
     next_arrival: u64,
-    /// No request is served until this many wait; 0 once they are let go.
+    /// No request is served until this many wait; 0 once they are released.
     hold_until_queued: usize,
 }
 
@@ -88,7 +88,7 @@ impl<T: Queued> Backlog<T> {
         next_batch(&mut self.requests, &self.rules, can_join, now, is_closed)
     }
 
-    /// Whether requests are still held back until enough of them wait. Once let go, they are never held again.
+    /// Whether requests are still held back until enough of them wait. Once released, they are never held again.
     pub fn is_held(&mut self, is_closed: bool) -> bool {
         if self.len() >= self.hold_until_queued || is_closed {
             self.hold_until_queued = 0;

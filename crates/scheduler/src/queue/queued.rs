@@ -12,7 +12,7 @@ pub(crate) trait Queued {
     /// Nobody waits for the response any more.
     fn is_abandoned(&self) -> bool;
     fn placement(&self) -> Placement;
-    /// Says which place the request has among all that were accepted, from 0 without a gap.
+    /// Sets the place of the request among all that were accepted, from 0 without a gap.
     fn set_arrival(&mut self, arrival: u64);
     /// Whether both may be in one batch.
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool;
@@ -23,6 +23,6 @@ pub(crate) trait Queued {
 pub(crate) struct Placement {
     /// 1 is the highest; 0 and levels that do not exist mean the default one.
     pub priority: u64,
-    /// How long the request may wait, where its level allows it to say so.
+    /// How long the request may wait, where its level allows requests to have a time-out.
     pub timeout: Option<Duration>,
 }

@@ -13,9 +13,9 @@ use crate::{
     InstanceReadiness, Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
-    failures,
-    instance::{self, InstanceSlot, ModelContext, Responses},
+    instance::{self, InstanceError, InstanceSlot, ModelContext, Responses},
     queued_request::QueuedRequest,
+    request_failure::RequestFailure,
     request_queue::{Refusal, RequestQueue},
     sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
 };
@@ -102,7 +102,7 @@ impl QueueScheduler {
         Ok(Arc::new(scheduler))
     }
 
-    /// Whether instances work, as long as it is asked.
+    /// Reports whether instances work, now and later.
     pub fn readiness(&self) -> InstanceReadiness {
         InstanceReadiness::new(self.queues.clone())
     }
@@ -131,17 +131,15 @@ impl QueueScheduler {
             let thread = Builder::new().name(name.clone());
             match thread.spawn(move || instance::run(&context, slot, ready)) {
                 Ok(thread) => self.threads.lock_unpoisoned().push(thread),
-                Err(e) => {
+                Err(source) => {
                     queue.thread_ended();
                     slots.for_each(|slot| slot.queue.thread_ended());
-                    return Err(Error::internal(format!(
-                        "cannot start the thread of instance '{name}': {e}"
-                    )));
+                    return Err(InstanceError::NoThread { instance: name, source }.into());
                 }
             }
         }
         drop(ready);
-        // Ends when every thread has sent its outcome or is gone.
+        // Ends when every thread has sent its outcome or ended.
         outcomes.iter().collect()
     }
 
@@ -150,13 +148,15 @@ impl QueueScheduler {
         self.accounting.dequeued();
         let prefix = pending.request.message_prefix();
         let (reason, error) = match refusal {
-            Refusal::Closed => (FailureReason::Rejected, failures::closed(&prefix)),
-            Refusal::Full => (FailureReason::Rejected, failures::queue_full(&prefix)),
+            Refusal::Closed => (FailureReason::Rejected, RequestFailure::Closed { prefix }),
+            Refusal::Full => (FailureReason::Rejected, RequestFailure::QueueFull { prefix }),
             Refusal::NoWorkingInstance(reason) => {
-                let error = failures::no_working_instance(&self.model_name, &reason);
-                (FailureReason::Other, error.prefixed(prefix))
+                let model = self.model_name.to_string();
+                let failure = RequestFailure::NoWorkingInstance { prefix, model, reason };
+                (FailureReason::Other, failure)
             }
         };
+        let error = error.into();
         let PendingRequest { request, context, .. } = pending;
         self.accounting.failed(&request.id, context, reason, &error);
         error
@@ -188,8 +188,9 @@ impl Scheduler for QueueScheduler {
         responder: Responder,
     ) -> Result<(), Refused> {
         let Some(queue) = self.queue_for(&request) else {
-            context.finish(Instant::now());
-            return Err(Refused::new(Error::internal("no queue takes the request"), responder));
+            let error = RequestFailure::NoQueue.into();
+            self.accounting.failed(&request.id, &mut context, FailureReason::Other, &error);
+            return Err(Refused::new(error, responder));
         };
         let mut pending = PendingRequest::new(request, context, responder);
         pending.context.timeline.queued = Some(Instant::now());

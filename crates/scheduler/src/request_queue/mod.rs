@@ -23,7 +23,7 @@ use crate::{
 /// Requests that wait for a group of instances, and the threads of those instances.
 pub(crate) struct RequestQueue<T = QueuedRequest> {
     parking: Parking<State<T>>,
-    /// Decisions depend on the time; else the clock is not asked.
+    /// Decisions depend on the time; else the clock is not read.
     needs_clock: bool,
     joins_requests: bool,
     /// The time where nothing depends on it.
@@ -102,7 +102,7 @@ impl<T: Queued> RequestQueue<T> {
     /// Waits for something to do for instance `index`, which likes to have `depth` requests at once.
     ///
     /// `done`: how many requests this thread took before have their final response now. [`Work::End`] comes only
-    /// when all requests have, so that no instance goes while a stream of it is open.
+    /// when all requests have, so that no instance is dropped while a stream of it is open.
     pub fn pull(&self, index: usize, depth: usize, done: usize) -> Work<T> {
         let mut state = self.parking.lock();
         state.finish(done);
@@ -118,8 +118,8 @@ impl<T: Queued> RequestQueue<T> {
                 state.executing += dropped.len();
                 return Work::Dropped(dropped);
             }
-            // The decision is only a value: a permit that an instance needs to execute would be asked for here,
-            // and without one the thread would sleep and the requests stay where they are.
+            // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
+            // would sleep, and the requests stay in the backlog.
             match decision {
                 Decision::Take(count) => return Work::Batch(take(state, count, depth)),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,

@@ -30,7 +30,7 @@ fn every_response_becomes_an_answer() {
     assert_eq!(
         answers.outcomes(),
         ["only!"],
-        "the last answer is outcomes as such where that is known"
+        "the last response is marked final where that is known"
     );
 
     let answers = rig.ask(vec![tensor("IN", b"1")]);

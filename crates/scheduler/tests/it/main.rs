@@ -9,6 +9,7 @@
 mod alarms;
 mod answers;
 mod batching;
+mod failure_log;
 mod life;
 mod pipeline;
 mod probe;

@@ -76,11 +76,11 @@ impl ModelInstance for PipeInstance {
             assert_eq!(batch.len(), 1);
             self.executed.fetch_add(1, Ordering::SeqCst);
             match id(&batch).as_str() {
-                "panic" => panic!("told to panic"),
+                "panic" => panic!("asked to panic"),
                 "lose" => continue,
                 "mute" => {}
                 "back" => batch.hand_back(),
-                "fail" => batch.respond(0, Err(Error::internal("told to fail"))),
+                "fail" => batch.respond(0, Err(Error::internal("asked to fail"))),
                 _ => batch.respond(0, Ok(Vec::new())),
             }
             done(batch);
@@ -256,7 +256,7 @@ fn what_is_not_handed_back_fails() {
     for answer in [lost, mute] {
         assert!(wait(answer).expect_err("failed").message().contains("gave no response"));
     }
-    assert_eq!(wait(failing).expect_err("failed").message(), "told to fail");
+    assert_eq!(wait(failing).expect_err("failed").message(), "asked to fail");
     assert_eq!(rig.statistics.snapshot().fail.count, 3);
     assert!(traces.iter().all(|trace| trace.only().end.is_some()));
 }

@@ -121,6 +121,10 @@ impl ModelInstance for ProbeInstance {
         for index in 0..batch.len() {
             match batch.request(index).expect("in range").id.as_str() {
                 "fail" => batch.respond(index, Err(Error::internal("asked to fail"))),
+                "fail with cause" => {
+                    let cause = Error::internal("the cause");
+                    batch.respond(index, Err(Error::internal("asked to fail").with_source(cause)));
+                }
                 "cancel" => batch.respond(index, Err(Error::cancelled("noticed in time"))),
                 "panic" => panic!("asked to panic"),
                 "mute" => {}
