@@ -46,6 +46,11 @@ def act(case):
         subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     if case == 8:
         os.write(1, b"\\xff\\xfe no text\\n")
+    if case == 9:
+        try:
+            {}["weights"]
+        except KeyError as error:
+            raise RuntimeError("not loaded") from error
 
 
 class TritonPythonModel:
@@ -216,6 +221,19 @@ def test_prints(runner):
         assert post(runner, "runner", case)[0] == 200
     for text in ("a line to stdout", "a line to stderr", "from a child", "no text"):
         assert "runner" in runner.wait_for_line(text, 10)
+
+
+def test_an_exception_is_logged_once_with_its_traceback(runner):
+    """In the log with model, version and request id, the exception it came from included; clients get its text only."""
+    status, answer = post(runner, "runner", 9)
+    assert status == 500 and "RuntimeError: not loaded" in answer["error"], answer
+    assert "KeyError" not in answer["error"]
+    runner.wait_for_line("KeyError: 'weights'", 10)
+    assert post(runner, "runner")[0] == 200
+    failures = [line for line in runner.text().splitlines() if "not loaded" in line and "request id" in line]
+    assert len(failures) == 1, failures
+    assert "model 'runner' version 1" in failures[0] and "Traceback (most recent call last)" in failures[0]
+    assert runner.text().count("KeyError: 'weights'") == 1
 
 
 def test_one_of_three_workers(tmp_path, serve):

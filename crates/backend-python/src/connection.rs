@@ -65,7 +65,7 @@ impl Connection {
     pub fn send_command(&self, message: &Outgoing) -> Result<()> {
         match self.try_send_command(message)? {
             true => Ok(()),
-            false => Err(self.lifecycle.mark_dead(Some("it does not take its messages"))),
+            false => Err(self.lifecycle.mark_dead(Some("it does not read its messages"))),
         }
     }
 

@@ -35,6 +35,8 @@ class Call:
 
 
 class EventChannel:
+    """Calls with their results, and messages that need no call."""
+
     def __init__(self, connection):
         self._connection = connection
         self._receiver = wire.Receiver(connection.events)
@@ -44,6 +46,7 @@ class EventChannel:
         self._waited = False
         self._calls = {}
         self._last_call = 0
+        # Open calls with `notify`: while there are any, the background thread has to read the socket.
         self._notified = 0
         self._ticking = False
         self._wake_read, self._wake_write = os.pipe()
