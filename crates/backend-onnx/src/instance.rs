@@ -1,15 +1,15 @@
-use std::{ffi::CStr, sync::Arc};
+//! One executor of a model.
 
-use galatea_backend::{Batch, ModelInstance, batching};
-use galatea_types::Result;
+use std::sync::Arc;
 
-use crate::{
-    gather,
-    model::{OnnxModel, Port},
-    ort::Value,
-    scatter,
-    sessions::Sessions,
+use galatea_backend::{
+    Batch, ModelInstance,
+    batching::{self, Content, GroupRunner, Joined, ModelOutput},
 };
+use galatea_config::ModelConfig;
+use galatea_types::{Buffer, DataType, Error, Result, Shape};
+
+use crate::{binding::TensorBinding, model::OnnxModel, ort::Value, sessions::Sessions};
 
 /// Runs one batch after another on the session shared by the instances of a device.
 pub(crate) struct OnnxInstance {
@@ -22,60 +22,91 @@ impl OnnxInstance {
     pub fn new(model: Arc<OnnxModel>, sessions: Arc<Sessions>) -> Self {
         Self { model, sessions }
     }
+}
 
-    fn parts(&self, batch: &mut Batch) -> Vec<Vec<usize>> {
-        let specs = || self.model.inputs.iter().map(|port| &port.spec);
-        batching::parts(batch, self.model.config.has_batching(), |request| {
-            batching::check(specs(), request)
-        })
+impl GroupRunner for OnnxInstance {
+    /// Each with the number of its input.
+    type Inputs = Vec<(usize, Value)>;
+    type Outputs = Vec<Value>;
+
+    fn config(&self) -> &ModelConfig {
+        &self.model.config
     }
 
-    fn execute_part(&self, batch: &mut Batch, part: &[usize]) -> Result<()> {
-        let inputs = gather::inputs(&self.model, batch, part)?;
-        let wanted = self.wanted_outputs(batch, part);
-        batch.mark_input_done();
-        let values = self.run(&inputs, &wanted)?;
-        batch.mark_output_started();
-        self.respond(batch, part, &wanted, values)
+    fn is_scalar(&self, input: usize) -> bool {
+        self.model.inputs.get(input).is_some_and(|binding| binding.info.dims.is_empty())
     }
 
-    /// Outputs that some request of the batch asks for; the library keeps the others to itself.
-    fn wanted_outputs(&self, batch: &Batch, part: &[usize]) -> Vec<&Port> {
-        let is_wanted = |port: &&Port| batching::is_wanted(batch, part, &port.spec.name);
-        self.model.outputs.iter().filter(is_wanted).collect()
+    /// An optional input that no request brought is left out: the model's own value holds.
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
+        let given = joined.into_iter().zip(&self.model.inputs).enumerate();
+        given
+            .filter_map(|(number, (joined, binding))| Some((number, joined?, binding)))
+            .map(|(number, joined, binding)| Ok((number, self.value(binding, joined)?)))
+            .collect()
     }
 
-    fn run(&self, inputs: &[(&CStr, Value)], wanted: &[&Port]) -> Result<Vec<Value>> {
+    /// The library keeps outputs that are not wanted to itself.
+    fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Vec<Value>> {
         let model = &*self.model;
-        let inputs: Vec<(&CStr, &Value)> = inputs.iter().map(|(n, v)| (*n, v)).collect();
-        let outputs: Vec<&CStr> = wanted.iter().map(|p| p.info.c_name.as_c_str()).collect();
+        let inputs: Vec<_> = inputs
+            .iter()
+            .filter_map(|(number, value)| {
+                Some((model.inputs.get(*number)?.info.c_name.as_c_str(), value))
+            })
+            .collect();
+        let outputs: Vec<_> = wanted
+            .iter()
+            .filter_map(|&number| Some(model.outputs.get(number)?.info.c_name.as_c_str()))
+            .collect();
         let options = &model.run_options;
         self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
-    fn respond(
-        &self,
-        batch: &mut Batch,
-        part: &[usize],
-        wanted: &[&Port],
-        values: Vec<Value>,
-    ) -> Result<()> {
-        let sizes = batching::sizes(batch, part);
-        let share = |(port, value): (&&Port, Value)| {
-            scatter::share(&self.model.config, port, value, &sizes)
-        };
-        let shares = wanted.iter().zip(values).map(share).collect::<Result<Vec<_>>>()?;
-        batching::respond(batch, part, &shares);
-        Ok(())
+    fn outputs(&self, outputs: Vec<Value>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        let bindings = wanted.iter().filter_map(|&number| self.model.outputs.get(number));
+        bindings.zip(outputs).map(|(binding, value)| self.output(binding, value)).collect()
     }
+}
+
+impl OnnxInstance {
+    fn value(&self, binding: &TensorBinding, joined: Joined<'_>) -> Result<Value> {
+        let library = &self.model.library;
+        match joined.content {
+            Content::Elements(data) => {
+                Value::over(library, data, &joined.shape, binding.spec.data_type)
+            }
+            Content::Texts(texts) => Value::texts(library, &texts, &joined.shape),
+        }
+    }
+
+    fn output(&self, binding: &TensorBinding, value: Value) -> Result<ModelOutput> {
+        let spec = &binding.spec;
+        let (data_type, shape) = value.describe()?;
+        let Some(data_type) = data_type.filter(|&t| t == spec.data_type) else {
+            return Err(Error::internal(format!(
+                "output '{}' of model '{}' has another datatype than the configured {}",
+                spec.name,
+                self.model.config.name(),
+                spec.data_type
+            )));
+        };
+        let data = bytes_of(value, data_type, &shape)?;
+        Ok(ModelOutput { shape, data })
+    }
+}
+
+fn bytes_of(value: Value, data_type: DataType, shape: &Shape) -> Result<Buffer> {
+    let too_large = || Error::internal(format!("an output of shape {shape} cannot be addressed"));
+    if data_type == DataType::Bytes {
+        let count = shape.element_count().ok_or_else(too_large)?;
+        return Ok(Buffer::from(value.to_length_prefixed(count)?));
+    }
+    value.into_buffer(shape.byte_size(data_type).ok_or_else(too_large)?)
 }
 
 impl ModelInstance for OnnxInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        for part in self.parts(batch) {
-            if let Err(error) = self.execute_part(batch, &part) {
-                batching::fail(batch, &part, &error);
-            }
-        }
+        batching::execute(self, batch);
     }
 }

@@ -7,16 +7,16 @@
 //! - No status of the library and no model can end the process: each becomes an error of that load or run.
 
 mod accelerators;
+mod binding;
 mod check;
 mod complete;
-mod gather;
 mod instance;
 mod layout;
 mod model;
 mod ort;
-mod scatter;
 mod sessions;
 mod settings;
+mod shared_model;
 mod signature;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -26,8 +26,9 @@ use galatea_config::ConfigDraft;
 use galatea_types::Result;
 
 use crate::{
-    model::{OnnxModel, SharedModel, find_model},
+    model::{OnnxModel, find_model},
     ort::{GraphLevel, Library, Session, SessionOptions},
+    shared_model::SharedModel,
     signature::Signature,
 };
 

@@ -5,25 +5,20 @@ use std::{
     sync::Arc,
 };
 
-use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
 
 use crate::{
-    accelerators, check,
-    instance::OnnxInstance,
+    accelerators,
+    binding::TensorBinding,
+    check,
     layout::usable_cores,
     ort::{Library, Provider, ProviderKind, RunOptions, Session, SessionOptions, TensorInfo},
     sessions::Sessions,
     settings::Settings,
     signature::Signature,
 };
-
-/// An input or output: as clients know it, and as the model does.
-pub(crate) struct Port {
-    pub spec: TensorSpec,
-    pub info: TensorInfo,
-}
 
 /// What computes: the CPU, or one of the GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +29,7 @@ pub(crate) enum Device {
 
 impl Device {
     /// `KIND_MODEL` leaves it to the model, and an ONNX file says nothing about it.
-    fn of(spec: &InstanceSpec) -> Self {
+    pub fn of(spec: &InstanceSpec) -> Self {
         match spec.kind {
             InstanceKind::Gpu => Self::Gpu(spec.device_id),
             InstanceKind::Cpu | InstanceKind::Model => Self::Cpu,
@@ -49,8 +44,8 @@ pub(crate) struct OnnxModel {
     pub sessions: BTreeMap<Device, Arc<Sessions>>,
     pub run_options: RunOptions,
     pub config: Arc<ModelConfig>,
-    pub inputs: Vec<Port>,
-    pub outputs: Vec<Port>,
+    pub inputs: Vec<TensorBinding>,
+    pub outputs: Vec<TensorBinding>,
 }
 
 impl OnnxModel {
@@ -90,8 +85,8 @@ impl OnnxModel {
             library: library.clone(),
             sessions,
             run_options: RunOptions::new(library, &settings.run_entries())?,
-            inputs: ports(config.inputs(), |name| signature.expect_input(name))?,
-            outputs: ports(config.outputs(), |name| signature.expect_output(name))?,
+            inputs: bindings(config.inputs(), |name| signature.expect_input(name))?,
+            outputs: bindings(config.outputs(), |name| signature.expect_output(name))?,
             config,
         })
     }
@@ -147,15 +142,18 @@ fn providers(
     Ok(providers)
 }
 
-fn nowhere(config: &ModelConfig) -> Error {
+pub(crate) fn nowhere(config: &ModelConfig) -> Error {
     Error::internal(format!("model '{}' has no instance anywhere", config.name()))
 }
 
-fn ports<'s>(
+fn bindings<'s>(
     specs: &[TensorSpec],
     find: impl Fn(&str) -> Result<&'s TensorInfo>,
-) -> Result<Vec<Port>> {
-    specs.iter().map(|s| Ok(Port { spec: s.clone(), info: find(&s.name)?.clone() })).collect()
+) -> Result<Vec<TensorBinding>> {
+    specs
+        .iter()
+        .map(|s| Ok(TensorBinding { spec: s.clone(), info: find(&s.name)?.clone() }))
+        .collect()
 }
 
 /// The model's file. A folder of that name holds it together with the weights it refers to.
@@ -249,15 +247,4 @@ fn session_options(
     let paths: BTreeSet<_> = settings.operator_libraries.iter().collect();
     paths.into_iter().try_for_each(|path| options.custom_operators(path))?;
     Ok(options)
-}
-
-/// What the server holds: instances share the model behind it.
-pub(crate) struct SharedModel(pub Arc<OnnxModel>);
-
-impl Model for SharedModel {
-    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let sessions = self.0.sessions.get(&Device::of(spec));
-        let sessions = sessions.cloned().ok_or_else(|| nowhere(&self.0.config))?;
-        Ok(Box::new(OnnxInstance::new(self.0.clone(), sessions)))
-    }
 }

@@ -1,9 +1,12 @@
+//! One executor of a TorchScript model.
+
 use std::sync::Arc;
 
 use galatea_backend::{
     Batch, ModelInstance,
-    batching::{self, join, missing, tensors_of},
+    batching::{self, GroupRunner, Joined, ModelOutput, missing},
 };
+use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -23,38 +26,6 @@ impl TorchInstance {
         Self { model, module }
     }
 
-    fn execute_part(&self, batch: &mut Batch, part: &[usize]) -> Result<()> {
-        let inputs = self.inputs(batch, part)?;
-        batch.mark_input_done();
-        let outputs = self.run(inputs)?;
-        batch.mark_output_started();
-        let (config, positions) = (&self.model.config, &self.model.outputs);
-        let shares = outputs::shares(config, positions, batch, part, &outputs)?;
-        batching::respond(batch, part, &shares);
-        Ok(())
-    }
-
-    /// In the order of the arguments. One that nobody brought must be optional, and the last.
-    fn inputs(&self, batch: &Batch, part: &[usize]) -> Result<Vec<Input>> {
-        let config = &self.model.config;
-        let mut slots: Vec<Option<Input>> = config.inputs().iter().map(|_| None).collect();
-        for (spec, &position) in config.inputs().iter().zip(&self.model.inputs.positions) {
-            let tensors = tensors_of(batch, part, spec)?;
-            if tensors.is_empty() {
-                continue;
-            }
-            let joined = join(spec, false, config.has_batching(), &tensors)?;
-            let input = Input::new(&spec.name, spec.data_type, joined, self.module.writes())?;
-            if let Some(slot) = slots.get_mut(position) {
-                *slot = Some(input);
-            }
-        }
-        match self.model.inputs.form {
-            Form::Dictionary => Ok(slots.into_iter().flatten().collect()),
-            Form::Positional => self.without_gaps(slots),
-        }
-    }
-
     fn without_gaps(&self, mut slots: Vec<Option<Input>>) -> Result<Vec<Input>> {
         while slots.last().is_some_and(Option::is_none) {
             slots.pop();
@@ -66,8 +37,36 @@ impl TorchInstance {
         });
         lacking.map_or_else(|| Ok(slots.into_iter().flatten().collect()), |s| Err(missing(s)))
     }
+}
 
-    fn run(&self, inputs: Vec<Input>) -> Result<Vec<Output>> {
+impl GroupRunner for TorchInstance {
+    type Inputs = Vec<Input>;
+    type Outputs = Vec<Output>;
+
+    fn config(&self) -> &ModelConfig {
+        &self.model.config
+    }
+
+    /// In the order of the arguments. One that nobody brought must be optional, and the last.
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Vec<Input>> {
+        let specs = self.model.config.inputs();
+        let mut slots: Vec<Option<Input>> = specs.iter().map(|_| None).collect();
+        for ((spec, &position), joined) in
+            specs.iter().zip(&self.model.inputs.positions).zip(joined)
+        {
+            let Some(joined) = joined else { continue };
+            let input = Input::new(&spec.name, spec.data_type, joined, self.module.writes())?;
+            if let Some(slot) = slots.get_mut(position) {
+                *slot = Some(input);
+            }
+        }
+        match self.model.inputs.form {
+            Form::Dictionary => Ok(slots.into_iter().flatten().collect()),
+            Form::Positional => self.without_gaps(slots),
+        }
+    }
+
+    fn run(&self, inputs: Vec<Input>, _: &[usize]) -> Result<Vec<Output>> {
         let outputs = self.module.run(inputs, self.model.inputs.form).map_err(|text| {
             Error::internal(format!("PyTorch execute failure: {}", self.model.explain(&text)))
         });
@@ -76,18 +75,14 @@ impl TorchInstance {
         }
         outputs
     }
+
+    fn outputs(&self, outputs: Vec<Output>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        outputs::wanted(&self.model.config, &self.model.outputs, wanted, &outputs)
+    }
 }
 
 impl ModelInstance for TorchInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        let config = self.model.config.clone();
-        let parts = batching::parts(batch, config.has_batching(), |request| {
-            batching::check(config.inputs(), request)
-        });
-        for part in parts {
-            if let Err(error) = self.execute_part(batch, &part) {
-                batching::fail(batch, &part, &error);
-            }
-        }
+        batching::execute(self, batch);
     }
 }

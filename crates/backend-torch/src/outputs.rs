@@ -1,34 +1,28 @@
-//! From what `forward` returned to what is divided among the requests.
+//! From what `forward` returned to what is split among the requests.
 
-use galatea_backend::{
-    Batch,
-    batching::{self, Share},
-};
+use galatea_backend::batching::ModelOutput;
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
 
 use crate::torch::Output;
 
-/// The outputs that some request of `part` asks for. `positions`: of each output of the configuration among
+/// The outputs of the numbers `wanted`, after a check of all. `positions`: of each output of the configuration among
 /// those that were returned.
-pub(crate) fn shares(
+pub(crate) fn wanted(
     config: &ModelConfig,
     positions: &[usize],
-    batch: &Batch,
-    part: &[usize],
+    wanted: &[usize],
     outputs: &[Output],
-) -> Result<Vec<Share>> {
-    let sizes = batching::sizes(batch, part);
-    let mut shares = Vec::with_capacity(positions.len());
-    for (spec, &position) in config.outputs().iter().zip(positions) {
+) -> Result<Vec<ModelOutput>> {
+    let mut found = Vec::with_capacity(wanted.len());
+    for (number, (spec, &position)) in config.outputs().iter().zip(positions).enumerate() {
         let output = find(config, spec, position, outputs)?;
         check(config, spec, output)?;
-        if batching::is_wanted(batch, part, &spec.name) {
-            let data = output.data.clone();
-            shares.push(Share::divide(config, spec, &output.shape, data, &sizes)?);
+        if wanted.contains(&number) {
+            found.push(ModelOutput { shape: output.shape.clone(), data: output.data.clone() });
         }
     }
-    Ok(shares)
+    Ok(found)
 }
 
 /// By its name in a dictionary, else by its position.

@@ -3,13 +3,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_backend::{
     Batch, ModelInstance,
-    batching::{self, Content, join, missing, tensors_of},
+    batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
 };
-use galatea_config::TensorSpec;
-use galatea_types::{AlignedBlock, Error, Result, Tensor};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{AlignedBlock, Error, Result};
 
 use super::{container::Container, model::PackageModel, tensor::Operand};
-use crate::{outputs, torch::fixed};
+use crate::{
+    outputs,
+    torch::{Output, fixed},
+};
 
 /// Runs one batch after another on its container, which other instances may use too.
 pub(super) struct PackageInstance {
@@ -22,31 +25,44 @@ impl PackageInstance {
         Self { model, container }
     }
 
-    fn execute_part(&self, batch: &mut Batch, part: &[usize]) -> Result<()> {
-        let operands = self.operands(batch, part)?;
-        batch.mark_input_done();
-        let outputs = self.container.run(operands).map_err(|text| {
-            Error::internal(format!(
-                "Inductor model instance \"{}\" execution failure: {text}",
-                self.model.config.name()
-            ))
-        });
-        if self.model.settings.cleans_cache {
-            self.model.library.empty_cache();
-        }
-        batch.mark_output_started();
-        let (config, positions) = (&self.model.config, &self.model.outputs);
-        let shares = outputs::shares(config, positions, batch, part, &outputs?)?;
-        batching::respond(batch, part, &shares);
-        Ok(())
+    fn check(&self, spec: &TensorSpec, position: usize, operand: &Operand) -> Result<()> {
+        let checked = self.model.checks.check(position, operand.scalar_type, &operand.shape);
+        checked.map_err(|text| {
+            let model = self.model.config.name();
+            Error::invalid_arg(format!("model '{model}': input '{}' {text}", spec.name))
+        })
+    }
+
+    fn operand(&self, spec: &TensorSpec, joined: Joined<'_>) -> Result<Operand> {
+        let Joined { shape, content, is_shared } = joined;
+        let Content::Elements(data) = content else { return Err(missing(spec)) };
+        let scalar_type = fixed(spec.data_type, &shape, &data)?;
+        // The code may write to its inputs. What goes to a GPU is copied there.
+        let data = if is_shared && self.container.is_on_cpu() { copy(&data) } else { data };
+        Ok(Operand { scalar_type, shape, data })
+    }
+}
+
+fn copy(data: &[u8]) -> Bytes {
+    let mut block = AlignedBlock::with_capacity(data.len());
+    block.extend_from_slice(data);
+    block.into_bytes()
+}
+
+impl GroupRunner for PackageInstance {
+    type Inputs = Vec<Operand>;
+    type Outputs = Vec<Output>;
+
+    fn config(&self) -> &ModelConfig {
+        &self.model.config
     }
 
     /// In the order of the package.
-    fn operands(&self, batch: &Batch, part: &[usize]) -> Result<Vec<Operand>> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Vec<Operand>> {
         let specs = self.model.config.inputs();
         let mut operands: Vec<Option<Operand>> = specs.iter().map(|_| None).collect();
-        for (spec, &position) in specs.iter().zip(&self.model.inputs) {
-            let operand = self.operand(spec, &tensors_of(batch, part, spec)?)?;
+        for ((spec, &position), joined) in specs.iter().zip(&self.model.inputs).zip(joined) {
+            let operand = self.operand(spec, joined.ok_or_else(|| missing(spec))?)?;
             self.check(spec, position, &operand)?;
             if let Some(slot) = operands.get_mut(position) {
                 *slot = Some(operand);
@@ -56,44 +72,26 @@ impl PackageInstance {
         operands.into_iter().collect::<Option<_>>().ok_or_else(lacking)
     }
 
-    fn check(&self, spec: &TensorSpec, position: usize, operand: &Operand) -> Result<()> {
-        let checked = self.model.checks.check(position, operand.scalar_type, &operand.shape);
-        checked.map_err(|text| {
-            let model = self.model.config.name();
-            Error::invalid_arg(format!("model '{model}': input '{}' {text}", spec.name))
-        })
+    fn run(&self, operands: Vec<Operand>, _: &[usize]) -> Result<Vec<Output>> {
+        let outputs = self.container.run(operands).map_err(|text| {
+            Error::internal(format!(
+                "Inductor model instance \"{}\" execution failure: {text}",
+                self.model.config.name()
+            ))
+        });
+        if self.model.settings.cleans_cache {
+            self.model.library.empty_cache();
+        }
+        outputs
     }
 
-    fn operand(&self, spec: &TensorSpec, tensors: &[&Tensor]) -> Result<Operand> {
-        let joined = join(spec, false, self.model.config.has_batching(), tensors)?;
-        let Content::Elements(data) = joined.content else { return Err(missing(spec)) };
-        let scalar_type = fixed(spec.data_type, &joined.shape, &data)?;
-        // What goes to a GPU is copied there.
-        let data = if self.container.is_on_cpu() { own(data, tensors) } else { data };
-        Ok(Operand { scalar_type, shape: joined.shape, data })
+    fn outputs(&self, outputs: Vec<Output>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        outputs::wanted(&self.model.config, &self.model.outputs, wanted, &outputs)
     }
-}
-
-/// The request's own bytes copied; those that were joined are copies already.
-fn own(data: Bytes, tensors: &[&Tensor]) -> Bytes {
-    if tensors.iter().all(|t| t.host().is_ok_and(|bytes| bytes.as_ptr() != data.as_ptr())) {
-        return data;
-    }
-    let mut block = AlignedBlock::with_capacity(data.len());
-    block.extend_from_slice(&data);
-    block.into_bytes()
 }
 
 impl ModelInstance for PackageInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        let config = self.model.config.clone();
-        let parts = batching::parts(batch, config.has_batching(), |request| {
-            batching::check(config.inputs(), request)
-        });
-        for part in parts {
-            if let Err(error) = self.execute_part(batch, &part) {
-                batching::fail(batch, &part, &error);
-            }
-        }
+        batching::execute(self, batch);
     }
 }

@@ -33,7 +33,7 @@ struct Texts {
 }
 
 impl Input {
-    /// Elements are not copied unless the model may write to them. `joined` must have been checked.
+    /// Elements are not copied unless the model may write to them and others may read them.
     pub fn new(
         name: &str,
         data_type: DataType,
@@ -44,7 +44,7 @@ impl Input {
             Content::Texts(texts) => Owned::Texts(Texts::new(&texts)),
             Content::Elements(data) => {
                 let scalar_type = fixed(data_type, &joined.shape, &data)?;
-                let data = if may_be_written { copy(&data) } else { data };
+                let data = if may_be_written && joined.is_shared { copy(&data) } else { data };
                 Owned::Elements { scalar_type, data }
             }
         };

@@ -2,66 +2,28 @@
 
 use bytes::Bytes;
 use galatea_config::TensorSpec;
-use galatea_types::{
-    AlignedBlock, DataType, Error, InferRequest, Result, Shape, Tensor, byte_strings,
-};
+use galatea_types::{AlignedBlock, DataType, Error, Result, Shape, Tensor, byte_strings};
 
 use super::reshape::to_model;
 use crate::Batch;
-
-/// Whether the tensors of one request hold what their shapes say. Done before requests are joined, so that a
-/// bad one fails alone.
-pub fn check<'s>(
-    inputs: impl IntoIterator<Item = &'s TensorSpec>,
-    request: &InferRequest,
-) -> Result<()> {
-    for spec in inputs {
-        match request.input(&spec.name) {
-            Some(tensor) => check_tensor(spec, tensor)?,
-            None if spec.is_optional => {}
-            None => return Err(missing(spec)),
-        }
-    }
-    Ok(())
-}
-
-fn check_tensor(spec: &TensorSpec, tensor: &Tensor) -> Result<()> {
-    let fits = match spec.data_type {
-        DataType::Bytes => {
-            let count = byte_strings::count(tensor.host()?).ok();
-            count.is_some() && count == tensor.shape.element_count()
-        }
-        fixed => tensor.shape.byte_size(fixed) == Some(tensor.data.len()),
-    };
-    if fits {
-        return Ok(());
-    }
-    Err(Error::invalid_arg(format!(
-        "input '{}' holds {} bytes, which do not fill shape {} of {}",
-        spec.name,
-        tensor.data.len(),
-        tensor.shape,
-        spec.data_type
-    )))
-}
 
 /// A request that lacks an input it must have.
 pub fn missing(spec: &TensorSpec) -> Error {
     Error::internal(format!("a request of the batch lacks input '{}'", spec.name))
 }
 
-/// The input's tensor in each request of `part`; empty for an optional one that none of them brought. An error
+/// The input's tensor in each request of the group; empty for an optional one that none of them brought. An error
 /// where only some did.
-pub fn tensors_of<'b>(
+pub(super) fn tensors_of<'b>(
     batch: &'b Batch,
-    part: &[usize],
+    group: &[usize],
     spec: &TensorSpec,
 ) -> Result<Vec<&'b Tensor>> {
     let tensors: Vec<&Tensor> =
-        part.iter().filter_map(|&index| batch.request(index)?.input(&spec.name)).collect();
+        group.iter().filter_map(|&index| batch.request(index)?.input(&spec.name)).collect();
     match tensors.len() {
         0 if spec.is_optional => Ok(tensors),
-        n if n == part.len() => Ok(tensors),
+        n if n == group.len() => Ok(tensors),
         _ => Err(missing(spec)),
     }
 }
@@ -71,7 +33,10 @@ pub fn tensors_of<'b>(
 pub struct Joined<'t> {
     /// As the model sees it, batch dimension included.
     pub shape: Shape,
+    /// As many elements as the shape says.
     pub content: Content<'t>,
+    /// The elements are the request's own memory, which others may read: not to be written to.
+    pub is_shared: bool,
 }
 
 /// The elements of an input.
@@ -79,43 +44,76 @@ pub struct Joined<'t> {
 pub enum Content<'t> {
     /// Of a fixed size, the first on a multiple of it: libraries read them through typed pointers.
     Elements(Bytes),
+    /// Of a BYTES tensor.
     Texts(Vec<&'t [u8]>),
 }
 
 /// Joins one tensor per request; dimensions after the first must be the same in all. `is_scalar`: the model
 /// declares a tensor without dimensions.
-pub fn join<'t>(
+pub(super) fn join<'t>(
     spec: &TensorSpec,
     is_scalar: bool,
     has_batching: bool,
     tensors: &[&'t Tensor],
 ) -> Result<Joined<'t>> {
     let shape = joined_shape(spec, is_scalar, has_batching, tensors)?;
-    let content = match (spec.data_type, tensors) {
-        (DataType::Bytes, _) => Content::Texts(texts(tensors)?),
-        (fixed, [one]) => Content::Elements(aligned(one, fixed)?),
-        (_, several) => Content::Elements(concatenate(several)?),
+    let (content, is_shared) = match (spec.data_type, tensors) {
+        (DataType::Bytes, _) => (Content::Texts(texts(spec, tensors)?), true),
+        (_, [one]) => {
+            let (data, is_shared) = aligned(spec, one)?;
+            (Content::Elements(data), is_shared)
+        }
+        (_, several) => (Content::Elements(concatenate(spec, several)?), false),
     };
-    Ok(Joined { shape, content })
+    Ok(Joined { shape, content, is_shared })
 }
 
-fn texts<'t>(tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
+/// The one walk over the elements of a request: they were counted when it was checked, and are again here, so that
+/// a wrong number can never reach a library.
+fn texts<'t>(spec: &TensorSpec, tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
     let mut texts = Vec::new();
     for tensor in tensors {
-        texts.extend(byte_strings::elements(tensor.host()?).map_while(Result::ok));
+        let start = texts.len();
+        for element in byte_strings::elements(tensor.host()?) {
+            texts.push(element.map_err(|_| not_filled(spec, tensor))?);
+        }
+        if tensor.shape.element_count() != Some(texts.len() - start) {
+            return Err(not_filled(spec, tensor));
+        }
     }
     Ok(texts)
 }
 
-fn aligned(tensor: &Tensor, data_type: DataType) -> Result<Bytes> {
-    tensor.host_bytes()?;
-    Ok(tensor.data.aligned(data_type.byte_size().unwrap_or(1))?)
+fn aligned(spec: &TensorSpec, tensor: &Tensor) -> Result<(Bytes, bool)> {
+    let theirs = elements(spec, tensor)?;
+    let data = tensor.data.aligned(spec.data_type.byte_size().unwrap_or(1))?;
+    let is_shared = data.as_ptr() == theirs.as_ptr();
+    Ok((data, is_shared))
 }
 
-fn concatenate(tensors: &[&Tensor]) -> Result<Bytes> {
+/// The elements of a fixed size, as many as the shape says.
+fn elements<'t>(spec: &TensorSpec, tensor: &'t Tensor) -> Result<&'t [u8]> {
+    let data = tensor.host()?;
+    match tensor.shape.byte_size(spec.data_type) == Some(data.len()) {
+        true => Ok(data),
+        false => Err(not_filled(spec, tensor)),
+    }
+}
+
+fn not_filled(spec: &TensorSpec, tensor: &Tensor) -> Error {
+    Error::invalid_arg(format!(
+        "input '{}' holds {} bytes, which do not fill shape {} of {}",
+        spec.name,
+        tensor.data.len(),
+        tensor.shape,
+        spec.data_type
+    ))
+}
+
+fn concatenate(spec: &TensorSpec, tensors: &[&Tensor]) -> Result<Bytes> {
     let mut block = AlignedBlock::with_capacity(tensors.iter().map(|t| t.data.len()).sum());
     for tensor in tensors {
-        block.extend_from_slice(tensor.host()?);
+        block.extend_from_slice(elements(spec, tensor)?);
     }
     Ok(block.into_bytes())
 }
@@ -183,16 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_does_not_fill_its_shape_is_refused() {
+    fn a_tensor_that_does_not_fill_its_shape_is_refused() {
         let spec = spec(DataType::Bytes, &[-1]);
-        let request = |data: &[u8]| {
+        let join = |data: &[u8]| {
             let tensor = Tensor::new("x", DataType::Bytes, [1], data.to_vec());
-            InferRequest { inputs: vec![tensor], ..InferRequest::new("m") }
+            super::join(&spec, false, false, &[&tensor]).map(|joined| joined.shape)
         };
-        assert!(check([&spec], &request(b"\x01\0\0\0a")).is_ok());
+        assert_eq!(join(b"\x01\0\0\0a").expect("whole"), Shape::from([1]));
         for bad in [&b"\x02\0\0\0a"[..], b"", b"\0\0\0\0\0\0\0\0"] {
-            assert!(check([&spec], &request(bad)).is_err());
+            assert!(join(bad).is_err());
         }
-        assert!(check([&spec], &InferRequest::new("m")).is_err());
     }
 }
