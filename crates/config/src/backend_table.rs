@@ -1,10 +1,11 @@
-//! Which backend runs which model file (R-40, R-41, C-02, C-03).
+//! Which backend runs which model file or platform.
 
 /// A model file a backend finds by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFile {
     /// E.g. `model.onnx`, inside a version folder.
     pub filename: &'static str,
+    /// The backend that runs it.
     pub backend: &'static str,
     /// Empty for backends that go without.
     pub platform: &'static str,

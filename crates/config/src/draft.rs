@@ -23,7 +23,7 @@ pub struct TensorDraft {
     pub data_type: DataType,
     /// Without the batch dimension; -1 is any size.
     pub dims: Vec<i64>,
-    /// The dimensions that the model wants, where a configuration cannot say them.
+    /// The dimensions that the model wants, where `dims` cannot express them.
     pub reshape: Option<Vec<i64>>,
 }
 
@@ -69,12 +69,12 @@ impl ConfigDraft {
         self.0.max_batch_size = items;
     }
 
-    /// Whether it says which inputs there are.
+    /// Whether it lists inputs.
     pub fn has_inputs(&self) -> bool {
         !self.0.input.is_empty() || !self.0.batch_input.is_empty()
     }
 
-    /// Whether it says which outputs there are.
+    /// Whether it lists outputs.
     pub fn has_outputs(&self) -> bool {
         !self.0.output.is_empty()
     }

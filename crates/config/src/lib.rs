@@ -4,16 +4,17 @@
 //! kept for echoing over the wire; [`ModelConfig`] is what the server works with, in which wrong states
 //! cannot be held. Nothing here walks a file system.
 //!
-//! The way of a configuration:
+//! A configuration is made in four steps:
 //! 1. [`parse_text`] (a file) or [`parse_json`] (an override) gives the raw message;
-//! 2. [`resolve_backend`] finds out which backend runs it, which may then complete the raw message;
+//! 2. [`resolve_backend`] finds out which backend runs it, which may then complete the [`ConfigDraft`];
 //! 3. [`normalize`] fills in the defaults;
 //! 4. [`ModelConfig::check`] refuses what cannot work and gives the checked form.
+
+#![warn(missing_docs)]
 
 mod backend_table;
 mod check;
 mod draft;
-mod error;
 mod json;
 mod model;
 mod normalize;
@@ -24,11 +25,14 @@ pub mod testing;
 mod text;
 
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
-pub use check::CheckContext;
+pub use check::{
+    BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,
+    KindProblem, MetricsError, NameError, ResponseCacheError, SequenceError, StateError, StepError,
+    StepModelError, TensorError, TensorProblem, WarmupError,
+};
 pub use draft::{ConfigDraft, TensorDraft};
-pub use error::ConfigError;
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
-pub use json::{parse_json, to_json};
+pub use json::{FieldError, OverrideError, parse_json, to_json};
 pub use model::{
     Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,
     CudaOptimization, DynamicBatching, EnsembleStep, Ensembling, FalseTrue, Format, InitialData,
@@ -38,4 +42,4 @@ pub use model::{
     Warmup, WarmupData, WarmupInput,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
-pub use text::parse_text;
+pub use text::{TextError, parse_text};

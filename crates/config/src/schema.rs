@@ -13,7 +13,7 @@ pub(crate) fn model_config() -> Option<MessageDescriptor> {
     DESCRIPTOR.clone()
 }
 
-/// What callers say when [`model_config`] is `None`.
+/// The error of callers when [`model_config`] is `None`.
 pub(crate) const BROKEN: &str = "the built-in description of ModelConfig cannot be read";
 
 #[cfg(test)]

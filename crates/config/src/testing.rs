@@ -1,7 +1,6 @@
-//! Checked configurations for the tests of other crates, made from text the way the server makes them.
+//! Checked configurations for the tests of other crates, made from text by the same steps as in the server.
 //!
-//! There is no other way to a [`ModelConfig`]: a test that wants a wrong one learns here that no model
-//! can ever have it.
+//! Nothing else makes a [`ModelConfig`], so that no test is about a state that no model can have.
 
 use galatea_types::{DataType, Result, Shape};
 

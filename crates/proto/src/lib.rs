@@ -2,14 +2,17 @@
 //!
 //! The `.proto` files under `proto/` are ours, written from the public contract; `cargo xtask codegen`
 //! turns them into `src/generated/`, and a test fails when the two differ. No logic lives here.
+#![warn(missing_docs)]
 #![allow(clippy::all, clippy::too_many_lines, rust_2018_idioms)]
 
 /// KServe v2 messages, the service, and the model configuration (package `inference`).
+#[allow(missing_docs, reason = "generated: the fields are those of the public contract")]
 pub mod inference {
     include!("generated/inference.rs");
 }
 
 /// The standard health service (package `grpc.health.v1`).
+#[allow(missing_docs, reason = "generated: the fields are those of the public contract")]
 pub mod health {
     include!("generated/grpc.health.v1.rs");
 }

@@ -1,44 +1,77 @@
-//! Tensors made from, or cut by, the shapes of a ragged batch (C-40, C-41).
+//! Tensors made from, or divided by, the shapes of a ragged batch.
 
 use std::{collections::HashSet, sync::Arc};
 
 use galatea_proto::inference::{self, DataType as RawDataType, batch_input, batch_output};
-use galatea_types::{DataType, Error, Result};
+use galatea_types::DataType;
 
-use super::{refuse, tensors::for_model};
 use crate::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, RawModelConfig};
+
+type Result<T> = std::result::Result<T, BatchIoError>;
+
+/// What is wrong with a batch input or output. `side` is `input` or `output`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchIoError {
+    /// A number that is no kind.
+    #[error("unknown batch {side} kind '{kind}'")]
+    UnknownKind {
+        /// Input or output.
+        side: &'static str,
+        /// The number.
+        kind: i32,
+    },
+    /// Every kind is about one input.
+    #[error("batch {side} kind '{kind}' expects 1 source input, got {count}")]
+    SourceCount {
+        /// Input or output.
+        side: &'static str,
+        /// The kind, as it is written.
+        kind: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+    /// Another data type.
+    #[error("batch input data type must be TYPE_INT32 or TYPE_FP32")]
+    DataType,
+    /// The model has no such input.
+    #[error("unknown source input name '{0}'")]
+    UnknownSource(String),
+    /// The model has no such output.
+    #[error("unknown target output name '{0}'")]
+    UnknownTarget(String),
+    /// An output is divided by one rule only.
+    #[error("target output name '{0}' can only be specified once")]
+    RepeatedTarget(String),
+}
 
 pub(super) fn check(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
     let inputs = raw.input.iter().map(|i| i.name.as_str()).collect();
     let outputs = raw.output.iter().map(|o| o.name.as_str()).collect();
-    let check = || {
-        let made = raw.batch_input.iter().map(|made| check_input(made, &inputs));
-        let made = made.collect::<Result<_>>()?;
-        let cut = raw.batch_output.iter().map(|cut| check_output(cut, &inputs, &outputs));
-        Ok((made, cut.collect::<Result<_>>()?))
-    };
-    check().map_err(|e| for_model(e, &raw.name))
+    let batch_inputs = raw.batch_input.iter().map(|input| check_input(input, &inputs));
+    let batch_inputs = batch_inputs.collect::<Result<_>>()?;
+    let batch_outputs = raw.batch_output.iter().map(|o| check_output(o, &inputs, &outputs));
+    Ok((batch_inputs, batch_outputs.collect::<Result<_>>()?))
 }
 
-fn check_input(made: &inference::BatchInput, inputs: &HashSet<&str>) -> Result<BatchInput> {
-    let kind = batch_input::Kind::try_from(made.kind)
-        .map_err(|_| Error::invalid_arg(format!("unknown batch input kind '{}'", made.kind)))?;
-    let [source] = made.source_input.as_slice() else {
-        return refuse(format!(
-            "batch input kind '{}' expects 1 source input, got {}",
-            kind.as_str_name(),
-            made.source_input.len()
-        ));
+fn check_input(input: &inference::BatchInput, inputs: &HashSet<&str>) -> Result<BatchInput> {
+    let kind = batch_input::Kind::try_from(input.kind)
+        .map_err(|_| BatchIoError::UnknownKind { side: "input", kind: input.kind })?;
+    let [source] = input.source_input.as_slice() else {
+        return Err(BatchIoError::SourceCount {
+            side: "input",
+            kind: kind.as_str_name(),
+            count: input.source_input.len(),
+        });
     };
-    let data_type = match RawDataType::try_from(made.data_type) {
+    let data_type = match RawDataType::try_from(input.data_type) {
         Ok(RawDataType::TypeInt32) => DataType::Int32,
         Ok(RawDataType::TypeFp32) => DataType::Fp32,
-        _ => return refuse("batch input data type must be TYPE_INT32 or TYPE_FP32".to_owned()),
+        _ => return Err(BatchIoError::DataType),
     };
     check_source(source, inputs)?;
     Ok(BatchInput {
         kind: input_kind(kind),
-        targets: names(&made.target_name),
+        targets: names(&input.target_name),
         data_type,
         source: source.as_str().into(),
     })
@@ -59,25 +92,25 @@ fn input_kind(kind: batch_input::Kind) -> BatchInputKind {
 }
 
 fn check_output(
-    cut: &inference::BatchOutput,
+    output: &inference::BatchOutput,
     inputs: &HashSet<&str>,
     outputs: &HashSet<&str>,
 ) -> Result<BatchOutput> {
-    let kind = batch_output::Kind::try_from(cut.kind)
-        .map_err(|_| Error::invalid_arg(format!("unknown batch output kind '{}'", cut.kind)))?;
-    let [source] = cut.source_input.as_slice() else {
-        return refuse(format!(
-            "batch output kind '{}' expects 1 source input, got {}",
-            kind.as_str_name(),
-            cut.source_input.len()
-        ));
+    let kind = batch_output::Kind::try_from(output.kind)
+        .map_err(|_| BatchIoError::UnknownKind { side: "output", kind: output.kind })?;
+    let [source] = output.source_input.as_slice() else {
+        return Err(BatchIoError::SourceCount {
+            side: "output",
+            kind: kind.as_str_name(),
+            count: output.source_input.len(),
+        });
     };
     check_source(source, inputs)?;
-    check_targets(&cut.target_name, outputs)?;
+    check_targets(&output.target_name, outputs)?;
     let kind = match kind {
         batch_output::Kind::BatchScatterWithInputShape => BatchOutputKind::ScatterWithInputShape,
     };
-    Ok(BatchOutput { kind, targets: names(&cut.target_name), source: source.as_str().into() })
+    Ok(BatchOutput { kind, targets: names(&output.target_name), source: source.as_str().into() })
 }
 
 fn names(names: &[String]) -> Vec<Arc<str>> {
@@ -87,7 +120,7 @@ fn names(names: &[String]) -> Vec<Arc<str>> {
 fn check_source(source: &str, inputs: &HashSet<&str>) -> Result<()> {
     match inputs.contains(source) {
         true => Ok(()),
-        false => refuse(format!("unknown source input name '{source}'")),
+        false => Err(BatchIoError::UnknownSource(source.to_owned())),
     }
 }
 
@@ -95,10 +128,10 @@ fn check_targets(targets: &[String], outputs: &HashSet<&str>) -> Result<()> {
     let mut seen = HashSet::new();
     for target in targets {
         if !outputs.contains(target.as_str()) {
-            return refuse(format!("unknown target output name '{target}'"));
+            return Err(BatchIoError::UnknownTarget(target.clone()));
         }
         if !seen.insert(target) {
-            return refuse(format!("target output name '{target}' can only be specified once"));
+            return Err(BatchIoError::RepeatedTarget(target.clone()));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Ensembles as far as their own configuration tells (C-68); whether the steps fit the models they name
-//! is checked where these are known.
+//! Ensembles as far as their own configuration goes; whether the steps fit the models they name is checked
+//! where these are known.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,10 +7,109 @@ use std::{
 };
 
 use galatea_proto::inference::{ModelEnsembling, model_ensembling};
-use galatea_types::Result;
 
-use super::refuse;
 use crate::{EnsembleStep, Ensembling, RawModelConfig, backend_table::ENSEMBLE_PLATFORM};
+
+type Result<T> = std::result::Result<T, EnsembleError>;
+
+/// What is wrong with an ensemble.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnsembleError {
+    /// A platform that is not for ensembles.
+    #[error(
+        "ensemble scheduling cannot be set for model '{ensemble}' whose platform is not ensemble"
+    )]
+    OtherPlatform {
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// The platform of an ensemble, and no steps.
+    #[error("ensemble scheduling must be set for ensemble {ensemble} whose platform is ensemble")]
+    NoScheduling {
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// An ensemble has no instances.
+    #[error("instance group should not be specified for ensemble '{ensemble}'")]
+    InstanceGroup {
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// An ensemble has nothing to optimise.
+    #[error("optimization should not be specified for ensemble '{ensemble}'")]
+    Optimization {
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// An ensemble has nothing to warm up.
+    #[error("model_warmup can not be specified for ensemble '{ensemble}'")]
+    Warmup {
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// No steps.
+    #[error("must specify 'step' for ensemble '{ensemble}'")]
+    NoStep {
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// A step without one of its parts.
+    #[error("must specify '{field}' in step {step} of ensemble '{ensemble}'")]
+    IncompleteStep {
+        /// The part.
+        field: &'static str,
+        /// The number of the step, from 0.
+        step: usize,
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// A tensor that two steps write.
+    #[error(
+        "ensemble tensor '{tensor}' can appear in an output map only once for ensemble '{ensemble}' step {step}"
+    )]
+    WrittenTwice {
+        /// The tensor.
+        tensor: String,
+        /// The ensemble.
+        ensemble: String,
+        /// The number of the second step, from 0.
+        step: usize,
+    },
+    /// An input or output that no step has.
+    #[error("ensemble {side} '{tensor}' for ensemble {ensemble}' is not used")]
+    NotUsed {
+        /// Input or output.
+        side: &'static str,
+        /// The tensor.
+        tensor: String,
+        /// The ensemble.
+        ensemble: String,
+    },
+    /// An output that cannot be computed.
+    #[error("output '{output}' for ensemble '{ensemble}' is not written{}", missing(.tensor))]
+    NotWritten {
+        /// The output.
+        output: String,
+        /// The ensemble.
+        ensemble: String,
+        /// The tensor on the path to it that nothing provides, when it is another.
+        tensor: Option<String>,
+    },
+    /// A tensor that no step and no output reads.
+    #[error("ensemble tensor '{tensor}' is unused in ensemble '{ensemble}'")]
+    Unused {
+        /// The tensor.
+        tensor: String,
+        /// The ensemble.
+        ensemble: String,
+    },
+}
+
+fn missing(tensor: &Option<String>) -> String {
+    tensor.as_ref().map_or_else(String::new, |tensor| {
+        format!(": at least one of its depending tensors, '{tensor}', is not connected")
+    })
+}
 
 /// Ensemble tensors by name.
 type Graph<'a> = BTreeMap<&'a str, Node<'a>>;
@@ -26,26 +125,25 @@ struct Node<'a> {
 
 pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Result<Ensembling> {
     let name = &raw.name;
+    let ensemble = || name.clone();
     if raw.platform != ENSEMBLE_PLATFORM {
-        return refuse(format!(
-            "ensemble scheduling cannot be set for model '{name}' whose platform is not ensemble"
-        ));
+        return Err(EnsembleError::OtherPlatform { ensemble: ensemble() });
     }
     if !raw.instance_group.is_empty() {
-        return refuse(format!("instance group should not be specified for ensemble '{name}'"));
+        return Err(EnsembleError::InstanceGroup { ensemble: ensemble() });
     }
     if raw.optimization.is_some() {
-        return refuse(format!("optimization should not be specified for ensemble '{name}'"));
+        return Err(EnsembleError::Optimization { ensemble: ensemble() });
     }
     if !raw.model_warmup.is_empty() {
-        return refuse(format!("model_warmup can not be specified for ensemble '{name}'"));
+        return Err(EnsembleError::Warmup { ensemble: ensemble() });
     }
     if ensembling.step.is_empty() {
-        return refuse(format!("must specify 'step' for ensemble '{name}'"));
+        return Err(EnsembleError::NoStep { ensemble: ensemble() });
     }
     let mut graph = build_graph(ensembling, name)?;
     check_inputs(&mut graph, raw)?;
-    spread_readiness(&mut graph);
+    propagate_readiness(&mut graph);
     check_outputs(&graph, raw)?;
     check_unused(&graph, raw)?;
     Ok(Ensembling {
@@ -76,18 +174,15 @@ fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Gr
             ("output_map", step.output_map.is_empty()),
         ];
         if let Some((field, _)) = missing.iter().find(|(_, is_missing)| *is_missing) {
-            return refuse(format!(
-                "must specify '{field}' in step {index} of ensemble '{ensemble}'"
-            ));
+            let ensemble = ensemble.to_owned();
+            return Err(EnsembleError::IncompleteStep { field, step: index, ensemble });
         }
         let sources = step.input_map.values().map(String::as_str).collect::<Vec<_>>();
         for tensor in step.output_map.values() {
             let node = graph.entry(tensor).or_default();
             if node.is_written {
-                return refuse(format!(
-                    "ensemble tensor '{tensor}' can appear in an output map only once for ensemble \
-                     '{ensemble}' step {index}"
-                ));
+                let (tensor, ensemble) = (tensor.clone(), ensemble.to_owned());
+                return Err(EnsembleError::WrittenTwice { tensor, ensemble, step: index });
             }
             node.is_written = true;
             node.sources.clone_from(&sources);
@@ -103,19 +198,18 @@ fn check_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Result<()> {
     for input in &raw.input {
         match graph.get_mut(input.name.as_str()) {
             Some(node) => node.is_ready = true,
-            None => {
-                return refuse(format!(
-                    "ensemble input '{}' for ensemble {}' is not used",
-                    input.name, raw.name
-                ));
-            }
+            None => return Err(not_used("input", &input.name, raw)),
         }
     }
     Ok(())
 }
 
+fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> EnsembleError {
+    EnsembleError::NotUsed { side, tensor: tensor.to_owned(), ensemble: raw.name.clone() }
+}
+
 /// A tensor is ready when everything its step reads is.
-fn spread_readiness(graph: &mut Graph<'_>) {
+fn propagate_readiness(graph: &mut Graph<'_>) {
     loop {
         let is_ready = |name: &&str| graph.get(name).is_some_and(|n| n.is_ready);
         let newly = graph
@@ -138,22 +232,16 @@ fn check_outputs(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
     for output in &raw.output {
         let name = output.name.as_str();
         match graph.get(name) {
-            None => {
-                return refuse(format!(
-                    "ensemble output '{name}' for ensemble {}' is not used",
-                    raw.name
-                ));
-            }
-            Some(node) if !node.is_ready => return refuse(unwritten(graph, name, &raw.name)),
+            None => return Err(not_used("output", name, raw)),
+            Some(node) if !node.is_ready => return Err(not_written(graph, name, &raw.name)),
             Some(_) => {}
         }
     }
     Ok(())
 }
 
-/// Names the first tensor on the way to `output` that nothing provides.
-fn unwritten(graph: &Graph<'_>, output: &str, ensemble: &str) -> String {
-    let mut message = format!("output '{output}' for ensemble '{ensemble}' is not written");
+/// Names the first tensor on the path to `output` that nothing provides.
+fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> EnsembleError {
     let mut seen = BTreeSet::new();
     let mut last = output;
     let mut next = Some(output);
@@ -166,12 +254,11 @@ fn unwritten(graph: &Graph<'_>, output: &str, ensemble: &str) -> String {
             last = name;
         }
     }
-    if last != output {
-        message.push_str(&format!(
-            ": at least one of its depending tensors, '{last}', is not connected"
-        ));
+    EnsembleError::NotWritten {
+        output: output.to_owned(),
+        ensemble: ensemble.to_owned(),
+        tensor: (last != output).then(|| last.to_owned()),
     }
-    message
 }
 
 fn check_unused(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
@@ -179,8 +266,9 @@ fn check_unused(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
     let is_used = |n: &Node<'_>| n.is_ready && n.is_read;
     let unused = graph.iter().find(|(name, n)| !is_output(name) && !is_used(n));
     match unused {
-        Some((name, _)) => {
-            refuse(format!("ensemble tensor '{name}' is unused in ensemble '{}'", raw.name))
+        Some((tensor, _)) => {
+            let (tensor, ensemble) = ((*tensor).to_owned(), raw.name.clone());
+            Err(EnsembleError::Unused { tensor, ensemble })
         }
         None => Ok(()),
     }

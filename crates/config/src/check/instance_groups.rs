@@ -1,25 +1,112 @@
-//! Instance groups (C-45, C-47).
+//! Instance groups: where instances run.
 
 use galatea_proto::inference::{
     ModelInstanceGroup, ModelRateLimiter, model_instance_group::Kind, model_rate_limiter::Resource,
 };
-use galatea_types::{Error, Result};
 
-use super::{CheckContext, refuse, scheduling::is_ensemble};
+use super::context::CheckContext;
 use crate::{
     InstanceGroup, InstanceKind, NormalizedConfig, RateLimiter, RateLimiterResource, RawModelConfig,
 };
+
+type Result<T> = std::result::Result<T, InstanceGroupError>;
+
+/// What is wrong with the instance groups of a model.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum InstanceGroupError {
+    /// There is none, which only a configuration without defaults can lack.
+    #[error("must specify one or more 'instance group's for {model}")]
+    None {
+        /// The model.
+        model: String,
+    },
+    /// Its kind does not go with its GPUs.
+    #[error("instance group {group} of model {model} {problem}")]
+    Kind {
+        /// The group.
+        group: String,
+        /// The model.
+        model: String,
+        /// What is wrong.
+        problem: KindProblem,
+    },
+    /// Profiles are for TensorRT.
+    #[error(
+        "instance group {group} of model {model} and platform {platform}specifies profile field which is \
+         only supported for TensorRT models"
+    )]
+    ProfileWithoutTensorrt {
+        /// The group.
+        group: String,
+        /// The model.
+        model: String,
+        /// Its platform.
+        platform: String,
+    },
+    /// A profile without a name.
+    #[error("profile name must not be empty")]
+    EmptyProfile,
+    /// A profile that is no number.
+    #[error(
+        "instance group {group} of model {model} and platform tensorrt_plan specifies invalid profile \
+         {profile}. The field should contain the string representation of a non-negative integer."
+    )]
+    InvalidProfile {
+        /// The group.
+        group: String,
+        /// The model.
+        model: String,
+        /// The profile.
+        profile: String,
+    },
+}
+
+/// How a kind does not go with the GPUs of a group or of the server.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum KindProblem {
+    /// GPUs on a group that does not run on them.
+    #[error("has kind {kind} but specifies one or more GPUs")]
+    GpusNotUsed {
+        /// The kind, as it is written.
+        kind: &'static str,
+    },
+    /// The server runs nothing on GPUs.
+    #[error("has kind KIND_GPU but server does not support GPUs")]
+    NoSupport,
+    /// The server has none.
+    #[error("has kind KIND_GPU but no GPUs are available")]
+    NoneAvailable,
+    /// The group names none.
+    #[error("has kind KIND_GPU but specifies no GPUs")]
+    NoneNamed,
+    /// The server does not have this one, or cannot use it.
+    #[error(
+        "specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required CUDA compute \
+         compatibility of {min_compute_capability:.6} are: {available}"
+    )]
+    UnknownGpu {
+        /// The index in the configuration.
+        gpu: i32,
+        /// The server's limit.
+        min_compute_capability: f64,
+        /// The indices of those there are, with commas between.
+        available: String,
+    },
+    /// AUTO, which defaults replace.
+    #[error("has unexpected kind KIND_AUTO")]
+    Auto,
+    /// A number that is no kind.
+    #[error("has unexpected kind {0}")]
+    Unknown(i32),
+}
 
 pub(super) fn check(
     config: &NormalizedConfig,
     context: &CheckContext<'_>,
 ) -> Result<Vec<InstanceGroup>> {
     let raw = &config.raw;
-    if is_ensemble(raw) {
-        return Ok(Vec::new());
-    }
     if raw.instance_group.is_empty() {
-        return refuse(format!("must specify one or more 'instance group's for {}", raw.name));
+        return Err(InstanceGroupError::None { model: raw.name.clone() });
     }
     let groups = raw.instance_group.iter().enumerate().map(|(index, group)| {
         let kind = check_kind(group, raw, context)?;
@@ -55,67 +142,66 @@ fn check_kind(
     raw: &RawModelConfig,
     context: &CheckContext<'_>,
 ) -> Result<InstanceKind> {
-    let refuse = |what: String| {
-        refuse(format!("instance group {} of model {} {what}", group.name, raw.name))
-    };
+    kind(group, context).map_err(|problem| InstanceGroupError::Kind {
+        group: group.name.clone(),
+        model: raw.name.clone(),
+        problem,
+    })
+}
+
+fn kind(
+    group: &ModelInstanceGroup,
+    context: &CheckContext<'_>,
+) -> std::result::Result<InstanceKind, KindProblem> {
     let has_gpus = !group.gpus.is_empty();
     match Kind::try_from(group.kind) {
-        Ok(Kind::Model) if has_gpus => {
-            refuse("has kind KIND_MODEL but specifies one or more GPUs".to_owned())
-        }
-        Ok(Kind::Cpu) if has_gpus => {
-            refuse("has kind KIND_CPU but specifies one or more GPUs".to_owned())
+        Ok(kind @ (Kind::Model | Kind::Cpu)) if has_gpus => {
+            Err(KindProblem::GpusNotUsed { kind: kind.as_str_name() })
         }
         Ok(Kind::Model) => Ok(InstanceKind::Model),
         Ok(Kind::Cpu) => Ok(InstanceKind::Cpu),
-        Ok(Kind::Gpu) => match gpu_mistake(&group.gpus, context) {
-            Some(mistake) => refuse(mistake),
-            None => Ok(InstanceKind::Gpu),
-        },
-        Ok(Kind::Auto) => refuse("has unexpected kind KIND_AUTO".to_owned()),
-        Err(_) => refuse(format!("has unexpected kind {}", group.kind)),
+        Ok(Kind::Gpu) => gpu_problem(&group.gpus, context).map_or(Ok(InstanceKind::Gpu), Err),
+        Ok(Kind::Auto) => Err(KindProblem::Auto),
+        Err(_) => Err(KindProblem::Unknown(group.kind)),
     }
 }
 
-fn gpu_mistake(gpus: &[i32], context: &CheckContext<'_>) -> Option<String> {
+fn gpu_problem(gpus: &[i32], context: &CheckContext<'_>) -> Option<KindProblem> {
     let available = context.available_gpus;
     if !context.supports_gpus {
-        return Some("has kind KIND_GPU but server does not support GPUs".to_owned());
+        return Some(KindProblem::NoSupport);
     }
     if gpus.is_empty() {
-        let what = if available.is_empty() { "no GPUs are available" } else { "specifies no GPUs" };
-        return Some(format!("has kind KIND_GPU but {what}"));
+        let is_any = !available.is_empty();
+        return Some(if is_any { KindProblem::NoneNamed } else { KindProblem::NoneAvailable });
     }
     let is_unknown = |&&gpu: &&i32| !u32::try_from(gpu).is_ok_and(|g| available.contains(&g));
-    let gpu = gpus.iter().find(is_unknown)?;
+    let gpu = *gpus.iter().find(is_unknown)?;
     let available = available.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    Some(format!(
-        "specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required \
-         CUDA compute compatibility of {:.6} are: {available}",
-        context.min_compute_capability
-    ))
+    let min_compute_capability = context.min_compute_capability;
+    Some(KindProblem::UnknownGpu { gpu, min_compute_capability, available })
 }
 
 fn check_profiles(group: &ModelInstanceGroup, raw: &RawModelConfig) -> Result<()> {
     let Some(first) = group.profile.first() else {
         return Ok(());
     };
-    let platform = &raw.platform;
-    let prefix =
-        format!("instance group {} of model {} and platform {platform}", group.name, raw.name);
-    if platform != "tensorrt_plan" {
-        return refuse(format!(
-            "{prefix}specifies profile field which is only supported for TensorRT models"
-        ));
+    let (group_name, model) = (group.name.clone(), raw.name.clone());
+    if raw.platform != "tensorrt_plan" {
+        let platform = raw.platform.clone();
+        return Err(InstanceGroupError::ProfileWithoutTensorrt {
+            group: group_name,
+            model,
+            platform,
+        });
     }
     let is_index = |p: &String| p.parse::<u32>().is_ok_and(|i| i <= i32::MAX as u32);
-    let wrong = group.profile.iter().find(|p| !is_index(p));
-    match wrong {
+    match group.profile.iter().find(|p| !is_index(p)) {
         None => Ok(()),
-        Some(_) if first.is_empty() => Err(Error::invalid_arg("profile name must not be empty")),
-        Some(profile) => refuse(format!(
-            "{prefix} specifies invalid profile {profile}. The field should contain the string \
-             representation of a non-negative integer."
-        )),
+        Some(_) if first.is_empty() => Err(InstanceGroupError::EmptyProfile),
+        Some(profile) => {
+            let profile = profile.clone();
+            Err(InstanceGroupError::InvalidProfile { group: group_name, model, profile })
+        }
     }
 }

@@ -1,50 +1,61 @@
-//! The dynamic batcher (C-50 to C-55), and which scheduler a model gets.
+//! The dynamic batcher.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use galatea_proto::inference::{
-    ModelDynamicBatching, ModelQueuePolicy, model_config::SchedulingChoice, model_queue_policy,
-};
-use galatea_types::Result;
+use galatea_proto::inference::{ModelDynamicBatching, ModelQueuePolicy, model_queue_policy};
 
-use super::{ensemble, refuse, sequence};
-use crate::{
-    DynamicBatching, QueuePolicy, RawModelConfig, Scheduling, TimeoutAction,
-    backend_table::ENSEMBLE_PLATFORM,
-};
+use crate::{DynamicBatching, QueuePolicy, TimeoutAction};
 
-pub(super) fn check(raw: &RawModelConfig) -> Result<Scheduling> {
-    match &raw.scheduling_choice {
-        Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
-            ensemble::check(ensembling, raw).map(Scheduling::Ensemble)
-        }
-        _ if raw.platform == ENSEMBLE_PLATFORM => refuse(format!(
-            "ensemble scheduling must be set for ensemble {} whose platform is ensemble",
-            raw.name
-        )),
-        Some(SchedulingChoice::DynamicBatching(dynamic)) => {
-            check_dynamic(dynamic, raw).map(Scheduling::Dynamic)
-        }
-        Some(SchedulingChoice::SequenceBatching(batcher)) => {
-            sequence::check(batcher, raw).map(Scheduling::Sequence)
-        }
-        None => Ok(Scheduling::Direct),
-    }
-}
+type Result<T> = std::result::Result<T, BatchingError>;
 
-pub(super) fn is_ensemble(raw: &RawModelConfig) -> bool {
-    matches!(raw.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_)))
+/// What is wrong with the settings of a batcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchingError {
+    /// A preferred batch size of 0 or less.
+    #[error("{what} size must be positive")]
+    PreferredNotPositive {
+        /// The field, in words.
+        what: &'static str,
+    },
+    /// A preferred batch size above `max_batch_size`.
+    #[error("{what} size must be <= max batch size")]
+    PreferredTooLarge {
+        /// The field, in words.
+        what: &'static str,
+    },
+    /// The default level is none of the levels.
+    #[error("default priority level must be in range [1, {levels}]")]
+    DefaultPriority {
+        /// How many levels there are.
+        levels: u64,
+    },
+    /// A policy for a level there is not.
+    #[error("priority queue policy must have priority level in range [1, {levels}]")]
+    PolicyPriority {
+        /// How many levels there are.
+        levels: u64,
+    },
+    /// Responses in order, and requests that go before others.
+    #[error("Only one priority level is allowed when 'preserve_ordering' is true")]
+    OrderWithPriorities,
+    /// Responses in order, and requests that others may overtake.
+    #[error("Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true")]
+    OrderWithDelay,
 }
 
 /// Preferred sizes in ascending order, each once.
-pub(super) fn check_preferred(sizes: &[i32], what: &str, raw: &RawModelConfig) -> Result<Vec<u32>> {
+pub(super) fn check_preferred(
+    sizes: &[i32],
+    what: &'static str,
+    max_batch_size: i32,
+) -> Result<Vec<u32>> {
     let mut preferred = Vec::with_capacity(sizes.len());
     for &size in sizes {
         if size <= 0 {
-            return refuse(format!("{what} size must be positive for {}", raw.name));
+            return Err(BatchingError::PreferredNotPositive { what });
         }
-        if size > raw.max_batch_size {
-            return refuse(format!("{what} size must be <= max batch size for {}", raw.name));
+        if size > max_batch_size {
+            return Err(BatchingError::PreferredTooLarge { what });
         }
         preferred.push(size.unsigned_abs());
     }
@@ -53,12 +64,16 @@ pub(super) fn check_preferred(sizes: &[i32], what: &str, raw: &RawModelConfig) -
     Ok(preferred)
 }
 
-fn check_dynamic(dynamic: &ModelDynamicBatching, raw: &RawModelConfig) -> Result<DynamicBatching> {
+pub(super) fn check_dynamic(
+    dynamic: &ModelDynamicBatching,
+    max_batch_size: i32,
+) -> Result<DynamicBatching> {
     let sizes = &dynamic.preferred_batch_size;
-    let preferred_batch_sizes = check_preferred(sizes, "dynamic batching preferred", raw)?;
-    check_priorities(dynamic, &raw.name)?;
+    let preferred_batch_sizes =
+        check_preferred(sizes, "dynamic batching preferred", max_batch_size)?;
+    check_priorities(dynamic)?;
     if dynamic.preserve_ordering {
-        check_ordering(dynamic, &raw.name)?;
+        check_ordering(dynamic)?;
     }
     Ok(DynamicBatching {
         preferred_batch_sizes,
@@ -75,31 +90,25 @@ fn check_dynamic(dynamic: &ModelDynamicBatching, raw: &RawModelConfig) -> Result
     })
 }
 
-fn check_priorities(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
+fn check_priorities(dynamic: &ModelDynamicBatching) -> Result<()> {
     let levels = dynamic.priority_levels;
     if levels == 0 {
         return Ok(());
     }
     let is_level = |level: u64| (1..=levels).contains(&level);
     if !is_level(dynamic.default_priority_level) {
-        return refuse(format!(
-            "default priority level must be in range [1, {levels}] for {model}"
-        ));
+        return Err(BatchingError::DefaultPriority { levels });
     }
     if !dynamic.priority_queue_policy.keys().all(|&level| is_level(level)) {
-        return refuse(format!(
-            "priority queue policy must have priority level in range [1, {levels}] for {model}"
-        ));
+        return Err(BatchingError::PolicyPriority { levels });
     }
     Ok(())
 }
 
-/// Replies in the order of arrival rule out anything that lets one request pass another.
-fn check_ordering(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
+/// Responses in the order of the requests rule out anything that lets one request overtake another.
+fn check_ordering(dynamic: &ModelDynamicBatching) -> Result<()> {
     if dynamic.priority_levels > 1 {
-        return refuse(format!(
-            "Only one priority level is allowed when 'preserve_ordering' is true for {model}"
-        ));
+        return Err(BatchingError::OrderWithPriorities);
     }
     let delays = |policy: &ModelQueuePolicy| {
         policy.default_timeout_microseconds != 0
@@ -107,10 +116,7 @@ fn check_ordering(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
     };
     let levels = dynamic.priority_queue_policy.values();
     if dynamic.default_queue_policy.iter().chain(levels).any(delays) {
-        return refuse(format!(
-            "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for \
-             {model}"
-        ));
+        return Err(BatchingError::OrderWithDelay);
     }
     Ok(())
 }

@@ -1,67 +1,131 @@
-//! The sequence batcher (C-62 to C-66).
+//! The sequence batcher: controls and strategy.
 
 use std::{collections::HashSet, time::Duration};
 
 use galatea_proto::inference::{
     ModelSequenceBatching,
     model_sequence_batching::{
-        Control, InitialState as RawInitialState, State, StrategyChoice, StrategyDirect,
-        StrategyOldest, control::Kind, initial_state::StateData,
+        Control, StrategyChoice, StrategyDirect, StrategyOldest, control::Kind,
     },
 };
-use galatea_types::{DataType, Result};
+use galatea_types::DataType;
 
-use super::{refuse, scheduling::check_preferred, tensors::data_type};
-use crate::{
-    ControlKind, FalseTrue, InitialData, InitialState, RawModelConfig, SequenceBatching,
-    SequenceControl, SequenceState, SequenceStrategy,
+use super::{
+    data_type::data_type,
+    scheduling::{BatchingError, check_preferred},
 };
+use crate::{ControlKind, FalseTrue, SequenceBatching, SequenceControl, SequenceStrategy};
 
-pub(super) fn check(
-    batcher: &ModelSequenceBatching,
-    raw: &RawModelConfig,
-) -> Result<SequenceBatching> {
-    let model = &raw.name;
-    check_control_names(batcher, model)?;
-    for kind in [Kind::ControlSequenceStart, Kind::ControlSequenceEnd, Kind::ControlSequenceReady] {
-        if let Some(control) = single_control(batcher, kind, model)? {
-            false_true(control, kind, model)?;
+type Result<T> = std::result::Result<T, SequenceError>;
+
+/// What is wrong with the controls or the strategy of a sequence batcher. `kind` is a kind of control, as it is
+/// written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SequenceError {
+    /// A control input without a name.
+    #[error("sequence batching control tensor must have a name")]
+    NoControlName,
+    /// Two control inputs of one name.
+    #[error("sequence batching control tensor '{0}' is specified for multiple control kinds")]
+    RepeatedControlName(String),
+    /// Two controls of one kind.
+    #[error("sequence batching specifies multiple {kind} tensors")]
+    RepeatedControl {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// A number that is no kind.
+    #[error("sequence batching has unexpected control kind {0}")]
+    UnknownControl(i32),
+    /// No values for false and true.
+    #[error(
+        "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for \
+         {kind}"
+    )]
+    NoValues {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// Values of several types.
+    #[error(
+        "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and \
+         'bool_false_true' for {kind}"
+    )]
+    SeveralValues {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// Not one value for false and one for true.
+    #[error("sequence batching control '{field}' must have exactly 2 entries for {kind}")]
+    ValueCount {
+        /// The field with the values.
+        field: &'static str,
+        /// The kind.
+        kind: &'static str,
+    },
+    /// A correlation id is neither false nor true.
+    #[error(
+        "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' \
+         for CONTROL_SEQUENCE_CORRID"
+    )]
+    CorrelationIdWithValues,
+    /// A type no correlation id has.
+    #[error("unexpected data type for control CONTROL_SEQUENCE_CORRID")]
+    CorrelationIdType,
+    /// A share outside 0 to 1.
+    #[error("sequence batching minimum slot utilization must be in range (0.0, 1.0]")]
+    SlotUtilization,
+    /// The preferred batch sizes.
+    #[error(transparent)]
+    Batching(#[from] BatchingError),
+}
+
+impl SequenceError {
+    /// What Triton adds after the model's name.
+    pub(super) fn explanation(&self) -> &'static str {
+        match self {
+            Self::CorrelationIdType => {
+                ". Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING"
+            }
+            _ => "",
         }
     }
-    if let Some(control) = single_control(batcher, Kind::ControlSequenceCorrid, model)? {
-        correlation_id(control, model)?;
+}
+
+/// Everything but the states, which are checked after it.
+pub(super) fn check(
+    batcher: &ModelSequenceBatching,
+    max_batch_size: i32,
+) -> Result<SequenceBatching> {
+    check_control_names(batcher)?;
+    for kind in [Kind::ControlSequenceStart, Kind::ControlSequenceEnd, Kind::ControlSequenceReady] {
+        if let Some(control) = single_control(batcher, kind)? {
+            false_true(control, kind)?;
+        }
+    }
+    if let Some(control) = single_control(batcher, Kind::ControlSequenceCorrid)? {
+        correlation_id(control)?;
     }
     Ok(SequenceBatching {
-        strategy: strategy(batcher, raw)?,
+        strategy: strategy(batcher, max_batch_size)?,
         max_idle: Duration::from_micros(batcher.max_sequence_idle_microseconds),
-        controls: controls(batcher, model)?,
-        states: batcher.state.iter().map(|s| check_state(s, model)).collect::<Result<_>>()?,
+        controls: controls(batcher)?,
+        states: Vec::new(),
         is_iterative: batcher.iterative_sequence,
     })
 }
 
-fn controls(batcher: &ModelSequenceBatching, model: &str) -> Result<Vec<SequenceControl>> {
+fn controls(batcher: &ModelSequenceBatching) -> Result<Vec<SequenceControl>> {
     let inputs = batcher.control_input.iter();
     let controls = inputs.flat_map(|input| input.control.iter().map(move |c| (&input.name, c)));
     let control = |(input, control): (&String, &Control)| {
         let kind = match Kind::try_from(control.kind) {
-            Ok(kind @ Kind::ControlSequenceStart) => {
-                ControlKind::Start(false_true(control, kind, model)?)
-            }
-            Ok(kind @ Kind::ControlSequenceReady) => {
-                ControlKind::Ready(false_true(control, kind, model)?)
-            }
-            Ok(kind @ Kind::ControlSequenceEnd) => {
-                ControlKind::End(false_true(control, kind, model)?)
-            }
-            Ok(Kind::ControlSequenceCorrid) => {
-                ControlKind::CorrelationId(correlation_id(control, model)?)
-            }
+            Ok(kind @ Kind::ControlSequenceStart) => ControlKind::Start(false_true(control, kind)?),
+            Ok(kind @ Kind::ControlSequenceReady) => ControlKind::Ready(false_true(control, kind)?),
+            Ok(kind @ Kind::ControlSequenceEnd) => ControlKind::End(false_true(control, kind)?),
+            Ok(Kind::ControlSequenceCorrid) => ControlKind::CorrelationId(correlation_id(control)?),
             Err(_) => {
-                return refuse(format!(
-                    "sequence batching has unexpected control kind {} for {model}",
-                    control.kind
-                ));
+                return Err(SequenceError::UnknownControl(control.kind));
             }
         };
         Ok(SequenceControl { input: input.as_str().into(), kind })
@@ -69,42 +133,29 @@ fn controls(batcher: &ModelSequenceBatching, model: &str) -> Result<Vec<Sequence
     controls.map(control).collect()
 }
 
-fn check_control_names(batcher: &ModelSequenceBatching, model: &str) -> Result<()> {
+fn check_control_names(batcher: &ModelSequenceBatching) -> Result<()> {
     let mut seen = HashSet::new();
     for input in &batcher.control_input {
         if input.name.is_empty() {
-            return refuse(format!(
-                "sequence batching control tensor must have a name for {model}"
-            ));
+            return Err(SequenceError::NoControlName);
         }
         if !seen.insert(&input.name) {
-            return refuse(format!(
-                "sequence batching control tensor '{}' is specified for multiple control kinds \
-                 for {model}",
-                input.name
-            ));
+            return Err(SequenceError::RepeatedControlName(input.name.clone()));
         }
     }
     Ok(())
 }
 
-fn single_control<'a>(
-    batcher: &'a ModelSequenceBatching,
-    kind: Kind,
-    model: &str,
-) -> Result<Option<&'a Control>> {
+fn single_control(batcher: &ModelSequenceBatching, kind: Kind) -> Result<Option<&Control>> {
     let controls = batcher.control_input.iter().flat_map(|i| &i.control);
     let mut controls = controls.filter(|c| c.kind == kind as i32);
     match (controls.next(), controls.next()) {
-        (_, Some(_)) => refuse(format!(
-            "sequence batching specifies multiple {} tensors for {model}",
-            kind.as_str_name()
-        )),
+        (_, Some(_)) => Err(SequenceError::RepeatedControl { kind: kind.as_str_name() }),
         (control, None) => Ok(control),
     }
 }
 
-fn false_true(control: &Control, kind: Kind, model: &str) -> Result<FalseTrue> {
+fn false_true(control: &Control, kind: Kind) -> Result<FalseTrue> {
     let kind = kind.as_str_name();
     let counts = [
         ("int32_false_true", control.int32_false_true.len()),
@@ -113,18 +164,10 @@ fn false_true(control: &Control, kind: Kind, model: &str) -> Result<FalseTrue> {
     ];
     let given = counts.iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>();
     match given.as_slice() {
-        [] => refuse(format!(
-            "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or \
-             'bool_false_true' for {kind} for {model}"
-        )),
+        [] => Err(SequenceError::NoValues { kind }),
         [(_, 2)] => Ok(pair(control)),
-        [(name, _)] => refuse(format!(
-            "sequence batching control '{name}' must have exactly 2 entries for {kind} for {model}"
-        )),
-        _ => refuse(format!(
-            "sequence batching specifies more than one from 'int32_false_true', \
-             'fp32_false_true' and 'bool_false_true' for {kind} for {model}"
-        )),
+        [(field, _)] => Err(SequenceError::ValueCount { field, kind }),
+        _ => Err(SequenceError::SeveralValues { kind }),
     }
 }
 
@@ -142,16 +185,12 @@ fn pair(control: &Control) -> FalseTrue {
     }
 }
 
-fn correlation_id(control: &Control, model: &str) -> Result<DataType> {
-    let kind = Kind::ControlSequenceCorrid.as_str_name();
+fn correlation_id(control: &Control) -> Result<DataType> {
     let has_values = !control.int32_false_true.is_empty()
         || !control.fp32_false_true.is_empty()
         || !control.bool_false_true.is_empty();
     if has_values {
-        return refuse(format!(
-            "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or \
-             'bool_false_true' for {kind} for {model}"
-        ));
+        return Err(SequenceError::CorrelationIdWithValues);
     }
     match data_type(control.data_type) {
         Some(
@@ -161,25 +200,19 @@ fn correlation_id(control: &Control, model: &str) -> Result<DataType> {
             | DataType::Int32
             | DataType::Bytes),
         ) => Ok(id),
-        _ => refuse(format!(
-            "unexpected data type for control {kind} for {model}. Allowed data types are \
-             TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING"
-        )),
+        _ => Err(SequenceError::CorrelationIdType),
     }
 }
 
 /// Without a choice the strategy is direct.
-fn strategy(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<SequenceStrategy> {
+fn strategy(batcher: &ModelSequenceBatching, max_batch_size: i32) -> Result<SequenceStrategy> {
     let direct = match &batcher.strategy_choice {
-        Some(StrategyChoice::Oldest(oldest)) => return self::oldest(oldest, raw),
+        Some(StrategyChoice::Oldest(oldest)) => return self::oldest(oldest, max_batch_size),
         Some(StrategyChoice::Direct(direct)) => *direct,
         None => StrategyDirect::default(),
     };
     if !(0.0..=1.0).contains(&direct.minimum_slot_utilization) {
-        return refuse(format!(
-            "sequence batching minimum slot utilization must be in range (0.0, 1.0] for {}",
-            raw.name
-        ));
+        return Err(SequenceError::SlotUtilization);
     }
     Ok(SequenceStrategy::Direct {
         max_queue_delay: Duration::from_micros(direct.max_queue_delay_microseconds),
@@ -187,93 +220,12 @@ fn strategy(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<Seq
     })
 }
 
-fn oldest(oldest: &StrategyOldest, raw: &RawModelConfig) -> Result<SequenceStrategy> {
-    let sizes = &oldest.preferred_batch_size;
+fn oldest(oldest: &StrategyOldest, max_batch_size: i32) -> Result<SequenceStrategy> {
+    let (sizes, what) = (&oldest.preferred_batch_size, "sequence batching preferred batch");
     Ok(SequenceStrategy::Oldest {
         max_candidate_sequences: u32::try_from(oldest.max_candidate_sequences).unwrap_or_default(),
-        preferred_batch_sizes: check_preferred(sizes, "sequence batching preferred batch", raw)?,
+        preferred_batch_sizes: check_preferred(sizes, what, max_batch_size)?,
         max_queue_delay: Duration::from_micros(oldest.max_queue_delay_microseconds),
         preserves_ordering: oldest.preserve_ordering,
     })
-}
-
-/// A state may have one initial state, of its own type and dimensions and of a fixed size.
-fn check_state(state: &State, model: &str) -> Result<SequenceState> {
-    let name = &state.input_name;
-    let initial = match state.initial_state.as_slice() {
-        [] => None,
-        [initial] => match initial_state_mistake(initial, state) {
-            Some(mistake) => return refuse(mistake),
-            None => Some(initial_state(initial)),
-        },
-        several => {
-            return refuse(format!(
-                "initial_state field for state input '{name}' must contain exactly one or zero \
-                 element. Found '{}' elements.",
-                several.len()
-            ));
-        }
-    };
-    let Some(data_type) = data_type(state.data_type) else {
-        return refuse(format!("state for input '{name}' must specify 'data_type' for {model}"));
-    };
-    Ok(SequenceState {
-        input: name.as_str().into(),
-        output: state.output_name.as_str().into(),
-        data_type,
-        dims: state.dims.as_slice().into(),
-        initial,
-        uses_same_buffer: state.use_same_buffer_for_input_output,
-        uses_growable_memory: state.use_growable_memory,
-    })
-}
-
-fn initial_state(initial: &RawInitialState) -> InitialState {
-    InitialState {
-        name: initial.name.clone(),
-        dims: initial.dims.as_slice().into(),
-        data: match &initial.state_data {
-            Some(StateData::DataFile(file)) => InitialData::File(file.clone()),
-            Some(StateData::ZeroData(_)) | None => InitialData::Zeros,
-        },
-    }
-}
-
-fn initial_state_mistake(initial: &RawInitialState, state: &State) -> Option<String> {
-    let name = &state.input_name;
-    let (dims, state_dims) = (&initial.dims, &state.dims);
-    if initial.data_type != state.data_type {
-        return Some(format!(
-            "The data type used for 'initial_state' field of state '{name}' does not match the state \
-             data type."
-        ));
-    }
-    if initial.name.is_empty() {
-        return Some(format!(
-            "Field 'name' must be set when using initial_state for state input '{name}'."
-        ));
-    }
-    if dims.len() != state_dims.len() {
-        return Some(format!(
-            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions \
-             for state input '{name}'. {} != {}",
-            dims.len(),
-            state_dims.len()
-        ));
-    }
-    if dims.contains(&-1) {
-        return Some(format!(
-            "'initial_state' field for state input name '{name}' contains variable dimensions."
-        ));
-    }
-    if let Some((i, s)) = dims.iter().zip(state_dims).find(|&(i, s)| *s != -1 && i != s) {
-        return Some(format!(
-            "'initial_state' dim for input name '{name}' doesn't match 'state' dim description. \
-             {i} != {s}"
-        ));
-    }
-    initial
-        .state_data
-        .is_none()
-        .then(|| format!("initial_state setting expects state'{name}' to have state_data set"))
 }

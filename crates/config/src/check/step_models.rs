@@ -2,9 +2,97 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use galatea_types::{DataType, Error, Result, Shape};
+use galatea_types::{DataType, Error, Shape};
 
 use crate::{EnsembleStep, ModelConfig, Scheduling, TensorSpec};
+
+/// How an ensemble does not fit the models of its steps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepModelError {
+    /// A model takes smaller batches than the ensemble.
+    #[error(
+        "ensemble {ensemble} allows maximum batch size {wanted}, but it contains model {model} which only \
+         allows maximum batch size to be {allowed}"
+    )]
+    BatchSize {
+        /// The ensemble.
+        ensemble: Arc<str>,
+        /// Its `max_batch_size`.
+        wanted: u32,
+        /// The model.
+        model: Arc<str>,
+        /// The model's `max_batch_size`.
+        allowed: u32,
+    },
+    /// A tensor does not fit a model.
+    #[error("in ensemble {ensemble}, {error}")]
+    Step {
+        /// The ensemble.
+        ensemble: Arc<str>,
+        /// What does not fit.
+        error: StepError,
+    },
+}
+
+/// How a tensor of an ensemble does not fit the model of a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    /// The model has no such input.
+    #[error("ensemble tensor {tensor} is mapping to non-existing input {input} in model {model}")]
+    UnknownInput {
+        /// The tensor.
+        tensor: Arc<str>,
+        /// The input in the step's map.
+        input: Arc<str>,
+        /// The model.
+        model: Arc<str>,
+    },
+    /// The model has no such output.
+    #[error(
+        "ensemble tensor {tensor} is mapped from non-existing output {output} in model {model}"
+    )]
+    UnknownOutput {
+        /// The tensor.
+        tensor: Arc<str>,
+        /// The output in the step's map.
+        output: Arc<str>,
+        /// The model.
+        model: Arc<str>,
+    },
+    /// The model needs an input that the step does not map.
+    #[error("input {input} in model {model} is not mapped to any ensemble tensors")]
+    UnmappedInput {
+        /// The input.
+        input: Arc<str>,
+        /// The model.
+        model: Arc<str>,
+    },
+    /// Two models, or a model and the ensemble, declare a tensor differently.
+    #[error(
+        "ensemble tensor {tensor}: inconsistent {what}: {one} is inferred from model {model} while {other} is \
+         inferred from model {other_model}"
+    )]
+    Inconsistent {
+        /// The tensor.
+        tensor: Box<str>,
+        /// Data type or shape.
+        what: &'static str,
+        /// What the first model declares.
+        one: Box<str>,
+        /// The first model.
+        model: Box<str>,
+        /// What the other declares.
+        other: Box<str>,
+        /// The other model.
+        other_model: Box<str>,
+    },
+}
+
+impl From<StepModelError> for Error {
+    fn from(error: StepModelError) -> Self {
+        Error::invalid_arg(error.to_string()).with_source(error)
+    }
+}
 
 /// What is known of an ensemble tensor, and which model it was learnt from.
 struct Node<'a> {
@@ -21,7 +109,10 @@ impl ModelConfig {
     ///
     /// # Errors
     /// `InvalidArg` with Triton's text, which names ensemble, step and tensor, when they do not fit.
-    pub fn with_step_models(&self, models: &[Arc<ModelConfig>]) -> Result<ModelConfig> {
+    pub fn with_step_models(
+        &self,
+        models: &[Arc<ModelConfig>],
+    ) -> galatea_types::Result<ModelConfig> {
         let mut config = self.clone();
         if let Scheduling::Ensemble(ensembling) = &self.scheduling {
             check_steps(self, &ensembling.steps, models)?;
@@ -37,7 +128,7 @@ fn check_steps(
     ensemble: &ModelConfig,
     steps: &[EnsembleStep],
     models: &[Arc<ModelConfig>],
-) -> Result<()> {
+) -> Result<(), StepModelError> {
     let mut nodes = BTreeMap::new();
     for spec in ensemble.inputs().iter().chain(ensemble.outputs()) {
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
@@ -45,8 +136,9 @@ fn check_steps(
     }
     for (step, model) in steps.iter().zip(models) {
         check_batch_size(ensemble, model)?;
-        check_inputs(ensemble, step, model, &mut nodes)?;
-        check_outputs(ensemble, step, model, &mut nodes)?;
+        check_inputs(step, model, &mut nodes)
+            .and_then(|()| check_outputs(step, model, &mut nodes))
+            .map_err(|error| StepModelError::Step { ensemble: ensemble.name().clone(), error })?;
     }
     Ok(())
 }
@@ -62,50 +154,34 @@ impl<'a> Node<'a> {
     }
 }
 
-fn refuse(ensemble: &ModelConfig, text: &str) -> Result<()> {
-    Err(Error::invalid_arg(format!("in ensemble {}, {text}", ensemble.name())))
-}
-
-/// A model without batch dimension may stand in an ensemble that has one, as long as the shapes agree.
-fn check_batch_size(ensemble: &ModelConfig, model: &ModelConfig) -> Result<()> {
+/// An ensemble with a batch dimension may contain a model without one, as long as the shapes match.
+fn check_batch_size(ensemble: &ModelConfig, model: &ModelConfig) -> Result<(), StepModelError> {
     let (wanted, allowed) = (ensemble.max_batch_size(), model.max_batch_size());
     if allowed == 0 || allowed >= wanted {
         return Ok(());
     }
-    Err(Error::invalid_arg(format!(
-        "ensemble {} allows maximum batch size {wanted}, but it contains model {} which only allows \
-         maximum batch size to be {allowed}",
-        ensemble.name(),
-        model.name()
-    )))
+    let (ensemble, model) = (ensemble.name().clone(), model.name().clone());
+    Err(StepModelError::BatchSize { ensemble, wanted, model, allowed })
 }
 
 fn check_inputs<'a>(
-    ensemble: &ModelConfig,
     step: &'a EnsembleStep,
     model: &'a ModelConfig,
     nodes: &mut BTreeMap<&'a str, Node<'a>>,
-) -> Result<()> {
+) -> Result<(), StepError> {
     for (input, tensor) in &step.inputs {
         if model.input(input).is_none() {
-            let text = format!(
-                "ensemble tensor {tensor} is mapping to non-existing input {input} in model {}",
-                model.name()
-            );
-            return refuse(ensemble, &text);
+            let (tensor, input) = (tensor.clone(), input.clone());
+            return Err(StepError::UnknownInput { tensor, input, model: model.name().clone() });
         }
     }
     for spec in model.inputs() {
         match step.inputs.get(&spec.name) {
-            Some(tensor) => agree(ensemble, tensor, Node::of_step(model, spec), nodes)?,
+            Some(tensor) => compare(tensor, Node::of_step(model, spec), nodes)?,
             None if spec.is_optional => {}
             None => {
-                let text = format!(
-                    "input {} in model {} is not mapped to any ensemble tensors",
-                    spec.name,
-                    model.name()
-                );
-                return refuse(ensemble, &text);
+                let (input, model) = (spec.name.clone(), model.name().clone());
+                return Err(StepError::UnmappedInput { input, model });
             }
         }
     }
@@ -113,53 +189,52 @@ fn check_inputs<'a>(
 }
 
 fn check_outputs<'a>(
-    ensemble: &ModelConfig,
     step: &'a EnsembleStep,
     model: &'a ModelConfig,
     nodes: &mut BTreeMap<&'a str, Node<'a>>,
-) -> Result<()> {
+) -> Result<(), StepError> {
     for (output, tensor) in &step.outputs {
         if model.output(output).is_none() {
-            let text = format!(
-                "ensemble tensor {tensor} is mapped from non-existing output {output} in model {}",
-                model.name()
-            );
-            return refuse(ensemble, &text);
+            let (tensor, output) = (tensor.clone(), output.clone());
+            return Err(StepError::UnknownOutput { tensor, output, model: model.name().clone() });
         }
     }
     for spec in model.outputs() {
         if let Some(tensor) = step.outputs.get(&spec.name) {
-            agree(ensemble, tensor, Node::of_step(model, spec), nodes)?;
+            compare(tensor, Node::of_step(model, spec), nodes)?;
         }
     }
     Ok(())
 }
 
-/// Holds what a step says of a tensor against what is known of it; the first to speak is believed.
-fn agree<'a>(
-    ensemble: &ModelConfig,
+/// Compares what a step declares of a tensor with the first declaration of it.
+fn compare<'a>(
     tensor: &'a str,
-    said: Node<'a>,
+    declared: Node<'a>,
     nodes: &mut BTreeMap<&'a str, Node<'a>>,
-) -> Result<()> {
-    let Some(known) = nodes.get(tensor) else {
-        nodes.insert(tensor, said);
+) -> Result<(), StepError> {
+    let Some(first) = nodes.get(tensor) else {
+        nodes.insert(tensor, declared);
         return Ok(());
     };
-    let (what, a, b) = if known.data_type != said.data_type {
-        let names = (known.data_type.config_name(), said.data_type.config_name());
-        ("data type", names.0.to_owned(), names.1.to_owned())
-    } else if !overlaps(&known.dims, &said.dims) && !overlaps(&known.full_dims, &said.full_dims) {
-        ("shape", known.full_dims.to_string(), said.full_dims.to_string())
+    let (what, one, other) = if first.data_type != declared.data_type {
+        let names = (first.data_type.config_name(), declared.data_type.config_name());
+        ("data type", names.0.into(), names.1.into())
+    } else if !overlaps(&first.dims, &declared.dims)
+        && !overlaps(&first.full_dims, &declared.full_dims)
+    {
+        ("shape", first.full_dims.to_string().into(), declared.full_dims.to_string().into())
     } else {
         return Ok(());
     };
-    let text = format!(
-        "ensemble tensor {tensor}: inconsistent {what}: {a} is inferred from model {} while {b} is inferred \
-         from model {}",
-        known.model, said.model
-    );
-    refuse(ensemble, &text)
+    Err(StepError::Inconsistent {
+        tensor: tensor.into(),
+        what,
+        one,
+        model: first.model.into(),
+        other,
+        other_model: declared.model.into(),
+    })
 }
 
 fn overlaps(a: &[i64], b: &[i64]) -> bool {

@@ -1,10 +1,74 @@
-//! Inputs and outputs (C-30 to C-35).
+//! Inputs and outputs.
 
-use galatea_proto::inference::{self, ModelInput, ModelOutput, ModelTensorReshape, model_input};
-use galatea_types::{DataType, Error, Result, Shape};
+use galatea_proto::inference::{ModelInput, ModelOutput, ModelTensorReshape, model_input};
+use galatea_types::{DataType, Shape};
 
-use super::refuse;
+use super::data_type::data_type;
 use crate::{Format, RawModelConfig, TensorSpec};
+
+type Result<T> = std::result::Result<T, TensorError>;
+
+/// What is wrong with an input or output. `side` is `input` or `output`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorError {
+    /// It has no name.
+    #[error("model {side} must specify 'name'")]
+    NoName {
+        /// Input or output.
+        side: &'static str,
+    },
+    /// Something about its type or dimensions.
+    #[error("model {side} '{name}' {problem}")]
+    Tensor {
+        /// Input or output.
+        side: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: TensorProblem,
+    },
+    /// An image has height, width and channel.
+    #[error("model input NHWC/NCHW require 3 dims")]
+    ImageRank,
+    /// Shape tensors are for TensorRT.
+    #[error("shape tensors are only supported for TensorRT platform")]
+    ShapeTensor,
+    /// Formats of TensorRT are for TensorRT.
+    #[error("Non-linear IO format is only supported for the TensorRT platform")]
+    NonLinearFormat,
+    /// Formats of TensorRT are for images.
+    #[error("Non-linear IO format {side} requires 3 dims")]
+    NonLinearRank {
+        /// Input or output.
+        side: &'static str,
+    },
+}
+
+/// What is wrong with type or dimensions of a tensor that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorProblem {
+    /// No data type.
+    #[error("must specify 'data_type'")]
+    NoDataType,
+    /// No dimensions.
+    #[error("must specify 'dims'")]
+    NoDims,
+    /// A scalar, where there is no batch dimension to keep.
+    #[error("cannot have empty reshape for non-batching model as scalar tensors are not supported")]
+    ScalarWithoutBatching,
+    /// A dimension of 0, or below -1.
+    #[error("dimension must be integer >= 1, or -1 to indicate a variable-size dimension")]
+    Dimension,
+    /// The same in `reshape`.
+    #[error("reshape dimensions must be integer >= 1, or -1 to indicate a variable-size dimension")]
+    ReshapeDimension,
+    /// Not as many dimensions of -1.
+    #[error("has different number of variable-size dimensions for dims and reshape")]
+    ReshapeVariables,
+    /// Not as many elements.
+    #[error("has different size for dims and reshape")]
+    ReshapeSize,
+}
 
 /// The parts an input and an output have alike.
 struct Tensor<'a> {
@@ -19,18 +83,11 @@ struct Tensor<'a> {
 }
 
 pub(super) fn check_inputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
-    let specs = raw.input.iter().map(|i| check_input(i, raw).map_err(|e| for_model(e, &raw.name)));
-    specs.collect()
+    raw.input.iter().map(|input| check_input(input, raw)).collect()
 }
 
 pub(super) fn check_outputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
-    let specs =
-        raw.output.iter().map(|o| check_output(o, raw).map_err(|e| for_model(e, &raw.name)));
-    specs.collect()
-}
-
-pub(super) fn for_model(error: Error, model: &str) -> Error {
-    Error::invalid_arg(format!("{} for {model}", error.message()))
+    raw.output.iter().map(|output| check_output(output, raw)).collect()
 }
 
 fn check_input(input: &ModelInput, raw: &RawModelConfig) -> Result<TensorSpec> {
@@ -50,7 +107,7 @@ fn check_input(input: &ModelInput, raw: &RawModelConfig) -> Result<TensorSpec> {
         model_input::Format::Nchw => Format::Nchw,
     };
     if format != Format::None && input.dims.len() != 3 {
-        return refuse("model input NHWC/NCHW require 3 dims".to_owned());
+        return Err(TensorError::ImageRank);
     }
     tensor.check_platform(&raw.platform)?;
     Ok(TensorSpec {
@@ -81,31 +138,26 @@ impl Tensor<'_> {
     fn check_shape(&self, max_batch_size: i32) -> Result<TensorSpec> {
         let Self { side, name, dims, .. } = *self;
         if name.is_empty() {
-            return refuse(format!("model {side} must specify 'name'"));
+            return Err(TensorError::NoName { side });
         }
-        let refuse = |what: String| refuse(format!("model {side} '{name}' {what}"));
+        let refuse = |problem| Err(TensorError::Tensor { side, name: name.to_owned(), problem });
         let Some(data_type) = data_type(self.data_type) else {
-            return refuse("must specify 'data_type'".to_owned());
+            return refuse(TensorProblem::NoDataType);
         };
         if dims.is_empty() {
-            return refuse("must specify 'dims'".to_owned());
+            return refuse(TensorProblem::NoDims);
         }
         let scalar_reshape = self.reshape.is_some_and(|r| r.shape.is_empty());
         if scalar_reshape && max_batch_size == 0 {
-            return refuse(
-                "cannot have empty reshape for non-batching model as scalar tensors are not \
-                 supported"
-                    .to_owned(),
-            );
+            return refuse(TensorProblem::ScalarWithoutBatching);
         }
-        if let Some(reason) = dims_mistake("dimension", dims) {
-            return refuse(reason);
+        if has_wrong_dimension(dims) {
+            return refuse(TensorProblem::Dimension);
         }
-        let mistake = self.reshape.and_then(|r| reshape_mistake(dims, &r.shape));
-        if let Some(reason) = mistake {
-            return refuse(reason);
+        match self.reshape.and_then(|r| reshape_problem(dims, &r.shape)) {
+            Some(problem) => refuse(problem),
+            None => Ok(self.spec(data_type)),
         }
-        Ok(self.spec(data_type))
     }
 
     fn spec(&self, data_type: DataType) -> TensorSpec {
@@ -125,66 +177,37 @@ impl Tensor<'_> {
     fn check_platform(&self, platform: &str) -> Result<()> {
         let is_tensorrt = platform == "tensorrt_plan";
         if self.is_shape_tensor && !is_tensorrt {
-            return refuse("shape tensors are only supported for TensorRT platform".to_owned());
+            return Err(TensorError::ShapeTensor);
         }
         if self.is_non_linear_format_io && !is_tensorrt {
-            return refuse(
-                "Non-linear IO format is only supported for the TensorRT platform".to_owned(),
-            );
+            return Err(TensorError::NonLinearFormat);
         }
         if self.is_non_linear_format_io && self.dims.len() != 3 {
-            return refuse(format!("Non-linear IO format {} requires 3 dims", self.side));
+            return Err(TensorError::NonLinearRank { side: self.side });
         }
         Ok(())
     }
 }
 
-fn dims_mistake(what: &str, dims: &[i64]) -> Option<String> {
-    let is_wrong = dims.iter().any(|&d| d < 1 && d != -1);
-    is_wrong.then(|| {
-        format!("{what} must be integer >= 1, or -1 to indicate a variable-size dimension")
-    })
+fn has_wrong_dimension(dims: &[i64]) -> bool {
+    dims.iter().any(|&d| d < 1 && d != -1)
 }
 
-fn reshape_mistake(dims: &[i64], reshape: &[i64]) -> Option<String> {
-    if let Some(reason) = dims_mistake("reshape dimensions", reshape) {
-        return Some(reason);
+fn reshape_problem(dims: &[i64], reshape: &[i64]) -> Option<TensorProblem> {
+    if has_wrong_dimension(reshape) {
+        return Some(TensorProblem::ReshapeDimension);
     }
-    let (dims, reshape) = (trunk_sizes(dims), trunk_sizes(reshape));
+    let (dims, reshape) = (fixed_sizes(dims), fixed_sizes(reshape));
     match (dims.len() == reshape.len(), dims == reshape) {
         (_, true) => None,
-        (false, _) if dims.len() > 1 && reshape.len() > 1 => {
-            Some("has different number of variable-size dimensions for dims and reshape".to_owned())
-        }
-        _ => Some("has different size for dims and reshape".to_owned()),
+        (false, _) if dims.len() > 1 && reshape.len() > 1 => Some(TensorProblem::ReshapeVariables),
+        _ => Some(TensorProblem::ReshapeSize),
     }
 }
 
 /// Element counts of the runs of dimensions between the variable ones: a reshape may move dimensions
-/// about only inside such a run, e.g. `[2,4,-1,6]` into `[8,-1,1,6]`. `None` stands for overflow.
-fn trunk_sizes(dims: &[i64]) -> Vec<Option<i64>> {
+/// only inside such a run, e.g. `[2,4,-1,6]` into `[8,-1,1,6]`. `None`: the product overflows.
+fn fixed_sizes(dims: &[i64]) -> Vec<Option<i64>> {
     let product = |run: &[i64]| run.iter().try_fold(1_i64, |n, &d| n.checked_mul(d));
     dims.split(|&d| d == -1).map(product).collect()
-}
-
-/// `None` for the invalid type and for numbers no type has.
-pub(super) fn data_type(number: i32) -> Option<DataType> {
-    use inference::DataType as Raw;
-    Some(match Raw::try_from(number).ok()? {
-        Raw::TypeInvalid => return None,
-        Raw::TypeBool => DataType::Bool,
-        Raw::TypeUint8 => DataType::Uint8,
-        Raw::TypeUint16 => DataType::Uint16,
-        Raw::TypeUint32 => DataType::Uint32,
-        Raw::TypeUint64 => DataType::Uint64,
-        Raw::TypeInt8 => DataType::Int8,
-        Raw::TypeInt16 => DataType::Int16,
-        Raw::TypeInt32 => DataType::Int32,
-        Raw::TypeInt64 => DataType::Int64,
-        Raw::TypeFp16 => DataType::Fp16,
-        Raw::TypeFp32 => DataType::Fp32,
-        Raw::TypeFp64 => DataType::Fp64,
-        Raw::TypeString => DataType::Bytes,
-        Raw::TypeBf16 => DataType::Bf16,
-    })
 }

@@ -1,5 +1,9 @@
+//! The recorded refusals of the real server, and the checked form of what is accepted.
+
+use galatea_types::Result;
+
 use super::*;
-use crate::{InstanceKind, NormalizeContext, Scheduling, normalize, parse_text, to_json};
+use crate::{InstanceKind, NormalizeContext, normalize, parse_text, to_json};
 
 const NO_GPUS: CheckContext<'_> = CheckContext {
     directory_name: "m",
@@ -8,7 +12,7 @@ const NO_GPUS: CheckContext<'_> = CheckContext {
     min_compute_capability: 6.0,
 };
 
-/// The whole way of a configuration text in the folder that `context` names.
+/// A configuration text, read, completed and checked for the folder that `context` names.
 fn load(source: &str, files: &[&str], context: &CheckContext<'_>) -> Result<ModelConfig> {
     let version_files = files.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>();
     let normalized = normalize(

@@ -6,18 +6,38 @@ use galatea_proto::inference::{
     ModelWarmup,
     model_warmup::{Input, input::InputDataType},
 };
-use galatea_types::Result;
 
-use super::{refuse, tensors::data_type};
+use super::data_type::data_type;
 use crate::{RawModelConfig, Warmup, WarmupData, WarmupInput};
 
+/// What an input of a warm-up sample lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WarmupError {
+    /// No data type.
+    #[error("input '{input}' of warm-up sample '{sample}' must specify 'data_type' for {model}")]
+    NoDataType {
+        /// The input.
+        input: String,
+        /// The sample.
+        sample: String,
+        /// The model.
+        model: String,
+    },
+    /// No data.
+    #[error("warmup setting expects input '{input}' to have input_data_type set")]
+    NoData {
+        /// The input.
+        input: String,
+    },
+}
+
 /// Samples with a batch size of 0 are skipped, as Triton does.
-pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<Warmup>> {
+pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<Warmup>, WarmupError> {
     let samples = raw.model_warmup.iter().filter(|sample| sample.batch_size > 0);
     samples.map(|sample| check_sample(sample, &raw.name)).collect()
 }
 
-fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup> {
+fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup, WarmupError> {
     let mut inputs = BTreeMap::new();
     for (name, input) in &sample.inputs {
         inputs.insert(name.as_str().into(), check_input(name, input, &sample.name, model)?);
@@ -30,21 +50,22 @@ fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup> {
     })
 }
 
-fn check_input(name: &str, input: &Input, sample: &str, model: &str) -> Result<WarmupInput> {
-    let Some(data_type) = data_type(input.data_type) else {
-        return refuse(format!(
-            "input '{name}' of warm-up sample '{sample}' must specify 'data_type' for {model}"
-        ));
-    };
+fn check_input(
+    name: &str,
+    input: &Input,
+    sample: &str,
+    model: &str,
+) -> Result<WarmupInput, WarmupError> {
+    let data_type = data_type(input.data_type).ok_or_else(|| WarmupError::NoDataType {
+        input: name.to_owned(),
+        sample: sample.to_owned(),
+        model: model.to_owned(),
+    })?;
     let data = match &input.input_data_type {
         Some(InputDataType::ZeroData(_)) => WarmupData::Zeros,
         Some(InputDataType::RandomData(_)) => WarmupData::Random,
         Some(InputDataType::InputDataFile(file)) => WarmupData::File(file.clone()),
-        None => {
-            return refuse(format!(
-                "warmup setting expects input '{name}' to have input_data_type set"
-            ));
-        }
+        None => return Err(WarmupError::NoData { input: name.to_owned() }),
     };
     Ok(WarmupInput { data_type, dims: input.dims.as_slice().into(), data })
 }

@@ -1,12 +1,14 @@
-//! The JSON form of a configuration (C-70, H-06, R-30): names as in the `.proto`, in its order, every
-//! default printed, 64-bit integers as numbers.
+//! The JSON form of a configuration, for clients and for overrides: names as in the `.proto`, in its order,
+//! every default printed, 64-bit integers as numbers.
 
+mod error;
 mod reader;
 mod writer;
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 use prost_reflect::DynamicMessage;
 
+pub use self::error::{FieldError, OverrideError};
 use crate::{RawModelConfig, schema};
 
 /// Reads a configuration override.
@@ -17,14 +19,13 @@ use crate::{RawModelConfig, schema};
 /// # Errors
 /// `InvalidArg` with the text `Invalid config override: {path}: {reason}`.
 pub fn parse_json(json: &str) -> Result<RawModelConfig> {
-    read(json).map_err(|reason| Error::invalid_arg(format!("Invalid config override: {reason}")))
+    Ok(read(json)?)
 }
 
-fn read(json: &str) -> std::result::Result<RawModelConfig, String> {
-    let value = serde_json::from_str(json).map_err(|e| e.to_string())?;
-    let descriptor = schema::model_config().ok_or(schema::BROKEN)?;
-    let message = reader::read_message(descriptor, &value).map_err(|e| e.to_string())?;
-    message.transcode_to().map_err(|e| e.to_string())
+fn read(json: &str) -> std::result::Result<RawModelConfig, OverrideError> {
+    let value = serde_json::from_str(json)?;
+    let descriptor = schema::model_config().ok_or(OverrideError::NoSchema)?;
+    Ok(reader::read_message(descriptor, &value)?.transcode_to()?)
 }
 
 /// The configuration as one line of JSON. Messages and `oneof` members that are not set are left out;

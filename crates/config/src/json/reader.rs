@@ -1,39 +1,13 @@
-use std::fmt;
+//! From JSON values to the message, by its description.
 
 use prost_reflect::{
     DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
 };
 use serde_json::Value as Json;
 
-/// What is wrong, and the path to it, innermost part last.
-pub(super) struct Mistake {
-    path: Vec<String>,
-    reason: String,
-}
+use super::error::FieldError;
 
-type Result<T> = std::result::Result<T, Mistake>;
-
-impl Mistake {
-    fn new(reason: impl Into<String>) -> Self {
-        Self { path: Vec::new(), reason: reason.into() }
-    }
-
-    fn at(mut self, part: impl Into<String>) -> Self {
-        self.path.insert(0, part.into());
-        self
-    }
-}
-
-/// `input[0].dims: {reason}`
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.concat();
-        match path.strip_prefix('.') {
-            Some(path) => write!(f, "{path}: {}", self.reason),
-            None => f.write_str(&self.reason),
-        }
-    }
-}
+type Result<T> = std::result::Result<T, FieldError>;
 
 pub(super) fn read_message(descriptor: MessageDescriptor, json: &Json) -> Result<DynamicMessage> {
     let Json::Object(members) = json else {
@@ -44,7 +18,7 @@ pub(super) fn read_message(descriptor: MessageDescriptor, json: &Json) -> Result
         let field = find_field(&descriptor, name)?;
         let part = format!(".{}", field.name());
         if is_oneof_taken(&message, &field) {
-            return Err(Mistake::new("another member of the same choice is set").at(part));
+            return Err(FieldError::new("another member of the same choice is set").at(part));
         }
         let value = read_field(&field, json).map_err(|e| e.at(part))?;
         message.set_field(&field, value);
@@ -55,7 +29,7 @@ pub(super) fn read_message(descriptor: MessageDescriptor, json: &Json) -> Result
 fn find_field(descriptor: &MessageDescriptor, name: &str) -> Result<FieldDescriptor> {
     let field = descriptor.get_field_by_name(name);
     let field = field.or_else(|| descriptor.get_field_by_json_name(name));
-    field.ok_or_else(|| Mistake::new(format!("no field `{name}` in {}", descriptor.name())))
+    field.ok_or_else(|| FieldError::new(format!("no field `{name}` in {}", descriptor.name())))
 }
 
 fn is_oneof_taken(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
@@ -81,12 +55,12 @@ fn read_list(kind: &Kind, values: &[Json]) -> Result<Value> {
 
 fn read_map(field: &FieldDescriptor, members: &serde_json::Map<String, Json>) -> Result<Value> {
     let Kind::Message(entry) = field.kind() else {
-        return Err(Mistake::new("not a map"));
+        return Err(FieldError::new("not a map"));
     };
     let key_kind = entry.map_entry_key_field().kind();
     let value_kind = entry.map_entry_value_field().kind();
     let entries = members.iter().map(|(key, value)| {
-        let at = |e: Mistake| e.at(format!("[\"{key}\"]"));
+        let at = |e: FieldError| e.at(format!("[\"{key}\"]"));
         Ok((read_key(&key_kind, key).map_err(at)?, read_single(&value_kind, value).map_err(at)?))
     });
     entries.collect::<Result<_>>().map(Value::Map)
@@ -97,7 +71,7 @@ fn read_key(kind: &Kind, key: &str) -> Result<MapKey> {
         Kind::String => Value::String(key.to_owned()),
         _ => read_single(kind, &Json::from(key))?,
     };
-    value.into_map_key().ok_or_else(|| Mistake::new("not a key"))
+    value.into_map_key().ok_or_else(|| FieldError::new("not a key"))
 }
 
 fn read_single(kind: &Kind, json: &Json) -> Result<Value> {
@@ -122,7 +96,7 @@ fn read_enum(descriptor: &EnumDescriptor, name: &str) -> Result<Value> {
     let number = value.map(|v| v.number()).or_else(|| name.parse().ok());
     number
         .map(Value::EnumNumber)
-        .ok_or_else(|| Mistake::new(format!("`{name}` is not a value of {}", descriptor.name())))
+        .ok_or_else(|| FieldError::new(format!("`{name}` is not a value of {}", descriptor.name())))
 }
 
 fn read_float(json: &Json) -> Result<f64> {
@@ -153,7 +127,7 @@ fn read_integer(kind: &Kind, json: &Json) -> Result<Value> {
         Kind::Uint32 | Kind::Fixed32 => number.try_into().map(Value::U32),
         _ => number.try_into().map(Value::U64),
     };
-    value.map_err(|_| Mistake::new(format!("{number} is out of range")))
+    value.map_err(|_| FieldError::new(format!("{number} is out of range")))
 }
 
 /// An integer, also when it is written as `1.0` or `1e3`.
@@ -169,11 +143,11 @@ fn whole(number: &serde_json::Number) -> Option<i128> {
     signed.or_else(unsigned).or_else(float)
 }
 
-fn mismatch(expected: &str, json: &Json) -> Mistake {
+fn mismatch(expected: &str, json: &Json) -> FieldError {
     let found = match json {
         Json::Object(_) => "an object".to_owned(),
         Json::Array(_) => "an array".to_owned(),
         other => other.to_string().chars().take(40).collect(),
     };
-    Mistake::new(format!("expected {expected}, found {found}"))
+    FieldError::new(format!("expected {expected}, found {found}"))
 }

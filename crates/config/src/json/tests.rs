@@ -1,3 +1,5 @@
+//! JSON in every form, and the errors for wrong documents.
+
 use super::*;
 use crate::parse_text;
 

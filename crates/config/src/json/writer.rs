@@ -1,3 +1,5 @@
+//! From the message to JSON text, in the order and the forms that Triton answers with.
+
 use std::fmt::{Display, Write};
 
 use prost_reflect::{

@@ -24,7 +24,7 @@ pub enum Scheduling {
 pub struct Ensembling {
     /// In the order of the configuration, which need not be that of execution.
     pub steps: Vec<EnsembleStep>,
-    /// Requests a step may have under way at once, over all requests to the ensemble. 0: no limit.
+    /// The most requests of a step in flight, over all requests to the ensemble. 0: no limit.
     pub max_inflight_requests: u32,
 }
 

@@ -1,4 +1,4 @@
-//! How the requests of a sequence are scheduled, and what the model is told and keeps of it.
+//! The sequence batcher: how the requests of a sequence are scheduled, and its control inputs and states.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ pub enum SequenceStrategy {
     },
     /// Each sequence has one instance, which batches the oldest requests of its sequences.
     Oldest {
-        /// Sequences under way in an instance.
+        /// The most active sequences of an instance.
         max_candidate_sequences: u32,
         /// As for dynamic batching: ascending, each in 1..=max_batch_size.
         preferred_batch_sizes: Vec<u32>,
@@ -43,17 +43,17 @@ pub enum SequenceStrategy {
     },
 }
 
-/// An input of the model that says something about the request's place in its sequence.
+/// An input of the model that describes the request's position in its sequence.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SequenceControl {
     /// The input.
     pub input: Arc<str>,
-    /// What it says.
+    /// What it contains.
     pub kind: ControlKind,
 }
 
-/// What a control input says.
+/// What a control input contains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlKind {
     /// Whether the request is the first of its sequence.
@@ -66,7 +66,7 @@ pub enum ControlKind {
     CorrelationId(DataType),
 }
 
-/// The elements that stand for false and true, in this order.
+/// The elements that mean false and true, in this order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FalseTrue {
     /// As INT32.

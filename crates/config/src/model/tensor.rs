@@ -1,4 +1,4 @@
-//! What a configuration says of tensors: inputs, outputs, and those made from or cut by a ragged batch.
+//! Tensors of a model: inputs, outputs, and those that the server makes from a ragged batch or divides by it.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchInput {
-    /// What it tells the model about the batch.
+    /// What it contains.
     pub kind: BatchInputKind,
     /// Inputs of the model that get it.
     pub targets: Vec<Arc<str>>,
@@ -52,7 +52,7 @@ pub struct BatchInput {
     pub source: Arc<str>,
 }
 
-/// What a [`BatchInput`] tells about its source input, per request in the batch or for the whole batch.
+/// What a [`BatchInput`] contains about its source input, per request in the batch or for the whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchInputKind {
     /// The number of elements of each request.

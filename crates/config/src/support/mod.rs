@@ -1,8 +1,8 @@
-//! What a configuration may say and this server does not do: refused or warned about, by one table.
+//! Fields of a configuration that have no effect in this server: refused or warned about, by one table.
 //!
-//! A field that every part of the server passes over is a row here, so that nobody believes in a setting
-//! without effect. It is refused where answers would be wrong without it, and warned about where only speed
-//! or resources are concerned. What a backend makes of a field is the backend's to say when it loads a model.
+//! A field that every part of the server ignores is a row here, so that no setting is ignored silently. It is
+//! refused where answers would be wrong without it, and warned about where only speed or resources are
+//! concerned. Fields that some backend honours in part are checked by that backend when it loads a model.
 
 use galatea_types::{Error, Result};
 
@@ -13,7 +13,7 @@ use crate::{ModelConfig, ModelPriority, Scheduling, backend_table::MODEL_FILES};
 enum Action {
     /// The model does not load.
     Refuse,
-    /// The model loads, and a line of the log says what is missing.
+    /// The model loads, and a warning is logged.
     Warn,
 }
 

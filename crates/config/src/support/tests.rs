@@ -130,10 +130,10 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_row_acts_and_says_so() {
+fn every_row_acts() {
     assert_eq!(ROWS.len(), EXAMPLES.len());
     for (row, &(field, base, with, without)) in ROWS.iter().zip(EXAMPLES) {
-        assert_eq!(row.field, field, "examples stand in the order of the rows");
+        assert_eq!(row.field, field, "examples are in the order of the rows");
         let outcome = model_config(&format!("{base} {with}")).check_support();
         let text = format!("{field} of model 'm' {}", row.sentence);
         match (row.action, outcome) {
@@ -185,7 +185,7 @@ const HONOURED: &[&str] = &[
     "input.is_shape_tensor",
     "input.is_non_linear_format_io",
     "output",
-    // Nothing is ever pinned, which is what "false" asks for; "true" is the default and no wish.
+    // Nothing is ever pinned, which is what "false" asks for; "true" is the default.
     "optimization.input_pinned_memory",
     "optimization.output_pinned_memory",
     "dynamic_batching",

@@ -1,8 +1,10 @@
-use crate::error::Position;
+//! From characters to tokens.
+
+use super::error::Position;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
-    /// Letters, digits, `_`, and (a quirk of the format) `+` and `-`; starts with a letter or `_`.
+    /// Letters, digits, `_`, and (a peculiarity of the format) `+` and `-`; starts with a letter or `_`.
     Word,
     /// Starts with a digit, a sign, or a point before a digit.
     Number,
@@ -38,7 +40,7 @@ impl Token<'_> {
     }
 }
 
-/// Cuts a text into tokens, skipping white space and `#` comments.
+/// Divides a text into tokens, skipping white space and `#` comments.
 pub(crate) struct Lexer<'a> {
     rest: &'a str,
     position: Position,
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_tokens() {
+    fn divides_a_text_into_tokens() {
         check(
             "name:\"a\" # no\n dims :[1,-1 ]",
             &["name", ":", "\"a\"", "dims", ":", "[", "1", ",", "-1", "]"],

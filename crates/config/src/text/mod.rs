@@ -3,6 +3,7 @@
 //! Accepts and rejects what Python protobuf's `text_format.Parse` does, and reads the same values;
 //! `tests/python/test_config_corpus.py` compares the two on generated documents.
 
+mod error;
 mod lexer;
 mod number;
 mod parser;
@@ -10,6 +11,7 @@ mod scalar;
 mod string;
 mod suggest;
 
+pub use error::TextError;
 pub use parser::parse_text;
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
+//! From tokens to the message, by its description.
+
 use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
 
 use super::{
+    error::{Position, TextError},
     lexer::{Lexer, Token, TokenKind},
     scalar, suggest,
 };
-use crate::{
-    RawModelConfig,
-    error::{ConfigError, Position},
-    schema,
-};
+use crate::{RawModelConfig, schema};
 
 /// Largest text read, in bytes; a configuration of a thousand tensors has about 0.1 MiB.
 const MAX_SOURCE_SIZE: usize = 4 << 20;
 
-type Result<T> = std::result::Result<T, ConfigError>;
+type Result<T> = std::result::Result<T, TextError>;
 
 /// Reads a `config.pbtxt`.
 ///
@@ -28,19 +27,18 @@ type Result<T> = std::result::Result<T, ConfigError>;
 /// assert_eq!(config.input[0].dims, [16]);
 /// let error = galatea_config::parse_text("input { nmae: \"x\" }").unwrap_err();
 /// assert_eq!(error.to_string(), "1:9: no field `nmae` in ModelInput; did you mean `name`?");
-/// # Ok::<(), galatea_config::ConfigError>(())
+/// # Ok::<(), galatea_config::TextError>(())
 /// ```
 pub fn parse_text(source: &str) -> Result<RawModelConfig> {
     let start = Position { line: 1, column: 1 };
     if source.len() > MAX_SOURCE_SIZE {
         let message = format!("the configuration has more than {} MiB", MAX_SOURCE_SIZE >> 20);
-        return Err(ConfigError::new(start, message));
+        return Err(TextError::new(start, message));
     }
-    let descriptor =
-        schema::model_config().ok_or_else(|| ConfigError::new(start, schema::BROKEN))?;
+    let descriptor = schema::model_config().ok_or_else(|| TextError::new(start, schema::BROKEN))?;
     let mut parser = Parser::new(source);
     let message = parser.parse_message(descriptor, None)?;
-    message.transcode_to().map_err(|e| ConfigError::new(start, e.to_string()))
+    message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
 
 struct Parser<'a> {
@@ -48,7 +46,7 @@ struct Parser<'a> {
     token: Token<'a>,
 }
 
-/// The brace or bracket a list of things was opened with.
+/// An opening brace or bracket, and the one that closes it.
 #[derive(Clone, Copy)]
 struct Opening {
     open: &'static str,
@@ -75,8 +73,8 @@ impl<'a> Parser<'a> {
         is_there
     }
 
-    fn error(&self, message: impl Into<String>) -> ConfigError {
-        ConfigError::new(self.token.position, message)
+    fn error(&self, message: impl Into<String>) -> TextError {
+        TextError::new(self.token.position, message)
     }
 
     /// Fields up to the closing of `opening`, or up to the end of the text.
@@ -101,7 +99,7 @@ impl<'a> Parser<'a> {
         let descriptor = fields.message_descriptor();
         let Some(field) = descriptor.get_field_by_name(name.text) else {
             let message = format!("no field `{}` in {}", shorten(name.text), descriptor.name());
-            let mut error = ConfigError::new(name.position, message);
+            let mut error = TextError::new(name.position, message);
             error.hint = suggest::field_hint(name.text, &descriptor);
             return Err(error);
         };
@@ -135,7 +133,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn unexpected_at_top(&self) -> ConfigError {
+    fn unexpected_at_top(&self) -> TextError {
         let error = self.error(format!("expected a field name, found {}", self.token.describe()));
         match self.token.text {
             "}" | ">" | "]" => error.with_hint("nothing is open here: one closing too many"),
@@ -147,7 +145,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unclosed(&self, opening: Opening) -> ConfigError {
+    fn unclosed(&self, opening: Opening) -> TextError {
         let Opening { open, close, position } = opening;
         self.error(format!("expected `{close}`, found {}", self.token.describe()))
             .with_hint(format!("the `{open}` at {position} is not closed"))
@@ -229,7 +227,7 @@ impl<'a> Parser<'a> {
         self.parse_message(descriptor, Some(Opening { open, close, position }))
     }
 
-    fn not_a_message(&self, field: &FieldDescriptor) -> ConfigError {
+    fn not_a_message(&self, field: &FieldDescriptor) -> TextError {
         let name = field.name();
         let error =
             self.error(format!("expected `{{` for `{name}`, found {}", self.token.describe()));
@@ -260,7 +258,7 @@ impl<'a> Parser<'a> {
         }
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Value::String(text)),
-            Err(_) => Err(ConfigError::new(position, "the string is not valid UTF-8")),
+            Err(_) => Err(TextError::new(position, "the string is not valid UTF-8")),
         }
     }
 }
@@ -289,7 +287,7 @@ impl Fields {
 
     /// Refuses a second value for a singular field, and a second member of a oneof.
     ///
-    /// A scalar without presence may be given again while it holds its default: the format cannot tell
+    /// A scalar without presence may be given again while it holds its default: the format cannot distinguish
     /// that from not given.
     fn claim(&mut self, field: &FieldDescriptor, position: Position) -> Result<()> {
         if field.is_list() || field.is_map() {
@@ -313,8 +311,8 @@ impl Fields {
         oneof.fields().find(|f| f != field && self.message.has_field(f))
     }
 
-    fn conflict(&self, message: String, with: &FieldDescriptor, at: Position) -> ConfigError {
-        let error = ConfigError::new(at, message);
+    fn conflict(&self, message: String, with: &FieldDescriptor, at: Position) -> TextError {
+        let error = TextError::new(at, message);
         match self.given.get(&with.number()) {
             Some(first) => error.with_hint(format!("`{}` was given at {first}", with.name())),
             None => error,

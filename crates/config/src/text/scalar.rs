@@ -2,15 +2,15 @@
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, Value};
 
+use super::error::TextError;
 use super::{
     lexer::{Token, TokenKind},
     number, string, suggest,
 };
-use crate::error::ConfigError;
 
-type Result<T> = std::result::Result<T, ConfigError>;
+type Result<T> = std::result::Result<T, TextError>;
 
-/// The value `token` stands for in `field`. Strings of several literals are the parser's business.
+/// The value that `token` has in `field`. The parser reads strings, which may be several literals.
 pub(crate) fn parse(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> Result<Value> {
     match kind {
         Kind::Bool => parse_bool(token).ok_or_else(|| mismatch(field, kind, token)),
@@ -27,11 +27,11 @@ pub(crate) fn parse_literal(token: &Token<'_>) -> Result<Vec<u8>> {
     let quote = token.text.chars().next().unwrap_or('"');
     let body = token.text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
     let Some(body) = body else {
-        let error = ConfigError::new(token.position, "the string is not closed");
+        let error = TextError::new(token.position, "the string is not closed");
         return Err(error.with_hint(format!("end it with {quote} on the same line")));
     };
     string::unescape(body).map_err(|reason| {
-        ConfigError::new(token.position, format!("wrong escape in a string: {reason}"))
+        TextError::new(token.position, format!("wrong escape in a string: {reason}"))
     })
 }
 
@@ -58,7 +58,7 @@ fn parse_integer(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> Res
     value.map_err(|_| {
         let name = field.name();
         let message = format!("{} is out of range for `{name}`", token.describe());
-        ConfigError::new(token.position, message)
+        TextError::new(token.position, message)
             .with_hint(format!("`{name}` is {}", type_name(kind)))
     })
 }
@@ -73,15 +73,15 @@ fn parse_enum(descriptor: &EnumDescriptor, token: &Token<'_>) -> Result<Value> {
         return Ok(Value::EnumNumber(number));
     }
     let message = format!("{} is not a value of {}", token.describe(), descriptor.name());
-    let mut error = ConfigError::new(token.position, message);
+    let mut error = TextError::new(token.position, message);
     error.hint = suggest::enum_hint(token.text, descriptor);
     Err(error)
 }
 
-fn mismatch(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> ConfigError {
+fn mismatch(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> TextError {
     let (name, found) = (field.name(), token.describe());
     let message = format!("expected {} for `{name}`, found {found}", type_name(kind));
-    let error = ConfigError::new(token.position, message);
+    let error = TextError::new(token.position, message);
     match (kind, token.kind) {
         (Kind::String, TokenKind::Word | TokenKind::Number) => {
             error.with_hint(format!("put quotes around it: `{name}: \"{}\"`", token.text))

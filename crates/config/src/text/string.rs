@@ -64,7 +64,7 @@ fn code_point(text: &str, digits: usize) -> Result<char, &'static str> {
     char::from_u32(code).ok_or("the escape is not a Unicode character")
 }
 
-/// The C escapes; an unknown one stands for itself, backslash included.
+/// The C escapes; an unknown one is kept as it is, with its backslash.
 fn decode_bytes(text: &str) -> Result<Vec<u8>, &'static str> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,3 +1,5 @@
+//! Texts in every form, and the errors for wrong ones.
+
 use crate::{parse_json, parse_text};
 
 #[track_caller]
@@ -51,7 +53,7 @@ fn reads_every_form() {
         r#"{"parameters": {"": {"string_value": "v"}}}"#,
     );
     check("version_policy: { all {} }", r#"{"version_policy": {"all": {}}}"#);
-    // A scalar at its default may be given again: it cannot be told from one not given.
+    // A scalar at its default may be given again: it cannot be distinguished from one not given.
     check("max_batch_size: 0 max_batch_size: 8", r#"{"max_batch_size": 8}"#);
 }
 

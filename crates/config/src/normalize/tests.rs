@@ -1,3 +1,5 @@
+//! Defaults, and backends found by files, names and platforms.
+
 use super::*;
 use crate::parse_text;
 

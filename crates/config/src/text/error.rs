@@ -1,3 +1,5 @@
+//! What is wrong with a text, and where.
+
 use std::{error, fmt};
 
 use galatea_types::Error;
@@ -6,18 +8,21 @@ use galatea_types::Error;
 ///
 /// `line` and `column` count from 1, columns in characters, as editors show them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
+pub struct TextError {
+    /// The line, from 1.
     pub line: usize,
+    /// The character in the line, from 1.
     pub column: usize,
+    /// What is wrong.
     pub message: String,
     /// What to do about it, when that can be guessed.
     pub hint: Option<String>,
 }
 
-/// Longest piece of a source line that [`ConfigError::render`] shows, in characters.
+/// Longest piece of a source line that [`TextError::render`] shows, in characters.
 const SHOWN_WIDTH: usize = 120;
 
-impl ConfigError {
+impl TextError {
     pub(crate) fn new(position: Position, message: impl Into<String>) -> Self {
         let Position { line, column } = position;
         Self { line, column, message: message.into(), hint: None }
@@ -47,7 +52,7 @@ impl ConfigError {
 }
 
 /// The part of `line` around character `at`, and the white space that puts a caret under it. Tabs stay
-/// tabs in both, so that the caret stands right whatever their width.
+/// tabs in both, so that the caret is in the right column whatever their width.
 fn excerpt(line: &str, at: usize) -> (String, String) {
     let start = at.saturating_sub(SHOWN_WIDTH * 2 / 3);
     let shown = line.chars().skip(start).take(SHOWN_WIDTH).collect::<String>();
@@ -61,7 +66,7 @@ fn excerpt(line: &str, at: usize) -> (String, String) {
 }
 
 /// `L:C: message; hint`, on one line.
-impl fmt::Display for ConfigError {
+impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
         match &self.hint {
@@ -71,10 +76,10 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl error::Error for ConfigError {}
+impl error::Error for TextError {}
 
-impl From<ConfigError> for Error {
-    fn from(error: ConfigError) -> Self {
+impl From<TextError> for Error {
+    fn from(error: TextError) -> Self {
         Error::invalid_arg(error.to_string()).with_source(error)
     }
 }
@@ -98,9 +103,8 @@ mod tests {
 
     #[test]
     fn renders_the_line_with_a_caret() {
-        let error =
-            ConfigError::new(Position { line: 2, column: 3 }, "no field `dim` in ModelInput")
-                .with_hint("did you mean `dims`?");
+        let error = TextError::new(Position { line: 2, column: 3 }, "no field `dim` in ModelInput")
+            .with_hint("did you mean `dims`?");
         assert_eq!(
             error.render("config.pbtxt", "input {\n\t\tdim: 4\n}\n"),
             "config.pbtxt:2:3: no field `dim` in ModelInput\n  |\n2 | \t\tdim: 4\n  | \t\t^\n\
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn shows_a_window_of_a_long_line() {
         let source = format!("{}x{}", "a".repeat(5000), "b".repeat(5000));
-        let error = ConfigError::new(Position { line: 1, column: 5001 }, "m");
+        let error = TextError::new(Position { line: 1, column: 5001 }, "m");
         let rendered = error.render("f", &source);
         assert!(rendered.len() < 400, "{}", rendered.len());
         let lines = rendered.lines().collect::<Vec<_>>();
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn renders_without_a_matching_line() {
-        let error = ConfigError::new(Position { line: 9, column: 1 }, "m");
+        let error = TextError::new(Position { line: 9, column: 1 }, "m");
         assert_eq!(error.render("f", "one line"), "f:9:1: m");
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     backend_table::{MODEL_FILES, ModelFile, model_file_for_platform},
 };
 
-/// Idle time after which a sequence ends when the configuration gives none (C-62).
+/// Idle time after which a sequence ends when the configuration gives none.
 const DEFAULT_SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 
 /// What the server knows about a model besides its configuration.
@@ -23,16 +23,17 @@ const DEFAULT_SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 pub struct NormalizeContext<'a> {
     /// Name of the model's folder.
     pub directory_name: &'a str,
-    /// Names in the lowest-sorting version folder; empty when there is none. A name may end in `/` to
-    /// say that it is a folder.
+    /// Names in the lowest-sorting version folder; empty when there is none. The name of a
+    /// folder ends in `/`.
     pub version_files: &'a [String],
     /// Indices of the GPUs this server can use.
     pub available_gpus: &'a [u32],
 }
 
-/// A configuration with every default filled in, and what is lost by filling them in.
+/// A configuration with every default filled in, and what can no longer be seen in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NormalizedConfig {
+    /// The message with its defaults.
     pub raw: RawModelConfig,
     /// Indices in `raw.instance_group` whose count the configuration did not give.
     pub default_count_groups: Vec<usize>,
@@ -45,12 +46,12 @@ impl From<RawModelConfig> for NormalizedConfig {
     }
 }
 
-/// Fills in name, backend, platform and model file name (C-01 to C-03, R-40, R-41).
+/// Fills in name, backend, platform and model file name.
 ///
 /// Comes before a backend completes the configuration; [`normalize`] includes it.
 ///
 /// # Errors
-/// `InvalidArg` when nothing tells the backend.
+/// `InvalidArg` when nothing names the backend.
 pub fn resolve_backend(
     mut raw: RawModelConfig,
     context: &NormalizeContext<'_>,
@@ -139,12 +140,11 @@ fn fill_custom_backend(raw: &mut RawModelConfig, model: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fills in every default (C-01 to C-10, C-45, C-50, C-61, C-62, C-65), so that clients can be shown
-/// what the server works with. Filling in twice changes nothing, except that the counts of the first
-/// time then count as given.
+/// Fills in every default, so that clients can be shown what the server works with. Filling in twice changes
+/// nothing, except that the counts of the first time then count as given.
 ///
 /// # Errors
-/// `InvalidArg` when nothing tells the backend.
+/// `InvalidArg` when nothing names the backend.
 pub fn normalize(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<NormalizedConfig> {
     let mut raw = resolve_backend(raw, context)?;
     raw.version_policy.get_or_insert(ModelVersionPolicy {
@@ -220,5 +220,4 @@ fn default_count(kind: Kind, backend: &str) -> i32 {
 }
 
 #[cfg(test)]
-#[path = "normalize_tests.rs"]
 mod tests;

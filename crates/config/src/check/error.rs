@@ -1,0 +1,86 @@
+//! Everything the checks refuse, in Triton's words.
+
+use galatea_types::Error;
+
+use super::{
+    batch_io::BatchIoError, ensemble::EnsembleError, instance_groups::InstanceGroupError,
+    metrics::MetricsError, names::NameError, response_cache::ResponseCacheError,
+    scheduling::BatchingError, sequence::SequenceError, states::StateError, tensors::TensorError,
+    warmup::WarmupError,
+};
+
+/// Why a configuration cannot work: by the part of it that is wrong.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// Name, platform or backend.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No version policy, which only a configuration without defaults can lack.
+    #[error("must specify 'version policy' for {model}")]
+    NoVersionPolicy {
+        /// The model.
+        model: String,
+    },
+    /// `max_batch_size`.
+    #[error("'max_batch_size' must be non-negative value for {model}")]
+    NegativeBatchSize {
+        /// The model.
+        model: String,
+    },
+    /// An input or output.
+    #[error("{error} for {model}")]
+    Tensor {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: TensorError,
+    },
+    /// `batch_input` or `batch_output`.
+    #[error("{error} for {model}")]
+    BatchIo {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: BatchIoError,
+    },
+    /// `instance_group`.
+    #[error(transparent)]
+    InstanceGroup(#[from] InstanceGroupError),
+    /// `dynamic_batching`, or the preferred sizes of sequences.
+    #[error("{error} for {model}")]
+    Batching {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: BatchingError,
+    },
+    /// `sequence_batching`.
+    #[error("{error} for {model}{}", error.explanation())]
+    Sequence {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: SequenceError,
+    },
+    /// A state of `sequence_batching`.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// `ensemble_scheduling`.
+    #[error(transparent)]
+    Ensemble(#[from] EnsembleError),
+    /// `response_cache`.
+    #[error(transparent)]
+    ResponseCache(#[from] ResponseCacheError),
+    /// `model_metrics`.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// `model_warmup`.
+    #[error(transparent)]
+    Warmup(#[from] WarmupError),
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Error::invalid_arg(error.to_string()).with_source(error)
+    }
+}

@@ -1,0 +1,42 @@
+//! Models whose responses cannot be cached.
+
+use galatea_proto::inference::model_config::SchedulingChoice;
+
+use crate::RawModelConfig;
+
+/// Why responses of a model cannot be cached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResponseCacheError {
+    /// They depend on earlier requests.
+    #[error(
+        "Response Cache does not currently support model {model} with sequence batching scheduler. Please \
+         disable the response cache."
+    )]
+    SequenceBatching {
+        /// The model.
+        model: String,
+    },
+    /// There is any number of them.
+    #[error(
+        "Response Cache does not currently support model {model} with 'decoupled' transaction policy. \
+         Please disable the response cache."
+    )]
+    Decoupled {
+        /// The model.
+        model: String,
+    },
+}
+
+pub(super) fn check(raw: &RawModelConfig) -> Result<(), ResponseCacheError> {
+    if !raw.response_cache.is_some_and(|c| c.enable) {
+        return Ok(());
+    }
+    let model = raw.name.clone();
+    if matches!(raw.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_))) {
+        return Err(ResponseCacheError::SequenceBatching { model });
+    }
+    if raw.model_transaction_policy.is_some_and(|p| p.decoupled) {
+        return Err(ResponseCacheError::Decoupled { model });
+    }
+    Ok(())
+}
