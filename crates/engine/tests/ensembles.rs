@@ -231,6 +231,18 @@ fn texts_of_ensembles_that_cannot_be_loaded() {
 }
 
 #[test]
+fn a_step_cannot_name_a_folder_outside_the_repository() {
+    let outside = tempfile::tempdir().expect("folder");
+    add_model(outside.path(), "m", &[1], CONFIG);
+    let name = format!("../{}/m", outside.path().file_name().expect("a name").display());
+    let f = explicit(|root| add_chain(root, "e", &[&name]));
+    let error = load(&f, "e").expect_err("no such model");
+    let reason =
+        format!("ensemble e contains models that are not available or ambiguous: {name}\n");
+    assert!(error.message().ends_with(&reason), "{error}");
+}
+
+#[test]
 fn the_failure_of_a_model_fails_every_ensemble_above_it() {
     let f = explicit(add_invalid);
     let error = load(&f, "on_c").expect_err("a circle below");

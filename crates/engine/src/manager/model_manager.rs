@@ -25,7 +25,7 @@ use crate::{
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::Repository,
+    repository::{Repository, is_model_name},
     startup::{FailedModels, ModelFailure, StartupError},
     unloader::Unloader,
 };
@@ -202,7 +202,7 @@ fn check_name(name: &str) -> Result<(), ControlError> {
     if name.is_empty() {
         return Err(ControlError::EmptyName);
     }
-    if name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+    if !is_model_name(name) {
         return Err(ControlError::PathTraversal { name: name.to_owned() });
     }
     Ok(())

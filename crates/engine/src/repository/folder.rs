@@ -46,6 +46,12 @@ impl ModelFolder {
     }
 }
 
+/// Whether a name can be that of a model's folder: one component of a path. Any other could lead out of the
+/// repository.
+pub(crate) fn is_model_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
+}
+
 /// A version folder is named by a positive integer without leading zeros; everything else in a model's folder is
 /// ignored.
 fn version_of(entry: &str) -> Option<i64> {
@@ -85,6 +91,16 @@ pub(super) fn folder_names(dir: &Path) -> io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn model_names_are_one_component_of_a_path() {
+        for name in ["m", "a.b", "..a", "ä", "a b"] {
+            assert!(is_model_name(name), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "../m", "/m", "a\\b", "a\0"] {
+            assert!(!is_model_name(name), "{name:?}");
+        }
+    }
 
     #[test]
     fn version_folders() {

@@ -10,7 +10,7 @@ use std::{io, sync::Arc};
 use galatea_types::Result;
 
 use self::error::RepositoryError;
-pub(crate) use self::folder::ModelFolder;
+pub(crate) use self::folder::{ModelFolder, is_model_name};
 pub use self::{
     local::LocalRoot,
     root::{FolderLease, RepositoryRoot},
@@ -41,8 +41,11 @@ impl Repository {
         names
     }
 
-    /// The one repository that holds a model. `Ok(None)` when none does.
+    /// The one repository that holds a model. `Ok(None)` when none does, and for a name that cannot be a folder's.
     pub fn find(&self, model: &str) -> Result<Option<&dyn RepositoryRoot>> {
+        if !is_model_name(model) {
+            return Ok(None);
+        }
         let mut found = self.roots.iter().filter(|root| root.holds(model));
         let Some(root) = found.next() else { return Ok(None) };
         if found.next().is_some() {

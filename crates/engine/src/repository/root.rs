@@ -21,7 +21,7 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// When it cannot be listed.
     fn model_names(&self) -> io::Result<Vec<String>>;
 
-    /// Whether it holds a model of this name. `model` is one path component, never `.` or `..`.
+    /// Whether it holds a model of this name. `model` is one component of a path here and below, never `.` or `..`.
     fn holds(&self, model: &str) -> bool;
 
     /// The text of one file of a model, e.g. `config.pbtxt`, without the rest of the model.
