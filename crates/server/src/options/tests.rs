@@ -35,7 +35,7 @@ fn gpus() {
     let o = options_in(&["--model-repository=/models"], &cpu_only).expect("good flags");
     assert!(!o.has_gpu_metrics, "the variable counts, not what it holds");
     assert_eq!(o.engine.gpus.min_compute_capability, 6.0);
-    assert!(o.engine.gpus.available.is_empty(), "nobody has looked yet");
+    assert!(o.engine.gpus.available.is_empty(), "the driver is queried later");
     let o = options(&["--min-supported-compute-capability=7.5"]);
     assert_eq!(o.engine.gpus.min_compute_capability, 7.5);
 }

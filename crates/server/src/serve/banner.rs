@@ -14,7 +14,7 @@ pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions) 
 
 fn models(index: &[IndexEntry]) -> Table {
     let mut table = Table::new(["Model", "Version", "Status"]);
-    // A model nobody asked to load has no state, and no row.
+    // A model that was never to be loaded has no state, and no row.
     for entry in index {
         let Some(state) = entry.state else { continue };
         let version = entry.version.map_or_else(|| "-".to_owned(), |v| v.to_string());

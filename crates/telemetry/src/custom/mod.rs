@@ -1,6 +1,6 @@
 //! Metric families that models define themselves: `pb_utils.MetricFamily` of the Python backend.
 //!
-//! A family lives as long as somebody holds it or one of its series; a series as long as somebody holds a
+//! A family lives as long as there is a reference to it or to one of its series; a series as long as there is a
 //! handle of it. The maps hold only weak references, and each entry is taken out by the drop of what it named.
 
 mod error;
@@ -58,7 +58,7 @@ pub struct CustomFamily {
 }
 
 impl CustomMetrics {
-    /// The family `name`, made if nobody holds it. One that exists keeps its first description.
+    /// The family `name`, made if there is none. One that exists keeps its first description.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl CustomMetrics {
 }
 
 impl CustomFamily {
-    /// A handle of the series with these labels, made if nobody holds one. `buckets` are the upper bounds of
+    /// A handle of the series with these labels, made if there is none. `buckets` are the upper bounds of
     /// a histogram; a series that exists keeps its own.
     ///
     /// # Errors

@@ -41,11 +41,11 @@ fn what_nobody_holds_is_gone() {
     assert_eq!(rendered(&metrics), "# TYPE level gauge\nlevel -4\n");
     drop(again);
     assert_eq!(rendered(&metrics), "", "a family without series is not shown");
-    let anew = family.metric(labels(&[]), None).expect("a series");
-    assert_eq!(anew.value(), Ok(0.0));
+    let again = family.metric(labels(&[]), None).expect("a series");
+    assert_eq!(again.value(), Ok(0.0));
     drop(family);
     assert_eq!(metrics.names(), ["level"], "its series still holds it");
-    drop(anew);
+    drop(again);
     assert_eq!(metrics.names(), Vec::<String>::new());
     metrics.family("level", "", CustomMetricKind::Counter).expect("the name is free again");
 }

@@ -1,4 +1,4 @@
-//! Figures of the GPUs, and where whoever watches them publishes them.
+//! Figures of the GPUs, and where their sampler publishes them.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ pub struct GpuMetrics {
     pub energy_joules: Option<f64>,
 }
 
-/// Where whoever watches the GPUs writes the last figures, and whoever renders them reads. Clones share one.
+/// The last figures of the GPUs, between the sampler that writes them and the metrics page that reads them. Clones share one.
 #[derive(Clone, Debug, Default)]
 pub struct GpuBoard(Arc<Mutex<Vec<GpuMetrics>>>);
 
@@ -38,7 +38,7 @@ impl GpuBoard {
         *self.0.lock_unpoisoned() = gpus;
     }
 
-    /// Empty while nobody watches.
+    /// Empty while no GPU is sampled.
     pub fn latest(&self) -> Vec<GpuMetrics> {
         self.0.lock_unpoisoned().clone()
     }

@@ -48,7 +48,7 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
     text.finish()
 }
 
-/// Whether a family of this name is announced in every answer, so that nobody else can have the name.
+/// Whether a family of this name is announced in every answer, so that no other family can have the name.
 pub(crate) fn is_server_family(name: &str) -> bool {
     COUNTERS.iter().chain(LATENCY_COUNTERS).any(|counter| counter.name == name)
         || MODEL_GAUGES.iter().chain(PROCESS_GAUGES).any(|(gauge, _)| *gauge == name)

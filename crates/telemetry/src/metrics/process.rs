@@ -17,7 +17,7 @@ pub struct MetricsOptions {
     pub has_cpu_metrics: bool,
     /// `--metrics-config counter_latencies`: whether durations are shown as counters.
     pub has_counter_latencies: bool,
-    /// CPU figures are read anew when they are older than this.
+    /// CPU figures are read again when they are older than this.
     pub interval: Duration,
     /// `--pinned-memory-pool-byte-size`, shown as it is: nothing is pinned.
     pub pinned_memory_pool_bytes: u64,
@@ -81,7 +81,7 @@ impl ProcessSampler {
         Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }
     }
 
-    /// Everything but the GPUs, which somebody else watches.
+    /// Everything but the GPUs, which are sampled elsewhere.
     pub fn sample(&self) -> ProcessMetrics {
         ProcessMetrics {
             has_counter_latencies: self.options.has_counter_latencies,
