@@ -69,6 +69,14 @@ impl Protocol {
             Protocol::Grpc => "gRPC",
         }
     }
+
+    /// The port that Triton listens on by default.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Protocol::Http => 8000,
+            Protocol::Grpc => 8001,
+        }
+    }
 }
 
 impl Target {

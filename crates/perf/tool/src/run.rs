@@ -20,7 +20,7 @@ use galatea_perf_types::{
     load::{MetricsCollector, ServerStatistics},
     model::ModelInfo,
     requests::RequestSource,
-    settings::{Load, Settings, SharedMemory},
+    settings::{DEFAULT_THREADS, Load, Settings, SharedMemory},
     summary::{FORMAT, Summary},
 };
 
@@ -102,11 +102,10 @@ impl<'a> Session<'a> {
     /// In perf_analyzer a synchronous request needs a thread; its warning about that is kept, as is where an
     /// open-ended search stops.
     fn limit_threads(&mut self) {
-        const DEFAULT_THREADS: u64 = 16;
         let asked = self.settings.max_threads;
         let Load::Concurrency(range) = &mut self.settings.load else { return };
         if range.end == 0 {
-            range.end = asked.map_or(DEFAULT_THREADS, |threads| threads as u64);
+            range.end = asked.unwrap_or(DEFAULT_THREADS) as u64;
             self.console.err(
                 "WARNING: The maximum attainable concurrency will be limited by max_threads specification.\n",
             );

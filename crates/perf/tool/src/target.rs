@@ -16,19 +16,12 @@ pub fn target(settings: &Settings) -> Result<Target> {
     Ok(Target {
         protocol: settings.protocol,
         host: host.to_owned(),
-        port: port.unwrap_or(default_port(settings.protocol)),
+        port: port.unwrap_or(settings.protocol.default_port()),
         base_path: path.to_owned(),
         headers: settings.headers.clone(),
         tls: settings.tls.clone(),
         compression: settings.compression,
     })
-}
-
-fn default_port(protocol: Protocol) -> u16 {
-    match protocol {
-        Protocol::Http => 8000,
-        Protocol::Grpc => 8001,
-    }
 }
 
 /// Why a text is no server's address, and what is expected instead.
@@ -61,11 +54,11 @@ enum AddressError {
     Path,
     #[error("an IPv6 address must stand in brackets, as in [::1]:8000")]
     NoBrackets,
-    #[error("expected host:port, for example localhost:{port}, or [::1]:{port}", port = default_port(*.0))]
+    #[error("expected host:port, for example localhost:{port}, or [::1]:{port}", port = .0.default_port())]
     NoHost(Protocol),
     #[error(
         "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
-        protocol.name(), default_port(*protocol)
+        protocol.name(), protocol.default_port()
     )]
     Port { text: String, protocol: Protocol },
 }

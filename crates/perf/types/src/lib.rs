@@ -14,6 +14,7 @@ pub mod console;
 pub mod failure;
 pub mod load;
 pub mod model;
+pub mod percentile;
 pub mod record;
 pub mod requests;
 pub mod settings;

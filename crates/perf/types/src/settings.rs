@@ -5,6 +5,13 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use galatea_client::{Compression, Protocol, TensorFormat, Tls};
 use galatea_types::ParameterValue;
 
+/// perf_analyzer's default of `--max-threads` in the concurrency modes; it also decides how many gRPC streams there
+/// are.
+pub const DEFAULT_THREADS: usize = 16;
+
+/// perf_analyzer's default of `--max-threads` in the rate modes.
+pub const DEFAULT_RATE_THREADS: usize = 4;
+
 /// A checked command line. Made only by `galatea_perf::options`.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -86,7 +93,7 @@ impl Settings {
         Self {
             model_name: model_name.to_owned(),
             model_version: String::new(),
-            url: "localhost:8000".to_owned(),
+            url: format!("localhost:{}", Protocol::Http.default_port()),
             protocol: Protocol::Http,
             verbosity: Verbosity::Quiet,
             batch_size: 1,

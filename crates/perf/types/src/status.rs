@@ -44,6 +44,16 @@ pub struct PerfStatus {
     pub tool_cpu_ns: u64,
 }
 
+/// Above this share of busy time the tool itself is taken for the limit, in percent.
+const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
+
+impl PerfStatus {
+    /// Whether the tool itself may have been the limit, and not the server.
+    pub fn is_bound_by_the_tool(&self) -> bool {
+        self.overhead_percent > OVERHEAD_LIMIT_PERCENT
+    }
+}
+
 /// What a window contributed, for confidence intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowFigures {

@@ -1,6 +1,6 @@
 //! Tensors as JSON values.
 
-use galatea_types::DataType;
+use galatea_types::{DataType, byte_strings};
 use half::{bf16, f16};
 
 /// The element of a tensor of one, else a flat list. Without data, which lies in a shared memory region or was
@@ -39,15 +39,9 @@ fn one_or_list(values: Vec<String>) -> String {
 }
 
 /// Elements with their length in front; what follows a length that is too great is left out.
-fn strings(mut data: &[u8]) -> Vec<String> {
-    let mut values = Vec::new();
-    while let Some((length, rest)) = data.split_first_chunk() {
-        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
-        let Some((element, rest)) = rest.split_at_checked(length) else { break };
-        values.push(string(&String::from_utf8_lossy(element)));
-        data = rest;
-    }
-    values
+fn strings(data: &[u8]) -> Vec<String> {
+    let elements = byte_strings::elements(data).map_while(Result::ok);
+    elements.map(|element| string(&String::from_utf8_lossy(element))).collect()
 }
 
 pub(super) fn string(text: &str) -> String {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use galatea_client::Protocol;
 use galatea_perf_types::{
     model::ModelInfo,
+    percentile::percentile,
     record::Nanos,
     settings::Settings,
     status::{ClientStats, LoadPoint, ModelCounters, PerfStatus, ServerStats, WindowFigures},
@@ -122,13 +123,6 @@ fn percentiles(sorted: &[Nanos], asked: Option<u8>) -> BTreeMap<String, f64> {
     wanted
         .filter_map(|percent| Some((percent.to_string(), micros(percentile(sorted, percent)?))))
         .collect()
-}
-
-/// The value at the index nearest to the share, as the text report picks it.
-fn percentile(sorted: &[Nanos], percent: f64) -> Option<Nanos> {
-    let last = sorted.len().checked_sub(1)?;
-    let index = (percent / 100.0 * last as f64 + 0.5) as usize;
-    sorted.get(index.min(last)).copied()
 }
 
 fn client_times(client: &ClientStats) -> ClientTimes {

@@ -12,18 +12,12 @@ use std::fmt::Write as _;
 
 use galatea_perf_types::{
     model::ModelInfo,
-    settings::{Distribution, Load, Range, Search, Settings, Window},
+    settings::{DEFAULT_THREADS, Distribution, Load, Range, Search, Settings, Window},
     status::{LoadPoint, PerfStatus},
 };
 
 pub(crate) use client::CallMicros;
 pub use number::{Notation, general};
-
-/// Above this share of busy time the tool itself is taken for the limit, in percent.
-const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
-
-/// In the concurrency modes.
-const DEFAULT_THREADS: u64 = 16;
 
 /// The block before the first measurement. `settings.calls` must already suit the model.
 pub fn settings(settings: &Settings, model: &ModelInfo) -> String {
@@ -111,7 +105,7 @@ fn limits(text: &mut String, settings: &Settings) {
 fn last_concurrency(end: u64, settings: &Settings) -> Option<u64> {
     match end {
         0 if settings.calls.asynchronous => None,
-        0 => Some(settings.max_threads.map_or(DEFAULT_THREADS, |threads| threads as u64)),
+        0 => Some(settings.max_threads.unwrap_or(DEFAULT_THREADS) as u64),
         end => Some(end),
     }
 }
@@ -141,7 +135,7 @@ pub fn point_in(
             gpu::write(&mut text, notation, metrics);
         }
     }
-    if status.overhead_percent > OVERHEAD_LIMIT_PERCENT {
+    if status.is_bound_by_the_tool() {
         text.push_str(
             "[WARNING] Perf Analyzer is not able to keep up with the desired load. The results may not be accurate.\n",
         );

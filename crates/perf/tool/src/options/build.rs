@@ -16,7 +16,7 @@ use super::{
 
 pub fn settings(given: Given) -> Result<Settings, OptionError> {
     let load = load(&given)?;
-    let url = given.url.clone().unwrap_or_else(|| default_url(given.protocol).to_owned());
+    let url = given.url.clone().unwrap_or_else(|| default_url(given.protocol));
     Ok(Settings {
         verbosity: verbosity(given.verbosity),
         search: search(&given),
@@ -78,11 +78,8 @@ fn load(given: &Given) -> Result<Load, OptionError> {
     })
 }
 
-fn default_url(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Http => "localhost:8000",
-        Protocol::Grpc => "localhost:8001",
-    }
+fn default_url(protocol: Protocol) -> String {
+    format!("localhost:{}", protocol.default_port())
 }
 
 fn verbosity(count: u8) -> Verbosity {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_client::{Compression, Protocol, TensorFormat};
 use galatea_perf_types::settings::{
-    Distribution, Range, Search, SequenceSettings, Settings, SharedMemory,
+    Distribution, Range, Search, SequenceSettings, Settings, SharedMemory, Window,
 };
 use galatea_types::ParameterValue;
 
@@ -119,6 +119,7 @@ impl Default for Given {
     fn default() -> Self {
         let settings = Settings::defaults("");
         let data = settings.data;
+        let (Window::Time(window) | Window::Count(window)) = settings.window;
         Self {
             warnings: Vec::new(),
             model_name: settings.model_name,
@@ -137,7 +138,7 @@ impl Default for Given {
             search: settings.search,
             latency_limit: 0,
             counts_windows: false,
-            window: 5000,
+            window,
             window_count: 50,
             stability: settings.stability,
             max_trials: settings.max_trials,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use galatea_perf_types::record::Nanos;
+use galatea_perf_types::{percentile::percentile, record::Nanos};
 
 const REPORTED_PERCENTILES: [u8; 4] = [50, 90, 95, 99];
 
@@ -18,13 +18,13 @@ pub(super) struct LatencyFigures {
 }
 
 impl LatencyFigures {
-    /// `None` without latencies. They must be sorted; `percentile` is reported beside the usual ones.
-    pub(super) fn of(sorted: &[Nanos], percentile: Option<u8>) -> Option<Self> {
+    /// `None` without latencies. They must be sorted; `reported` is a percentile to add to the usual ones.
+    pub(super) fn of(sorted: &[Nanos], reported: Option<u8>) -> Option<Self> {
         let avg_ns = average(sorted)?;
         let percentiles_ns = REPORTED_PERCENTILES
             .into_iter()
-            .chain(percentile)
-            .filter_map(|percent| Some((percent, at_percentile(sorted, percent)?)))
+            .chain(reported)
+            .filter_map(|percent| Some((percent, percentile(sorted, f64::from(percent))?)))
             .collect();
         Some(Self { avg_ns, std_us: deviation_us(sorted, avg_ns), percentiles_ns })
     }
@@ -40,12 +40,6 @@ fn deviation_us(latencies: &[Nanos], avg_ns: Nanos) -> u64 {
     let squares: u128 = latencies.iter().map(|ns| u128::from(ns.abs_diff(avg_ns)).pow(2)).sum();
     let others = latencies.len().saturating_sub(1) as u128;
     squares.checked_div(others).map_or(u64::MAX, |variance| (variance as f64).sqrt() as u64 / 1000)
-}
-
-fn at_percentile(sorted: &[Nanos], percent: u8) -> Option<Nanos> {
-    let last = sorted.len().checked_sub(1)?;
-    let index = (f64::from(percent) / 100.0 * last as f64 + 0.5) as usize;
-    sorted.get(index).copied()
 }
 
 #[cfg(test)]
@@ -65,13 +59,6 @@ mod tests {
             figures.percentiles_ns.into_iter().collect::<Vec<_>>(),
             [42, 50, 90, 95, 99].map(|percent| (percent, 7_000))
         );
-    }
-
-    #[test]
-    fn index_is_rounded_half_up() {
-        let sorted: Vec<Nanos> = (0..=10).collect();
-        let at = |percent| at_percentile(&sorted, percent).unwrap();
-        assert_eq!([at(0), at(4), at(5), at(14), at(15), at(95), at(99)], [0, 0, 1, 1, 2, 10, 10]);
     }
 
     #[test]

@@ -15,9 +15,6 @@ use super::{
     window::{Pass, PointState},
 };
 
-/// Above this share of busy time the tool itself is taken for the limit, in percent.
-const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
-
 /// What the search needs to know of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -182,7 +179,7 @@ impl Run<'_> {
     fn report(&mut self, status: PerfStatus) {
         let notation = text::Notation::after(&self.points);
         self.out(&text::point_in(notation, &status, self.parts.settings, self.parts.model));
-        if status.overhead_percent > OVERHEAD_LIMIT_PERCENT {
+        if status.is_bound_by_the_tool() {
             self.warn_of_overhead(status.overhead_percent);
         }
         self.note_idle_end(&status);

@@ -13,7 +13,7 @@ use galatea_perf_types::{
     model::ModelInfo,
     record::{CallTotals, RequestRecord},
     requests::RequestSource,
-    settings::{self, Distribution, Settings},
+    settings::{self, DEFAULT_RATE_THREADS, DEFAULT_THREADS, Distribution, Settings},
 };
 use rustix::process::{Resource, getrlimit};
 
@@ -264,10 +264,6 @@ fn late() -> Failure {
     Failure::generic(format!("requests were still in flight after {} s", STOP_TIMEOUT.as_secs()))
 }
 
-/// Default `--max-threads`, of perf_analyzer: it also decides how many gRPC streams there are.
-const MAX_THREADS: usize = 16;
-const MAX_RATE_THREADS: usize = 4;
-
 /// Descriptors left to the rest of the program.
 const SPARE_FILES: u64 = 64;
 
@@ -275,7 +271,7 @@ const SPARE_FILES: u64 = 64;
 /// server under test may live on the same machine: half of the cores are its.
 fn worker_settings(cores: usize, settings: &Settings, shared: &Shared) -> Vec<WorkerSettings> {
     let by_rate = is_by_rate(&settings.load);
-    let default_threads = if by_rate { MAX_RATE_THREADS } else { MAX_THREADS };
+    let default_threads = if by_rate { DEFAULT_RATE_THREADS } else { DEFAULT_THREADS };
     let threads = settings.max_threads.unwrap_or(default_threads).max(1);
     let sequences = settings.sequences.count.max(1) as usize;
     let in_sequences = by_rate && shared.sequences.is_some();
