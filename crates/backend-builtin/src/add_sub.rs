@@ -1,8 +1,10 @@
+//! The model `add_sub`.
+
 use std::sync::Arc;
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::ModelConfig;
-use galatea_types::{DataType, Error, InferRequest, Result, Tensor};
+use galatea_types::{DataType, Error, InferRequest, Memory, Result, Tensor};
 
 use crate::{
     arithmetic::{Operation, apply, is_supported},
@@ -49,8 +51,8 @@ impl ModelInstance for AddSubInstance {
     fn execute(&mut self, batch: &mut Batch) {
         batch.mark_input_done();
         for index in 0..batch.len() {
-            if let Some(request) = batch.request(index) {
-                let result = self.answer(request);
+            if batch.request(index).is_some() {
+                let result = self.answer(batch, index);
                 batch.respond(index, result);
             }
         }
@@ -59,7 +61,9 @@ impl ModelInstance for AddSubInstance {
 }
 
 impl AddSubInstance {
-    fn answer(&self, request: &InferRequest) -> Result<Vec<Tensor>> {
+    fn answer(&self, batch: &Batch, index: usize) -> Result<Vec<Tensor>> {
+        let taken = || Error::internal(format!("request {index} is not in the batch"));
+        let request = batch.request(index).ok_or_else(taken)?;
         let (a, b) = (input(request, "INPUT0")?, input(request, "INPUT1")?);
         if (a.data_type, &a.shape) != (b.data_type, &b.shape) {
             return Err(Error::invalid_arg(format!(
@@ -70,7 +74,8 @@ impl AddSubInstance {
         let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
         wanted
             .map(|(name, operation)| {
-                let data = apply(*operation, a.data_type, a.host()?, b.host()?)?;
+                let buffer = |size| batch.output_buffer(index, name, size, Memory::Host);
+                let data = apply(*operation, a.data_type, a.host()?, b.host()?, buffer)?;
                 Ok(Tensor::new(name.clone(), a.data_type, a.shape.clone(), data))
             })
             .collect()

@@ -1,4 +1,7 @@
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, byte_strings};
+//! Sums and differences of tensors.
+
+use galatea_backend::OutputBuffer;
+use galatea_types::{Buffer, DataType, Error, Result, byte_strings};
 use half::{bf16, f16};
 
 #[derive(Clone, Copy, Debug)]
@@ -11,11 +14,36 @@ pub(crate) fn is_supported(data_type: DataType) -> bool {
     data_type != DataType::Bool
 }
 
-/// Works element by element on two tensors of the same type and size.
-pub(crate) fn apply(op: Operation, data_type: DataType, a: &[u8], b: &[u8]) -> Result<Buffer> {
+/// Works element by element on two tensors of the same type and size. `buffer` gives memory for the result.
+pub(crate) fn apply(
+    op: Operation,
+    data_type: DataType,
+    a: &[u8],
+    b: &[u8],
+    buffer: impl FnOnce(usize) -> Result<OutputBuffer>,
+) -> Result<Buffer> {
+    if data_type == DataType::Bytes {
+        let elements = decimal_texts(op, a, b)?;
+        let mut result = buffer(elements.len())?;
+        result.as_mut_slice().copy_from_slice(&elements);
+        return Ok(result.into_buffer());
+    }
+    let mut result = buffer(a.len())?;
+    apply_fixed(op, data_type, a, b, result.as_mut_slice())?;
+    Ok(result.into_buffer())
+}
+
+/// For elements of a fixed size. `result` has the size of the operands.
+fn apply_fixed(
+    op: Operation,
+    data_type: DataType,
+    a: &[u8],
+    b: &[u8],
+    result: &mut [u8],
+) -> Result<()> {
     macro_rules! integers {
         ($t:ty) => {
-            zip(a, b, |a, b| {
+            zip(a, b, result, |a, b| {
                 let (a, b) = (<$t>::from_le_bytes(a), <$t>::from_le_bytes(b));
                 match op {
                     Operation::Add => a.wrapping_add(b),
@@ -27,7 +55,7 @@ pub(crate) fn apply(op: Operation, data_type: DataType, a: &[u8], b: &[u8]) -> R
     }
     macro_rules! floats {
         ($t:ty) => {
-            zip(a, b, |a, b| {
+            zip(a, b, result, |a, b| {
                 let (a, b) = (<$t>::from_le_bytes(a), <$t>::from_le_bytes(b));
                 match op {
                     Operation::Add => a + b,
@@ -37,7 +65,7 @@ pub(crate) fn apply(op: Operation, data_type: DataType, a: &[u8], b: &[u8]) -> R
             })
         };
     }
-    Ok(match data_type {
+    match data_type {
         DataType::Uint8 => integers!(u8),
         DataType::Uint16 => integers!(u16),
         DataType::Uint32 => integers!(u32),
@@ -50,37 +78,42 @@ pub(crate) fn apply(op: Operation, data_type: DataType, a: &[u8], b: &[u8]) -> R
         DataType::Bf16 => floats!(bf16),
         DataType::Fp32 => floats!(f32),
         DataType::Fp64 => floats!(f64),
-        DataType::Bytes => return decimal_texts(op, a, b),
-        DataType::Bool => return Err(Error::unsupported("BOOL values cannot be added")),
-    })
-}
-
-fn zip<const N: usize>(a: &[u8], b: &[u8], f: impl Fn([u8; N], [u8; N]) -> [u8; N]) -> Buffer {
-    let mut block = AlignedBlock::with_capacity(a.len());
-    let (a, b) = (a.as_chunks().0, b.as_chunks().0);
-    for (&a, &b) in a.iter().zip(b) {
-        block.extend_from_slice(&f(a, b));
+        DataType::Bytes | DataType::Bool => {
+            return Err(Error::unsupported(format!("{data_type} values cannot be added")));
+        }
     }
-    block.freeze()
+    Ok(())
 }
 
-fn decimal_texts(op: Operation, a: &[u8], b: &[u8]) -> Result<Buffer> {
+fn zip<const N: usize>(
+    a: &[u8],
+    b: &[u8],
+    result: &mut [u8],
+    f: impl Fn([u8; N], [u8; N]) -> [u8; N],
+) {
+    let (a, b) = (a.as_chunks().0, b.as_chunks().0);
+    for ((&a, &b), result) in a.iter().zip(b).zip(result.as_chunks_mut().0) {
+        *result = f(a, b);
+    }
+}
+
+fn decimal_texts(op: Operation, a: &[u8], b: &[u8]) -> Result<Vec<u8>> {
     let number = |text: Result<&[u8], byte_strings::Truncated>| {
         whole_number(
             text.map_err(|_| Error::invalid_arg("BYTES elements do not fill their tensor"))?,
         )
     };
-    let mut block = AlignedBlock::with_capacity(a.len());
+    let mut data = Vec::with_capacity(a.len());
     for (a, b) in byte_strings::elements(a).zip(byte_strings::elements(b)) {
         let (a, b) = (number(a)?, number(b)?);
         let result = match op {
             Operation::Add => a.wrapping_add(b),
             Operation::Subtract => a.wrapping_sub(b),
         };
-        byte_strings::push(&mut block, result.to_string().as_bytes())
+        byte_strings::push(&mut data, result.to_string().as_bytes())
             .map_err(|e| Error::internal(e.to_string()))?;
     }
-    Ok(block.freeze())
+    Ok(data)
 }
 
 fn whole_number(text: &[u8]) -> Result<i64> {

@@ -9,6 +9,7 @@
 mod alarm;
 mod batch;
 pub mod batching;
+mod output_buffer;
 mod pending;
 mod response_sender;
 mod sequence_states;
@@ -20,6 +21,7 @@ mod traits;
 
 pub use alarm::InstanceAlarm;
 pub use batch::{Batch, Outcome, Taken, TakenRequest};
+pub use output_buffer::OutputBuffer;
 pub use pending::PendingRequest;
 pub use response_sender::{RequestEnd, RequestObserver, ResponseSender};
 pub use sequence_states::SequenceStates;

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_types::{Error, InferResponse, Parameters, PreparedRequest, Result, Tensor, Timeline};
+use galatea_types::{
+    Error, InferResponse, Memory, Parameters, PreparedRequest, Result, Tensor, Timeline,
+};
 
-use crate::{PendingRequest, RequestObserver, ResponseSender, SequenceStates};
+use crate::{OutputBuffer, PendingRequest, RequestObserver, ResponseSender, SequenceStates};
 
 /// What became of one request of a batch.
 #[derive(Debug)]
@@ -134,6 +136,29 @@ impl Batch {
         }
     }
 
+    /// Memory to write the output `name` of the request at `index` into, `byte_size` bytes long. Today it is host
+    /// memory of its own, whatever is `preferred`; a model asks where it lies before it writes.
+    ///
+    /// # Errors
+    /// `InvalidArg` when the request does not ask for the output, `Internal` when there is no such request here.
+    pub fn output_buffer(
+        &self,
+        index: usize,
+        name: &str,
+        byte_size: usize,
+        preferred: Memory,
+    ) -> Result<OutputBuffer> {
+        let request = self.request(index).ok_or_else(|| {
+            Error::internal(format!("request {index} is not in the batch, or was taken out of it"))
+        })?;
+        if !request.wants_output(name) {
+            let prefix = request.message_prefix();
+            let text = format!("{prefix}output '{name}' was not requested");
+            return Err(Error::invalid_arg(text));
+        }
+        Ok(OutputBuffer::new(byte_size, preferred))
+    }
+
     /// Marks the end of gathering inputs and the start of the computation, for all requests.
     pub fn mark_input_done(&mut self) {
         self.execution.input_done = Some(Instant::now());
@@ -243,3 +268,6 @@ impl Batch {
         self.entries.get(index)?.as_ref()
     }
 }
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;

@@ -1,0 +1,160 @@
+//! What leaves a batch owns its request and its times; states and output buffers belong to one request.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use galatea_types::{Buffer, Code, DataType, Device, DeviceKind, Memory};
+
+use super::*;
+use crate::{
+    RequestEnd,
+    testing::{pending, prepared, request},
+};
+
+/// Counts how often it is dropped: the memory of an input.
+struct Input(Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Input {
+    fn as_ref(&self) -> &[u8] {
+        &[7]
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A batch of requests of 1, 2, ... items whose inputs count their release.
+fn batch(count: u32) -> (Batch, Vec<crate::testing::Answer>, Arc<AtomicUsize>) {
+    let released = Arc::<AtomicUsize>::default();
+    let (pending, answers) = (1..=count)
+        .map(|items| {
+            let data = Buffer::from(Bytes::from_owner(Input(released.clone())));
+            pending(request("m", items, vec![Tensor::new("x", DataType::Uint8, [1], data)]))
+        })
+        .unzip();
+    (Batch::new("m".into(), 3, pending), answers, released)
+}
+
+/// Notes the ends of taken requests.
+#[derive(Default)]
+struct Ends(std::sync::Mutex<Vec<(u32, u64, Timeline)>>);
+
+impl RequestObserver for Ends {
+    fn ended(&self, end: RequestEnd<'_>) {
+        let mut ends = self.0.lock().expect("no panic");
+        ends.push((end.batch_size, end.responses, end.context.timeline));
+    }
+}
+
+#[test]
+fn a_taken_request_outlives_its_batch_and_is_released_apart_from_its_answer() {
+    let (mut batch, mut answers, released) = batch(3);
+    let ends = Arc::<Ends>::default();
+    batch.observe(ends.clone());
+    batch.mark_input_done();
+    let TakenRequest { request, mut responder } = batch.take(1).expect("it is there");
+    assert!(batch.take(1).is_none() && batch.take(9).is_none() && batch.request(1).is_none());
+    assert_eq!((batch.taken(), batch.len()), (Taken { requests: 1, items: 2 }, 3));
+    batch.mark_output_started();
+    batch.respond(1, Ok(Vec::new()));
+    batch.fail_all(&Error::internal("the others"));
+    let outcomes: Vec<_> = batch.into_outcomes().map(|(p, _)| p.request.batch_size()).collect();
+    assert_eq!(outcomes, [1, 3]);
+
+    assert_eq!(request.inputs[0].host().expect("host memory"), [7]);
+    assert_eq!(released.load(Ordering::SeqCst), 2, "those that stayed are gone with the batch");
+    drop(request);
+    assert_eq!(released.load(Ordering::SeqCst), 3);
+    assert!(answers[1].try_recv().is_err(), "releasing it does not answer it");
+    assert!(responder.timeline().output_start.is_none(), "its outputs are its own affair");
+    responder.mark_output_started();
+    responder.finish(Some(Ok((Vec::new(), Vec::new()))));
+    let response = answers[1].try_recv().expect("answered").expect("success");
+    assert_eq!((&*response.model_name, response.model_version), ("m", 3));
+    let ends = ends.0.lock().expect("no panic");
+    let [(2, 1, timeline)] = ends[..] else { panic!("{ends:?}") };
+    assert!(timeline.compute_start <= timeline.input_done);
+    assert!(timeline.input_done <= timeline.output_start);
+}
+
+#[test]
+fn a_taken_request_that_is_answered_first_keeps_its_inputs() {
+    let (mut batch, mut answers, released) = batch(1);
+    let TakenRequest { request, responder } = batch.take(0).expect("it is there");
+    responder.finish(Some(Err(Error::cancelled("enough"))));
+    assert!(answers[0].try_recv().expect("answered").is_err());
+    assert_eq!(released.load(Ordering::SeqCst), 0);
+    drop(request);
+    assert_eq!(released.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn requests_that_stay_get_the_times_of_the_execution() {
+    let (mut batch, _answers, _) = batch(2);
+    batch.mark_input_done();
+    batch.mark_output_started();
+    batch.end_at(Instant::now());
+    let execution = *batch.execution();
+    for pending in batch.pending() {
+        let timeline = &pending.context.timeline;
+        assert_eq!(timeline.compute_start, execution.compute_start);
+        assert_eq!(timeline.compute_infer(), execution.compute_infer());
+        assert!(timeline.end.is_some() && timeline.end == execution.end);
+    }
+}
+
+#[test]
+fn states_are_handed_in_read_replaced_and_taken_out() {
+    let state = |value: u8| Tensor::new("s", DataType::Uint8, [1], vec![value]);
+    let (first, second) =
+        (pending(request("m", 1, Vec::new())), pending(request("m", 1, Vec::new())));
+    let with_state = PendingRequest { states: SequenceStates::new(vec![state(1)]), ..first.0 };
+    let mut batch = Batch::new("m".into(), 1, vec![with_state, second.0]);
+    assert_eq!(batch.state(0, "s"), Some(&state(1)));
+    batch.set_state(0, state(2)).expect("it is kept");
+    let other = Tensor::new("t", DataType::Uint8, [1], vec![0]);
+    for (index, tensor) in [(0, other), (1, state(3)), (5, state(3))] {
+        let error = batch.set_state(index, tensor).expect_err("not kept");
+        assert_eq!(error.code(), Code::InvalidArg);
+    }
+    assert_eq!(batch.state(1, "s"), None);
+    let states: Vec<_> = batch.into_outcomes().map(|(p, _)| p.states.into_tensors()).collect();
+    assert_eq!(states, [vec![state(2)], vec![]]);
+}
+
+#[test]
+fn the_state_of_a_taken_request_goes_with_it() {
+    let state = |value: u8| Tensor::new("s", DataType::Uint8, [1], vec![value]);
+    let (taken, _answer) = pending(request("m", 1, Vec::new()));
+    let taken = PendingRequest { states: SequenceStates::new(vec![state(1)]), ..taken };
+    let mut batch = Batch::new("m".into(), 1, vec![taken]);
+    let mut responder = batch.take(0).expect("it is there").responder;
+    assert!(batch.set_state(0, state(2)).is_err() && batch.state(0, "s").is_none());
+    responder.set_state(state(3)).expect("it is kept");
+    assert_eq!(responder.state("s"), Some(&state(3)));
+}
+
+#[test]
+fn output_buffers_are_for_outputs_that_are_wanted() {
+    let wanted = galatea_types::InferRequest {
+        outputs: vec![galatea_types::RequestedOutput::plain("y")],
+        ..galatea_types::InferRequest::new("m")
+    };
+    let batch = Batch::new("m".into(), 1, vec![pending(prepared(wanted, 1)).0]);
+    let gpu = Memory::Device(Device { kind: DeviceKind::Gpu, index: 0 });
+    let mut buffer = batch.output_buffer(0, "y", 3, gpu).expect("wanted");
+    assert_eq!(buffer.memory(), Memory::Host, "the model has to look");
+    buffer.as_mut_slice().copy_from_slice(b"abc");
+    let buffer = buffer.into_buffer();
+    assert!(buffer.is_aligned_to(galatea_types::BUFFER_ALIGNMENT));
+    assert_eq!(buffer.host().expect("host memory"), b"abc");
+    let error = batch.output_buffer(0, "z", 3, gpu).err().expect("not wanted");
+    assert_eq!(error.message(), "[request id: <id_unknown>] output 'z' was not requested");
+    assert!(batch.output_buffer(1, "y", 3, gpu).is_err());
+}
