@@ -39,6 +39,7 @@ mod services;
 mod settings;
 mod spawn;
 mod spin;
+mod start_error;
 mod transport;
 mod waker;
 #[doc(hidden)]

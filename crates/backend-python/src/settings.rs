@@ -43,20 +43,20 @@ impl Settings {
     pub fn read(config: &BTreeMap<String, String>) -> Result<Self> {
         let initial = number(config, DEFAULT_SIZE)?.unwrap_or(MIB);
         if initial < MIB {
-            return Err(invalid(format!("{DEFAULT_SIZE} can't be smaller than 1 MiB")));
+            return Err(SettingError::BelowMinimum { key: DEFAULT_SIZE }.into());
         }
         let growth = positive(config, GROWTH)?.unwrap_or(MIB);
         let max = positive(config, MAX_SIZE)?;
         if max.is_some_and(|max| max < initial) {
-            return Err(invalid(format!("{MAX_SIZE} can't be smaller than {DEFAULT_SIZE}")));
+            return Err(SettingError::BelowInitial.into());
         }
         let seconds = positive::<u64>(config, TIMEOUT)?.unwrap_or(30);
         if number::<u64>(config, THREAD_POOL)?.is_some_and(|n| n < 1) {
-            return Err(invalid(format!("{THREAD_POOL} can't be less than 1.")));
+            return Err(SettingError::BelowOne { key: THREAD_POOL }.into());
         }
         number::<u64>(config, QUEUE_SIZE)?;
         if config.get(REGION_PREFIX).is_some_and(String::is_empty) {
-            return Err(invalid(format!("{REGION_PREFIX} must at least contain one character.")));
+            return Err(SettingError::Empty { key: REGION_PREFIX }.into());
         }
         Ok(Self {
             arenas: ArenaLimits { initial, growth, max },
@@ -79,25 +79,46 @@ fn unknown(config: &BTreeMap<String, String>) -> Vec<&str> {
 
 fn positive<N: FromStr + Default + PartialOrd>(
     config: &BTreeMap<String, String>,
-    key: &str,
-) -> Result<Option<N>> {
+    key: &'static str,
+) -> Result<Option<N>, SettingError> {
     match number::<N>(config, key)? {
-        Some(number) if number <= N::default() => {
-            Err(invalid(format!("{key} can't be smaller than or equal to zero.")))
-        }
+        Some(number) if number <= N::default() => Err(SettingError::NotPositive { key }),
         number => Ok(number),
     }
 }
 
-fn number<N: FromStr>(config: &BTreeMap<String, String>, key: &str) -> Result<Option<N>> {
+fn number<N: FromStr>(
+    config: &BTreeMap<String, String>,
+    key: &'static str,
+) -> Result<Option<N>, SettingError> {
     let parse = |text: &String| {
-        text.trim().parse().map_err(|_| invalid(format!("{key} is not a number: '{text}'")))
+        let number = text.trim().parse();
+        number.map_err(|_| SettingError::NoNumber { key, text: text.clone() })
     };
     config.get(key).map(parse).transpose()
 }
 
-fn invalid(text: String) -> Error {
-    Error::invalid_arg(text)
+/// A setting has a value that it cannot have. Most texts are Triton's.
+#[derive(Debug, thiserror::Error)]
+enum SettingError {
+    #[error("{key} is not a number: '{text}'")]
+    NoNumber { key: &'static str, text: String },
+    #[error("{key} can't be smaller than or equal to zero.")]
+    NotPositive { key: &'static str },
+    #[error("{key} can't be less than 1.")]
+    BelowOne { key: &'static str },
+    #[error("{key} can't be smaller than 1 MiB")]
+    BelowMinimum { key: &'static str },
+    #[error("{MAX_SIZE} can't be smaller than {DEFAULT_SIZE}")]
+    BelowInitial,
+    #[error("{key} must at least contain one character.")]
+    Empty { key: &'static str },
+}
+
+impl From<SettingError> for Error {
+    fn from(error: SettingError) -> Self {
+        Error::invalid_arg(error.to_string())
+    }
 }
 
 /// The log levels of the server: a worker sends only lines that are logged.

@@ -7,13 +7,14 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use crate::{
     connection::Connection,
     environment::Environment,
     event_thread::EventThread,
     process::{CommandLine, OutputPipes, Process},
+    start_error::StartError,
     transport::WorkerEnds,
 };
 
@@ -47,8 +48,8 @@ pub(crate) fn spawn(
         }
     };
     let thread = thread::Builder::new().name("python-events".to_owned()).spawn(run);
-    let thread = thread.map_err(|e| Error::unavailable(format!("no thread for a worker: {e}")))?;
-    is_started.recv().unwrap_or_else(|_| Err(Error::internal("a worker's thread ended early")))?;
+    let thread = thread.map_err(StartError::NoThread)?;
+    is_started.recv().unwrap_or_else(|_| Err(StartError::ThreadEnded.into()))?;
     Ok(thread)
 }
 
@@ -70,16 +71,14 @@ impl Start {
             package: &self.package,
             descriptors: self.ends.descriptors(inbox, outbox),
         };
-        let (process, output) = Process::start(&line).map_err(|e| self.cannot_execute(&e))?;
+        let (process, output) = Process::start(&line).map_err(|e| self.not_executed(e))?;
         self.connection.lifecycle.set_process(process);
         Ok((self.connection, output))
     }
 
-    fn cannot_execute(&self, error: &io::Error) -> Error {
-        Error::unavailable(format!(
-            "cannot start a Python worker for {}: the interpreter '{}' cannot be executed: {error}",
-            self.connection.lifecycle.identity(),
-            self.environment.python.display()
-        ))
+    fn not_executed(&self, error: io::Error) -> StartError {
+        let identity = self.connection.lifecycle.identity().clone();
+        let python = self.environment.python.clone();
+        StartError::NotExecuted { identity, python, error }
     }
 }

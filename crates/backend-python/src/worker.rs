@@ -1,7 +1,6 @@
 //! A worker from its start to its end.
 
 use std::{
-    io,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -21,6 +20,7 @@ use crate::{
     process::Process,
     spawn::{EventThreadHandle, spawn},
     spin::Spin,
+    start_error::StartError,
     transport::{Message, ReceiveError},
     wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, flag, kind},
 };
@@ -65,9 +65,7 @@ impl Worker {
     /// Starts the interpreter and waits until it runs the worker's code.
     pub fn start(options: WorkerOptions<'_>) -> Result<Self> {
         let identity = options.identity.clone();
-        let failed = |error: io::Error| {
-            Error::unavailable(format!("cannot start a Python worker for {identity}: {error}"))
-        };
+        let failed = |error| StartError::NoResources { identity, error };
         let WorkerOptions { config, arenas, server, alarm, environment, .. } = options;
         let (connection, ends) =
             Connection::new(options.identity, config, arenas, server, alarm).map_err(failed)?;
@@ -127,12 +125,9 @@ impl Worker {
             ("", Some(exit)) => format!("it {exit}{last_lines}"),
             (text, _) => text.to_owned(),
         };
-        let (identity, python) = (self.connection.lifecycle.identity(), &self.environment);
-        Error::internal(format!(
-            "the Python worker of {identity} failed to start with {} ({}): {text}",
-            python.python.display(),
-            python.description
-        ))
+        let identity = self.connection.lifecycle.identity().clone();
+        let environment = Environment::clone(&self.environment);
+        StartError::Failed { identity, environment, reason: text }.into()
     }
 
     /// Sends a command and waits for its reply, which has the kind after it. An exception of the model's code is an
@@ -153,9 +148,8 @@ impl Worker {
             let exit = self.connection.lifecycle.kill();
             let last_lines = self.join_event_thread();
             let exit = exit.map_or_else(String::new, |exit| exit.to_string());
-            let identity = self.connection.lifecycle.identity();
-            let text = format!("the Python worker of {identity} {exit} before the model was ready");
-            Err(Error::internal(text + &last_lines))
+            let identity = self.connection.lifecycle.identity().clone();
+            Err(StartError::Exited { identity, exit, last_lines }.into())
         })
     }
 

@@ -50,7 +50,8 @@ impl Resolution<'_> {
         if let Some(value) = given(self.request.parameters, EXECUTION_ENV_PATH) {
             let prefixed =
                 |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
-            let path = execution_path(value, self.request.model_dir).map_err(prefixed)?;
+            let path = execution_path(value, self.request.model_dir)
+                .map_err(|error| prefixed(error.into()))?;
             return self.open(&path).map_err(prefixed);
         }
         let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
@@ -71,11 +72,7 @@ impl Resolution<'_> {
         let root = if path.is_dir() {
             path
         } else if !path.exists() {
-            // Begins with Triton's text.
-            return Err(Error::invalid_arg(format!(
-                "Failed to get the canonical path for {}. There is no such file or folder",
-                path.display()
-            )));
+            return Err(ResolveError::NoSuchPath(path).into());
         } else if search::is_executable(&path) && !archive::is_archive(&path) {
             let settings = folder::base_settings(self.variables);
             let interpreter = Interpreter::probe(&path, &settings)?.with_numpy()?;
@@ -127,24 +124,16 @@ impl Resolution<'_> {
         })
     }
 
-    fn base_path(&self) -> Result<PathBuf> {
+    fn base_path(&self) -> Result<PathBuf, ResolveError> {
         let Some(named) = given(self.request.backend_config, PYTHON_INTERPRETER) else {
             let python = search::on_path("python3", self.variables);
-            return python.ok_or_else(|| {
-                Error::unavailable(
-                    "no python3 on PATH; install Python 3.9 or newer, or name one with \
-                     --backend-config=python,python-interpreter=PATH",
-                )
-            });
+            return python.ok_or(ResolveError::NoPython);
         };
         if named.contains('/') {
             return Ok(std::path::absolute(named).unwrap_or_else(|_| named.into()));
         }
-        search::on_path(named, self.variables).ok_or_else(|| {
-            Error::invalid_arg(format!(
-                "--backend-config=python,python-interpreter={named}: no such program on PATH"
-            ))
-        })
+        let python = search::on_path(named, self.variables);
+        python.ok_or_else(|| ResolveError::NoSuchProgram(named.to_owned()))
     }
 
     /// Where environments are kept.
@@ -168,27 +157,59 @@ fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a s
     settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
-fn timeout(backend_config: &BTreeMap<String, String>) -> Result<Duration> {
+fn timeout(backend_config: &BTreeMap<String, String>) -> Result<Duration, ResolveError> {
     let Some(text) = given(backend_config, BUILD_TIMEOUT_KEY) else { return Ok(BUILD_TIMEOUT) };
     match text.parse::<u32>() {
         Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds.into())),
-        _ => Err(Error::invalid_arg(format!(
-            "--backend-config=python,{BUILD_TIMEOUT_KEY}={text}: not a positive number of seconds"
-        ))),
+        _ => Err(ResolveError::BuildTimeout(text.to_owned())),
     }
 }
 
-fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf> {
+fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf, ResolveError> {
     if let Some(rest) = value.strip_prefix(MODEL_DIRECTORY) {
         return Ok(model_dir.join(rest.trim_start_matches('/')));
     }
     if value.contains("://") {
-        return Err(Error::unsupported(
-            "remote environments are not supported; put the file beside the model and write \
-             $$TRITON_MODEL_DIRECTORY/FILE",
-        ));
+        return Err(ResolveError::Remote);
     }
     Ok(model_dir.join(value))
+}
+
+/// Why no environment can be found.
+#[derive(Debug, thiserror::Error)]
+enum ResolveError {
+    /// Begins with Triton's text.
+    #[error(
+        "Failed to get the canonical path for {}. There is no such file or folder",
+        .0.display()
+    )]
+    NoSuchPath(PathBuf),
+    #[error(
+        "no python3 on PATH; install Python 3.9 or newer, or name one with \
+         --backend-config=python,{PYTHON_INTERPRETER}=PATH"
+    )]
+    NoPython,
+    #[error("--backend-config=python,{PYTHON_INTERPRETER}={0}: no such program on PATH")]
+    NoSuchProgram(String),
+    #[error("--backend-config=python,{BUILD_TIMEOUT_KEY}={0}: not a positive number of seconds")]
+    BuildTimeout(String),
+    #[error(
+        "remote environments are not supported; put the file beside the model and write {MODEL_DIRECTORY}/FILE"
+    )]
+    Remote,
+}
+
+impl From<ResolveError> for Error {
+    fn from(error: ResolveError) -> Self {
+        let text = error.to_string();
+        match error {
+            ResolveError::NoPython => Error::unavailable(text),
+            ResolveError::Remote => Error::unsupported(text),
+            ResolveError::NoSuchPath(_)
+            | ResolveError::NoSuchProgram(_)
+            | ResolveError::BuildTimeout(_) => Error::invalid_arg(text),
+        }
+    }
 }
 
 /// Triton's users compile this program for their version of Python; here it has no effect.
@@ -215,7 +236,7 @@ mod tests {
             assert_eq!(path(value).expect("a path"), expected, "{value}");
         }
         assert_eq!(path("/envs/a").expect("a path"), PathBuf::from("/envs/a"));
-        assert!(path("s3://bucket/env.tar.gz").expect_err("remote").message().contains("remote"));
+        assert!(path("s3://bucket/env.tar.gz").expect_err("remote").to_string().contains("remote"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The arena for tensors on their way to the worker.
 
 use std::{
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, Mutex},
 };
@@ -25,7 +26,7 @@ struct State {
 }
 
 impl Inbox {
-    pub fn new(limits: ArenaLimits) -> std::io::Result<Self> {
+    pub fn new(limits: ArenaLimits) -> io::Result<Self> {
         let memory = mapping::create("galatea-inbox", limits.initial)?;
         let mapping = Arc::new(Mapping::new(&memory, true)?);
         let mut free = FreeList::default();
@@ -41,7 +42,7 @@ impl Inbox {
         if unsafe { mapping.write(offset, bytes) } {
             return Ok(offset as u64);
         }
-        Err(Error::internal("a block of shared memory lies outside of it"))
+        Err(InboxError::Outside.into())
     }
 
     /// A block of `length` bytes, and the mapping it lies in.
@@ -53,7 +54,7 @@ impl Inbox {
             None => {
                 self.grow(&mut state, length)?;
                 let offset = state.free.take(length);
-                offset.ok_or_else(|| Error::internal("shared memory grew too little"))?
+                offset.ok_or(InboxError::GrownTooLittle)?
             }
         };
         Ok((offset, state.mapping.clone()))
@@ -65,17 +66,10 @@ impl Inbox {
         let size = state.free.size();
         let max = self.limits.max.unwrap_or(usize::MAX);
         let needed = state.free.size_for(length).filter(|&needed| needed <= max);
-        let needed = needed.ok_or_else(|| {
-            Error::unavailable(format!(
-                "no room for {length} bytes in the shared memory of a Python model: it has {size} bytes \
-                 and may not have more than {max} (shm-max-byte-size)"
-            ))
-        })?;
+        let needed = needed.ok_or(InboxError::Full { length, size, max })?;
         let wanted = size.saturating_mul(2).max(size.saturating_add(self.limits.growth));
         let target = wanted.max(needed).min(max);
-        let failed = |error: std::io::Error| {
-            Error::unavailable(format!("shared memory cannot grow to {target} bytes: {error}"))
-        };
+        let failed = |error: io::Error| InboxError::NotGrown { target, error };
         rustix::fs::ftruncate(&self.memory, target as u64).map_err(|e| failed(e.into()))?;
         state.mapping = Arc::new(Mapping::new(&self.memory, true).map_err(failed)?);
         state.free.grow(target);
@@ -102,6 +96,32 @@ impl Inbox {
         let _ = rustix::fs::fallocate(&self.memory, flags, 0, state.free.size() as u64);
         state.is_dirty = false;
         true
+    }
+}
+
+/// Why there is no block for a tensor.
+#[derive(Debug, thiserror::Error)]
+enum InboxError {
+    #[error(
+        "no room for {length} bytes in the shared memory of a Python model: it has {size} bytes and may not have \
+         more than {max} (shm-max-byte-size)"
+    )]
+    Full { length: usize, size: usize, max: usize },
+    #[error("shared memory cannot grow to {target} bytes: {error}")]
+    NotGrown { target: usize, error: io::Error },
+    #[error("shared memory grew too little")]
+    GrownTooLittle,
+    #[error("a block of shared memory lies outside of it")]
+    Outside,
+}
+
+impl From<InboxError> for Error {
+    fn from(error: InboxError) -> Self {
+        let text = error.to_string();
+        match error {
+            InboxError::Full { .. } | InboxError::NotGrown { .. } => Error::unavailable(text),
+            InboxError::GrownTooLittle | InboxError::Outside => Error::internal(text),
+        }
     }
 }
 

@@ -51,15 +51,28 @@ pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Resu
 /// A model that is not there is not ready; a decoupled one cannot respond to a call for a single response.
 fn check_policy(is_decoupled: Result<bool>, model: &str, expects_many: bool) -> Result<()> {
     match is_decoupled {
-        Err(_) => Err(Error::internal(format!(
-            "Failed for execute the inference request. Model '{model}' is not ready."
-        ))),
-        Ok(true) if !expects_many => Err(Error::internal(format!(
-            "Model {model} is using the decoupled. The current BLS request call doesn't support models \
-             using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' \
-             or 'async_exec' calls for decoupled models.'"
-        ))),
+        Err(_) => Err(PolicyError::NotReady { model: model.to_owned() }.into()),
+        Ok(true) if !expects_many => Err(PolicyError::Decoupled { model: model.to_owned() }.into()),
         Ok(_) => Ok(()),
+    }
+}
+
+/// Why a model cannot be called like this. The texts are Triton's.
+#[derive(Debug, thiserror::Error)]
+enum PolicyError {
+    #[error("Failed for execute the inference request. Model '{model}' is not ready.")]
+    NotReady { model: String },
+    #[error(
+        "Model {model} is using the decoupled. The current BLS request call doesn't support models using the \
+         decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls \
+         for decoupled models.'"
+    )]
+    Decoupled { model: String },
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Self {
+        Error::internal(error.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Calls of a worker to the server besides inference: model control, metrics, the state of a request.
 
-use std::{collections::BTreeMap, sync::Arc, thread};
+use std::{collections::BTreeMap, io, sync::Arc, thread};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_backend::ServerAccess;
@@ -40,8 +40,7 @@ pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Resu
             control(connection, call, operation, fields);
         }
         _ => {
-            let error = Error::unsupported(format!("unknown operation '{operation}'"));
-            send_result(connection, call, Err(error));
+            send_result(connection, call, Err(CallError::Operation(operation).into()));
         }
     }
     Ok(())
@@ -62,8 +61,7 @@ fn control(connection: &Arc<Connection>, call: u64, operation: String, fields: V
     };
     let started = thread::Builder::new().name("python-control".to_owned()).spawn(work);
     if let Err(error) = started {
-        let error = Error::unavailable(format!("no thread to control models: {error}"));
-        send_result(connection, call, Err(error));
+        send_result(connection, call, Err(CallError::NoThread(error).into()));
     }
 }
 
@@ -93,13 +91,10 @@ fn version(fields: &Value) -> Result<Option<i64>> {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Number(number)) => Ok(number.as_i64().filter(|&n| n >= 0)),
         Some(Value::String(text)) if text.is_empty() || text == "-1" => Ok(None),
-        Some(Value::String(text)) => text.parse().map(Some).map_err(|_| {
-            Error::invalid_arg(format!(
-                "failed to get model version from specified version string '{text}' (details: stol), version \
-                 should be an integral value > 0"
-            ))
-        }),
-        Some(_) => Err(Error::invalid_arg("a model version must be text")),
+        Some(Value::String(text)) => {
+            text.parse().map(Some).map_err(|_| CallError::Version(text.clone()).into())
+        }
+        Some(_) => Err(CallError::VersionIsNoText.into()),
     }
 }
 
@@ -107,14 +102,44 @@ fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
     let files = fields.get("files").and_then(Value::as_object).into_iter().flatten();
     let decode = |(path, content): (&String, &Value)| {
         let content = STANDARD.decode(content.as_str().unwrap_or_default());
-        let content = content
-            .map_err(|e| Error::invalid_arg(format!("content of file '{path}' is damaged: {e}")))?;
-        let path = path
-            .strip_prefix(FILE_PREFIX)
-            .ok_or_else(|| Error::invalid_arg(format!("unrecognized load parameter '{path}'.")))?;
-        Ok((path.to_owned(), content.into()))
+        let content =
+            content.map_err(|error| CallError::FileContent { path: path.clone(), error })?;
+        let name = path.strip_prefix(FILE_PREFIX);
+        let name = name.ok_or_else(|| CallError::LoadParameter(path.clone()))?;
+        Ok((name.to_owned(), content.into()))
     };
     files.map(decode).collect()
+}
+
+/// Why a call cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    #[error("unknown operation '{0}'")]
+    Operation(String),
+    #[error("no thread to control models: {0}")]
+    NoThread(io::Error),
+    #[error(
+        "failed to get model version from specified version string '{0}' (details: stol), version should be an \
+         integral value > 0"
+    )]
+    Version(String),
+    #[error("a model version must be text")]
+    VersionIsNoText,
+    #[error("content of file '{path}' is damaged: {error}")]
+    FileContent { path: String, error: base64::DecodeError },
+    #[error("unrecognized load parameter '{0}'.")]
+    LoadParameter(String),
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        let text = error.to_string();
+        match error {
+            CallError::Operation(_) => Error::unsupported(text),
+            CallError::NoThread(_) => Error::unavailable(text),
+            _ => Error::invalid_arg(text),
+        }
+    }
 }
 
 fn send_result(connection: &Connection, call: u64, result: Result<Value>) {
