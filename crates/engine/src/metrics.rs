@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use galatea_telemetry::{
     CustomMetrics, StatisticsSnapshot,
-    metrics::{self, GpuBoard, MetricsOptions, ModelMetrics, ProcessMetrics, ProcessSampler},
+    metrics::{
+        self, MetricsOptions, ModelMetrics, ProcessMetrics, ProcessSampler, SharedGpuMetrics,
+    },
 };
 
 use crate::served_model::ServedModel;
@@ -12,13 +14,13 @@ use crate::served_model::ServedModel;
 /// What is measured besides the requests of each model.
 pub(crate) struct ServerMetrics {
     process: ProcessSampler,
-    gpus: GpuBoard,
+    gpus: SharedGpuMetrics,
     /// Families that models define themselves.
     pub custom: Arc<CustomMetrics>,
 }
 
 impl ServerMetrics {
-    pub fn new(options: MetricsOptions, gpus: GpuBoard) -> Self {
+    pub fn new(options: MetricsOptions, gpus: SharedGpuMetrics) -> Self {
         Self { process: ProcessSampler::new(options), gpus, custom: Arc::default() }
     }
 
@@ -52,7 +54,7 @@ mod tests {
 
     #[test]
     fn families_of_models_come_after_those_of_the_server() {
-        let metrics = ServerMetrics::new(MetricsOptions::default(), GpuBoard::default());
+        let metrics = ServerMetrics::new(MetricsOptions::default(), SharedGpuMetrics::default());
         let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
         let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
         metric.increment(2.0).expect("a counter");

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use galatea_telemetry::metrics::{GpuBoard, MetricsOptions};
+use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 
 use crate::repository::RepositoryRoot;
 
@@ -53,7 +53,7 @@ pub struct GpuOptions {
     /// Lowest CUDA compute capability that was required of them, for the text of refusals.
     pub min_compute_capability: f64,
     /// Where a sampler publishes their metrics, if there is one.
-    pub board: GpuBoard,
+    pub latest: SharedGpuMetrics,
 }
 
 impl Default for EngineOptions {

@@ -2,7 +2,7 @@
 
 use super::source::{SourceFile, Workspace};
 
-const MAX_LINES: usize = 800;
+const MAX_LINES: usize = 500;
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
     let is_code = |file: &&SourceFile| file.path.ends_with(".rs") || file.path.ends_with(".py");

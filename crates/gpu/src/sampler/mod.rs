@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use galatea_telemetry::metrics::{GpuBoard, GpuMetrics};
+use galatea_telemetry::metrics::{GpuMetrics, SharedGpuMetrics};
 
 use crate::{
     device::Gpu,
@@ -34,23 +34,27 @@ impl GpuSampler {
     /// # Errors
     /// The management library is not there or does not start. A single GPU that it does not know is left out
     /// with a warning.
-    pub fn start(gpus: &[Gpu], interval: Duration, board: GpuBoard) -> Result<Self, GpuError> {
-        Ok(Self::of_source(NvmlSource::new(Nvml::open()?, gpus), interval, board)?)
+    pub fn start(
+        gpus: &[Gpu],
+        interval: Duration,
+        shared: SharedGpuMetrics,
+    ) -> Result<Self, GpuError> {
+        Ok(Self::of_source(NvmlSource::new(Nvml::open()?, gpus), interval, shared)?)
     }
 
     fn of_source(
         mut source: impl Source + 'static,
         interval: Duration,
-        board: GpuBoard,
+        shared: SharedGpuMetrics,
     ) -> io::Result<Self> {
-        board.publish(source.read());
+        shared.publish(source.read());
         let (stop, stopped) = mpsc::channel::<()>();
         let interval = interval.max(SHORTEST_INTERVAL);
         let sample = move || {
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(interval) {
-                board.publish(source.read());
+                shared.publish(source.read());
             }
-            board.publish(Vec::new());
+            shared.publish(Vec::new());
         };
         let thread = thread::Builder::new().name("gpu-metrics".to_owned()).spawn(sample)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })

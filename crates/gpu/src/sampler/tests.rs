@@ -48,23 +48,23 @@ impl Source for Counting {
 #[test]
 fn samples_once_per_interval_until_dropped() {
     let (sender, readings) = mpsc::channel();
-    let board = GpuBoard::default();
-    let sampler = GpuSampler::of_source(Counting(0, sender), Duration::ZERO, board.clone())
+    let shared = SharedGpuMetrics::default();
+    let sampler = GpuSampler::of_source(Counting(0, sender), Duration::ZERO, shared.clone())
         .expect("a thread");
-    assert!(board.latest()[0].memory_used_bytes >= Some(1), "at once");
+    assert!(shared.latest()[0].memory_used_bytes >= Some(1), "at once");
     for reading in 1..=3 {
         assert_eq!(readings.recv().expect("a reading"), reading);
     }
-    assert!(board.latest()[0].memory_used_bytes >= Some(2));
+    assert!(shared.latest()[0].memory_used_bytes >= Some(2));
     drop(sampler);
-    assert_eq!(board.latest(), [], "old values are no values");
+    assert_eq!(shared.latest(), [], "old values are no values");
 }
 
 #[test]
 fn a_long_interval_does_not_hold_up_the_end() {
     let (sender, readings) = mpsc::channel();
-    let board = GpuBoard::default();
+    let shared = SharedGpuMetrics::default();
     let interval = Duration::MAX;
-    drop(GpuSampler::of_source(Counting(0, sender), interval, board.clone()).expect("a thread"));
+    drop(GpuSampler::of_source(Counting(0, sender), interval, shared.clone()).expect("a thread"));
     assert_eq!(readings.iter().collect::<Vec<_>>(), [1]);
 }

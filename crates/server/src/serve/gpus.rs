@@ -46,9 +46,9 @@ impl Gpus {
             log::info!("GPU metrics will not be available: no NVIDIA GPU is found");
             return None;
         }
-        let (interval, board) =
-            (options.engine.metrics.interval, options.engine.gpus.board.clone());
-        GpuSampler::start(&self.found, interval, board)
+        let (interval, shared) =
+            (options.engine.metrics.interval, options.engine.gpus.latest.clone());
+        GpuSampler::start(&self.found, interval, shared)
             .inspect_err(|error| log::warn!("GPU metrics will not be available: {error}"))
             .ok()
     }

@@ -30,9 +30,9 @@ pub struct GpuMetrics {
 
 /// The last figures of the GPUs, between the sampler that writes them and the metrics page that reads them. Clones share one.
 #[derive(Clone, Debug, Default)]
-pub struct GpuBoard(Arc<Mutex<Vec<GpuMetrics>>>);
+pub struct SharedGpuMetrics(Arc<Mutex<Vec<GpuMetrics>>>);
 
-impl GpuBoard {
+impl SharedGpuMetrics {
     /// Replaces the figures of all GPUs.
     pub fn publish(&self, gpus: Vec<GpuMetrics>) {
         *self.0.lock_unpoisoned() = gpus;

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{DurationCount, FailureReason, StatisticsSnapshot};
 
-pub use self::gpu::{GpuBoard, GpuMetrics};
+pub use self::gpu::{GpuMetrics, SharedGpuMetrics};
 pub use self::process::{CpuMetrics, MetricsOptions, ProcessMetrics, ProcessSampler};
 pub(crate) use self::text::push_escaped;
 use self::text::{Kind, Text, labels};

@@ -182,10 +182,10 @@ fn gpus_have_their_families_when_there_are_some() {
 }
 
 #[test]
-fn a_board_shows_what_was_published_last() {
-    let board = GpuBoard::default();
-    let reader = board.clone();
+fn shared_metrics_are_those_published_last() {
+    let shared = SharedGpuMetrics::default();
+    let reader = shared.clone();
     assert_eq!(reader.latest(), []);
-    board.publish(vec![GpuMetrics::default()]);
+    shared.publish(vec![GpuMetrics::default()]);
     assert_eq!(reader.latest(), [GpuMetrics::default()]);
 }
