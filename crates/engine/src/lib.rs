@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod backend_registry;
+mod backend_settings;
 mod engine;
 mod exit;
 mod index;
@@ -29,6 +30,7 @@ mod statistics;
 mod unloader;
 
 pub use backend_registry::BackendRegistry;
+pub use backend_settings::BackendSettings;
 pub use engine::{Engine, Readiness};
 pub use index::IndexEntry;
 pub use options::{ControlMode, EngineOptions, GpuOptions};

@@ -1,10 +1,10 @@
 //! How the engine behaves: its creator decides, nothing is read from the process.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 
-use crate::repository::RepositoryRoot;
+use crate::{backend_settings::BackendSettings, repository::RepositoryRoot};
 
 /// Who decides which models are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub struct EngineOptions {
     pub auto_completes_config: bool,
     /// How many models are loaded at a time.
     pub load_thread_count: usize,
-    /// `--backend-config`: by backend name; the empty name holds for all.
-    pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
+    /// `--backend-config`.
+    pub backend_config: BackendSettings,
     /// How long an exit waits for requests in flight.
     pub exit_timeout: Duration,
     /// What [`Engine::metrics_text`](crate::Engine::metrics_text) reports besides the models.
@@ -66,7 +66,7 @@ impl Default for EngineOptions {
             has_strict_readiness: true,
             auto_completes_config: true,
             load_thread_count: 4,
-            backend_config: BTreeMap::new(),
+            backend_config: BackendSettings::default(),
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),

@@ -8,21 +8,17 @@ use std::{
 use galatea_backend::Backend;
 use galatea_types::{Error, LockExt, Result};
 
-use crate::backend_registry::BackendRegistry;
+use crate::{backend_registry::BackendRegistry, backend_settings::BackendSettings};
 
 /// Opens each backend when it is first needed.
 pub(super) struct Backends {
     registry: BackendRegistry,
     opened: Mutex<BTreeMap<String, Arc<dyn Backend>>>,
-    /// `--backend-config`, by backend; the empty name holds for all.
-    settings: BTreeMap<String, BTreeMap<String, String>>,
+    settings: BackendSettings,
 }
 
 impl Backends {
-    pub fn new(
-        registry: BackendRegistry,
-        settings: BTreeMap<String, BTreeMap<String, String>>,
-    ) -> Self {
+    pub fn new(registry: BackendRegistry, settings: BackendSettings) -> Self {
         Self { registry, opened: Mutex::default(), settings }
     }
 
@@ -46,10 +42,8 @@ impl Backends {
         ))
     }
 
-    /// Settings of one backend: the global ones, overlaid with its own.
+    /// Settings of one backend, with those for all.
     pub fn settings(&self, backend: &str) -> BTreeMap<String, String> {
-        let mut settings = self.settings.get("").cloned().unwrap_or_default();
-        settings.extend(self.settings.get(backend).cloned().unwrap_or_default());
-        settings
+        self.settings.of(backend)
     }
 }

@@ -30,8 +30,7 @@ pub(super) fn backend_config(flags: &mut ServeFlags, given: &Occurrence) -> Resu
     const FORM: &str = "'<backend name>,<setting>=<value>'";
     let setting = Setting::parse(given, FORM)?;
     let backend = setting.owner.ok_or_else(|| given.malformed(FORM))?;
-    let settings = flags.engine.backend_config.entry(backend.to_owned()).or_default();
-    settings.insert(setting.key.to_owned(), setting.value.to_owned());
+    flags.engine.backend_config.set(backend, setting.key, setting.value);
     Ok(())
 }
 

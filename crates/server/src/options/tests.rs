@@ -89,8 +89,8 @@ fn values_arrive_where_they_belong() {
     assert_eq!(o.repositories, [PathBuf::from("/models"), PathBuf::from("/more")]);
     assert_eq!(o.engine.startup_models, ["a", "b"]);
     assert!(!o.engine.auto_completes_config && o.grpc.is_none() && !o.runtimes.may_download);
-    assert_eq!(o.engine.backend_config["onnxruntime"]["threads"], "2");
-    assert_eq!(o.engine.backend_config[""]["default-max-batch-size"], "8");
+    assert_eq!(o.engine.backend_config.of("onnxruntime")["threads"], "2");
+    assert_eq!(o.engine.backend_config.of("")["default-max-batch-size"], "8");
     assert!(!o.engine.metrics.has_counter_latencies);
     assert_eq!(o.engine.metrics.interval, Duration::from_micros(500_500));
     assert_eq!(o.metrics.map(|e| e.address), Some("127.0.0.1".to_owned()));

@@ -13,7 +13,7 @@ use galatea_backend_python::{
     environment::{PythonBackendFiles, find_python_backend},
 };
 use galatea_backend_torch::TorchBackend;
-use galatea_engine::BackendRegistry;
+use galatea_engine::{BackendRegistry, BackendSettings};
 use galatea_runtimes::{Environment, TerminalProgress};
 use galatea_types::{LockExt, Result};
 
@@ -25,11 +25,9 @@ const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
 /// The backends this program offers, and those that were opened.
 pub struct Backends {
     runtimes: RuntimeOptions,
-    config: BackendConfig,
+    config: BackendSettings,
     opened: Opened,
 }
-
-type BackendConfig = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Path of each opened backend's library, by its name.
 type Opened = Arc<Mutex<BTreeMap<String, String>>>;
@@ -54,12 +52,12 @@ impl Backends {
             });
         }
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
-        let config = settings_of(&self.config, "onnxruntime");
+        let config = self.config.of("onnxruntime");
         registry.register("onnxruntime", move || open_onnx(&runtimes, &config, &opened));
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
         registry.register("pytorch", move || open_torch(&runtimes, &opened));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
-        let config = settings_of(&self.config, "python");
+        let config = self.config.of("python");
         registry.register("python", move || {
             let backend = PythonBackend::open(&config, &variables)?;
             note(&opened, "python", Path::new("built-in"));
@@ -78,7 +76,7 @@ impl Backends {
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
         for (name, path) in self.opened.lock_unpoisoned().iter() {
-            let settings = settings_of(&self.config, name);
+            let settings = self.config.of(name);
             let config = serde_json::json!({ "cmdline": settings });
             table.row([name.clone(), path.clone(), config.to_string()]);
         }
@@ -109,12 +107,11 @@ fn open_torch(runtimes: &RuntimeOptions, opened: &Opened) -> Result<Arc<dyn Back
 fn open_python_based(
     name: &str,
     files: PythonBackendFiles,
-    config: &BackendConfig,
+    config: &BackendSettings,
     variables: &Environment,
     opened: &Opened,
 ) -> Result<Arc<dyn Backend>> {
-    let mut settings = settings_of(config, "python");
-    settings.extend(settings_of(config, name));
+    let settings = config.overlaid(&["python", name]);
     let path = files.model_py.clone();
     let backend = PythonBackend::of_files(name, files, &settings, variables)?;
     note(opened, name, &path);
@@ -129,13 +126,4 @@ fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
 fn note(opened: &Opened, name: &str, path: &Path) {
     let mut opened = opened.lock_unpoisoned();
     opened.insert(name.to_owned(), path.display().to_string());
-}
-
-/// The global settings, overlaid with the backend's own.
-fn settings_of(config: &BackendConfig, name: &str) -> BTreeMap<String, String> {
-    ["", name].into_iter().filter_map(|owner| config.get(owner)).flatten().map(clone_pair).collect()
-}
-
-fn clone_pair((key, value): (&String, &String)) -> (String, String) {
-    (key.clone(), value.clone())
 }

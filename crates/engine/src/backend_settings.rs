@@ -1,0 +1,51 @@
+//! What `--backend-config` sets, by backend.
+
+use std::collections::BTreeMap;
+
+/// Settings of backends: those of one backend come before those that hold for all.
+#[derive(Clone, Debug, Default)]
+pub struct BackendSettings(BTreeMap<String, BTreeMap<String, String>>);
+
+impl BackendSettings {
+    /// Sets one value; the last one set counts. `backend`: its name, empty for all backends.
+    pub fn set(&mut self, backend: &str, key: &str, value: &str) {
+        let settings = self.0.entry(backend.to_owned()).or_default();
+        settings.insert(key.to_owned(), value.to_owned());
+    }
+
+    /// The settings of one backend: those for all backends, overlaid with its own.
+    pub fn of(&self, backend: &str) -> BTreeMap<String, String> {
+        self.overlaid(&[backend])
+    }
+
+    /// The settings of a backend that is built on others: those for all backends, overlaid with those of each of
+    /// `backends` in turn.
+    pub fn overlaid(&self, backends: &[&str]) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        for own in [""].iter().chain(backends).filter_map(|backend| self.0.get(*backend)) {
+            settings.extend(own.clone());
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_backend_overlay_those_for_all() {
+        let mut settings = BackendSettings::default();
+        settings.set("", "a", "all");
+        settings.set("", "b", "all");
+        settings.set("x", "b", "first");
+        settings.set("x", "b", "last");
+        let of = |backend| settings.of(backend).into_values().collect::<Vec<_>>();
+        assert_eq!(of("x"), ["all", "last"]);
+        assert_eq!(of("y"), ["all", "all"]);
+        assert_eq!(of(""), ["all", "all"]);
+        settings.set("on_x", "c", "own");
+        let overlaid = settings.overlaid(&["x", "on_x"]);
+        assert_eq!(overlaid.into_values().collect::<Vec<_>>(), ["all", "last", "own"]);
+    }
+}
