@@ -6,7 +6,7 @@ use galatea_types::LockExt as _;
 
 /// Limits how many requests of one step are in flight at once, over all requests to the ensemble.
 ///
-/// What exceeds the limit is parked, and takes over the place of whatever ends next. Nothing that is in flight
+/// What exceeds the limit waits, and takes over the place of whatever ends next. Nothing that is in flight
 /// waits for a place itself: a step gives its place back before the steps behind it need one, and no thread
 /// is blocked. So requests can delay each other, but never for good.
 pub(super) struct Limiter<T> {
@@ -16,32 +16,32 @@ pub(super) struct Limiter<T> {
 
 struct State<T> {
     in_flight: usize,
-    parked: VecDeque<T>,
+    waiting: VecDeque<T>,
 }
 
 impl<T> Limiter<T> {
     /// `None` for 0: no limit.
     pub fn new(limit: u32) -> Option<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let state = State { in_flight: 0, parked: VecDeque::new() };
+        let state = State { in_flight: 0, waiting: VecDeque::new() };
         (limit > 0).then(|| Self { limit, state: Mutex::new(state) })
     }
 
-    /// Gives the submission back if it may be sent now, else parks it.
+    /// Gives the submission back if it may be sent now, else keeps it waiting.
     pub fn enter(&self, submission: T) -> Option<T> {
         let mut state = self.state.lock_unpoisoned();
         if state.in_flight < self.limit {
             state.in_flight += 1;
             return Some(submission);
         }
-        state.parked.push_back(submission);
+        state.waiting.push_back(submission);
         None
     }
 
-    /// A request has ended. Returns what has been parked longest, which takes over its place.
+    /// A request has ended. Returns what has waited longest, which takes over its place.
     pub fn leave(&self) -> Option<T> {
         let mut state = self.state.lock_unpoisoned();
-        let next = state.parked.pop_front();
+        let next = state.waiting.pop_front();
         if next.is_none() {
             state.in_flight = state.in_flight.saturating_sub(1);
         }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_parked_takes_over_the_place_of_what_ends() {
+    fn what_is_waiting_takes_over_the_place_of_what_ends() {
         assert!(Limiter::<u32>::new(0).is_none(), "no limit");
         let limiter = Limiter::new(2).expect("a limit");
         assert_eq!([1, 2, 3, 4].map(|n| limiter.enter(n)), [Some(1), Some(2), None, None]);

@@ -23,7 +23,7 @@ pub(super) struct Submission {
 }
 
 impl Submission {
-    /// Sends the request, or parks it until another one of the step ends.
+    /// Sends the request, or keeps it until another one of the step ends.
     pub fn submit(self) {
         let admitted = match self.target.limiter.clone() {
             Some(limiter) => limiter.enter(self),

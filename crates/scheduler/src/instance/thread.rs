@@ -211,8 +211,8 @@ impl InstanceThread<'_> {
 
 /// Requests no longer wait for this instance; those that wait for no other are answered.
 fn give_up(slot: &InstanceSlot, reason: &Error) {
-    let stranded = slot.queue.give_up_instance(slot.index, reason);
-    let count = stranded.len();
-    slot.responses.answer_outage(stranded, reason);
+    let unserved = slot.queue.give_up_instance(slot.index, reason);
+    let count = unserved.len();
+    slot.responses.answer_outage(unserved, reason);
     slot.queue.finish(count);
 }

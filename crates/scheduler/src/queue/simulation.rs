@@ -144,7 +144,7 @@ impl Simulation {
         }
     }
 
-    /// Lets free instances pull until nothing is left for them.
+    /// Makes free instances pull until nothing is left for them.
     fn pull(&mut self) {
         while self.busy.len() < self.script.instances {
             let decision = next_batch(&mut self.queue, &self.rules, same_shape, self.now, false);

@@ -1,4 +1,4 @@
-//! What goes wrong on the way.
+//! Steps that fail, and graphs that cannot be.
 
 use galatea_backend::testing::prepared;
 use galatea_telemetry::FailureReason;

@@ -73,7 +73,7 @@ fn tensors_are_passed_on_never_copied() {
 }
 
 #[test]
-fn what_a_request_says_is_said_to_every_step() {
+fn every_step_gets_what_the_client_said() {
     let a = Queue::default();
     let rig = ensemble("IN", "OUT", vec![step("a", "X=IN", "Y=OUT").queued(&a)]);
     let mut asked = request(vec![tensor("IN", b"1")]);
@@ -106,12 +106,12 @@ fn what_a_request_says_is_said_to_every_step() {
     responder.finish(Ok(response(vec![tensor("Y", b"2")])));
     let answer = answer.only().expect("an answer");
     assert_eq!(answer.id, "id");
-    let told = [
+    let sequence = [
         ("sequence_id".to_owned(), ParameterValue::Int(9)),
         ("sequence_start".to_owned(), ParameterValue::Bool(true)),
         ("sequence_end".to_owned(), ParameterValue::Bool(false)),
     ];
-    assert_eq!(answer.parameters, told);
+    assert_eq!(answer.parameters, sequence);
     let late_context = context();
     let cancellation = late_context.cancellation.clone();
     let _answer = rig.submit_in(late, 1, late_context);
@@ -129,13 +129,13 @@ fn a_step_may_change_the_sequence_for_what_follows() {
     let rig = ensemble("IN", "OUT", steps);
     let answer = rig.ask(vec![tensor("IN", b"1")]);
     let (_, responder) = a.take();
-    let mut said = response(vec![tensor("Y", b"2")]);
-    said.parameters = vec![
+    let mut answer_of_step = response(vec![tensor("Y", b"2")]);
+    answer_of_step.parameters = vec![
         ("sequence_id".to_owned(), ParameterValue::String("s".to_owned())),
         ("sequence_end".to_owned(), ParameterValue::Bool(true)),
         ("other".to_owned(), ParameterValue::Bool(true)),
     ];
-    responder.finish(Ok(said));
+    responder.finish(Ok(answer_of_step));
     let asked = b.answer(vec![tensor("Y", b"3")]);
     assert_eq!(asked.correlation_id, CorrelationId::Text("s".to_owned()));
     assert!(asked.sequence_end && !asked.sequence_start);

@@ -57,7 +57,7 @@ fn parked_requests_of_a_failed_request_are_cancelled() {
     let second = rig.ask(vec![tensor("IN", b"1")]);
     let (_, responder) = b.take();
     drop(responder);
-    first.only().expect_err("its step b is gone");
+    first.only().expect_err("its step b was dropped");
     let (request, responder) = a.take();
     assert!(request.context.cancellation.is_cancelled());
     drop(responder);

@@ -21,12 +21,12 @@ use galatea_types::{
 };
 
 /// A request as it comes to a step's model.
-pub struct Asked {
+pub struct StepRequest {
     pub request: InferRequest,
     pub context: RequestContext,
 }
 
-impl Deref for Asked {
+impl Deref for StepRequest {
     type Target = InferRequest;
 
     fn deref(&self) -> &InferRequest {
@@ -34,7 +34,7 @@ impl Deref for Asked {
     }
 }
 
-type Behaviour = Box<dyn Fn(Asked, Responder) + Send + Sync>;
+type Behaviour = Box<dyn Fn(StepRequest, Responder) + Send + Sync>;
 
 /// A model that is a closure.
 struct Fake(Behaviour);
@@ -46,7 +46,7 @@ impl InferTarget for Fake {
         context: RequestContext,
         responder: Responder,
     ) -> Result<(), Refused> {
-        (self.0)(Asked { request, context }, responder);
+        (self.0)(StepRequest { request, context }, responder);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ pub fn step(name: &str, inputs: &str, outputs: &str) -> StepSetup {
     let step =
         format!("step {{ model_name: '{name}' model_version: -1 {input_map} {output_map} }}\n");
     let outputs: Vec<Arc<str>> = config.outputs().iter().map(|o| o.name.clone()).collect();
-    let behaviour = Box::new(move |request: Asked, responder: Responder| {
+    let behaviour = Box::new(move |request: StepRequest, responder: Responder| {
         responder.finish(Ok(joined(&request, &outputs)));
     });
     StepSetup { config, step, behaviour }
@@ -101,7 +101,7 @@ impl StepSetup {
         self
     }
 
-    pub fn doing(self, f: impl Fn(Asked, Responder) + Send + Sync + 'static) -> Self {
+    pub fn doing(self, f: impl Fn(StepRequest, Responder) + Send + Sync + 'static) -> Self {
         Self { behaviour: Box::new(f), ..self }
     }
 
@@ -140,19 +140,19 @@ pub fn response(outputs: Vec<Tensor>) -> InferResponse {
 
 /// Requests that wait for the test to answer them.
 #[derive(Clone, Default)]
-pub struct Queue(Arc<Mutex<VecDeque<(Asked, Responder)>>>);
+pub struct Queue(Arc<Mutex<VecDeque<(StepRequest, Responder)>>>);
 
 impl Queue {
     pub fn len(&self) -> usize {
         self.0.lock().expect("queue").len()
     }
 
-    pub fn take(&self) -> (Asked, Responder) {
+    pub fn take(&self) -> (StepRequest, Responder) {
         self.0.lock().expect("queue").pop_front().expect("a request waits")
     }
 
     /// Answers the request that waits longest.
-    pub fn answer(&self, outputs: Vec<Tensor>) -> Asked {
+    pub fn answer(&self, outputs: Vec<Tensor>) -> StepRequest {
         let (request, responder) = self.take();
         responder.finish(Ok(response(outputs)));
         request

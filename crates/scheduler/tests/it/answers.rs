@@ -60,7 +60,7 @@ fn each_request_of_a_batch_has_its_own_outcome() {
 }
 
 #[test]
-fn requests_nobody_waits_for_are_skipped() {
+fn requests_nobody_waits_for_are_not_executed() {
     let rig = Setup::direct().gated().start();
     let first = rig.submit("first");
     rig.next_start();
@@ -68,7 +68,7 @@ fn requests_nobody_waits_for_are_skipped() {
     let cancellation = context.cancellation.clone();
     let cancelled = rig.submit_in(named("cancelled", 1), context);
     cancellation.cancel();
-    drop(rig.submit("gone"));
+    drop(rig.submit("dropped"));
     let last = rig.submit("last");
     rig.permit(2);
     assert_eq!(rig.next_start(), ["last"]);
@@ -134,7 +134,7 @@ fn a_panic_fails_its_request_and_no_other() {
 }
 
 #[test]
-fn a_panic_spares_answers_given_before_it() {
+fn responses_before_a_panic_are_sent() {
     let rig = Setup::dynamic("").hold(3).start();
     let answers = ["a", "panic", "b"].map(|id| rig.submit(id)).map(wait);
     assert_eq!(answers.map(|a| a.is_ok()), [true, false, false]);

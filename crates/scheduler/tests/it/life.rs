@@ -148,10 +148,10 @@ fn without_a_working_instance_requests_fail_until_one_is_restarted() {
 #[test]
 fn a_broken_scheduler_ends_when_it_is_closed() {
     let rig = Setup::direct()
-        .on_create(|n| if n > 0 { Err(Error::internal("gone for good")) } else { Ok(()) })
+        .on_create(|n| if n > 0 { Err(Error::internal("it never starts again")) } else { Ok(()) })
         .start();
     wait(rig.submit("panic")).expect_err("failed");
     let started = Instant::now();
     assert!(rig.scheduler.drain(started + LONG));
-    assert!(started.elapsed() < LONG / 2, "the back-off does not hold it up");
+    assert!(started.elapsed() < LONG / 2, "the backoff does not delay it");
 }

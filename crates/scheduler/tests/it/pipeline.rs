@@ -22,7 +22,7 @@ use crate::probe::{LONG, TraceLog, all_succeed, named, submit, submit_in, wait};
 
 const DEPTH: usize = 4;
 
-/// Tells what it got, waits for a word of the test, and does as the requests say.
+/// Reports what it took, waits for the test, and answers as the ids of the requests ask.
 struct Pipe {
     taken: Mutex<Sender<Vec<String>>>,
     go: Arc<Mutex<Receiver<()>>>,
@@ -53,7 +53,7 @@ fn id(batch: &Batch) -> String {
 impl PipeInstance {
     fn begin(&self, ids: Vec<String>) {
         let _ = self.taken.send(ids);
-        // The test may have dropped its end: nobody holds anything up any more.
+        // The test may have dropped its end: then nothing waits.
         let _ = self.go.lock().expect("no panic").recv();
     }
 }
@@ -128,12 +128,12 @@ impl Rig {
         self.taken.recv_timeout(LONG).expect("requests are taken")
     }
 
-    fn go_on(&self) {
+    fn permit_one(&self) {
         self.go.as_ref().expect("not ended").send(()).expect("an instance listens");
     }
 
-    /// From now on nothing is held up.
-    fn let_go(&mut self) {
+    /// From now on nothing waits for the test.
+    fn permit_all(&mut self) {
         self.go = None;
     }
 }
@@ -144,12 +144,12 @@ fn what_waits_is_taken_together_up_to_the_depth_and_in_order() {
     let first = rig.submit("first");
     assert_eq!(rig.next_taken(), ["first"]);
     let rest = ["a", "b", "c", "d", "e"].map(|id| rig.submit(id));
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["a", "b", "c", "d"]);
     assert_eq!(rig.statistics.snapshot().pending, 1);
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["e"]);
-    rig.go_on();
+    rig.permit_one();
     wait(first).expect("success");
     all_succeed(rest);
     let s = rig.statistics.snapshot();
@@ -158,20 +158,20 @@ fn what_waits_is_taken_together_up_to_the_depth_and_in_order() {
 }
 
 #[test]
-fn instances_share_what_waits() {
+fn instances_divide_what_waits() {
     let rig = Rig::start(2);
     let first = [rig.submit("x"), rig.submit("y")];
     let _ = (rig.next_taken(), rig.next_taken());
     let rest = ["a", "b", "c", "d"].map(|id| rig.submit(id));
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["a", "b"], "the other half is left for the other instance");
-    rig.go_on();
-    rig.go_on();
+    rig.permit_one();
+    rig.permit_one();
     let mut left = rig.next_taken();
-    rig.go_on();
+    rig.permit_one();
     if left.len() == 1 {
         left.extend(rig.next_taken());
-        rig.go_on();
+        rig.permit_one();
     }
     left.sort_unstable();
     assert_eq!(left, ["c", "d"]);
@@ -185,13 +185,13 @@ fn requests_nobody_waits_for_are_not_taken() {
     let first = rig.submit("first");
     rig.next_taken();
     let a = rig.submit("a");
-    drop(rig.submit("gone"));
+    drop(rig.submit("dropped"));
     let b = rig.submit("b");
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["a"]);
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["b"]);
-    rig.go_on();
+    rig.permit_one();
     all_succeed([first, a, b]);
     assert_eq!(rig.statistics.snapshot().failures[FailureReason::Canceled as usize], 1);
 }
@@ -202,9 +202,9 @@ fn a_panic_in_the_middle_fails_only_what_was_not_answered() {
     let first = rig.submit("first");
     rig.next_taken();
     let [a, panicking, c] = ["a", "panic", "c"].map(|id| rig.submit(id));
-    rig.go_on();
+    rig.permit_one();
     rig.next_taken();
-    rig.go_on();
+    rig.permit_one();
     all_succeed([first, a]);
     for answer in [panicking, c] {
         let error = wait(answer).expect_err("failed");
@@ -213,7 +213,7 @@ fn a_panic_in_the_middle_fails_only_what_was_not_answered() {
     let s = rig.statistics.snapshot();
     assert_eq!((s.success.count, s.failures[FailureReason::Backend as usize]), (2, 2));
     let after = rig.submit("after");
-    rig.go_on();
+    rig.permit_one();
     wait(after).expect("another instance");
 }
 
@@ -223,15 +223,15 @@ fn what_was_not_begun_is_executed_next() {
     let first = rig.submit("first");
     rig.next_taken();
     let [a, back] = ["a", "back"].map(|id| rig.submit(id));
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["a", "back"]);
     let last = rig.submit("last");
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["back", "last"], "before what came later");
-    rig.go_on();
+    rig.permit_one();
     assert_eq!(rig.next_taken(), ["back"]);
     assert_eq!(rig.statistics.snapshot().pending, 0);
-    rig.go_on();
+    rig.permit_one();
     all_succeed([first, a, back, last]);
     let s = rig.statistics.snapshot();
     assert_eq!((s.success.count, s.execution_count, s.fail.count), (4, 4, 0));
@@ -249,9 +249,9 @@ fn what_is_not_handed_back_fails() {
     });
     let traces = traced.each_ref().map(|(trace, _)| trace.clone());
     let [lost, mute, failing, fine] = traced.map(|(_, answer)| answer);
-    rig.go_on();
+    rig.permit_one();
     rig.next_taken();
-    rig.go_on();
+    rig.permit_one();
     all_succeed([first, fine]);
     for answer in [lost, mute] {
         assert!(wait(answer).expect_err("failed").message().contains("gave no response"));
@@ -267,7 +267,7 @@ fn every_request_is_executed_and_answered_once() {
     const REQUESTS: usize = 300;
     for instances in [1, 3] {
         let mut rig = Rig::start(instances);
-        rig.let_go();
+        rig.permit_all();
         thread::scope(|scope| {
             for submitter in 0..SUBMITTERS {
                 let rig = (&rig.scheduler, submitter);

@@ -35,7 +35,7 @@ pub struct Made {
 impl Made {
     /// Reports that it stopped working.
     pub fn alarm(&self) {
-        self.spec.alarm.raise(Error::internal("its worker died"));
+        self.spec.alarm.raise(Error::internal("its worker ended"));
     }
 }
 
@@ -82,7 +82,7 @@ impl Drop for ProbeInstance {
     }
 }
 
-/// Holds executions up until the test lets them go on: a number of them, or the one with a certain request.
+/// Executions wait here for the permission of the test: for a number of them, or for that of a certain request.
 #[derive(Default)]
 struct Gate {
     leave: Mutex<Leave>,
@@ -113,7 +113,7 @@ impl Gate {
 
 impl ModelInstance for ProbeInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        // The test may have seen enough and gone.
+        // The test may have ended.
         let _ = self.reports.started.send(batch.requests().map(|r| r.id.clone()).collect());
         if let Some(gate) = &self.gate {
             gate.pass(&batch.request(0).expect("never empty").id);
@@ -275,7 +275,7 @@ impl Rig {
         let (responder, mut answer) = Responder::unary();
         let submitted = self.scheduler.submit(named(id, 1), RequestContext::new(), responder);
         let refused = submitted.expect_err("refused");
-        assert!(answer.try_recv().is_err(), "nothing goes through the responder");
+        assert!(answer.try_recv().is_err(), "nothing is sent through the responder");
         refused.into_error()
     }
 
@@ -318,12 +318,12 @@ impl Rig {
         next(&self.senders)
     }
 
-    /// Lets `count` gated executions go on.
+    /// Permits `count` gated executions.
     pub fn permit(&self, count: usize) {
         self.gate.grant(|leave| leave.count += count);
     }
 
-    /// Lets the execution go on whose first request is `id`.
+    /// Permits the execution whose first request is `id`.
     pub fn release(&self, id: &str) {
         self.gate.grant(|leave| leave.ids.extend([id.to_owned()]));
     }

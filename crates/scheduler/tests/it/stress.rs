@@ -41,7 +41,7 @@ fn submit_many(rig: &Rig, tally: &Tally, submitter: u64) {
         let size = i64::try_from(next(&mut seed) % 2).expect("small");
         let answer = rig.submit_request(sized(id, items, size));
         if luck == 99 {
-            // Gone before the answer: counted as one or the other.
+            // Dropped before the response: counted as one or the other.
             drop(answer);
             continue;
         }
