@@ -28,7 +28,7 @@ impl Occurrence {
         }
     }
 
-    /// Yes or no; a switch that is there says yes.
+    /// Yes or no; a switch that is given is yes.
     pub fn bool(&self) -> Result<bool, BadValue> {
         match self.kind {
             Kind::Switch => Ok(true),

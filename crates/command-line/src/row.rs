@@ -1,4 +1,4 @@
-//! Rows of the table of options, and what a command tells about its table.
+//! Rows of the table of options, and the trait by which a command has a table.
 
 use crate::{
     error::{BadValue, CommandLineError},
@@ -72,7 +72,7 @@ pub struct OptionRow<O: OptionSet> {
 /// What becomes of an option here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It does what it says.
+    /// It works.
     Works,
     /// Accepted without effect, and why.
     NoEffect(&'static str),

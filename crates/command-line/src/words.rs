@@ -147,7 +147,7 @@ fn find_long<O: OptionSet>(
     Err(unknown::<O>(name, given))
 }
 
-/// Where a name is suggested, the value behind the wrong one says nothing.
+/// Where a name is suggested, the value behind the wrong one is left out.
 fn unknown<O: OptionSet>(name: &str, given: String) -> CommandLineError {
     let hint = nearest::<O>(name);
     let without_value = given.split('=').next().unwrap_or(&given).to_owned();

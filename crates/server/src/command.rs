@@ -52,7 +52,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-const COMMANDS: [&str; 4] = ["serve", "perf", "runtime", "help"];
+const COMMANDS: [&str; 6] = ["serve", "perf", "runtime", "help", "--help", "--version"];
 
 fn hint(command: &str) -> String {
     match suggest::nearest(command, COMMANDS).first() {

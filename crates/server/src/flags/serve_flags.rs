@@ -1,4 +1,4 @@
-//! What the command line of `serve` says, before its options are looked at together.
+//! The options of `serve` as given, before they are checked against each other.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
 use galatea_telemetry::logger::LogSettings;
 
-/// What the command line of `serve` says, before its options are looked at together.
+/// The options of `serve` as given, before they are checked against each other.
 #[derive(Debug, Default)]
 pub struct ServeFlags {
     pub log: LogSettings,

@@ -197,7 +197,7 @@ fn what_is_missing_is_refused_by_name() {
 }
 
 #[test]
-fn help_tells_every_flag_within_80_columns() {
+fn help_lists_every_flag_within_80_columns() {
     let text = help("tritonserver");
     assert!(text.starts_with("Usage: tritonserver [options]\n  -h, --help\n"), "{text}");
     for flag in all() {

@@ -79,7 +79,7 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What several flags say together.
+/// Rules that concern several flags.
 fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     let rule = |text: &str| Err(FlagError::Rule(text.to_owned()));
     let models = &flags.engine.startup_models;
