@@ -184,6 +184,9 @@ def worker_ends(case):
 def log(server):
     """Lines of the log that the model wrote, without time, file and line."""
     load(server, "surroundings")
+    if "surroundings/log" in server.asked:
+        # The lines of that case may still be on their way.
+        server.wait_for_line(r"logged \u00fc and", 10)
     start = len(server.log)
     ask(server, "http", "surroundings", case_input(httpclient, "log"))
     server.wait_for_line(r"logged \u00fc and", 10)

@@ -1,4 +1,4 @@
-"""The model the others call: OUT is IN plus one; a negative IN fails, and SEEN says what the request told."""
+"""Called by other models: OUT is IN plus one, a negative IN fails, and SEEN has the properties of the request."""
 
 import json
 

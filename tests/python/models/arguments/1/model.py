@@ -1,4 +1,4 @@
-"""Says what initialize was given and what a model finds around itself."""
+"""Responds with the arguments of initialize and with what a model finds in its process."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""No config.pbtxt at all: the folder's model.py says everything."""
+"""No config.pbtxt: model.py completes the whole configuration."""
 
 import triton_python_backend_utils as pb
 

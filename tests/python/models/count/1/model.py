@@ -1,4 +1,4 @@
-"""Decoupled: as many responses as IN[0] says; IN[1] is what it does about the end of them."""
+"""Decoupled: IN[0] responses; IN[1] selects how they end."""
 
 import numpy as np
 import triton_python_backend_utils as pb

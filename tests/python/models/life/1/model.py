@@ -1,4 +1,4 @@
-"""Tells a file beside it what happens to it, and ends itself in the ways CASE asks for."""
+"""Writes initialize and finalize to a file beside it, and exits in the way that CASE names."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Says everything a request knows about itself."""
+"""Responds with every property of its request."""
 
 import json
 

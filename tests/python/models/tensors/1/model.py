@@ -1,4 +1,4 @@
-"""What Tensor and the conversion functions do. CASE names a function of this file; ANSWER is what it gave as JSON."""
+"""What Tensor and the conversion functions do. CASE names a function of this file; ANSWER is its result as JSON."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Gives back what it got, and says what that was: inputs and outputs of every type, each optional."""
+"""Responds with its inputs and a description of them: inputs and outputs of every type, each optional."""
 
 import json
 
