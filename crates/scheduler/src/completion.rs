@@ -2,10 +2,12 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
 
-use galatea_types::{LockExt, Responder, Response, ResponseSink};
+use galatea_types::{Responder, Response, ResponseSink};
+
+use crate::sync::{LockExt, Mutex, MutexGuard};
 
 /// Holds responses back until all requests that arrived earlier have their last one. The request whose turn it is
 /// gets its responses as they come.
@@ -124,6 +126,11 @@ mod tests {
 
     use super::*;
 
+    /// Runs a test that has one thread: locks are those of the model checker.
+    fn once(test: impl Fn() + Send + Sync + 'static) {
+        shuttle::check_random(test, 1);
+    }
+
     /// What arrived, each response by its error text and whether it is the last.
     fn arrived(stream: &mut ResponseStream) -> Vec<(String, bool)> {
         let text = |r: Response| {
@@ -139,54 +146,94 @@ mod tests {
 
     #[test]
     fn the_first_streams_while_the_others_wait_for_it() {
-        let queue = Arc::<CompletionQueue>::default();
-        let [(mut a, mut a_stream), (mut b, mut b_stream), (c, mut c_stream)] =
-            [0, 1, 2].map(|arrival| {
-                let (responder, stream) = stream();
-                (queue.clone().admit(arrival, responder), stream)
-            });
-        b.send(text("b1"));
-        c.finish(text("c"));
-        a.send(text("a1"));
-        assert_eq!(arrived(&mut a_stream), [("a1".to_owned(), false)]);
-        assert!(arrived(&mut b_stream).is_empty() && arrived(&mut c_stream).is_empty());
-        a.close();
-        assert_eq!(arrived(&mut a_stream), [(String::new(), true)]);
-        assert_eq!(arrived(&mut b_stream), [("b1".to_owned(), false)]);
-        b.send(text("b2"));
-        assert_eq!(arrived(&mut b_stream), [("b2".to_owned(), false)]);
-        assert!(arrived(&mut c_stream).is_empty());
-        drop(b);
-        assert!(arrived(&mut b_stream).last().is_some_and(|(_, is_final)| *is_final));
-        assert_eq!(arrived(&mut c_stream), [("c".to_owned(), true)]);
-        assert!(queue.lock().requests.is_empty());
+        once(|| {
+            let queue = Arc::<CompletionQueue>::default();
+            let [(mut a, mut a_stream), (mut b, mut b_stream), (c, mut c_stream)] =
+                [0, 1, 2].map(|arrival| {
+                    let (responder, stream) = stream();
+                    (queue.clone().admit(arrival, responder), stream)
+                });
+            b.send(text("b1"));
+            c.finish(text("c"));
+            a.send(text("a1"));
+            assert_eq!(arrived(&mut a_stream), [("a1".to_owned(), false)]);
+            assert!(arrived(&mut b_stream).is_empty() && arrived(&mut c_stream).is_empty());
+            a.close();
+            assert_eq!(arrived(&mut a_stream), [(String::new(), true)]);
+            assert_eq!(arrived(&mut b_stream), [("b1".to_owned(), false)]);
+            b.send(text("b2"));
+            assert_eq!(arrived(&mut b_stream), [("b2".to_owned(), false)]);
+            assert!(arrived(&mut c_stream).is_empty());
+            drop(b);
+            assert!(arrived(&mut b_stream).last().is_some_and(|(_, is_final)| *is_final));
+            assert_eq!(arrived(&mut c_stream), [("c".to_owned(), true)]);
+            assert!(queue.lock().requests.is_empty());
+        });
     }
 
     #[test]
     fn a_dropped_receiver_closes_the_responder() {
-        let queue = Arc::<CompletionQueue>::default();
-        let (responder, stream) = stream();
-        let responder = queue.admit(0, responder);
-        assert!(!responder.is_closed());
-        drop(stream);
-        assert!(responder.is_closed());
+        once(|| {
+            let queue = Arc::<CompletionQueue>::default();
+            let (responder, stream) = stream();
+            let responder = queue.admit(0, responder);
+            assert!(!responder.is_closed());
+            drop(stream);
+            assert!(responder.is_closed());
+        });
     }
 
     #[test]
     fn a_receiver_may_call_the_queue() {
-        struct Calling(Arc<CompletionQueue>);
-        impl ResponseSink for Calling {
-            fn respond(&mut self, _: Response) {
-                assert!(!self.0.is_closed(1));
-                // Another thread would find it being sent and leave it: here the same one does.
-                self.0.respond(1, Response { result: None, is_final: true });
+        once(|| {
+            struct Calling(Arc<CompletionQueue>);
+            impl ResponseSink for Calling {
+                fn respond(&mut self, _: Response) {
+                    assert!(!self.0.is_closed(1));
+                    // Another thread would find it being sent and leave it: here the same one does.
+                    self.0.respond(1, Response { result: None, is_final: true });
+                }
+            }
+            let queue = Arc::<CompletionQueue>::default();
+            let first = queue.clone().admit(0, Responder::calling(Calling(queue.clone())));
+            let (responder, mut stream) = stream();
+            let _second = queue.clone().admit(1, responder);
+            first.close();
+            assert_eq!(arrived(&mut stream), [(String::new(), true)]);
+        });
+    }
+
+    #[test]
+    fn threads_that_respond_at_once_keep_the_order_and_lose_nothing() {
+        /// Notes which request got a response, and whether it is the last.
+        struct Noting(u64, Arc<std::sync::Mutex<Vec<(u64, bool)>>>);
+        impl ResponseSink for Noting {
+            fn respond(&mut self, response: Response) {
+                self.1.lock().expect("no panic").push((self.0, response.is_final));
+                // Others respond while this one is being sent.
+                shuttle::thread::yield_now();
             }
         }
-        let queue = Arc::<CompletionQueue>::default();
-        let first = queue.clone().admit(0, Responder::calling(Calling(queue.clone())));
-        let (responder, mut stream) = stream();
-        let _second = queue.clone().admit(1, responder);
-        first.close();
-        assert_eq!(arrived(&mut stream), [(String::new(), true)]);
+        let run = || {
+            let queue = Arc::<CompletionQueue>::default();
+            let noted = Arc::<std::sync::Mutex<_>>::default();
+            let threads: Vec<_> = (0..3)
+                .map(|arrival| {
+                    let (queue, noted) = (queue.clone(), noted.clone());
+                    shuttle::thread::spawn(move || {
+                        let sink = Responder::calling(Noting(arrival, noted));
+                        let mut responder = queue.admit(arrival, sink);
+                        responder.send(text("one"));
+                        responder.close();
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            let expected: Vec<_> = (0..3).flat_map(|n| [(n, false), (n, true)]).collect();
+            assert_eq!(*noted.lock().expect("no panic"), expected);
+            assert!(queue.lock().requests.is_empty());
+        };
+        shuttle::check_random(run, 2000);
+        shuttle::check_pct(run, 2000, 3);
     }
 }
