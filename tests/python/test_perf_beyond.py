@@ -60,12 +60,27 @@ def test_summary_agrees_with_the_report(line, mode, loads, perf_servers, perf_da
         assert ("response_throughput" in point) == ("repeat" in args)
 
 
+def test_what_does_not_become_stable_is_reported_and_marked(perf_servers, tmp_path):
+    """Exit code and words are those of perf_analyzer, which reports nothing more."""
+    args = ["-m", "simple", "-s", "0.000001", "-r", "3", "-f", "report.csv", "--json", "summary.json"]
+    done = run(perf_servers.get("galatea"), tmp_path, *args)
+    assert done.code == 2 and "Failed to obtain stable measurement" in done.err
+    assert "\n  Unstable windows:\n    throughput: " in done.out
+    (reported,) = done.report()["points"]
+    (point,) = json.loads(done.path("summary.json").read_text())["points"]
+    assert point["unstable"] is True and len(point["windows"]) == 3
+    same_figures(point, reported)
+    columns, rows = done.csv()
+    assert columns[-1] == "Stable" and [row["Stable"] for row in rows] == ["0"]
+
+
 def same_figures(point, reported):
     """The report's numbers are the summary's, rounded or cut off."""
     client, server = reported["client"], reported["server"]
     latency, counted = point["latency"], point["server"]
     assert client["Request count"] == [point["request_count"]]
-    assert client["Throughput"] == [pytest.approx(point["throughput"], rel=1e-4)]
+    # Two decimals after a warning of late requests.
+    assert client["Throughput"] == [pytest.approx(point["throughput"], rel=1e-4, abs=0.0051)]
     for n in ("50", "90", "95", "99"):
         assert client[f"p{n} latency"] == [int(latency["percentiles_us"][n])]
     if "Avg latency" in client:

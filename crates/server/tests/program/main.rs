@@ -40,6 +40,40 @@ fn help_and_version() {
 }
 
 #[test]
+fn every_command_has_a_help_text() {
+    for (command, start) in [
+        (&["-h"][..], "Usage: galatea <command>\n"),
+        (&["serve", "-h"], "Usage: galatea serve [options]\n"),
+        (&["perf", "-h"], "Usage: galatea perf -m <model> [options]\n"),
+        (&["runtime", "-h"], "Usage: galatea runtime <command>\n"),
+        (&["runtime", "install", "--help"], "Usage: galatea runtime install <name> [options]\n"),
+        (&["runtime", "list", "-h"], "Usage: galatea runtime <command>\n"),
+    ] {
+        let output = run(command);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{command:?}");
+        assert!(text.starts_with(start), "{command:?}: {text}");
+    }
+}
+
+#[test]
+fn mistyped_commands_get_a_suggestion() {
+    fails(
+        &["sevre"],
+        "unknown command 'sevre'; did you mean 'serve'? `galatea --help` lists the commands",
+    );
+    fails(&["runtime", "lst"], "unknown command 'lst'; did you mean 'list'?");
+    fails(
+        &["runtime", "install", "onnxruntime", "--whel=x"],
+        "unrecognized option '--whel'; did you mean '--wheel'?",
+    );
+    let output = run(&["perf", "-m", "x", "--concurency-range=2"]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("did you mean '--concurrency-range'?"), "{text}");
+}
+
+#[test]
 fn under_the_name_perf_analyzer_it_measures() {
     let dir = tempfile::tempdir().expect("dir");
     let link = dir.path().join("perf_analyzer");
