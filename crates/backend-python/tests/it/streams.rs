@@ -1,5 +1,7 @@
 //! Response senders and decoupled models.
 
+use std::error::Error as _;
+
 use galatea_backend::{
     Batch, ModelInstance, PendingRequest,
     testing::{ResponseStream, stream},
@@ -124,6 +126,8 @@ fn an_exception_ends_the_streams_of_its_execution() {
     let last = next(&mut start(&mut *instance, request(bytes(&[1]))));
     let error = last.result.expect("a result").expect_err("an error");
     assert!(last.is_final && error.message().contains("no streams"), "{error}");
+    let traceback = error.source().expect("a source").to_string();
+    assert!(traceback.ends_with("ValueError: no streams"), "{traceback}");
 }
 
 #[test]
