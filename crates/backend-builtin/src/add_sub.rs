@@ -17,6 +17,7 @@ use crate::{
 pub struct AddSubBackend;
 
 impl AddSubBackend {
+    /// The backend; it needs nothing.
     pub fn new() -> Self {
         Self
     }

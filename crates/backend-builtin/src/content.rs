@@ -1,3 +1,5 @@
+//! Whether a tensor holds what its shape says.
+
 use galatea_types::{Error, Result, Tensor, byte_strings};
 
 /// Checks that a tensor holds as many elements as its shape says.

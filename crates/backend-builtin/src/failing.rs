@@ -1,3 +1,5 @@
+//! The model `failing`: fails where a parameter asks for it.
+
 use std::sync::Arc;
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
@@ -6,7 +8,7 @@ use galatea_types::{Error, InferRequest, ParameterValue, Parameters, Result, Ten
 
 use crate::identity::Wiring;
 
-/// Like `identity`, but fails when told to, so that tests can see that a failure stays where it happened.
+/// Like `identity`, but fails when a parameter asks for it, so that tests can see that a failure stays where it happened.
 ///
 /// The model parameter `fail` makes every load (`load`), every instance (`creation`) or every request
 /// (`execute`) fail, or every execution panic (`panic`). The request parameter `fail` does the last two
@@ -15,6 +17,7 @@ use crate::identity::Wiring;
 pub struct FailingBackend;
 
 impl FailingBackend {
+    /// The backend; it needs nothing.
     pub fn new() -> Self {
         Self
     }

@@ -1,3 +1,5 @@
+//! The model `identity`: outputs are the inputs.
+
 use std::{sync::Arc, thread, time::Duration};
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
@@ -7,10 +9,10 @@ use galatea_types::{Error, InferRequest, Result, Tensor};
 
 use crate::{content::check_content, parameter::whole_number};
 
-/// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names say nothing, first
+/// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names have no number, first
 /// input as first output. The answer shares the request's memory.
 ///
-/// Model parameters, all whole numbers (B-94): `creation_delay_sec` delays loading, `execute_delay_ms`
+/// Model parameters, all whole numbers: `creation_delay_sec` delays loading, `execute_delay_ms`
 /// each execution, and `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays
 /// (instance 0 takes one). Delays block the instance's thread: that is what they are for.
 ///
@@ -19,6 +21,7 @@ use crate::{content::check_content, parameter::whole_number};
 pub struct IdentityBackend;
 
 impl IdentityBackend {
+    /// The backend; it needs nothing.
     pub fn new() -> Self {
         Self
     }

@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `identity` | answer `INPUTn` as `OUTPUTn`, after a delay if wanted |
 //! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
-//! | `failing` | like `identity`, until told to fail or to panic |
+//! | `failing` | like `identity`, but fails or panics when a parameter asks for it |
 //! | `repeat` | decoupled: answer each element of `IN` by itself, each after a delay |
 //! | `square` | decoupled: answer the number in `IN` as many times as it says |
+
+#![warn(missing_docs)]
 
 mod add_sub;
 mod arithmetic;

@@ -1,3 +1,5 @@
+//! Parameters of a model configuration that are whole numbers.
+
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 

@@ -1,3 +1,5 @@
+//! The model `repeat`: decoupled, with a response per element.
+
 use std::{thread, time::Duration};
 
 use galatea_backend::{
@@ -12,7 +14,7 @@ use crate::{
 };
 
 /// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) says
-/// beside it: `OUT` is the element, `IDX` counts from 0 (B-95). Then the stream ends without another
+/// beside it: `OUT` is the element, `IDX` counts from 0. Then the stream ends without another
 /// response. The execution itself takes `WAIT` (UINT32) milliseconds and may be over long before.
 ///
 /// Beyond Triton's backend of this name, a cancelled request ends early.
@@ -20,6 +22,7 @@ use crate::{
 pub struct RepeatBackend;
 
 impl RepeatBackend {
+    /// The backend; it needs nothing.
     pub fn new() -> Self {
         Self
     }

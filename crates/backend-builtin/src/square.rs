@@ -1,3 +1,5 @@
+//! The model `square`: decoupled, with as many responses as its input says.
+
 use std::{sync::Arc, time::Duration};
 
 use galatea_backend::{
@@ -12,7 +14,7 @@ use crate::{
 };
 
 /// Answers as many times as `IN` (INT32, one element) says, each time with that number as `OUT`, and then
-/// ends the stream without another response (B-96).
+/// ends the stream without another response.
 ///
 /// Model parameters, whole numbers of nanoseconds or responses; what is no number counts as 0:
 /// `CUSTOM_INFER_DELAY_NS` before each response, `CUSTOM_OUTPUT_DELAY_NS` more before each that has a body,
@@ -22,6 +24,7 @@ use crate::{
 pub struct SquareBackend;
 
 impl SquareBackend {
+    /// The backend; it needs nothing.
     pub fn new() -> Self {
         Self
     }
@@ -37,23 +40,23 @@ impl Backend for SquareBackend {
         check_decoupled(config)?;
         check_tensors("input", config.inputs(), &[("IN", DataType::Int32, true)])?;
         check_tensors("output", config.outputs(), &[("OUT", DataType::Int32, true)])?;
-        Ok(Box::new(SquareModel { habits: Arc::new(Habits::from_config(config)) }))
+        Ok(Box::new(SquareModel { parameters: Arc::new(Parameters::from_config(config)) }))
     }
 }
 
 struct SquareModel {
-    habits: Arc<Habits>,
+    parameters: Arc<Parameters>,
 }
 
 impl Model for SquareModel {
     fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let habits = self.habits.clone();
-        Ok(Box::new(SquareInstance { habits, streams: OpenStreams::default() }))
+        let parameters = self.parameters.clone();
+        Ok(Box::new(SquareInstance { parameters, streams: OpenStreams::default() }))
     }
 }
 
 struct SquareInstance {
-    habits: Arc<Habits>,
+    parameters: Arc<Parameters>,
     streams: OpenStreams,
 }
 
@@ -63,9 +66,9 @@ impl ModelInstance for SquareInstance {
         for index in 0..batch.len() {
             match batch.request(index).map(|request| Square::from_request(request)) {
                 Some(Ok(square)) => {
-                    let habits = self.habits.clone();
+                    let parameters = self.parameters.clone();
                     if let Some(TakenRequest { responder, .. }) = batch.take(index) {
-                        let run = move |sender, stop: &Stop| square.run(&habits, sender, stop);
+                        let run = move |sender, stop: &Stop| square.run(&parameters, sender, stop);
                         self.streams.open(responder, run);
                     }
                 }
@@ -76,8 +79,8 @@ impl ModelInstance for SquareInstance {
     }
 }
 
-/// How the model was told to behave.
-struct Habits {
+/// The parameters of the model.
+struct Parameters {
     infer_delay: Duration,
     output_delay: Duration,
     cancel_delay: Duration,
@@ -91,7 +94,7 @@ enum Kind {
     Empty,
 }
 
-impl Habits {
+impl Parameters {
     fn from_config(config: &ModelConfig) -> Self {
         let number = |name: &str| -> u64 {
             config.parameters().get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
@@ -139,13 +142,13 @@ impl Square {
         }
     }
 
-    fn run(self, habits: &Habits, mut sender: ResponseSender, stop: &Stop) {
+    fn run(self, parameters: &Parameters, mut sender: ResponseSender, stop: &Stop) {
         let count = u64::try_from(self.number).unwrap_or(0);
         for index in 0..count {
-            let goes_on = match habits.kind(index, count) {
-                Kind::Empty => stop.pause(habits.infer_delay, &sender),
+            let goes_on = match parameters.kind(index, count) {
+                Kind::Empty => stop.pause(parameters.infer_delay, &sender),
                 kind => {
-                    let delay = habits.infer_delay.saturating_add(habits.output_delay);
+                    let delay = parameters.infer_delay.saturating_add(parameters.output_delay);
                     let goes_on = stop.pause(delay, &sender);
                     if goes_on {
                         sender.send(self.response(&kind));
@@ -154,7 +157,7 @@ impl Square {
                 }
             };
             if !goes_on {
-                return end_early(habits, sender, stop);
+                return end_early(parameters, sender, stop);
             }
         }
         sender.finish(None);
@@ -170,9 +173,9 @@ impl Square {
     }
 }
 
-fn end_early(habits: &Habits, sender: ResponseSender, stop: &Stop) {
+fn end_early(parameters: &Parameters, sender: ResponseSender, stop: &Stop) {
     // An instance that goes drops the sender, which says that the request was given up.
-    if stop.rest(habits.cancel_delay) && sender.is_cancelled() {
+    if stop.rest(parameters.cancel_delay) && sender.is_cancelled() {
         sender.finish(Some(Err(cancelled())));
     }
 }

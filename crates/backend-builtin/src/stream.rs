@@ -1,3 +1,5 @@
+//! What the decoupled models have in common: a thread per request, checks, cancellation.
+
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::{self, JoinHandle},

@@ -1,4 +1,4 @@
-//! Fills in what a configuration leaves out, from the model.
+//! Fills in what a configuration leaves out, from the model.
 
 use galatea_backend::CompletionContext;
 use galatea_config::{ConfigDraft, TensorDraft};

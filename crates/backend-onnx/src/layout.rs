@@ -15,7 +15,7 @@ use crate::ort::RunMode;
 const SHORT_RUN_NANOS: u64 = 400_000;
 
 /// How the overlapping runs of one session share its threads.
-pub(crate) struct Lanes {
+pub(crate) struct RunPlacement {
     /// Whether a second run may go to a thread of the session's own.
     can_use_pool: bool,
     /// Whether some run is being computed on its calling thread.
@@ -24,7 +24,7 @@ pub(crate) struct Lanes {
     typical_nanos: AtomicU64,
 }
 
-impl Lanes {
+impl RunPlacement {
     pub fn new(can_use_pool: bool) -> Self {
         Self {
             can_use_pool,
@@ -48,7 +48,7 @@ impl Lanes {
         } else if self.is_here_taken.swap(true, Ordering::Acquire) {
             run(RunMode::OnPool)
         } else {
-            let _lane = HereLane(&self.is_here_taken);
+            let _own_thread = OwnThread(&self.is_here_taken);
             run(RunMode::Here)
         };
         self.note(started);
@@ -63,10 +63,10 @@ impl Lanes {
     }
 }
 
-/// Gives the lane back also when the run panics.
-struct HereLane<'a>(&'a AtomicBool);
+/// Frees the calling thread for the next run, also when this one panics.
+struct OwnThread<'a>(&'a AtomicBool);
 
-impl Drop for HereLane<'_> {
+impl Drop for OwnThread<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

@@ -6,6 +6,8 @@
 //! - Tensor bytes are not copied for a request alone, and once where several join.
 //! - No status of the library and no model can end the process: each becomes an error of that load or run.
 
+#![warn(missing_docs)]
+
 mod accelerators;
 mod binding;
 mod check;

@@ -1,3 +1,5 @@
+//! Loading one version of a model: its file, its sessions, its declarations.
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -201,7 +203,7 @@ struct Threads {
 }
 
 /// What the configuration says is done as it says. Otherwise the session gets every core, and runs that
-/// overlap are kept apart (see [`Lanes`]).
+/// overlap are kept apart (see [`RunPlacement`]).
 fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
     let is_chosen = settings.intra_op_threads.is_some()
         || settings.uses_global_threads

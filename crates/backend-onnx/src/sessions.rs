@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    layout::Lanes,
+    layout::RunPlacement,
     ort::{RunMode, Session},
 };
 
@@ -23,13 +23,14 @@ pub(crate) struct Sessions {
 
 struct Chosen {
     session: Arc<Session>,
-    lanes: Lanes,
+    placement: RunPlacement,
 }
 
 impl Sessions {
     /// One session. Overlapping runs may go to threads of its own if `lets_runs_overlap`.
     pub fn one(session: Session, lets_runs_overlap: bool) -> Self {
-        let chosen = Chosen { session: Arc::new(session), lanes: Lanes::new(lets_runs_overlap) };
+        let chosen =
+            Chosen { session: Arc::new(session), placement: RunPlacement::new(lets_runs_overlap) };
         Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None) }
     }
 
@@ -46,7 +47,7 @@ impl Sessions {
     /// Calls `run` with the session to use and the place to compute on.
     pub fn place<T>(&self, run: impl FnOnce(&Arc<Session>, RunMode) -> T) -> T {
         if let Some(chosen) = self.chosen.get() {
-            return chosen.lanes.place(|mode| run(&chosen.session, mode));
+            return chosen.placement.place(|mode| run(&chosen.session, mode));
         }
         let Some((session, is_alone)) = self.next_candidate() else {
             // Chosen in between.
@@ -119,8 +120,11 @@ impl Trial {
     fn choose(self) -> Chosen {
         let (alone, helped) = (self.alone.best, self.helped.best);
         if alone < SHORT_RUN && alone <= helped.mul_f64(1.2) {
-            return Chosen { session: self.alone.session, lanes: Lanes::new(false) };
+            return Chosen { session: self.alone.session, placement: RunPlacement::new(false) };
         }
-        Chosen { session: self.helped.session, lanes: Lanes::new(self.lets_runs_overlap) }
+        Chosen {
+            session: self.helped.session,
+            placement: RunPlacement::new(self.lets_runs_overlap),
+        }
     }
 }

@@ -1,3 +1,5 @@
+//! Parameters of a model, read and checked.
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_backend::{LoadContext, Settings as Source};
@@ -79,7 +81,7 @@ pub(crate) fn default_max_batch_size(config: &BTreeMap<String, String>) -> Resul
     Ok(source.number("default-max-batch-size")?.unwrap_or(4i32).max(0))
 }
 
-/// C-57: -1 basic, 1 extended, 2 none, anything else all.
+/// Levels of optimization as Triton numbers them: -1 basic, 1 extended, 2 none, anything else all.
 fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
     Some(match context.config.optimization().graph_level? {
         -1 => GraphLevel::Basic,

@@ -1,3 +1,5 @@
+//! The inputs and outputs that a model file declares.
+
 use std::collections::BTreeSet;
 
 use galatea_types::{Error, Result};

@@ -1,4 +1,4 @@
-//! Configurations filled in from the model.
+//! Configurations filled in from the model.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! One thread pool for all models (B-16). The library's environment is made once in a process, hence a
+//! One thread pool for all models. The library's environment is made once in a process, hence a
 //! test program of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

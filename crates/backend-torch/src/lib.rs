@@ -11,12 +11,15 @@
 //!   memory.
 //! - No exception and no model can end the process: each becomes an error of that load or run.
 
+#![warn(missing_docs)]
+
 mod aoti;
 mod instance;
 mod model;
 mod naming;
 mod outputs;
 mod settings;
+mod shared_model;
 mod torch;
 
 use std::{path::Path, sync::Arc};
@@ -27,7 +30,8 @@ use galatea_types::Result;
 
 use crate::{
     aoti::{PackageModel, SharedPackage},
-    model::{SharedModel, TorchModel},
+    model::TorchModel,
+    shared_model::SharedModel,
     torch::Library,
 };
 

@@ -1,15 +1,16 @@
+//! Loading one version of a TorchScript model.
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Error, Result};
 
 use crate::{
-    instance::TorchInstance,
     naming::{self, Inputs},
     settings::Settings,
     torch::{Library, Module, Place, scalar_type_of},
@@ -60,7 +61,7 @@ impl TorchModel {
     }
 
     /// The module for an instance: everybody's, or one of its own where instances would see each other's state.
-    fn module(&self, place: Place) -> Result<Arc<Module>> {
+    pub fn module(&self, place: Place) -> Result<Arc<Module>> {
         let loaded = self.modules.get(&place).ok_or_else(|| {
             Error::internal(format!(
                 "model '{}' has no instance group for {place:?}",
@@ -221,15 +222,5 @@ pub(crate) fn place_of(spec: &InstanceSpec) -> Place {
         InstanceKind::Cpu => Place::Cpu,
         InstanceKind::Gpu => Place::Gpu(spec.device_id),
         InstanceKind::Model => Place::AsSaved,
-    }
-}
-
-/// What the server holds: instances share the model behind it.
-pub(crate) struct SharedModel(pub Arc<TorchModel>);
-
-impl Model for SharedModel {
-    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let module = self.0.module(place_of(spec))?;
-        Ok(Box::new(TorchInstance::new(self.0.clone(), module)))
     }
 }

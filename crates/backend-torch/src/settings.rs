@@ -1,3 +1,5 @@
+//! Parameters of a model, read and checked.
+
 use galatea_backend::{LoadContext, Settings as Source};
 use galatea_types::Result;
 

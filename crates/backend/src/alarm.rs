@@ -1,18 +1,21 @@
+//! How an instance reports that it stopped working.
+
 use std::{fmt, sync::Arc};
 
 use galatea_types::Error;
 
 type Raise = dyn Fn(Error) + Send + Sync;
 
-/// How an instance says that it stopped working, from whatever thread notices: its worker process died,
+/// How an instance reports that it stopped working, from whatever thread notices: its worker process died,
 /// its device is gone.
 ///
 /// The scheduler then fails nothing by itself: it stops giving the instance work, drops it on its own
-/// thread and makes it anew. An alarm raised by an instance that was already replaced is ignored.
+/// thread and starts it again. An alarm raised by an instance that was already replaced is ignored.
 #[derive(Clone, Default)]
 pub struct InstanceAlarm(Option<Arc<Raise>>);
 
 impl InstanceAlarm {
+    /// An alarm that calls `raise`, from whatever thread.
     pub fn new(raise: impl Fn(Error) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(raise)))
     }

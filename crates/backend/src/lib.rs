@@ -6,6 +6,8 @@
 //!
 //! No runtime library and no async runtime is known here.
 
+#![warn(missing_docs)]
+
 mod alarm;
 mod batch;
 pub mod batching;

@@ -1,3 +1,5 @@
+//! What a model may ask of the server around it: inference by other models, model control, metrics.
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use galatea_telemetry::CustomMetrics;
@@ -33,6 +35,7 @@ pub trait ModelControl: Send + Sync {
         files: BTreeMap<String, Buffer>,
     ) -> Result<()>;
 
+    /// Unloads every version; with `unload_dependents` also the models it is made of.
     fn unload_model(&self, name: &str, unload_dependents: bool) -> Result<()>;
 
     /// False also for a model that does not exist.
@@ -42,7 +45,9 @@ pub trait ModelControl: Send + Sync {
 /// The server as a backend sees it.
 #[derive(Clone)]
 pub struct ServerAccess {
+    /// Inference by other models.
     pub models: Arc<dyn InferTarget>,
+    /// Loading and unloading of models.
     pub control: Arc<dyn ModelControl>,
     /// Metrics that models define themselves.
     pub metrics: Arc<CustomMetrics>,

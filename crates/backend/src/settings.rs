@@ -1,8 +1,10 @@
+//! Settings of a backend, by name and as text.
+
 use std::{collections::BTreeMap, str::FromStr};
 
 use galatea_types::{Error, Result};
 
-/// A backend's settings for a model by name: the model's parameters, then what the command line says.
+/// A backend's settings for a model by name: the model's parameters, then the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     first: &'a BTreeMap<String, String>,
@@ -10,11 +12,12 @@ pub struct Settings<'a> {
 }
 
 impl<'a> Settings<'a> {
+    /// These alone.
     pub fn of(settings: &'a BTreeMap<String, String>) -> Self {
         Self { first: settings, second: None }
     }
 
-    /// These, and `others` where these say nothing.
+    /// These, and `others` for what is not among these.
     pub fn or(self, others: &'a BTreeMap<String, String>) -> Self {
         Self { second: Some(others), ..self }
     }

@@ -1,3 +1,5 @@
+//! The traits a backend implements, and what it is given.
+
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_config::{ConfigDraft, InstanceKind, ModelConfig};
@@ -5,10 +7,12 @@ use galatea_types::Result;
 
 use crate::{Batch, InstanceAlarm, ServerAccess};
 
-/// What a backend is told about the model version it loads.
+/// What a backend is given about the model version it loads.
 #[derive(Clone, Debug)]
 pub struct LoadContext {
+    /// As checked.
     pub config: Arc<ModelConfig>,
+    /// The version to load.
     pub version: i64,
     /// Folder of the model (labels, warm-up data).
     pub model_dir: PathBuf,
@@ -50,10 +54,15 @@ pub trait Backend: Send + Sync {
 /// What [`Backend::complete_config`] may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionContext<'a> {
+    /// The name of the model, which the configuration may leave out.
     pub model_name: &'a str,
+    /// Folder of the model.
     pub model_dir: &'a std::path::Path,
+    /// The version to complete for.
     pub version: i64,
+    /// Folder of the version.
     pub version_dir: &'a std::path::Path,
+    /// As in [`LoadContext`].
     pub backend_config: &'a BTreeMap<String, String>,
 }
 
@@ -62,6 +71,7 @@ pub struct CompletionContext<'a> {
 pub struct InstanceSpec {
     /// E.g. `simple_0_1`.
     pub name: String,
+    /// What it is to run on.
     pub kind: InstanceKind,
     /// GPU index; 0 for CPU instances.
     pub device_id: u32,
@@ -73,6 +83,10 @@ pub struct InstanceSpec {
 
 /// One loaded version, shared by its instances.
 pub trait Model: Send + Sync {
+    /// Makes an executor; called on the thread that will drive it, at start and after each failure.
+    ///
+    /// # Errors
+    /// What keeps it from working, with the reason.
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
 
     /// Whether instances may take requests out of their batch although the model is not decoupled: each then gets one answer,
@@ -81,12 +95,12 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Whether the model has a say of its own in its readiness; most have not.
+    /// Whether the model checks its readiness itself; most do not.
     fn has_readiness_check(&self) -> bool {
         false
     }
 
-    /// The model's own say, asked only when it has one. May block as long as the model takes to answer.
+    /// The model's own check, called only when it has one. May block as long as the model takes to answer.
     fn is_ready(&self) -> bool {
         true
     }

@@ -1,3 +1,5 @@
+//! How a request is called off by whoever waits for it.
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -20,10 +22,12 @@ impl Cancellation {
         Self(Arc::new(Flag { is_set: AtomicBool::new(false), parent: Some(self.clone()) }))
     }
 
+    /// Calls off the request, and those derived from it. Can be called any number of times.
     pub fn cancel(&self) {
         self.0.is_set.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it was called off.
     pub fn is_cancelled(&self) -> bool {
         let Flag { is_set, parent } = &*self.0;
         is_set.load(Ordering::Relaxed) || parent.as_ref().is_some_and(Cancellation::is_cancelled)

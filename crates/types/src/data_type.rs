@@ -1,26 +1,43 @@
+//! Element types, under the names of the protocol and of a model configuration.
+
 use std::fmt;
 
 /// Element type of a tensor. `Bytes` is variable-sized: each element is a little-endian `u32` length and
 /// that many bytes, one after another, on the wire and in every [`crate::Buffer`] alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
+    /// One byte: 0 is false.
     Bool,
+    /// 8 bits, unsigned.
     Uint8,
+    /// 16 bits, unsigned.
     Uint16,
+    /// 32 bits, unsigned.
     Uint32,
+    /// 64 bits, unsigned.
     Uint64,
+    /// 8 bits, two's complement.
     Int8,
+    /// 16 bits, two's complement.
     Int16,
+    /// 32 bits, two's complement.
     Int32,
+    /// 64 bits, two's complement.
     Int64,
+    /// IEEE 754 binary16.
     Fp16,
+    /// IEEE 754 binary32.
     Fp32,
+    /// IEEE 754 binary64.
     Fp64,
+    /// Any bytes, text among them.
     Bytes,
+    /// The upper half of a binary32.
     Bf16,
 }
 
 impl DataType {
+    /// Every type, in the order of the protocol of models in processes of their own.
     pub const ALL: [DataType; 14] = [
         DataType::Bool,
         DataType::Uint8,
@@ -78,6 +95,7 @@ impl DataType {
         }
     }
 
+    /// The type of this name in the KServe v2 protocol; `None` when there is none.
     pub fn from_protocol_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.protocol_name() == name)
     }

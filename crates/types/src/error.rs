@@ -1,17 +1,28 @@
+//! The one error type of all public seams.
+
 use std::{error, fmt, sync::Arc};
 
+/// With the one error type of all public seams.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, in the eight classes every front end can map to its own status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
+    /// Nothing better is known; also what a model calls an error without a class.
     Unknown,
+    /// The server or a model did something wrong.
     Internal,
+    /// What was named does not exist.
     NotFound,
+    /// What was sent or configured is wrong.
     InvalidArg,
+    /// Not now: stopping, overloaded, not loaded, or timed out.
     Unavailable,
+    /// Understood, but not done here.
     Unsupported,
+    /// What was to be made exists.
     AlreadyExists,
+    /// Called off by whoever waited.
     Cancelled,
 }
 
@@ -42,38 +53,47 @@ pub struct Error {
 }
 
 impl Error {
+    /// An error without a cause.
     pub fn new(code: Code, message: impl Into<Arc<str>>) -> Self {
         Self { code, message: message.into(), source: None }
     }
 
+    /// [`Code::Unknown`].
     pub fn unknown(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Unknown, message)
     }
 
+    /// [`Code::Internal`].
     pub fn internal(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Internal, message)
     }
 
+    /// [`Code::NotFound`].
     pub fn not_found(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::NotFound, message)
     }
 
+    /// [`Code::InvalidArg`].
     pub fn invalid_arg(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::InvalidArg, message)
     }
 
+    /// [`Code::Unavailable`].
     pub fn unavailable(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Unavailable, message)
     }
 
+    /// [`Code::Unsupported`].
     pub fn unsupported(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Unsupported, message)
     }
 
+    /// [`Code::Cancelled`].
     pub fn cancelled(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Cancelled, message)
     }
 
+    /// The same error with its cause, which is logged and never sent.
     pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
@@ -85,10 +105,12 @@ impl Error {
         self
     }
 
+    /// Its class.
     pub fn code(&self) -> Code {
         self.code
     }
 
+    /// What a client reads.
     pub fn message(&self) -> &str {
         &self.message
     }

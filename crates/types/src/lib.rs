@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows a wire format, a socket or a runtime library, and nothing does I/O.
 
+#![warn(missing_docs)]
+
 mod buffer;
 pub mod byte_strings;
 mod cancel;

@@ -7,10 +7,15 @@ use crate::Tensor;
 /// A request parameter value. Which of these a front end can carry differs; none loses precision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParameterValue {
+    /// True or false.
     Bool(bool),
+    /// A signed number.
     Int(i64),
+    /// An unsigned number.
     Uint(u64),
+    /// A floating point number.
     Double(f64),
+    /// Text.
     String(String),
 }
 
@@ -21,18 +26,23 @@ pub type Parameters = Vec<(String, ParameterValue)>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CorrelationId {
     #[default]
+    /// It belongs to none.
     None,
+    /// A sequence known by a number; 0 is none on the wire.
     Number(u64),
+    /// A sequence known by a text.
     Text(String),
 }
 
 /// An output the client asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestedOutput {
+    /// Of the output, as the configuration has it.
     pub name: Arc<str>,
 }
 
 impl RequestedOutput {
+    /// The output as a tensor.
     pub fn plain(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into() }
     }
@@ -41,24 +51,32 @@ impl RequestedOutput {
 /// One inference request, independent of how it arrived.
 #[derive(Clone, Debug)]
 pub struct InferRequest {
+    /// The model that is asked.
     pub model_name: Arc<str>,
     /// `None` asks for the highest version that is available.
     pub model_version: Option<i64>,
     /// Given by the client, echoed in the response; empty when absent.
     pub id: String,
+    /// In the order they came.
     pub inputs: Vec<Tensor>,
     /// Empty asks for every output of the model.
     pub outputs: Vec<RequestedOutput>,
+    /// Those that mean something to the model alone.
     pub parameters: Parameters,
+    /// Its sequence.
     pub correlation_id: CorrelationId,
+    /// It is the first of its sequence.
     pub sequence_start: bool,
+    /// It is the last of its sequence.
     pub sequence_end: bool,
     /// 0 asks for the model's default level.
     pub priority: u64,
+    /// How long it may wait in a queue, where the configuration lets it say so.
     pub timeout: Option<Duration>,
 }
 
 impl InferRequest {
+    /// A request without inputs, for every output of the highest version.
     pub fn new(model_name: impl Into<Arc<str>>) -> Self {
         Self {
             model_name: model_name.into(),
@@ -110,6 +128,7 @@ impl InferRequest {
         self.outputs.is_empty() || self.outputs.iter().any(|o| &*o.name == name)
     }
 
+    /// The input of this name.
     pub fn input(&self, name: &str) -> Option<&Tensor> {
         self.inputs.iter().find(|t| &*t.name == name)
     }

@@ -1,3 +1,5 @@
+//! One response to a request.
+
 use std::sync::Arc;
 
 use crate::{Parameters, Tensor};
@@ -5,14 +7,20 @@ use crate::{Parameters, Tensor};
 /// One answer to a request.
 #[derive(Clone, Debug)]
 pub struct InferResponse {
+    /// The model that answered.
     pub model_name: Arc<str>,
+    /// The version that answered.
     pub model_version: i64,
+    /// The request's.
     pub id: String,
+    /// What the model says beside its outputs.
     pub parameters: Parameters,
+    /// Those asked for.
     pub outputs: Vec<Tensor>,
 }
 
 impl InferResponse {
+    /// The output of this name.
     pub fn output(&self, name: &str) -> Option<&Tensor> {
         self.outputs.iter().find(|t| &*t.name == name)
     }

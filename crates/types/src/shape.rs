@@ -1,3 +1,5 @@
+//! Dimensions, of tensors and of specifications.
+
 use std::{fmt, ops::Deref};
 
 use smallvec::SmallVec;
@@ -9,6 +11,7 @@ use crate::DataType;
 pub struct Shape(SmallVec<[i64; 6]>);
 
 impl Shape {
+    /// No dimensions: one element.
     pub fn scalar() -> Self {
         Self(SmallVec::new())
     }
@@ -23,6 +26,7 @@ impl Shape {
         self.element_count()?.checked_mul(data_type.byte_size()?)
     }
 
+    /// Whether a dimension is left open.
     pub fn is_variable(&self) -> bool {
         self.0.iter().any(|&d| d < 0)
     }
@@ -45,10 +49,12 @@ impl Shape {
         Self(dims)
     }
 
+    /// Appends an innermost dimension.
     pub fn push(&mut self, dim: i64) {
         self.0.push(dim);
     }
 
+    /// The dimensions, to be changed.
     pub fn dims_mut(&mut self) -> &mut [i64] {
         &mut self.0
     }

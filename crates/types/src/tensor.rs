@@ -1,3 +1,5 @@
+//! A named tensor.
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,13 +10,18 @@ use crate::{Buffer, DataType, Error, NotInHostMemory, Result, Shape};
 /// for [`DataType::Bytes`] each element is a `u32` length followed by its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
+    /// As the configuration has it.
     pub name: Arc<str>,
+    /// Of every element.
     pub data_type: DataType,
+    /// Outermost dimension first, the batch dimension included; nothing is left open.
     pub shape: Shape,
+    /// The elements.
     pub data: Buffer,
 }
 
 impl Tensor {
+    /// A tensor over `data`, which is not checked here.
     pub fn new(
         name: impl Into<Arc<str>>,
         data_type: DataType,

@@ -1,3 +1,5 @@
+//! Accelerators of a configuration become providers with options.
+
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{path::PathBuf, sync::Arc};

@@ -1,3 +1,5 @@
+//! The opened library: its functions, its environment, its errors.
+
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     path::{Path, PathBuf},
@@ -8,7 +10,7 @@ use std::{
 use galatea_types::{Error, Result};
 use ort_sys::{OrtAllocator, OrtApi, OrtApiBase, OrtEnv, OrtLoggingLevel, OrtMemoryInfo};
 
-use super::providers::ProviderKind;
+use super::provider_kind::ProviderKind;
 
 /// The oldest C interface used here; every later library still offers it.
 const API_VERSION: u32 = 17;

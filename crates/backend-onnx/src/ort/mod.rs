@@ -2,12 +2,14 @@
 
 mod library;
 mod options;
+mod provider_kind;
 mod providers;
 mod session;
 mod value;
 
 pub(crate) use library::{GlobalThreads, Library};
 pub(crate) use options::{ExecutionMode, GraphLevel, SessionOptions};
-pub(crate) use providers::{Provider, ProviderKind};
+pub(crate) use provider_kind::ProviderKind;
+pub(crate) use providers::Provider;
 pub(crate) use session::{RunMode, RunOptions, Session, TensorInfo, ValueKind};
 pub(crate) use value::Value;

@@ -1,3 +1,5 @@
+//! Options of a session.
+
 use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr, ptr::NonNull, sync::Arc};
 
 use galatea_types::{Error, Result};

@@ -13,24 +13,8 @@ use ort_sys::{OrtSessionOptions, OrtStatusPtr};
 use super::{
     library::{Library, non_null},
     options::{SessionOptions, c_string},
+    provider_kind::ProviderKind,
 };
-
-/// One of the providers for NVIDIA's GPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProviderKind {
-    Cuda,
-    TensorRt,
-}
-
-impl ProviderKind {
-    /// ONNX Runtime's name for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cuda => "CUDAExecutionProvider",
-            Self::TensorRt => "TensorrtExecutionProvider",
-        }
-    }
-}
 
 /// A provider as a session is to use it: options by ONNX Runtime's names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+//! A loaded model of the library, and its runs.
+
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     path::Path,
@@ -105,10 +107,6 @@ impl Session {
         Ok(Self { library: library.clone(), session: non_null(session)? })
     }
 
-    pub(super) fn library(&self) -> &Arc<Library> {
-        &self.library
-    }
-
     pub fn inputs(&self) -> Result<Vec<TensorInfo>> {
         let api = self.library.api();
         self.infos(api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo)
@@ -179,8 +177,10 @@ impl Session {
         };
         // SAFETY: a finished run leaves null or a value that belongs to the caller; memory it shares
         // with an input is kept alive below, memory it shares with the session by who holds that.
-        let adopted: Vec<Result<Value>> =
-            results.into_iter().map(|v| unsafe { Value::adopt(self, v) }).collect();
+        let adopted: Vec<Result<Value>> = results
+            .into_iter()
+            .map(|v| unsafe { Value::adopt(&self.library, self.clone(), v) })
+            .collect();
         ran?;
         let mut values = adopted.into_iter().collect::<Result<Vec<Value>>>()?;
         for value in &mut values {

@@ -1,3 +1,5 @@
+//! Tensors of the library.
+
 use std::{
     ffi::{c_char, c_int, c_void},
     ptr::{self, NonNull},
@@ -9,10 +11,7 @@ use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Error, Result, Shape, byte_strings};
 use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
 
-use super::{
-    library::{Library, non_null},
-    session::Session,
-};
+use super::library::{Library, non_null};
 
 /// A tensor in the form the library works with. Immutable once made.
 pub(crate) struct Value {
@@ -21,7 +20,7 @@ pub(crate) struct Value {
     /// Memory the tensor points into, where it is not its own.
     backing: Option<Bytes>,
     /// What computed the tensor: an output may lie in the session's memory.
-    _session: Option<Arc<Session>>,
+    _session: Option<Arc<dyn Send + Sync>>,
 }
 
 // SAFETY: nothing is written after construction; reads from several threads are allowed, and releasing
@@ -128,14 +127,13 @@ impl Value {
     /// # Safety
     /// `value` must be null or come from that run and be owned by nobody else. Memory it shares with an
     /// input must be kept by [`Value::keep_if_shared`].
-    pub(super) unsafe fn adopt(session: &Arc<Session>, value: *mut OrtValue) -> Result<Self> {
-        let library = session.library().clone();
-        Ok(Self {
-            library,
-            value: non_null(value)?,
-            backing: None,
-            _session: Some(session.clone()),
-        })
+    pub(super) unsafe fn adopt(
+        library: &Arc<Library>,
+        session: Arc<dyn Send + Sync>,
+        value: *mut OrtValue,
+    ) -> Result<Self> {
+        let library = library.clone();
+        Ok(Self { library, value: non_null(value)?, backing: None, _session: Some(session) })
     }
 
     /// Whether this output shares memory with `input`, and so keeps it alive from now on.

@@ -1,3 +1,5 @@
+//! The compiled model of a package: weights, executions, runs.
+
 use std::{
     ffi::{CStr, CString},
     path::Path,

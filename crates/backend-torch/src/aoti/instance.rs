@@ -1,3 +1,5 @@
+//! One executor of a package.
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -15,8 +15,10 @@ mod instance;
 mod model;
 mod naming;
 mod object;
+mod shared_package;
 mod target;
 mod tensor;
 
-pub(crate) use model::{PackageModel, SharedPackage};
+pub(crate) use model::PackageModel;
 pub(crate) use object::Runtime;
+pub(crate) use shared_package::SharedPackage;

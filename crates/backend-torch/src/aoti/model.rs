@@ -1,10 +1,12 @@
+//! Loading one version of a package.
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::LoadContext;
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
 use galatea_types::{DataType, Error, Result};
 use tempfile::TempDir;
@@ -13,13 +15,12 @@ use super::{
     archive::Package,
     checks::Checks,
     container::Container,
-    instance::PackageInstance,
     naming::{self, Side},
     object::{Object, Runtime},
     target,
 };
 use crate::{
-    model::{check_types, find_model, place_of, places},
+    model::{check_types, find_model, places},
     settings::Settings,
     torch::{Library, Place, scalar_type_of},
 };
@@ -88,7 +89,7 @@ impl PackageModel {
     }
 
     /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
-    fn container(&self, place: Place) -> Result<Arc<Container>> {
+    pub(super) fn container(&self, place: Place) -> Result<Arc<Container>> {
         let loaded = self.containers.get(&place).ok_or_else(|| {
             Error::internal(format!(
                 "model '{}' has no instance group for {place:?}",
@@ -248,14 +249,4 @@ fn check_declarations(config: &ModelConfig, positions: &[usize], checks: &Checks
         })?;
     }
     Ok(())
-}
-
-/// What the server holds: instances share the model behind it.
-pub(crate) struct SharedPackage(pub Arc<PackageModel>);
-
-impl Model for SharedPackage {
-    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let container = self.0.container(place_of(spec))?;
-        Ok(Box::new(PackageInstance::new(self.0.clone(), container)))
-    }
 }

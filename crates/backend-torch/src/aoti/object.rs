@@ -1,3 +1,5 @@
+//! The shared object in a package, and the library functions its code calls.
+
 use std::{
     ffi::CStr,
     path::{Path, PathBuf},

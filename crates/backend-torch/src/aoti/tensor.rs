@@ -5,10 +5,7 @@ use std::{ffi::c_void, ptr, slice, sync::Arc};
 use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Shape};
 
-use super::{
-    container::Container,
-    face::{TensorFace, TensorHandle},
-};
+use super::face::{TensorFace, TensorHandle};
 use crate::torch::{Output, data_type_of};
 
 /// A tensor that is ours to delete.
@@ -201,7 +198,7 @@ impl Tensor {
 /// What the elements of an output may lie in.
 pub(super) struct Origin {
     pub _inputs: Vec<Bytes>,
-    pub _container: Arc<Container>,
+    pub _container: Arc<dyn Send + Sync>,
 }
 
 /// A tensor's memory, as the owner of a buffer. The tensor goes before what it may lie in.

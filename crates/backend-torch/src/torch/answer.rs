@@ -1,3 +1,5 @@
+//! What `forward` returned, in the form of the shim.
+
 use std::{ffi::CStr, ptr::NonNull, slice, sync::Arc};
 
 use galatea_types::{Buffer, DataType, Shape, byte_strings};

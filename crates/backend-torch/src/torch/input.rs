@@ -1,3 +1,5 @@
+//! Arguments of `forward` in the form of the shim.
+
 use std::{
     ffi::{CString, c_char, c_void},
     ptr,

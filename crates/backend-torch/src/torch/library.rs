@@ -1,3 +1,5 @@
+//! The opened shim and libtorch behind it.
+
 use std::{
     ffi::{CStr, c_char},
     path::{Path, PathBuf},

@@ -1,3 +1,5 @@
+//! A loaded TorchScript module.
+
 use std::{
     ffi::{CStr, CString},
     path::Path,

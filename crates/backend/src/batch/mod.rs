@@ -11,7 +11,7 @@ use crate::{OutputBuffer, PendingRequest, RequestObserver, ResponseSender, Seque
 /// What became of one request of a batch.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The backend said nothing about it.
+    /// The backend has not answered it.
     Unanswered,
     /// Its one response.
     Answered(Result<InferResponse>),
@@ -240,7 +240,7 @@ impl Batch {
         &self.execution
     }
 
-    /// Says that the execution ended at `end`: from then on the timeline of each request that was not taken
+    /// The execution ended at `end`: from then on the timeline of each request that was not taken
     /// is complete.
     pub fn end_at(&mut self, end: Instant) {
         self.execution.end = Some(end);

@@ -1,5 +1,11 @@
 //! What leaves a batch owns its request and its times; states and output buffers belong to one request.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, helpers included"
+)]
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},

@@ -127,6 +127,12 @@ fn fail(batch: &mut Batch, group: &[usize], error: &Error) {
 
 #[cfg(all(test, feature = "testing"))]
 mod tests {
+    #![allow(
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking, helpers included"
+    )]
+
     use std::sync::Mutex;
 
     use galatea_types::{DataType, PreparedRequest, Tensor};

@@ -1,6 +1,6 @@
 //! One function per clause. All return what went wrong instead of panicking, so that one run shows all.
 
-use std::{sync::mpsc, thread, time::Duration};
+use std::{sync::mpsc, thread};
 
 use galatea_types::{
     DataType, InferRequest, InferResponse, PreparedRequest, RequestedOutput, Shape, Tensor,
@@ -9,17 +9,16 @@ use galatea_types::{
 use crate::{
     InstanceAlarm, Model, ModelInstance,
     testing::{
-        Clause, Fixture, Sample, Subject, build, compare::check_tensor, sample::sample, streams,
+        Clause, Fixture, Sample, Subject, build,
+        compare::check_tensor,
+        outcome::{LONG, Outcome},
+        sample::sample,
+        streams,
     },
 };
 
-pub(super) type Outcome = Result<(), String>;
-
 /// Items of the largest tensors tried, in elements of one variable dimension.
 const LARGE: i64 = 4096;
-
-/// Longer than anything here takes; only what never happens gets there.
-pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// `None`: the subject has no model for this clause and type.
 pub(super) fn check(subject: &dyn Subject, clause: Clause, data_type: DataType) -> Option<Outcome> {

@@ -1,3 +1,5 @@
+//! Comparing tensors.
+
 use galatea_types::{DataType, Tensor};
 use half::{bf16, f16};
 

@@ -14,6 +14,7 @@
 mod build;
 mod clauses;
 mod compare;
+mod outcome;
 mod sample;
 mod streams;
 mod subject;

@@ -1,14 +1,19 @@
+//! Numbers that every data type holds exactly.
+
 use galatea_types::{Buffer, DataType, Shape, Tensor, byte_strings};
 use half::{bf16, f16};
 
 /// Whole numbers that every data type holds exactly, and so do their sums and differences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
+    /// Row-major.
     pub values: Vec<i16>,
+    /// As many elements as there are values.
     pub shape: Shape,
 }
 
 impl Sample {
+    /// As a tensor of this type.
     pub fn tensor(&self, name: &str, data_type: DataType) -> Tensor {
         Tensor::new(name, data_type, self.shape.clone(), encode(data_type, &self.values))
     }

@@ -10,8 +10,8 @@ use crate::{
     Model, ModelInstance,
     testing::{
         Clause, Fixture, Subject, build,
-        clauses::{LONG, Outcome},
         compare::check_tensor,
+        outcome::{LONG, Outcome},
         sample::{Sample, sample},
     },
 };

@@ -1,3 +1,5 @@
+//! What a backend gives the conformance kit, and the clauses it is checked against.
+
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_config::ModelConfig;
@@ -9,9 +11,13 @@ use crate::{Backend, testing::clauses};
 /// of its own choice where a dimension is -1.
 #[derive(Clone, Debug)]
 pub struct Fixture {
+    /// Of the model, as checked.
     pub config: ModelConfig,
+    /// Where its versions lie.
     pub model_dir: PathBuf,
+    /// The version to load.
     pub version: i64,
+    /// Settings of the command line.
     pub backend_config: BTreeMap<String, String>,
 }
 
@@ -25,6 +31,7 @@ impl Fixture {
 
 /// A backend under test.
 pub trait Subject: Sync {
+    /// The backend, opened.
     fn backend(&self) -> Arc<dyn Backend>;
 
     /// A model whose first output is its first input. Best with `max_batch_size` of 4 or more and a
@@ -111,6 +118,7 @@ pub enum Clause {
 }
 
 impl Clause {
+    /// Every clause.
     pub const ALL: [Clause; 16] = [
         Clause::SingleRequest,
         Clause::JoinedRequests,

@@ -1,3 +1,5 @@
+//! Archives, sound and damaged.
+
 use std::{fs::File, io::Write};
 
 use zip::{ZipWriter, write::SimpleFileOptions};

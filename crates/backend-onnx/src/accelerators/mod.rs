@@ -57,7 +57,7 @@ fn unknown(name: &str) -> Error {
     Error::invalid_arg(format!("unknown Execution Accelerator '{name}' is requested"))
 }
 
-/// B-18: every parameter of `cuda` goes to ONNX Runtime under its name.
+/// Every parameter of the accelerator `cuda` goes to ONNX Runtime under its name.
 fn cuda_options<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     options: &mut BTreeMap<String, String>,
@@ -76,7 +76,7 @@ fn cuda_options<'p>(
     Ok(())
 }
 
-/// B-17: the older form, parameters of the model; they win.
+/// The older form, as parameters of the model: they win over those of the accelerator.
 fn cuda_parameters(
     parameters: &BTreeMap<String, String>,
     options: &mut BTreeMap<String, String>,
@@ -105,7 +105,7 @@ fn cuda_parameters(
     Ok(())
 }
 
-/// B-19: the parameters Triton knows, and what each is to ONNX Runtime.
+/// The parameters of `tensorrt` that Triton knows, and what each is to ONNX Runtime.
 fn tensorrt<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     gpu: u32,

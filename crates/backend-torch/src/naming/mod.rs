@@ -167,5 +167,4 @@ fn indices(specs: &[TensorSpec]) -> Option<Vec<usize>> {
 }
 
 #[cfg(test)]
-#[path = "naming_tests.rs"]
 mod tests;

@@ -224,5 +224,4 @@ fn cannot_unpack(folder: &Path, error: &io::Error) -> ArchiveError {
 }
 
 #[cfg(test)]
-#[path = "archive_tests.rs"]
 mod tests;

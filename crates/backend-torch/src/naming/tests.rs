@@ -1,3 +1,5 @@
+//! Which argument each input is, under every naming.
+
 use galatea_config::testing;
 
 use super::*;

@@ -1,0 +1,18 @@
+//! Which of ONNX Runtime's execution providers are known here.
+
+/// One of the providers for NVIDIA's GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProviderKind {
+    Cuda,
+    TensorRt,
+}
+
+impl ProviderKind {
+    /// ONNX Runtime's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cuda => "CUDAExecutionProvider",
+            Self::TensorRt => "TensorrtExecutionProvider",
+        }
+    }
+}
