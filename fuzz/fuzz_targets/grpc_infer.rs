@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use galatea_config::{CheckContext, ModelConfig, NormalizeContext, normalize, parse_text};
+use galatea_config::{ModelConfig, testing};
 use galatea_protocol::{
     NoRegions,
     grpc::{Pieces, decode, decode_message},
@@ -19,13 +19,7 @@ input { name: "INPUT1" data_type: TYPE_STRING dims: -1 }
 output { name: "OUTPUT0" data_type: TYPE_FP32 dims: -1 }
 "#;
 
-static MODEL: LazyLock<ModelConfig> = LazyLock::new(|| {
-    let raw = parse_text(CONFIG).expect("a good text");
-    let context = NormalizeContext { directory_name: "m", ..Default::default() };
-    let normalized = normalize(raw, &context).expect("a backend is named");
-    let context = CheckContext { directory_name: "m", ..Default::default() };
-    ModelConfig::check(normalized, &context).expect("a good configuration")
-});
+static MODEL: LazyLock<ModelConfig> = LazyLock::new(|| testing::model_config(CONFIG));
 
 fuzz_target!(|input: (u8, Vec<u8>)| {
     let (size, bytes) = input;

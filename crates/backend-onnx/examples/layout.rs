@@ -22,13 +22,10 @@ use std::{
 
 use galatea_backend::{
     Backend, Batch, CompletionContext, LoadContext, ModelInstance,
-    testing::{instance_spec, pending, request},
+    testing::{Host, instance_spec, pending, request},
 };
 use galatea_backend_onnx::OnnxBackend;
-use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_text,
-    resolve_backend,
-};
+use galatea_config::{ModelConfig, NormalizeContext, RawModelConfig, parse_text, resolve_backend};
 use galatea_runtimes::{Environment, FindOptions, Runtime};
 use galatea_types::{DataType, Shape, Tensor};
 
@@ -257,9 +254,7 @@ fn prepare(
         backend_config: &backend_config,
     };
     let raw = backend.complete_config(raw.into(), &completion).expect("completed").into_raw();
-    let checks = CheckContext { directory_name: "m", ..CheckContext::default() };
-    let normalized = normalize(raw, &names).expect("normalized");
-    let config = ModelConfig::check(normalized, &checks).expect("valid configuration");
+    let config = Host::default().check(raw).expect("valid configuration");
     LoadContext {
         config: Arc::new(config),
         version: 1,

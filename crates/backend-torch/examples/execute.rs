@@ -13,12 +13,10 @@ use std::{
 
 use galatea_backend::{
     Backend, LoadContext, ModelInstance, ServerAccess,
-    testing::{instance_spec, request, run_batch},
+    testing::{Host, instance_spec, request, run_batch},
 };
 use galatea_backend_torch::{SHIM, TorchBackend};
-use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
-};
+use galatea_config::ModelConfig;
 use galatea_runtimes::{
     Environment, FindOptions, Libtorch, ShimOptions, TerminalProgress, prepare_shim,
 };
@@ -57,15 +55,7 @@ fn tensor(name: &str, shape: &Shape) -> Tensor {
 
 fn read_config(folder: &Path) -> ModelConfig {
     let text = fs::read_to_string(folder.join("config.pbtxt")).expect("a configuration");
-    let names = NormalizeContext {
-        directory_name: folder.file_name().and_then(|n| n.to_str()).expect("a name"),
-        version_files: &["model.pt".to_owned()],
-        available_gpus: &[],
-    };
-    let raw = resolve_backend(parse_text(&text).expect("valid text"), &names).expect("a backend");
-    let normalized = normalize(raw, &names).expect("complete");
-    let checks = CheckContext { directory_name: names.directory_name, ..CheckContext::default() };
-    ModelConfig::check(normalized, &checks).expect("sound")
+    Host { version_files: &["model.pt"], gpus: &[] }.configure(&text).expect("sound")
 }
 
 fn load(folder: &Path, config: ModelConfig) -> Box<dyn ModelInstance> {

@@ -7,11 +7,9 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use galatea_backend::{
     Backend, Model,
-    testing::{self, Fixture, Subject, instance_spec, model_config, tensors},
+    testing::{self, Fixture, Host, Subject, instance_spec, model_config, tensors},
 };
-use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
-};
+use galatea_config::ModelConfig;
 use galatea_types::{AlignedBlock, DataType, Result, Tensor};
 use support::{Folder, ask, context, floats, infer, package, package::Package};
 
@@ -49,18 +47,10 @@ fn add_sub() -> Package {
 }
 
 fn configure(text: &str) -> ModelConfig {
-    let files = vec!["model.pt2".to_owned()];
-    let names =
-        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
-    let raw = resolve_backend(parse_text(text).expect("valid text"), &names).expect("a backend");
-    assert_eq!((&*raw.backend, &*raw.platform), ("pytorch", "torch_aoti"));
-    let checks = CheckContext {
-        directory_name: "m",
-        supports_gpus: true,
-        available_gpus: &[0],
-        ..Default::default()
-    };
-    ModelConfig::check(normalize(raw, &names).expect("complete"), &checks).expect("sound")
+    let host = Host { version_files: &["model.pt2"], gpus: &[0] };
+    let config = host.configure(text).expect("sound");
+    assert_eq!((config.backend(), config.platform()), ("pytorch", "torch_aoti"));
+    config
 }
 
 fn ports(inputs: &[&str], outputs: &[&str]) -> String {

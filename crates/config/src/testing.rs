@@ -9,22 +9,58 @@ use crate::{
     parse_text,
 };
 
-/// The configuration that the text of a `config.pbtxt` gives on a server without GPUs, in a folder named as
-/// the model. Without a name in the text the model is `m`.
+/// What a configuration is completed by and checked against. Without GPUs and files by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host<'a> {
+    /// Names in the version folder, which may decide about the backend.
+    pub version_files: &'a [&'a str],
+    /// Indices of the GPUs. An instance group gets them only where the configuration names them.
+    pub gpus: &'a [u32],
+}
+
+impl Host<'_> {
+    /// The configuration that the text of a `config.pbtxt` gives. Without a name in the text the model is `m`;
+    /// its folder is named as it is.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn configure(&self, text: &str) -> Result<ModelConfig> {
+        self.check(parse_text(text)?)
+    }
+
+    /// The same from a message.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, mut raw: RawModelConfig) -> Result<ModelConfig> {
+        if raw.name.is_empty() {
+            raw.name = "m".to_owned();
+        }
+        let name = raw.name.clone();
+        let version_files: Vec<_> = self.version_files.iter().map(|f| (*f).to_owned()).collect();
+        let context = NormalizeContext {
+            directory_name: &name,
+            version_files: &version_files,
+            available_gpus: &[],
+        };
+        let normalized = normalize(raw, &context)?;
+        let context = CheckContext {
+            directory_name: &name,
+            supports_gpus: !self.gpus.is_empty(),
+            available_gpus: self.gpus,
+            ..Default::default()
+        };
+        ModelConfig::check(normalized, &context)
+    }
+}
+
+/// The configuration that the text of a `config.pbtxt` gives on a host without GPUs.
 ///
 /// # Panics
 /// When the text is wrong, with what is wrong with it.
 #[track_caller]
 pub fn model_config(text: &str) -> ModelConfig {
-    or_panic(try_model_config(text))
-}
-
-/// As [`model_config`], for tests of what is refused.
-///
-/// # Errors
-/// What is wrong with the text.
-pub fn try_model_config(text: &str) -> Result<ModelConfig> {
-    checked(parse_text(text)?)
+    or_panic(Host::default().configure(text))
 }
 
 /// What the configuration is when its message is changed, with every check made again.
@@ -35,7 +71,7 @@ pub fn try_model_config(text: &str) -> Result<ModelConfig> {
 pub fn changed(config: &ModelConfig, change: impl FnOnce(&mut RawModelConfig)) -> ModelConfig {
     let mut raw = config.raw().clone();
     change(&mut raw);
-    or_panic(checked(raw))
+    or_panic(Host::default().check(raw))
 }
 
 /// The text of tensors that differ in nothing but their names; `field` is `input` or `output`.
@@ -73,16 +109,6 @@ pub fn tensor_spec(name: &str, data_type: DataType, dims: impl Into<Shape>) -> T
         allows_ragged_batch: false,
         label_filename: None,
     }
-}
-
-fn checked(mut raw: RawModelConfig) -> Result<ModelConfig> {
-    if raw.name.is_empty() {
-        raw.name = "m".to_owned();
-    }
-    let name = raw.name.clone();
-    let known = NormalizeContext { directory_name: &name, ..Default::default() };
-    let context = CheckContext { directory_name: &name, ..Default::default() };
-    ModelConfig::check(normalize(raw, &known)?, &context)
 }
 
 #[track_caller]

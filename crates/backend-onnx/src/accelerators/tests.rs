@@ -4,28 +4,18 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use galatea_backend::ServerAccess;
-use galatea_config::{CheckContext, ModelConfig, NormalizeContext, normalize, parse_text};
+use galatea_backend::{ServerAccess, testing::Host};
 
 use super::*;
 
 /// A model whose configuration ends with `text`, on a machine with GPU 3.
 fn context(text: &str) -> LoadContext {
-    let raw = parse_text(&format!(
+    let config = Host { version_files: &[], gpus: &[3] }.configure(&format!(
         "platform: \"onnxruntime_onnx\" input {{ name: \"X\" data_type: TYPE_FP32 dims: 1 }} output {{ name: \
          \"Y\" data_type: TYPE_FP32 dims: 1 }} instance_group {{ kind: KIND_GPU gpus: 3 }} {text}"
-    ))
-    .expect("valid text");
-    let names = NormalizeContext { directory_name: "m", version_files: &[], available_gpus: &[3] };
-    let checks = CheckContext {
-        directory_name: "m",
-        supports_gpus: true,
-        available_gpus: &[3],
-        ..CheckContext::default()
-    };
-    let config = ModelConfig::check(normalize(raw, &names).unwrap(), &checks).unwrap();
+    ));
     LoadContext {
-        config: Arc::new(config),
+        config: Arc::new(config.unwrap()),
         version: 1,
         model_dir: PathBuf::new(),
         version_dir: PathBuf::new(),

@@ -12,13 +12,10 @@ use std::{
 
 use galatea_backend::{
     Backend, CompletionContext, LoadContext, Model, ModelInstance, ServerAccess,
-    testing::{instance_spec, prepared, run_batch},
+    testing::{Host, instance_spec, prepared, run_batch},
 };
 use galatea_backend_onnx::OnnxBackend;
-use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_text,
-    resolve_backend,
-};
+use galatea_config::{ModelConfig, NormalizeContext, RawModelConfig, parse_text, resolve_backend};
 use galatea_runtimes::{Environment, FindOptions, Runtime, find};
 use galatea_types::{
     InferRequest, InferResponse, PreparedRequest, RequestedOutput, Result, Tensor,
@@ -73,17 +70,7 @@ impl Folder {
 /// and 1.
 pub fn configure(folder: &Folder, text: &str) -> Result<ModelConfig> {
     let raw = complete(folder, text, &BTreeMap::new())?;
-    let files = vec!["model.onnx".to_owned()];
-    let names =
-        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
-    let normalized = normalize(raw, &names)?;
-    let checks = CheckContext {
-        directory_name: "m",
-        supports_gpus: true,
-        available_gpus: &[0, 1],
-        ..CheckContext::default()
-    };
-    ModelConfig::check(normalized, &checks)
+    Host { version_files: &["model.onnx"], gpus: &[0, 1] }.check(raw)
 }
 
 pub fn complete(

@@ -13,12 +13,10 @@ use std::{
 
 use galatea_backend::{
     Backend, LoadContext, Model, ModelInstance, ServerAccess,
-    testing::{instance_spec, prepared, run_batch},
+    testing::{Host, instance_spec, prepared, run_batch},
 };
 use galatea_backend_torch::{SHIM, TorchBackend};
-use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, normalize, parse_text, resolve_backend,
-};
+use galatea_config::ModelConfig;
 use galatea_runtimes::{
     Environment, FindOptions, Libtorch, ShimOptions, TerminalProgress, prepare_shim,
 };
@@ -86,19 +84,8 @@ impl Folder {
 
 /// From `config.pbtxt` (without name and platform) to the checked configuration, as on a machine with one GPU.
 pub fn configure(text: &str) -> Result<ModelConfig> {
-    let files = vec!["model.pt".to_owned()];
-    let names =
-        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
-    let text = format!("platform: \"pytorch_libtorch\"\n{text}");
-    let raw = resolve_backend(parse_text(&text).expect("valid text"), &names)?;
-    let normalized = normalize(raw, &names)?;
-    let checks = CheckContext {
-        directory_name: "m",
-        supports_gpus: true,
-        available_gpus: &[0],
-        ..Default::default()
-    };
-    ModelConfig::check(normalized, &checks)
+    let host = Host { version_files: &["model.pt"], gpus: &[0] };
+    host.configure(&format!("platform: \"pytorch_libtorch\"\n{text}"))
 }
 
 pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {

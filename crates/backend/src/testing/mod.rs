@@ -23,6 +23,6 @@ pub use build::{
     Answer, ResponseStream, adjusted, instance_spec, load_context, pending, prepared, request,
     run_batch, run_stream, stream,
 };
-pub use galatea_config::testing::{changed, model_config, tensor_spec, tensors};
+pub use galatea_config::testing::{Host, changed, model_config, tensor_spec, tensors};
 pub use sample::{Sample, encode, sample};
 pub use subject::{Clause, Fixture, Subject, run};

@@ -26,6 +26,12 @@ use crate::RawModelConfig;
 
 /// A model's configuration after defaults and checks. Only [`ModelConfig::check`] builds one, and nothing
 /// changes it afterwards.
+///
+/// ```compile_fail,E0616
+/// fn change(mut config: galatea_config::ModelConfig) {
+///     config.max_batch_size = 8;
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ModelConfig {
     pub(crate) name: Arc<str>,
