@@ -5,6 +5,7 @@ use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 use super::{
     decode_error::{DecodeError, Result},
     json::{Cursor, Kind, check_depth},
+    json_error::JsonError,
 };
 
 /// Reads the array, nested in any way, the cursor stands on: integers within the range of their type, floating point
@@ -28,7 +29,7 @@ pub(crate) fn decode_any(
     count: usize,
     input_name: &str,
 ) -> Result<Buffer> {
-    let mut reader = Reader { cursor, count, data_type };
+    let mut reader = Reader { cursor, count };
     match data_type {
         DataType::Bool => reader.fixed(|r| Ok([u8::from(r.cursor.expect_bool()?)])),
         DataType::Uint8 => reader.fixed(|r| r.unsigned::<u8>().map(u8::to_le_bytes)),
@@ -42,63 +43,97 @@ pub(crate) fn decode_any(
         DataType::Fp32 => reader.fixed(|r| Ok((r.cursor.expect_f64()? as f32).to_le_bytes())),
         DataType::Fp64 => reader.fixed(|r| Ok(r.cursor.expect_f64()?.to_le_bytes())),
         DataType::Bytes => {
-            return reader.strings().map_err(|error| DecodeError::BytesArray(Box::new(error)));
+            return reader
+                .strings()
+                .map_err(|e| DecodeError::BytesArray(Box::new(e.of(data_type))));
         }
         DataType::Fp16 | DataType::Bf16 => {
             return Err(DecodeError::NoJsonForm { data_type, input: input_name.to_owned() });
         }
     }
-    .map_err(in_data)
+    .map_err(|error| in_data(error.of(data_type)))
 }
 
 fn in_data(error: DecodeError) -> DecodeError {
     error.in_field("data")
 }
 
+/// What is wrong with the elements. Small, because every element has a result.
+#[derive(Clone, Copy, Debug)]
+enum ElementError {
+    Json(JsonError),
+    UnsignedOutOfRange(u64),
+    SignedOutOfRange(i64),
+    CountMismatch,
+    StringTooLong,
+}
+
+impl ElementError {
+    /// As the error of a tensor of `data_type`.
+    fn of(self, data_type: DataType) -> DecodeError {
+        let out_of_range = |value| DecodeError::ValueOutOfRange { value, data_type };
+        match self {
+            Self::Json(error) => error.into(),
+            Self::UnsignedOutOfRange(value) => out_of_range(value.into()),
+            Self::SignedOutOfRange(value) => out_of_range(value.into()),
+            Self::CountMismatch => DecodeError::CountMismatch,
+            Self::StringTooLong => DecodeError::StringTooLong,
+        }
+    }
+}
+
+impl From<JsonError> for ElementError {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
 struct Reader<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     count: usize,
-    data_type: DataType,
 }
 
 impl Reader<'_, '_> {
     fn fixed<const N: usize>(
         &mut self,
-        mut element: impl FnMut(&mut Self) -> Result<[u8; N]>,
-    ) -> Result<Buffer> {
+        mut element: impl FnMut(&mut Self) -> Result<[u8; N], ElementError>,
+    ) -> Result<Buffer, ElementError> {
         // An element takes two bytes of text at least, so a huge shape cannot claim memory it has no data for.
         let capacity = self.count.min(self.cursor.text_len()) * N;
         let mut block = AlignedBlock::with_capacity(capacity);
         let mut missing = self.count;
         self.read(&mut |reader| {
-            missing = missing.checked_sub(1).ok_or(DecodeError::CountMismatch)?;
+            missing = missing.checked_sub(1).ok_or(ElementError::CountMismatch)?;
             block.extend_from_slice(&element(reader)?);
             Ok(())
         })?;
         if missing > 0 {
-            return Err(DecodeError::CountMismatch);
+            return Err(ElementError::CountMismatch);
         }
         Ok(block.freeze())
     }
 
-    fn strings(&mut self) -> Result<Buffer> {
+    fn strings(&mut self) -> Result<Buffer, ElementError> {
         let mut block = AlignedBlock::with_capacity(self.count.min(self.cursor.text_len()) * 16);
         self.read(&mut |reader| {
             let text = reader.cursor.expect_string()?;
-            byte_strings::push(&mut block, &text).map_err(|_| DecodeError::StringTooLong)
+            byte_strings::push(&mut block, &text).map_err(|_| ElementError::StringTooLong)
         })?;
         Ok(block.freeze())
     }
 
-    fn read(&mut self, element: &mut impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+    fn read(
+        &mut self,
+        element: &mut impl FnMut(&mut Self) -> Result<(), ElementError>,
+    ) -> Result<(), ElementError> {
         if self.cursor.kind() == Kind::Array { self.walk(1, element) } else { element(self) }
     }
 
     fn walk(
         &mut self,
         depth: usize,
-        element: &mut impl FnMut(&mut Self) -> Result<()>,
-    ) -> Result<()> {
+        element: &mut impl FnMut(&mut Self) -> Result<(), ElementError>,
+    ) -> Result<(), ElementError> {
         check_depth(depth)?;
         self.cursor.open();
         let mut is_first = true;
@@ -112,18 +147,14 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T> {
+    /// Triton silently keeps the low bits of a value out of range; a wrong number is worse than an error.
+    fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T, ElementError> {
         let value = self.cursor.expect_u64()?;
-        T::try_from(value).map_err(|_| self.out_of_range(value))
+        T::try_from(value).map_err(|_| ElementError::UnsignedOutOfRange(value))
     }
 
-    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T> {
+    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, ElementError> {
         let value = self.cursor.expect_i64()?;
-        T::try_from(value).map_err(|_| self.out_of_range(value))
-    }
-
-    /// Triton silently keeps the low bits of such a value; a wrong number is worse than an error.
-    fn out_of_range(&self, value: impl Into<i128>) -> DecodeError {
-        DecodeError::ValueOutOfRange { value: value.into(), data_type: self.data_type }
+        T::try_from(value).map_err(|_| ElementError::SignedOutOfRange(value))
     }
 }
