@@ -1,5 +1,7 @@
 //! The recorded refusals of the real server, and the checked form of what is accepted.
 
+mod sections;
+
 use galatea_types::Result;
 
 use super::*;
@@ -35,7 +37,7 @@ fn check_refusal(source: &str, expected: &str) {
 /// Every reason a real server logged.
 #[test]
 fn refuses_what_triton_refuses() {
-    let cases = include_str!("../../testdata/triton/refusals.json");
+    let cases = include_str!("../../../testdata/triton/refusals.json");
     let cases: Vec<serde_json::Value> = serde_json::from_str(cases).unwrap();
     assert!(cases.len() > 80);
     for case in cases {
@@ -213,24 +215,24 @@ fn gives_the_checked_form() {
 #[test]
 fn loads_the_seed_configurations() {
     let seeds = [
-        ("handwriting", include_str!("../../testdata/seeds/handwriting.pbtxt")),
-        ("base_model_cpu", include_str!("../../testdata/seeds/base_model_cpu.pbtxt")),
-        ("base_model_gpu", include_str!("../../testdata/seeds/base_model_gpu.pbtxt")),
+        ("handwriting", include_str!("../../../testdata/seeds/handwriting.pbtxt")),
+        ("base_model_cpu", include_str!("../../../testdata/seeds/base_model_cpu.pbtxt")),
+        ("base_model_gpu", include_str!("../../../testdata/seeds/base_model_gpu.pbtxt")),
         (
             "base_model_gpu_scheduling",
-            include_str!("../../testdata/seeds/base_model_gpu_scheduling.pbtxt"),
+            include_str!("../../../testdata/seeds/base_model_gpu_scheduling.pbtxt"),
         ),
-        ("resnet50_trt_fp16", include_str!("../../testdata/seeds/resnet50_trt_fp16.pbtxt")),
+        ("resnet50_trt_fp16", include_str!("../../../testdata/seeds/resnet50_trt_fp16.pbtxt")),
         (
             "flair-ner-english-fast",
-            include_str!("../../testdata/seeds/flair-ner-english-fast.pbtxt"),
+            include_str!("../../../testdata/seeds/flair-ner-english-fast.pbtxt"),
         ),
         (
             "flair-ner-english-fast-ensemble",
-            include_str!("../../testdata/seeds/flair-ner-english-fast-ensemble.pbtxt"),
+            include_str!("../../../testdata/seeds/flair-ner-english-fast-ensemble.pbtxt"),
         ),
-        ("embedding", include_str!("../../testdata/seeds/embedding.pbtxt")),
-        ("ner-english-fast", include_str!("../../testdata/seeds/ner-english-fast.pbtxt")),
+        ("embedding", include_str!("../../../testdata/seeds/embedding.pbtxt")),
+        ("ner-english-fast", include_str!("../../../testdata/seeds/ner-english-fast.pbtxt")),
     ];
     let load = |(name, source): (&'static str, &str), gpus: &[u32]| {
         let context = CheckContext {
@@ -278,23 +280,23 @@ fn answers_the_json_triton_answers() {
     let recorded = [
         (
             "plain",
-            include_str!("../../testdata/triton/plain.pbtxt"),
-            include_str!("../../testdata/triton/plain.json"),
+            include_str!("../../../testdata/triton/plain.pbtxt"),
+            include_str!("../../../testdata/triton/plain.json"),
         ),
         (
             "dynamic",
-            include_str!("../../testdata/triton/dynamic.pbtxt"),
-            include_str!("../../testdata/triton/dynamic.json"),
+            include_str!("../../../testdata/triton/dynamic.pbtxt"),
+            include_str!("../../../testdata/triton/dynamic.json"),
         ),
         (
             "sequence",
-            include_str!("../../testdata/triton/sequence.pbtxt"),
-            include_str!("../../testdata/triton/sequence.json"),
+            include_str!("../../../testdata/triton/sequence.pbtxt"),
+            include_str!("../../../testdata/triton/sequence.json"),
         ),
         (
             "ensemble",
-            include_str!("../../testdata/triton/ensemble.pbtxt"),
-            include_str!("../../testdata/triton/ensemble.json"),
+            include_str!("../../../testdata/triton/ensemble.pbtxt"),
+            include_str!("../../../testdata/triton/ensemble.json"),
         ),
     ];
     for (name, source, answer) in recorded {
