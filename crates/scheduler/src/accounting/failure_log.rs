@@ -41,7 +41,9 @@ impl FailureLog {
         let Some(suppressed) = self.recent.lock_unpoisoned().admit(Instant::now()) else { return };
         let Self { model, version, .. } = self;
         if suppressed > 0 {
-            log::error!("{suppressed} more requests to model '{model}' version {version} failed");
+            log::error!(
+                "{suppressed} more requests to model '{model}' version {version} failed, which was not logged"
+            );
         }
         log::error!("{}", line(model, *version, request_id, error));
     }
@@ -72,6 +74,7 @@ fn line(model: &str, version: i64, request_id: &str, error: &Error) -> String {
         let text = source.to_string();
         // Many texts end in that of their cause.
         if !line.contains(&text) {
+            line.truncate(line.trim_end().len());
             line.push_str(": ");
             line.push_str(&text);
         }
@@ -90,7 +93,7 @@ mod tests {
     fn a_line_names_the_request_and_all_causes() {
         let cause =
             Error::internal("worker gave up").with_source(io::Error::other("Traceback ..."));
-        let error = Error::internal("no output").with_source(cause);
+        let error = Error::internal("no output\n").with_source(cause);
         assert_eq!(
             line("m", 3, "7", &error),
             "model 'm' version 3, request id 7: Internal: no output: worker gave up: Traceback ..."
