@@ -8,6 +8,7 @@ type Absence = (&'static str, &'static [&'static str]);
 const FILES: Absence = ("files", &["fs"]);
 const SOCKETS: Absence = ("sockets", &["net"]);
 const CLOCKS: Absence = ("clocks", &["now"]);
+const PROTOBUF: Absence = ("protobuf", &["galatea_proto"]);
 const ASYNC_RUNTIMES: Absence = ("an async runtime", &["tokio", ":", ":", "runtime"]);
 const PRINTING: Absence = ("printing", &["println", "!"]);
 const EXITING: Absence = ("exiting", &["process", ":", ":", "exit"]);
@@ -18,10 +19,14 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/command-line", &[PRINTING, EXITING]),
     ("crates/telemetry", &[SOCKETS]),
     ("crates/config", &[FILES, SOCKETS]),
-    ("crates/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
+    ("crates/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
+    ("crates/backend-builtin", &[PROTOBUF]),
+    ("crates/backend-onnx", &[PROTOBUF]),
+    ("crates/backend-python", &[PROTOBUF]),
+    ("crates/backend-torch", &[PROTOBUF]),
     ("crates/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
-    ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
-    ("crates/engine", &[SOCKETS]),
+    ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
+    ("crates/engine", &[SOCKETS, PROTOBUF]),
     ("crates/perf/types", &[FILES, SOCKETS]),
     ("crates/perf/report", &[SOCKETS, CLOCKS]),
 ];
