@@ -1,5 +1,5 @@
 //! TorchScript models and AOTInductor packages, run by libtorch. It is opened at run time: TorchScript behind a small
-//! C++ shim with a plain C face, packages through libtorch's own stable C functions.
+//! C++ shim with a plain C interface, packages through libtorch's own stable C functions.
 //!
 //! The shim's source travels in the program ([`SHIM`]) and is compiled against the libtorch that is to be used,
 //! because that has no stable interface of its own.

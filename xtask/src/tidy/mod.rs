@@ -11,6 +11,7 @@ mod folders;
 mod locks;
 mod manifests;
 mod module_lines;
+mod prepared;
 mod private_fields;
 mod source;
 mod unsafe_code;
@@ -32,10 +33,11 @@ pub fn run() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 11] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 12] = [
         files::faults,
         codes::faults,
         private_fields::faults,
+        prepared::faults,
         circles::faults,
         module_lines::faults,
         unsafe_code::faults,

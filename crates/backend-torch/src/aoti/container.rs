@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::{
     call_spec::CallSpec,
-    face::{BUFFER, ContainerHandle, ModelFace},
+    functions::{BUFFER, ContainerHandle, ModelFunctions},
     object::{Object, Runtime},
     tensor::{Device, Failed, Operand, Origin, Tensor},
 };
@@ -37,10 +37,10 @@ unsafe impl Sync for Container {}
 
 impl Drop for Container {
     fn drop(&mut self) {
-        let (face, handle) = (self.object.face, Sendable(self.handle));
+        let (functions, handle) = (self.object.functions, Sendable(self.handle));
         on_own_thread(move || {
             // SAFETY: made by `create`, deleted here alone; whatever uses it holds it. Failures say so on stderr.
-            let _ = unsafe { (face.delete)(handle.get()) };
+            let _ = unsafe { (functions.delete)(handle.get()) };
         });
     }
 }
@@ -82,7 +82,7 @@ impl Container {
             let mut handle = ptr::null_mut();
             // SAFETY: terminated texts, a valid place for the result.
             let status = unsafe {
-                (object.face.create)(&mut handle, runs, device.as_ptr(), folder.as_ptr())
+                (object.functions.create)(&mut handle, runs, device.as_ptr(), folder.as_ptr())
             };
             object.check(runtime, status)?;
             let mut container = Self {
@@ -94,8 +94,8 @@ impl Container {
                 output_count: 0,
                 has_state: false,
             };
-            container.input_count = container.count(|face| face.input_count)?;
-            container.output_count = container.count(|face| face.output_count)?;
+            container.input_count = container.count(|functions| functions.input_count)?;
+            container.output_count = container.count(|functions| functions.output_count)?;
             container.has_state = container.has_buffers()?;
             Ok(container)
         })
@@ -121,20 +121,21 @@ impl Container {
 
     fn count(
         &self,
-        get: impl Fn(&ModelFace) -> unsafe extern "C" fn(ContainerHandle, *mut usize) -> i32,
+        get: impl Fn(&ModelFunctions) -> unsafe extern "C" fn(ContainerHandle, *mut usize) -> i32,
     ) -> Result<usize, String> {
         let mut count = 0;
         // SAFETY: the container is alive, the place for the result valid.
-        let status = unsafe { get(&self.object.face)(self.handle, &mut count) };
+        let status = unsafe { get(&self.object.functions)(self.handle, &mut count) };
         self.object.check(&self.runtime, status)?;
         Ok(count)
     }
 
     fn has_buffers(&self) -> Result<bool, String> {
-        for index in 0..self.count(|face| face.constant_count)? {
+        for index in 0..self.count(|functions| functions.constant_count)? {
             let mut kind = 0;
             // SAFETY: the index is in range, the place for the result valid.
-            let status = unsafe { (self.object.face.constant_type)(self.handle, index, &mut kind) };
+            let status =
+                unsafe { (self.object.functions.constant_type)(self.handle, index, &mut kind) };
             self.object.check(&self.runtime, status)?;
             if kind == BUFFER {
                 return Ok(true);
@@ -148,7 +149,8 @@ impl Container {
             let (mut takes, mut returns) = (ptr::null(), ptr::null());
             // SAFETY: the container is alive, the places for results valid; texts live as long as it.
             let texts = unsafe {
-                let status = (self.object.face.call_spec)(self.handle, &mut takes, &mut returns);
+                let status =
+                    (self.object.functions.call_spec)(self.handle, &mut takes, &mut returns);
                 self.object.check(&self.runtime, status)?;
                 [takes, returns].map(|text| match text.is_null() {
                     true => String::new(),
@@ -194,7 +196,7 @@ impl Container {
         // SAFETY: as many handles as the model takes, given away, and places for as many as it returns. The code
         // runs on the stream that is the device's own, and calls nothing that needs an executor (see `archive`).
         let status = unsafe {
-            (self.object.face.run)(
+            (self.object.functions.run)(
                 self.handle,
                 inputs.as_mut_ptr(),
                 inputs.len(),

@@ -1,7 +1,7 @@
 //! AOTInductor packages (`model.pt2`): compiled code that calls libtorch through its stable C functions.
 //!
 //! # Invariants
-//! - What is unsafe is in `face`, `tensor`, `container` and `object`.
+//! - What is unsafe is in `functions`, `tensor`, `container` and `object`.
 //! - Code stays mapped as long as any tensor that it made.
 //! - Bytes of a request are never given to compiled code, which may write to its inputs: it gets a copy.
 
@@ -10,7 +10,7 @@ mod call_spec;
 mod checks;
 mod container;
 mod elf;
-mod face;
+mod functions;
 mod instance;
 mod model;
 mod naming;

@@ -8,7 +8,9 @@ use std::{
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
-use super::face::{LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFace, TensorFace};
+use super::functions::{
+    LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFunctions, TensorFunctions,
+};
 use crate::torch::reason;
 
 /// Why compiled code could not be opened.
@@ -34,18 +36,19 @@ pub(super) enum ObjectError {
 /// libtorch as compiled code sees it.
 #[derive(Clone)]
 pub(crate) struct Runtime {
-    pub(super) tensors: TensorFace,
+    pub(super) tensors: TensorFunctions,
     last_exception: Option<LastException>,
     pub(super) version: String,
 }
 
 impl Runtime {
     /// # Safety
-    /// As of [`TensorFace::find`].
+    /// As of [`TensorFunctions::find`].
     pub unsafe fn find(handle: &Handle, version: &str) -> Result<Self, &'static str> {
         // SAFETY: the caller's word; where the second function is, its type is this.
-        let (tensors, last_exception) =
-            unsafe { (TensorFace::find(handle)?, handle.get(LAST_EXCEPTION).ok().map(|f| *f)) };
+        let (tensors, last_exception) = unsafe {
+            (TensorFunctions::find(handle)?, handle.get(LAST_EXCEPTION).ok().map(|f| *f))
+        };
         Ok(Self { tensors, last_exception, version: version.to_owned() })
     }
 
@@ -59,7 +62,7 @@ impl Runtime {
 
 /// The compiled library of a package, mapped until this goes.
 pub(super) struct Object {
-    pub face: ModelFace,
+    pub functions: ModelFunctions,
     last_error: Option<LastError>,
     _handle: Handle,
 }
@@ -72,11 +75,11 @@ impl Object {
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|e| explain(path, version, &reason(&e)))?;
         // SAFETY: the names are AOTInductor's alone, whose types do not change; the handle is kept.
-        let (face, last_error) = unsafe {
-            let face = ModelFace::find(&handle).map_err(ObjectError::MissingFunction)?;
-            (face, handle.get::<LastError>(LAST_ERROR).ok().map(|f| *f))
+        let (functions, last_error) = unsafe {
+            let functions = ModelFunctions::find(&handle).map_err(ObjectError::MissingFunction)?;
+            (functions, handle.get::<LastError>(LAST_ERROR).ok().map(|f| *f))
         };
-        Ok(Self { face, last_error, _handle: handle })
+        Ok(Self { functions, last_error, _handle: handle })
     }
 
     /// Why the call before failed, as far as that is known: what the model says and what libtorch says.

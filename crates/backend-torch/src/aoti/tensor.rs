@@ -5,12 +5,12 @@ use std::{ffi::c_void, ptr, slice, sync::Arc};
 use bytes::Bytes;
 use galatea_types::{Buffer, DataType, Shape};
 
-use super::face::{TensorFace, TensorHandle};
+use super::functions::{TensorFunctions, TensorHandle};
 use crate::torch::{Output, data_type_of};
 
 /// A tensor that is ours to delete.
 pub(super) struct Tensor {
-    face: TensorFace,
+    functions: TensorFunctions,
     handle: TensorHandle,
 }
 
@@ -23,7 +23,7 @@ unsafe impl Sync for Tensor {}
 impl Drop for Tensor {
     fn drop(&mut self) {
         // SAFETY: owned, and deleted here alone. There is nothing to do about a failure.
-        let _ = unsafe { (self.face.delete)(self.handle) };
+        let _ = unsafe { (self.functions.delete)(self.handle) };
     }
 }
 
@@ -45,38 +45,38 @@ pub(super) struct Operand {
 impl Tensor {
     /// # Safety
     /// `handle` must be one of libtorch's, and owned by nobody else.
-    pub unsafe fn adopt(face: TensorFace, handle: TensorHandle) -> Option<Self> {
-        (!handle.is_null()).then(|| Self { face, handle })
+    pub unsafe fn adopt(functions: TensorFunctions, handle: TensorHandle) -> Option<Self> {
+        (!handle.is_null()).then(|| Self { functions, handle })
     }
 
     /// Over the operand's memory.
     ///
     /// # Safety
     /// The operand's data must live and be seen by nobody else as long as the tensor, or one made from it, is used.
-    pub unsafe fn over(face: TensorFace, operand: &Operand) -> Result<Self, Failed> {
+    pub unsafe fn over(functions: TensorFunctions, operand: &Operand) -> Result<Self, Failed> {
         let strides = strides_of(&operand.shape);
         let mut handle = ptr::null_mut();
         // SAFETY: as many sizes and strides as the rank says; the data fills them (see `Operand`).
         let status = unsafe {
-            (face.from_blob)(
+            (functions.from_blob)(
                 operand.data.as_ptr().cast_mut().cast(),
                 rank(&operand.shape),
                 operand.shape.as_ptr(),
                 strides.as_ptr(),
                 0,
                 operand.scalar_type,
-                (face.cpu)(),
+                (functions.cpu)(),
                 0,
                 &mut handle,
             )
         };
         // SAFETY: a new reference.
-        succeeded(status).and_then(|()| unsafe { Self::adopt(face, handle) }.ok_or(Failed))
+        succeeded(status).and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(Failed))
     }
 
     /// A new one, row-major, with elements of any value.
     fn empty(
-        face: TensorFace,
+        functions: TensorFunctions,
         scalar_type: i32,
         shape: &[i64],
         on: Device,
@@ -85,7 +85,7 @@ impl Tensor {
         let mut handle = ptr::null_mut();
         // SAFETY: as many sizes and strides as the rank says.
         let status = unsafe {
-            (face.empty)(
+            (functions.empty)(
                 rank(shape),
                 shape.as_ptr(),
                 strides.as_ptr(),
@@ -96,14 +96,14 @@ impl Tensor {
             )
         };
         // SAFETY: a new reference.
-        succeeded(status).and_then(|()| unsafe { Self::adopt(face, handle) }.ok_or(Failed))
+        succeeded(status).and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(Failed))
     }
 
     /// A row-major copy on a device; complete when this returns.
     pub fn copy_to(&self, on: Device) -> Result<Self, Failed> {
-        let copy = Self::empty(self.face, self.scalar_type()?, self.shape()?, on)?;
+        let copy = Self::empty(self.functions, self.scalar_type()?, self.shape()?, on)?;
         // SAFETY: two tensors of the same shape; the copy is nobody else's yet.
-        succeeded(unsafe { (self.face.copy)(copy.handle, self.handle, 0) })?;
+        succeeded(unsafe { (self.functions.copy)(copy.handle, self.handle, 0) })?;
         Ok(copy)
     }
 
@@ -117,20 +117,20 @@ impl Tensor {
     fn scalar_type(&self) -> Result<i32, Failed> {
         let mut number = 0;
         // SAFETY: the tensor is alive, the place for the result valid.
-        succeeded(unsafe { (self.face.scalar_type)(self.handle, &mut number) })?;
+        succeeded(unsafe { (self.functions.scalar_type)(self.handle, &mut number) })?;
         Ok(number)
     }
 
     fn is_on_cpu(&self) -> Result<bool, Failed> {
         let mut kind = 0;
         // SAFETY: as above; the other takes nothing.
-        succeeded(unsafe { (self.face.device_type)(self.handle, &mut kind) })?;
+        succeeded(unsafe { (self.functions.device_type)(self.handle, &mut kind) })?;
         // SAFETY: takes nothing.
-        Ok(kind == unsafe { (self.face.cpu)() })
+        Ok(kind == unsafe { (self.functions.cpu)() })
     }
 
     fn shape(&self) -> Result<&[i64], Failed> {
-        self.numbers(self.face.sizes)
+        self.numbers(self.functions.sizes)
     }
 
     fn numbers(
@@ -139,7 +139,7 @@ impl Tensor {
     ) -> Result<&[i64], Failed> {
         let (mut rank, mut numbers) = (0, ptr::null_mut());
         // SAFETY: the tensor is alive, the places for results valid.
-        succeeded(unsafe { (self.face.rank)(self.handle, &mut rank) })?;
+        succeeded(unsafe { (self.functions.rank)(self.handle, &mut rank) })?;
         // SAFETY: as above.
         succeeded(unsafe { get(self.handle, &mut numbers) })?;
         let rank = usize::try_from(rank).map_err(|_| Failed)?;
@@ -151,7 +151,7 @@ impl Tensor {
     }
 
     fn is_row_major(&self) -> Result<bool, Failed> {
-        let (shape, strides) = (self.shape()?, self.numbers(self.face.strides)?);
+        let (shape, strides) = (self.shape()?, self.numbers(self.functions.strides)?);
         let expected = strides_of(shape);
         let mut dims = shape.iter().zip(strides.iter().zip(&expected));
         Ok(shape.contains(&0)
@@ -163,7 +163,7 @@ impl Tensor {
     pub fn into_output(self, origin: &Arc<Origin>, is_shared: bool) -> Result<Output, Failed> {
         if is_shared || !self.is_on_cpu()? || !self.is_row_major()? {
             // SAFETY: takes nothing.
-            let cpu = Device { kind: unsafe { (self.face.cpu)() }, index: 0 };
+            let cpu = Device { kind: unsafe { (self.functions.cpu)() }, index: 0 };
             return self.copy_to(cpu)?.into_output(origin, false);
         }
         let scalar_type = self.scalar_type()?;
@@ -186,7 +186,7 @@ impl Tensor {
         }
         let mut data: *mut c_void = ptr::null_mut();
         // SAFETY: the tensor is alive, the place for the result valid.
-        succeeded(unsafe { (self.face.data)(self.handle, &mut data) })?;
+        succeeded(unsafe { (self.functions.data)(self.handle, &mut data) })?;
         if data.is_null() {
             return Err(Failed);
         }

@@ -1,11 +1,16 @@
 //! Which input of a configuration is which argument of `forward`, and which output which value it returns.
 //! Rules and texts are Triton's.
 
+mod error;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result};
+use galatea_types::DataType;
 
+use self::error::NamingError;
 use crate::torch::{Argument, Form, Takes};
 
 /// Where each input of the configuration goes.
@@ -17,11 +22,9 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub fn assign(config: &ModelConfig, arguments: &[Argument]) -> Result<Self> {
+    pub fn assign(config: &ModelConfig, arguments: &[Argument]) -> Result<Self, NamingError> {
         if config.inputs().is_empty() {
-            return Err(Error::internal(
-                "model configuration must contain at least one input, none were specified.",
-            ));
+            return Err(NamingError::NoInputs);
         }
         if let [only] = arguments
             && only.takes == Takes::Dictionary
@@ -36,37 +39,27 @@ impl Inputs {
     }
 }
 
-fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
+fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<(), NamingError> {
     let dictionaries = arguments.iter().filter(|a| a.takes == Takes::Dictionary).count();
     if dictionaries > 1 {
-        return Err(Error::internal(
-            "Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, \
-             Tensor) is supported.",
-        ));
+        return Err(NamingError::SeveralDictionaries);
     }
     let configured = config.inputs().len();
     let is_strange = |a: &&Argument| matches!(a.takes, Takes::Dictionary | Takes::Other);
     // What a model does not have to be given is its own business.
     let must_fit = arguments.iter().enumerate().filter(|(i, a)| *i < configured || !a.has_default);
     if let Some(strange) = must_fit.map(|(_, a)| a).find(is_strange) {
-        return Err(Error::internal(format!(
-            "An input of type '{}' was detected in the model. Only a single input of type Dict(str, \
-             Tensor) or input(s) of type Tensor are supported.",
-            strange.type_name
-        )));
+        return Err(NamingError::UnsupportedType { type_name: strange.type_name.clone() });
     }
     let needed = arguments.iter().take_while(|a| !a.has_default).count();
     if (needed..=arguments.len()).contains(&configured) {
         return Ok(());
     }
-    Err(Error::invalid_arg(format!(
-        "unable to load model '{}', configuration expects {configured} inputs, model provides {}",
-        config.name(),
-        arguments.len()
-    )))
+    let (model, provided) = (config.name().to_string(), arguments.len());
+    Err(NamingError::InputCount { model, configured, provided })
 }
 
-fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>> {
+fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>, NamingError> {
     let named = |spec: &TensorSpec| arguments.iter().position(|a| a.name == *spec.name);
     let positions: Option<Vec<usize>> = config.inputs().iter().map(named).collect();
     let positions = match positions.or_else(|| indices(config.inputs())) {
@@ -89,45 +82,46 @@ fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>>
 }
 
 /// Each argument once, none left out between them.
-fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
+fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<(), NamingError> {
     let mut taken = BTreeMap::new();
     for (spec, &position) in config.inputs().iter().zip(positions) {
         if position >= positions.len() {
-            return Err(Error::invalid_arg(format!(
-                "unable to load model '{}', input '{}' refers to argument {position} of forward(), but \
-                 the configuration has {} inputs: their indices must be 0 to {}",
-                config.name(),
-                spec.name,
-                positions.len(),
-                positions.len() - 1
-            )));
+            return Err(NamingError::PositionOutOfRange {
+                model: config.name().to_string(),
+                input: spec.name.to_string(),
+                position,
+                count: positions.len(),
+            });
         }
         if let Some(other) = taken.insert(position, &spec.name) {
-            return Err(Error::invalid_arg(format!(
-                "unable to load model '{}', inputs '{other}' and '{}' both refer to argument {position} \
-                 of forward()",
-                config.name(),
-                spec.name
-            )));
+            return Err(NamingError::PositionTwice {
+                model: config.name().to_string(),
+                first: other.to_string(),
+                second: spec.name.to_string(),
+                position,
+            });
         }
     }
     Ok(())
 }
 
 /// Texts go to lists of texts and tensors to tensors.
-fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]) -> Result<()> {
+fn check_kinds(
+    config: &ModelConfig,
+    arguments: &[Argument],
+    positions: &[usize],
+) -> Result<(), NamingError> {
     for (spec, &position) in config.inputs().iter().zip(positions) {
         let Some(argument) = arguments.get(position) else { continue };
         let wanted = if spec.data_type == DataType::Bytes { Takes::Strings } else { Takes::Tensor };
         if argument.takes != wanted {
-            return Err(Error::invalid_arg(format!(
-                "unable to load model '{}', input '{}' is {}, but argument '{}' of forward() takes {}",
-                config.name(),
-                spec.name,
-                spec.data_type.config_name(),
-                argument.name,
-                argument.type_name
-            )));
+            return Err(NamingError::OtherKind {
+                model: config.name().to_string(),
+                input: spec.name.to_string(),
+                data_type: spec.data_type.config_name(),
+                argument: argument.name.clone(),
+                type_name: argument.type_name.clone(),
+            });
         }
     }
     Ok(())
@@ -135,11 +129,9 @@ fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]
 
 /// Position of each output of the configuration among what `forward` returns. In a dictionary, outputs are
 /// found by their names instead.
-pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>> {
+pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>, NamingError> {
     if config.outputs().is_empty() {
-        return Err(Error::internal(
-            "model configuration must contain at least one output, none were specified.",
-        ));
+        return Err(NamingError::NoOutputs);
     }
     if let Some(positions) = indices(config.outputs()) {
         return Ok(positions);
@@ -165,6 +157,3 @@ fn indices(specs: &[TensorSpec]) -> Option<Vec<usize>> {
     };
     specs.iter().map(index).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -38,7 +38,7 @@ fn check_positions_of(inputs: &[&str], arguments: &[&str], expected: &[usize]) {
 #[track_caller]
 fn check_error(inputs: &[&str], arguments: &[Argument], expected: &str) {
     let error = Inputs::assign(&config(inputs, &[]), arguments).expect_err("does not fit");
-    assert_eq!(error.message(), expected);
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

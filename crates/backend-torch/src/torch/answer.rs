@@ -6,7 +6,7 @@ use galatea_types::{Buffer, DataType, Shape, byte_strings};
 
 use super::{
     element::data_type_of,
-    face::{RawAnswer, RawOutput, STRINGS},
+    interface::{RawAnswer, RawOutput, STRINGS},
     library::Library,
 };
 
@@ -24,7 +24,7 @@ unsafe impl Sync for Answer {}
 impl Drop for Answer {
     fn drop(&mut self) {
         // SAFETY: made by a run and freed here alone.
-        unsafe { (self.library.face.free_answer)(self.answer.as_ptr()) };
+        unsafe { (self.library.interface.free_answer)(self.answer.as_ptr()) };
     }
 }
 
@@ -64,14 +64,14 @@ impl Answer {
     }
 
     pub fn outputs(self: &Arc<Self>) -> Vec<Output> {
-        let face = &self.library.face;
+        let interface = &self.library.interface;
         let answer = self.answer.as_ptr();
         // SAFETY: the answer is alive.
-        let count = unsafe { (face.output_count)(answer) };
+        let count = unsafe { (interface.output_count)(answer) };
         (0..count)
             .map(|index| {
                 // SAFETY: the index is in range; what is returned lives as long as the answer.
-                self.output(unsafe { &*(face.output_at)(answer, index) })
+                self.output(unsafe { &*(interface.output_at)(answer, index) })
             })
             .collect()
     }

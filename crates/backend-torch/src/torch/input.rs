@@ -11,7 +11,7 @@ use galatea_types::{AlignedBlock, DataType, Error, Result, Shape};
 
 use super::{
     element::scalar_type_of,
-    face::{RawInput, STRINGS},
+    interface::{RawInput, STRINGS},
 };
 
 /// An argument of `forward`, or an entry of its dictionary.

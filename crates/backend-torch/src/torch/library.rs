@@ -11,7 +11,7 @@ use galatea_types::{Error, Result};
 use libloading::os::unix::{Library as Handle, RTLD_LAZY, RTLD_LOCAL};
 
 use super::{
-    face::{FACE, Face},
+    interface::{INTERFACE_VERSION, Interface},
     message::readable,
 };
 use crate::aoti::Runtime;
@@ -24,11 +24,11 @@ enum OpenError {
     #[error("'{}' is no PyTorch shim: symbol '{symbol}' is missing", path.display())]
     MissingSymbol { path: PathBuf, symbol: &'static str },
     #[error(
-        "the PyTorch shim '{}' was made for another version of this program (face {found}, {FACE} is \
+        "the PyTorch shim '{}' was made for another version of this program (interface {found}, {INTERFACE_VERSION} is \
          needed): run `galatea runtime install pytorch`",
         path.display()
     )]
-    WrongFace { path: PathBuf, found: i32 },
+    WrongInterface { path: PathBuf, found: i32 },
 }
 
 impl From<OpenError> for Error {
@@ -48,7 +48,7 @@ pub(crate) enum Setting {
 
 /// An opened shim with its libtorch. Never closed: their threads and statics would outlive their code.
 pub(crate) struct Library {
-    pub(super) face: Face,
+    pub(super) interface: Interface,
     version: String,
     cuda_devices: u32,
     /// What packages need, or the name of the first function that this libtorch lacks.
@@ -64,11 +64,12 @@ impl Library {
     pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
         let handle = open(path)?;
         check_face(&handle, path)?;
-        // SAFETY: the number of the face says that the functions have these types; the handle is kept below.
-        let face = unsafe { Face::find(&handle) }
+        // SAFETY: the number of the interface says that the functions have these types; the handle is kept below.
+        let interface = unsafe { Interface::find(&handle) }
             .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
         // SAFETY: a terminated text of static life.
-        let version = unsafe { CStr::from_ptr((face.version)()) }.to_string_lossy().into_owned();
+        let version =
+            unsafe { CStr::from_ptr((interface.version)()) }.to_string_lossy().into_owned();
         let stable = stable.map(open).transpose()?;
         // SAFETY: names of libtorch's, looked for in it (the shim needs it) or in what stands for it; kept below.
         let stable_functions =
@@ -81,9 +82,9 @@ impl Library {
             }
         }
         // SAFETY: takes nothing, catches its exceptions.
-        let cuda_devices = unsafe { (face.cuda_device_count)() };
+        let cuda_devices = unsafe { (interface.cuda_device_count)() };
         Ok(Arc::new(Self {
-            face,
+            interface,
             version,
             cuda_devices: cuda_devices.try_into().unwrap_or(0),
             stable: stable_functions,
@@ -129,24 +130,24 @@ impl Library {
         let mut error = ptr::null_mut();
         // SAFETY: plain numbers, and a valid place for an error, which `check` takes over.
         let status = unsafe {
-            (self.face.set_threads)(intra_op.unwrap_or(0), inter_op.unwrap_or(0), &mut error)
+            (self.interface.set_threads)(intra_op.unwrap_or(0), inter_op.unwrap_or(0), &mut error)
         };
         self.check(status, error).map_err(Error::internal)?;
         // SAFETY: takes nothing.
-        Ok(unsafe { ((self.face.intra_op_threads)(), (self.face.inter_op_threads)()) })
+        Ok(unsafe { ((self.interface.intra_op_threads)(), (self.interface.inter_op_threads)()) })
     }
 
     /// Concerns every model: the last one that says something has its way.
     pub fn set(&self, setting: Setting, is_on: bool) {
         // SAFETY: plain numbers; libtorch's switches are atomic or read once a run.
-        unsafe { (self.face.set)(setting as i32, i32::from(is_on)) };
+        unsafe { (self.interface.set)(setting as i32, i32::from(is_on)) };
     }
 
     /// Gives unused memory of the GPUs back.
     pub fn empty_cache(&self) {
         if self.cuda_devices > 0 {
             // SAFETY: takes nothing, catches its exceptions.
-            unsafe { (self.face.empty_cache)() };
+            unsafe { (self.interface.empty_cache)() };
         }
     }
 
@@ -161,7 +162,7 @@ impl Library {
         // SAFETY: on failure the shim leaves a terminated text, which is ours to free, once.
         let text = unsafe {
             let text = CStr::from_ptr(error).to_string_lossy().into_owned();
-            (self.face.free_text)(error);
+            (self.interface.free_text)(error);
             text
         };
         log::debug!("libtorch: {text}");
@@ -184,15 +185,15 @@ pub(crate) fn reason(error: &libloading::Error) -> String {
 
 fn check_face(handle: &Handle, path: &Path) -> Result<()> {
     let symbol = "galatea_torch_face";
-    // SAFETY: the one function whose type is the same in every face.
-    let face = unsafe { handle.get::<unsafe extern "C" fn() -> i32>(symbol) }
+    // SAFETY: the one function whose type is the same in every interface.
+    let interface = unsafe { handle.get::<unsafe extern "C" fn() -> i32>(symbol) }
         .map_err(|_| OpenError::MissingSymbol { path: path.into(), symbol })?;
     // SAFETY: as above.
-    let found = unsafe { face() };
-    if found == FACE {
+    let found = unsafe { interface() };
+    if found == INTERFACE_VERSION {
         return Ok(());
     }
-    Err(OpenError::WrongFace { path: path.into(), found }.into())
+    Err(OpenError::WrongInterface { path: path.into(), found }.into())
 }
 
 fn has_cuda_driver() -> bool {

@@ -2,8 +2,8 @@
 
 mod answer;
 mod element;
-mod face;
 mod input;
+mod interface;
 mod library;
 mod message;
 mod module;

@@ -9,8 +9,8 @@ use std::{
 
 use super::{
     answer::{Answer, Output},
-    face::{self, RawModule},
     input::Input,
+    interface::{self, RawModule},
     library::Library,
 };
 
@@ -76,7 +76,7 @@ unsafe impl Sync for Module {}
 impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: made by `load` and freed here alone; answers do not need it.
-        unsafe { (self.library.face.free_module)(self.module.as_ptr()) };
+        unsafe { (self.library.interface.free_module)(self.module.as_ptr()) };
     }
 }
 
@@ -92,8 +92,8 @@ impl Module {
         let text = path.as_os_str().as_encoded_bytes();
         let text = CString::new(text).map_err(|_| "the path holds a zero byte".to_owned())?;
         let device = match place {
-            Place::Cpu => face::ON_CPU,
-            Place::AsSaved => face::AS_SAVED,
+            Place::Cpu => interface::ON_CPU,
+            Place::AsSaved => interface::AS_SAVED,
             Place::Gpu(index) => {
                 index.try_into().map_err(|_| format!("there is no device {index}"))?
             }
@@ -102,12 +102,12 @@ impl Module {
         let (mut module, mut error) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the path is terminated, the places for results are valid.
         let status = unsafe {
-            (library.face.load)(text.as_ptr(), device, switches, &mut module, &mut error)
+            (library.interface.load)(text.as_ptr(), device, switches, &mut module, &mut error)
         };
         library.check(status, error)?;
         let module = NonNull::new(module).ok_or("libtorch returned no module")?;
         // SAFETY: the module is alive.
-        let writes = unsafe { (library.face.module_writes)(module.as_ptr()) } != 0;
+        let writes = unsafe { (library.interface.module_writes)(module.as_ptr()) } != 0;
         Ok(Self {
             library: library.clone(),
             module,
@@ -131,15 +131,15 @@ impl Module {
         let _turn =
             self.alone.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
         let form = match form {
-            Form::Positional => face::POSITIONAL,
-            Form::Dictionary => face::DICTIONARY,
+            Form::Positional => interface::POSITIONAL,
+            Form::Dictionary => interface::DICTIONARY,
         };
         let lent: Vec<_> = inputs.iter_mut().map(Input::lend).collect();
         let (mut answer, mut error) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: names, shapes and texts live in `inputs` for the call; the data was given away with what frees
         // it. A module that writes has the data to itself (see `Input::new`) and runs once at a time.
         let status = unsafe {
-            (self.library.face.run)(
+            (self.library.interface.run)(
                 self.module.as_ptr(),
                 lent.as_ptr(),
                 lent.len(),
@@ -157,28 +157,28 @@ impl Module {
 }
 
 fn numbered(switches: Switches) -> i32 {
-    let inference = if switches.inference_mode { face::INFERENCE_MODE } else { 0 };
-    let optimization = if switches.optimization { 0 } else { face::NO_OPTIMIZATION };
+    let inference = if switches.inference_mode { interface::INFERENCE_MODE } else { 0 };
+    let optimization = if switches.optimization { 0 } else { interface::NO_OPTIMIZATION };
     inference | optimization
 }
 
 fn arguments(library: &Library, module: NonNull<RawModule>) -> Vec<Argument> {
-    let face = &library.face;
+    let interface = &library.interface;
     let module = module.as_ptr();
     // SAFETY: the module is alive, the indices are in range, and the texts live as long as it.
     unsafe {
         let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
-        (0..(face.argument_count)(module))
+        (0..(interface.argument_count)(module))
             .map(|index| Argument {
-                name: text((face.argument_name)(module, index)),
-                type_name: text((face.argument_type)(module, index)),
-                takes: match (face.argument_takes)(module, index) {
-                    face::TAKES_TENSOR => Takes::Tensor,
-                    face::TAKES_STRINGS => Takes::Strings,
-                    face::TAKES_DICTIONARY => Takes::Dictionary,
+                name: text((interface.argument_name)(module, index)),
+                type_name: text((interface.argument_type)(module, index)),
+                takes: match (interface.argument_takes)(module, index) {
+                    interface::TAKES_TENSOR => Takes::Tensor,
+                    interface::TAKES_STRINGS => Takes::Strings,
+                    interface::TAKES_DICTIONARY => Takes::Dictionary,
                     _ => Takes::Other,
                 },
-                has_default: (face.argument_has_default)(module, index) != 0,
+                has_default: (interface.argument_has_default)(module, index) != 0,
             })
             .collect()
     }

@@ -1,9 +1,9 @@
-//! The shim's plain C face, as `shim/galatea_torch.h` declares it.
+//! The shim's plain C interface, as `shim/galatea_torch.h` declares it.
 
 use std::ffi::{c_char, c_int, c_void};
 
 /// `GALATEA_TORCH_FACE` of the header.
-pub(super) const FACE: i32 = 1;
+pub(super) const INTERFACE_VERSION: i32 = 1;
 
 pub(super) const STRINGS: i32 = 1000;
 pub(super) const ON_CPU: i32 = -1;
@@ -52,27 +52,27 @@ pub(super) struct RawOutput {
     pub lengths: *const usize,
 }
 
-/// Declares the functions of the face and the loader that finds each by its name.
-macro_rules! face {
+/// Declares the functions of the interface and the loader that finds each by its name.
+macro_rules! interface {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// Functions of an opened shim.
         #[derive(Clone, Copy)]
-        pub(super) struct Face {
+        pub(super) struct Interface {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
-        impl Face {
+        impl Interface {
             /// # Errors
             /// The name of the first function that is missing.
             ///
             /// # Safety
-            /// `handle` must be a library whose functions of these names are those of this face, and it must
+            /// `handle` must be a library whose functions of these names are those of this interface, and it must
             /// stay open as long as the result is used.
             pub unsafe fn find(handle: &libloading::os::unix::Library) -> Result<Self, &'static str> {
                 Ok(Self {
                     $($name: {
                         const NAME: &str = concat!("galatea_torch_", stringify!($name));
-                        // SAFETY: the caller says that the library has the types of this face.
+                        // SAFETY: the caller says that the library has the types of this interface.
                         *unsafe { handle.get(NAME) }.map_err(|_| NAME)?
                     },)*
                 })
@@ -81,7 +81,7 @@ macro_rules! face {
     };
 }
 
-face! {
+interface! {
     version: fn() -> *const c_char;
     free_text: fn(*mut c_char);
     set_threads: fn(i32, i32, *mut *mut c_char) -> c_int;

@@ -21,18 +21,18 @@ pub(super) type TensorHandle = *mut RawTensor;
 pub(super) type ContainerHandle = *mut RawContainer;
 
 /// Declares functions of one interface and the loader that finds each by its name.
-macro_rules! face {
+macro_rules! functions {
     (
-        $(#[$doc:meta])* $face:ident, $prefix:literal:
+        $(#[$doc:meta])* $functions:ident, $prefix:literal:
         $($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
-        pub(super) struct $face {
+        pub(super) struct $functions {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
-        impl $face {
+        impl $functions {
             /// # Errors
             /// The name of the first function that is missing.
             ///
@@ -52,9 +52,9 @@ macro_rules! face {
     };
 }
 
-face! {
+functions! {
     /// libtorch's functions on tensors. Those that return a status return 0 on success.
-    TensorFace, "aoti_torch_":
+    TensorFunctions, "aoti_torch_":
     from_blob = "create_tensor_from_blob":
         fn(*mut c_void, i64, *const i64, *const i64, i64, i32, i32, i32, *mut TensorHandle) -> c_int;
     empty = "empty_strided":
@@ -71,9 +71,9 @@ face! {
     cuda = "device_type_cuda": fn() -> i32;
 }
 
-face! {
+functions! {
     /// Functions of a compiled model.
-    ModelFace, "AOTInductorModelContainer":
+    ModelFunctions, "AOTInductorModelContainer":
     create = "CreateWithDevice":
         fn(*mut ContainerHandle, usize, *const c_char, *const c_char) -> c_int;
     delete = "Delete": fn(ContainerHandle) -> c_int;

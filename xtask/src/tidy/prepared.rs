@@ -1,0 +1,41 @@
+//! A prepared request was checked: only the engine's check makes one, and tests that stand in for it.
+
+use super::source::{SourceFile, Workspace};
+
+const CONSTRUCTOR: &str = "assume_checked";
+/// Where the constructor is, where it belongs, and where tests get it from.
+const ALLOWED: &[&str] =
+    &["crates/types/src/prepared.rs", "crates/engine/src/prepare/", "crates/backend/src/testing/"];
+
+pub fn faults(workspace: &Workspace) -> Vec<String> {
+    let is_test = |file: &SourceFile| {
+        file.path.contains("/tests/")
+            || file.path.contains("/examples/")
+            || workspace.is_test_module(file)
+    };
+    let is_allowed = |file: &SourceFile| ALLOWED.iter().any(|start| file.path.starts_with(start));
+    let files = workspace.rust().filter(|file| !is_test(file) && !is_allowed(file));
+    files
+        .filter(|file| file.has_tokens(&[CONSTRUCTOR]))
+        .map(|file| format!("{}: takes a request for checked that nobody checked", file.path))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::source::made_up, *};
+
+    #[test]
+    fn only_the_engines_check_and_tests_may() {
+        let text = "fn f() { PreparedRequest::assume_checked(request, 1) }";
+        let found = faults(&made_up(&[
+            ("crates/engine/src/prepare/mod.rs", text),
+            ("crates/scheduler/tests/a.rs", text),
+            ("crates/http/src/a.rs", text),
+        ]));
+        assert_eq!(
+            found,
+            ["crates/http/src/a.rs: takes a request for checked that nobody checked"]
+        );
+    }
+}
