@@ -21,6 +21,30 @@ fn tensors_of_every_size_come_back_unchanged() {
     }
 }
 
+/// What `allow_ragged_batch` promises: the scheduler joins requests of different shapes, and the model gets each
+/// tensor as it was sent.
+#[test]
+fn requests_of_a_ragged_batch_keep_their_shapes() {
+    let body = r#"
+        assert len(requests) == 2, len(requests)
+        arrays = [pb_utils.get_input_tensor_by_name(r, "IN").as_numpy() for r in requests]
+        assert [a.shape for a in arrays] == [(1, 2), (1, 3)], [a.shape for a in arrays]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", a)]) for a in arrays]
+"#;
+    let written = Written::execute(body).changed(|raw| {
+        raw.max_batch_size = 8;
+        raw.input[0].allow_ragged_batch = true;
+    });
+    let (mut instance, _loaded) = written.instance();
+    let row = |data: &[u8]| {
+        let shape = [1, i64::try_from(data.len()).expect("small")];
+        request(Tensor::new("IN", DataType::Uint8, shape, data.to_vec()))
+    };
+    let answers = testing::run_batch(&mut *instance, vec![row(&[1, 2]), row(&[3, 4, 5])]);
+    let outputs: Vec<_> = answers.into_iter().map(output).collect();
+    assert_eq!(outputs, [vec![1, 2], vec![3, 4, 5]]);
+}
+
 #[test]
 fn requests_of_a_batch_get_their_own_responses() {
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
