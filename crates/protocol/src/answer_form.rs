@@ -1,7 +1,7 @@
 //! How a client wants the outputs of its request returned: decided while the request is read, used when the answer
 //! is written. The same for both protocols.
 
-use std::{num::NonZero, sync::Arc};
+use std::{borrow::Cow, num::NonZero, sync::Arc};
 
 use galatea_types::{Buffer, Result, Tensor};
 
@@ -50,34 +50,35 @@ impl AnswerForm {
 
     /// The tensor that is returned for the output `tensor`: itself, its classes, or, written to its region, one without
     /// data. `label` gives the text of a class, if it has one.
-    pub(crate) fn apply<'a>(
+    pub(crate) fn apply<'a, 't>(
         &self,
-        tensor: Tensor,
+        tensor: &'t Tensor,
         is_batched: bool,
         label: impl Fn(&str, usize) -> Option<&'a str>,
-    ) -> Result<Tensor> {
+    ) -> Result<Cow<'t, Tensor>> {
         match self {
-            Self::Inline | Self::Binary => Ok(tensor),
+            Self::Inline | Self::Binary => Ok(Cow::Borrowed(tensor)),
             Self::Classes { count, .. } => {
-                classify(&tensor, count.get(), is_batched, |class| label(&tensor.name, class))
+                let label = |class| label(&tensor.name, class);
+                classify(tensor, count.get(), is_batched, label).map(Cow::Owned)
             }
             Self::Region(span) => {
-                let data = write_to_region(&tensor, span)?;
-                Ok(Tensor { data, ..tensor })
+                write_to_region(tensor, span)?;
+                let (name, shape) = (tensor.name.clone(), tensor.shape.clone());
+                let nothing = Buffer::default();
+                Ok(Cow::Owned(Tensor::new(name, tensor.data_type, shape, nothing)))
             }
         }
     }
 }
 
-/// What is left to send of the data: nothing.
-fn write_to_region(tensor: &Tensor, span: &RegionSpan) -> Result<Buffer> {
+fn write_to_region(tensor: &Tensor, span: &RegionSpan) -> Result<()> {
     let (needed, available) = (tensor.data.len() as u64, span.byte_size);
     if needed > available {
         let output = tensor.name.clone();
         return Err(EncodeError::RegionTooSmall { output, available, needed }.into());
     }
-    span.region.write(span.offset, &tensor.data)?;
-    Ok(Buffer::default())
+    span.region.write(span.offset, &tensor.data)
 }
 
 /// The forms of all outputs of a request, and what else its answer depends on.

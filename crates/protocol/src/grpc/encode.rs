@@ -19,7 +19,7 @@ pub fn encode<'a>(
 ) -> Result<ModelInferResponse> {
     let mut outputs = Vec::with_capacity(response.outputs.len());
     let mut raw_output_contents = Vec::with_capacity(response.outputs.len());
-    for tensor in response.outputs {
+    for tensor in &response.outputs {
         let tensor = plan.form_of(&tensor.name).apply(tensor, plan.is_batched, &label)?;
         outputs.push(InferOutputTensor {
             name: tensor.name.as_ref().to_owned(),

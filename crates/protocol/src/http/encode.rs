@@ -44,7 +44,7 @@ pub fn encode<'a>(
     json.push(b'"');
     push_parameters(&mut json, &response.parameters);
     json.extend_from_slice(b",\"outputs\":[");
-    for (i, tensor) in response.outputs.into_iter().enumerate() {
+    for (i, tensor) in response.outputs.iter().enumerate() {
         if i > 0 {
             json.push(b',');
         }
