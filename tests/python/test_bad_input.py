@@ -62,6 +62,13 @@ CONFIGS = {
     "negative_delay": ("max_batch_size: 4\n" + IO + "dynamic_batching { max_queue_delay_microseconds: -1 }", "-1"),
     "another_name": ("", "unexpected directory name 'another_name' for model 'somebody'"),
 }
+RAGGED = 'input [ { name: "A" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true } ]\n'
+# Sound, and asking for what this server does not do. name: (backend, the rest, the error)
+UNSUPPORTED = {
+    "sequences": ("identity", IO + "sequence_batching { }", "sequence_batching of model 'sequences' is not supported by this version of the server"),
+    "agents": ("identity", IO + 'model_repository_agents { agents [ { name: "checksum" } ] }', "Remove the section to serve them as they are"),
+    "ragged": ("onnxruntime", "max_batch_size: 4\n" + RAGGED + OUT, "input.allow_ragged_batch of model 'ragged' is not supported by this version of the server"),
+}
 UNKNOWN_BACKENDS = {
     "no_such_backend": 'name: "no_such_backend"\nbackend: "abacus"\n' + IO,
     "no_backend": 'name: "no_backend"\n' + IO,
@@ -78,6 +85,9 @@ def server(tmp_path_factory):
     for name, (config, _) in CONFIGS.items():
         repositories.write_model(folder, name, "galatea", "identity", config)
     (folder / "another_name/config.pbtxt").write_text('name: "somebody"\nbackend: "identity"\n' + IO)
+    for name, (backend, config, _) in UNSUPPORTED.items():
+        repositories.write_model(folder, name, "galatea", backend, config)
+    repositories.write_model(folder, "eager", "galatea", "identity", IO + "optimization { eager_batching: true }")
     for name, config in UNKNOWN_BACKENDS.items():
         repositories.write_model(folder, name, "galatea", "identity", None)
         (folder / name / "config.pbtxt").write_text(config)
@@ -108,6 +118,20 @@ def test_config(server, name):
     if not re.search(needle, text):
         server.wait_for_line(rf"(?s)(?=.*{name}).*{needle}" if name not in needle else needle, timeout=10)
     serves_on(server)
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_not_supported_is_refused(server, name):
+    status, text = load(server, name)
+    assert status == 400 and f"load failed for model '{name}'" in text
+    assert "UNAVAILABLE state: Unsupported: " in text and UNSUPPORTED[name][2] in text
+    serves_on(server)
+
+
+def test_what_has_no_effect_is_a_warning(server):
+    status, _, _ = clients.ask(server.http, "POST", "/v2/repository/models/eager/load", {})
+    assert status == 200
+    server.wait_for_line(r"optimization\.eager_batching of model 'eager' has no effect", timeout=10)
 
 
 @pytest.mark.parametrize("name", [*UNKNOWN_BACKENDS, "no_version", "not_text", "nowhere", "..", "a%2Fb"])
