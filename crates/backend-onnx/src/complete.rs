@@ -5,7 +5,7 @@ use galatea_config::{ConfigDraft, TensorDraft};
 use galatea_types::{Error, Result};
 
 use crate::{
-    check::unsupported_kind,
+    check::Disagreement,
     ort::{TensorInfo, ValueKind},
     settings::default_max_batch_size,
     signature::Signature,
@@ -64,9 +64,15 @@ fn complete_batching(
 }
 
 /// An input or output as the configuration is to have it.
-fn tensor(model: &str, what: &str, info: &TensorInfo, has_batching: bool) -> Result<TensorDraft> {
+fn tensor(
+    model: &str,
+    what: &'static str,
+    info: &TensorInfo,
+    has_batching: bool,
+) -> Result<TensorDraft> {
     let ValueKind::Tensor(data_type) = info.kind else {
-        return Err(unsupported_kind(model, what, &info.name, info.kind));
+        let (model, name, kind) = (model.to_owned(), info.name.clone(), info.kind);
+        return Err(Disagreement::UnsupportedKind { model, what, name, kind }.into());
     };
     let mut dims: Vec<i64> = info.dims.iter().skip(usize::from(has_batching)).copied().collect();
     let mut reshape = None;

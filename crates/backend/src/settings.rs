@@ -30,12 +30,8 @@ impl<'a> Settings<'a> {
 
     /// Text of the error as in Triton.
     pub fn number<N: FromStr>(&self, key: &str) -> Result<Option<N>> {
-        let parse = |v: &str| {
-            v.parse().map_err(|_| {
-                Error::invalid_arg(format!("failed to convert {key} '{v}' to integral number"))
-            })
-        };
-        self.get(key).map(parse).transpose()
+        let parse = |v: &str| v.parse().map_err(|_| SettingError::new(key, v, "integral number"));
+        Ok(self.get(key).map(parse).transpose()?)
     }
 
     /// `true`, `false`, `1` or `0` in any case. Text of the error as in Triton.
@@ -43,9 +39,30 @@ impl<'a> Settings<'a> {
         let parse = |v: &str| match v.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
-            _ => Err(Error::invalid_arg(format!("failed to convert {key} '{v}' to boolean value"))),
+            _ => Err(SettingError::new(key, v, "boolean value")),
         };
-        self.get(key).map(parse).transpose()
+        Ok(self.get(key).map(parse).transpose()?)
+    }
+}
+
+/// A setting that is not what it has to be.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to convert {key} '{value}' to {wanted}")]
+struct SettingError {
+    key: String,
+    value: String,
+    wanted: &'static str,
+}
+
+impl SettingError {
+    fn new(key: &str, value: &str, wanted: &'static str) -> Self {
+        Self { key: key.to_owned(), value: value.to_owned(), wanted }
+    }
+}
+
+impl From<SettingError> for Error {
+    fn from(error: SettingError) -> Self {
+        Error::invalid_arg(error.to_string())
     }
 }
 

@@ -1,0 +1,132 @@
+//! Whether a configuration and the model it is for agree. Texts and rules are Triton's.
+
+mod error;
+
+use galatea_config::{ModelConfig, Scheduling, TensorSpec};
+use galatea_types::{Result, Shape};
+
+pub(crate) use self::error::Disagreement;
+use self::error::Specified;
+use crate::{
+    ort::{TensorInfo, ValueKind},
+    signature::Signature,
+};
+
+pub(crate) fn check(config: &ModelConfig, signature: &Signature) -> Result<()> {
+    check_input_count(config, signature)?;
+    let inputs = Side { config, what: "input", is_exact: false };
+    for spec in config.inputs() {
+        inputs.check_optional(spec)?;
+        inputs.check(spec, signature.expect_input(&spec.name)?)?;
+    }
+    let outputs = Side { config, what: "output", is_exact: true };
+    for spec in config.outputs() {
+        outputs.check(spec, signature.expect_output(&spec.name)?)?;
+    }
+    Ok(())
+}
+
+/// Inputs that are initialisers are optional and do not count; what a sequence batcher feeds does.
+fn check_input_count(config: &ModelConfig, signature: &Signature) -> Result<()> {
+    let mut expected = config.inputs().iter().filter(|s| !s.is_optional).count();
+    expected += config.batch_inputs().len();
+    if let Scheduling::Sequence(sequence) = config.scheduling() {
+        expected += sequence.controls.len() + sequence.states.len();
+    }
+    let provided = signature.inputs.len();
+    if expected == provided {
+        return Ok(());
+    }
+    // An unknown name explains itself better than a count.
+    for spec in config.inputs() {
+        signature.expect_input(&spec.name)?;
+    }
+    let model = config.name().to_string();
+    Err(Disagreement::InputCount { model, expected, provided }.into())
+}
+
+/// One side of a model: inputs may leave open what the model fixes, outputs must be just as the model declares them.
+struct Side<'a> {
+    config: &'a ModelConfig,
+    what: &'static str,
+    is_exact: bool,
+}
+
+impl Side<'_> {
+    fn check_optional(&self, spec: &TensorSpec) -> Result<(), Disagreement> {
+        if !spec.is_optional || !self.config.has_batching() {
+            return Ok(());
+        }
+        let (model, input) = (self.model(), spec.name.to_string());
+        Err(Disagreement::OptionalInput { model, input })
+    }
+
+    fn check(&self, spec: &TensorSpec, info: &TensorInfo) -> Result<(), Disagreement> {
+        self.check_type(spec, info)?;
+        let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
+        if info.dims.is_empty() {
+            self.check_scalar(spec, dims)
+        } else {
+            self.check_dims(spec, dims, &info.dims)
+        }
+    }
+
+    fn check_type(&self, spec: &TensorSpec, info: &TensorInfo) -> Result<(), Disagreement> {
+        let (model, what, name) = (self.model(), self.what, spec.name.to_string());
+        let expected = spec.data_type;
+        match info.kind {
+            ValueKind::Tensor(provided) if provided == expected => Ok(()),
+            ValueKind::Tensor(provided) => {
+                Err(Disagreement::OtherType { model, what, name, expected, provided })
+            }
+            kind => Err(Disagreement::UnsupportedKind { model, what, name, kind }),
+        }
+    }
+
+    /// A model's scalar is configured as `dims: [1]`.
+    fn check_scalar(&self, spec: &TensorSpec, dims: &Shape) -> Result<(), Disagreement> {
+        if dims.iter().all(|&d| d == 1) {
+            return Ok(());
+        }
+        let (model, name) = (self.model(), spec.name.to_string());
+        Err(Disagreement::Scalar { model, name, dims: dims.clone() })
+    }
+
+    fn check_dims(
+        &self,
+        spec: &TensorSpec,
+        dims: &Shape,
+        model_dims: &Shape,
+    ) -> Result<(), Disagreement> {
+        let full = if self.config.has_batching() {
+            if model_dims.first() != Some(&-1) {
+                return Err(Disagreement::NoBatchDimension {
+                    model: self.model(),
+                    name: spec.name.to_string(),
+                    model_dims: model_dims.clone(),
+                });
+            }
+            dims.with_leading(-1)
+        } else {
+            dims.clone()
+        };
+        let fits = full.len() == model_dims.len()
+            && full
+                .iter()
+                .zip(model_dims.iter())
+                .all(|(c, m)| c == m || (!self.is_exact && *m == -1));
+        if fits {
+            return Ok(());
+        }
+        Err(Disagreement::OtherShape {
+            model: self.model(),
+            name: spec.name.to_string(),
+            model_dims: model_dims.clone(),
+            specified: Specified { shape: full, has_batching: self.config.has_batching() },
+        })
+    }
+
+    fn model(&self) -> String {
+        self.config.name().to_string()
+    }
+}
