@@ -1,14 +1,14 @@
 //! What the decoupled models have in common: a thread per request, checks, cancellation.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use galatea_backend::ResponseSender;
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result};
+use galatea_types::{CondvarExt, DataType, Error, LockExt, Result};
 
 /// How soon a cancelled request is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -52,7 +52,7 @@ pub(crate) struct Stop(Arc<(Mutex<bool>, Condvar)>);
 impl Stop {
     fn set(&self) {
         let (is_set, changed) = &*self.0;
-        *is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *is_set.lock_unpoisoned() = true;
         changed.notify_all();
     }
 
@@ -77,9 +77,8 @@ impl Stop {
 
     fn is_set_within(&self, timeout: Duration) -> bool {
         let (is_set, changed) = &*self.0;
-        let is_set = is_set.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = changed.wait_timeout_while(is_set, timeout, |is_set| !*is_set);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let is_set = is_set.lock_unpoisoned();
+        *changed.wait_timeout_while_unpoisoned(is_set, timeout, |is_set| !*is_set).0
     }
 }
 

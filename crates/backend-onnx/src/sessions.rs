@@ -1,9 +1,11 @@
 //! Which session of a model is used. Reasoning and measurements: `docs/adr/0003-onnx-thread-layout.md`.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
+
+use galatea_types::LockExt;
 
 use crate::{
     layout::RunPlacement,
@@ -60,7 +62,7 @@ impl Sessions {
     }
 
     fn next_candidate(&self) -> Option<(Arc<Session>, bool)> {
-        let mut trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trial = self.trial.lock_unpoisoned();
         let trial = trial.as_mut()?;
         let is_alone = trial.alone.started < trial.helped.started;
         let candidate = if is_alone { &mut trial.alone } else { &mut trial.helped };
@@ -69,7 +71,7 @@ impl Sessions {
     }
 
     fn note(&self, is_alone: bool, took: Duration) {
-        let mut slot = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.trial.lock_unpoisoned();
         let Some(trial) = slot.as_mut() else { return };
         let candidate = if is_alone { &mut trial.alone } else { &mut trial.helped };
         candidate.note(took);

@@ -15,6 +15,7 @@
 
 mod aoti;
 mod instance;
+mod loader_error;
 mod model;
 mod naming;
 mod outputs;

@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result};
+use galatea_types::{DataType, Error, LockExt, Result};
 
 use crate::{
     naming::{self, Inputs},
@@ -71,7 +71,7 @@ impl TorchModel {
         if !loaded.module.writes() || self.settings.shares_state {
             return Ok(loaded.module.clone());
         }
-        let mut is_taken = loaded.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_taken = loaded.is_taken.lock_unpoisoned();
         if !std::mem::replace(&mut is_taken, true) {
             return Ok(loaded.module.clone());
         }

@@ -87,9 +87,10 @@ impl Default for RequestContext {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::Mutex;
 
     use super::*;
+    use crate::LockExt;
 
     /// Notes what is finished, and under which name.
     #[derive(Clone, Debug, Default)]
@@ -100,7 +101,7 @@ mod tests {
 
     impl Trace for Noted {
         fn finished(&self, timeline: &Timeline) {
-            let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut finished = self.finished.lock_unpoisoned();
             finished.push((self.model.clone(), *timeline));
         }
 

@@ -1,19 +1,13 @@
 //! No code of a list that a reader does not have, such as two letters, a hyphen and a number: the sentence it stands
 //! for belongs there. `docs/compat.md` may name its rows so.
 
-use super::{
-    allowed,
-    source::{SourceFile, Workspace},
-};
+use super::source::{SourceFile, Workspace};
 
 /// The table of features, whose rows have names.
 const TABLE: &str = "docs/compat.md";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
-    let is_bound = |file: &&SourceFile| {
-        file.path != TABLE && !allowed::BARE_CODES.contains(&file.krate.as_str())
-    };
-    workspace.files.iter().filter(is_bound).flat_map(file_faults).collect()
+    workspace.files.iter().filter(|file| file.path != TABLE).flat_map(file_faults).collect()
 }
 
 fn file_faults(file: &SourceFile) -> Vec<String> {

@@ -3,14 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    allowed,
-    source::{SourceFile, Workspace},
-};
+use super::source::{SourceFile, Workspace};
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
-    let is_bound = |file: &&SourceFile| !allowed::FOLDERS.contains(&file.krate.as_str());
-    let files: Vec<&SourceFile> = workspace.rust().filter(is_bound).collect();
+    let files: Vec<&SourceFile> = workspace.rust().collect();
     let folders: BTreeSet<&str> =
         files.iter().filter_map(|file| Some(file.path.rsplit_once('/')?.0)).collect();
     let stems: BTreeSet<&str> =

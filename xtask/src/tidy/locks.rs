@@ -1,17 +1,12 @@
 //! Locks are taken through `LockExt` and its kin of `galatea-types`, which decide once what a panic of a holder means.
 
-use super::{
-    allowed,
-    source::{SourceFile, Workspace},
-};
+use super::source::{SourceFile, Workspace};
 
 /// Where the decision stands.
 const HOME: &str = "crates/types/src/lock.rs";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
-    let is_bound = |file: &&SourceFile| {
-        file.is_in_src() && file.path != HOME && !allowed::LOCKS.contains(&file.krate.as_str())
-    };
+    let is_bound = |file: &&SourceFile| file.is_in_src() && file.path != HOME;
     let users = workspace.rust().filter(is_bound).filter(|file| file.has_tokens(&["PoisonError"]));
     users.map(|file| format!("{}: takes a lock without `LockExt`", file.path)).collect()
 }

@@ -1,7 +1,6 @@
 //! `cargo xtask tidy`: the rules a reviewer would otherwise repeat, one file per rule.
 
 mod absent;
-mod allowed;
 mod circles;
 mod codes;
 mod documented;

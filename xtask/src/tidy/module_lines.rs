@@ -1,16 +1,12 @@
 //! Every file opens with a line that says why it exists.
 
-use super::{
-    allowed,
-    source::{SourceFile, Workspace},
-};
+use super::source::Workspace;
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
-    let is_bound = |file: &&SourceFile| !allowed::NO_MODULE_LINE.contains(&file.krate.as_str());
-    let rust = workspace.rust().filter(is_bound).filter(|file| !file.text.starts_with("//! "));
+    let rust = workspace.rust().filter(|file| !file.text.starts_with("//! "));
     let rust = rust.map(|file| format!("{}: opens without a `//!` line", file.path));
     let python = workspace.files.iter().filter(|file| file.path.ends_with(".py"));
-    let python = python.filter(is_bound).filter(|file| !is_model(&file.path));
+    let python = python.filter(|file| !is_model(&file.path));
     let python = python.filter(|file| !has_docstring(&file.text));
     rust.chain(python.map(|file| format!("{}: opens without a docstring", file.path))).collect()
 }

@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use galatea_backend::LoadContext;
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
-use galatea_types::{DataType, Error, Result};
+use galatea_types::{DataType, Error, LockExt, Result};
 use tempfile::TempDir;
 
 use super::{
@@ -99,7 +99,7 @@ impl PackageModel {
         if !loaded.container.has_state() || self.settings.shares_state {
             return Ok(loaded.container.clone());
         }
-        let mut is_taken = loaded.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_taken = loaded.is_taken.lock_unpoisoned();
         if !std::mem::replace(&mut is_taken, true) {
             return Ok(loaded.container.clone());
         }

@@ -11,7 +11,7 @@ use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use super::functions::{
     LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFunctions, TensorFunctions,
 };
-use crate::torch::reason;
+use crate::loader_error::reason;
 
 /// Why compiled code could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -4,17 +4,17 @@ use std::{
     ffi::{CStr, c_char},
     path::{Path, PathBuf},
     ptr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::{Error, LockExt, Result};
 use libloading::os::unix::{Library as Handle, RTLD_LAZY, RTLD_LOCAL};
 
 use super::{
     interface::{INTERFACE_VERSION, Interface},
     message::readable,
 };
-use crate::aoti::Runtime;
+use crate::{aoti::Runtime, loader_error::reason};
 
 /// Why a library could not be used. Every text names the path.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +123,7 @@ impl Library {
         intra_op: Option<i32>,
         inter_op: Option<i32>,
     ) -> Result<(i32, i32)> {
-        let mut chosen = self.chosen_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chosen = self.chosen_threads.lock_unpoisoned();
         let intra_op = intra_op.filter(|_| !chosen.0);
         let inter_op = inter_op.filter(|_| !chosen.1);
         *chosen = (chosen.0 || intra_op.is_some(), chosen.1 || inter_op.is_some());
@@ -176,11 +176,6 @@ fn open(path: &Path) -> Result<Handle> {
     // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
     unsafe { Handle::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }
         .map_err(|e| OpenError::Open { path: path.into(), reason: reason(&e) }.into())
-}
-
-/// What the loader says, which the error itself leaves to its source.
-pub(crate) fn reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn check_face(handle: &Handle, path: &Path) -> Result<()> {

@@ -4,8 +4,10 @@ use std::{
     ffi::{CStr, CString},
     path::Path,
     ptr::{self, NonNull},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
+
+use galatea_types::LockExt;
 
 use super::{
     answer::{Answer, Output},
@@ -128,8 +130,7 @@ impl Module {
 
     /// Calls `forward`. What it returns is taken apart into one output per tensor or list of texts.
     pub fn run(&self, mut inputs: Vec<Input>, form: Form) -> Result<Vec<Output>, String> {
-        let _turn =
-            self.alone.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = self.alone.as_ref().map(|lock| lock.lock_unpoisoned());
         let form = match form {
             Form::Positional => interface::POSITIONAL,
             Form::Dictionary => interface::DICTIONARY,

@@ -15,6 +15,7 @@ mod build;
 mod clauses;
 mod compare;
 mod outcome;
+mod run;
 mod sample;
 mod streams;
 mod subject;
@@ -24,5 +25,6 @@ pub use build::{
     run_batch, run_stream, stream,
 };
 pub use galatea_config::testing::{Host, changed, model_config, tensor_spec, tensors};
+pub use run::run;
 pub use sample::{Sample, encode, sample};
-pub use subject::{Clause, Fixture, Subject, run};
+pub use subject::{Clause, Fixture, Subject};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use galatea_config::ModelConfig;
 use galatea_types::{DataType, InferRequest};
 
-use crate::{Backend, testing::clauses};
+use crate::Backend;
 
 /// A model to test with. The kit reads names, types and dimensions from the configuration; it puts sizes
 /// of its own choice where a dimension is -1.
@@ -148,26 +148,4 @@ impl Clause {
                 | Self::DropWhileStreaming
         )
     }
-}
-
-/// Checks every clause with every model the subject offers.
-///
-/// # Panics
-/// When a clause is violated, with all violations; and when the subject offers nothing to check.
-#[track_caller]
-pub fn run(subject: &dyn Subject) {
-    let kept = || Clause::ALL.into_iter().filter(|c| !subject.ignores().contains(c));
-    let mut checked = 0;
-    let mut violations = Vec::new();
-    for data_type in DataType::ALL {
-        for clause in kept() {
-            match clauses::check(subject, clause, data_type) {
-                Some(Ok(())) => checked += 1,
-                Some(Err(reason)) => violations.push(format!("{clause:?} ({data_type}): {reason}")),
-                None => {}
-            }
-        }
-    }
-    assert!(violations.is_empty(), "violated:\n{}", violations.join("\n"));
-    assert!(checked > 0, "the subject offers no model");
 }
