@@ -39,15 +39,25 @@ pub(crate) enum Disagreement {
          dimension and the first dimension must be -1; but shape expected by the model is {model_dims}"
     )]
     NoBatchDimension { model: String, name: String, model_dims: Shape },
-    #[error(
-        "model '{model}', tensor '{name}': the model expects {} dimensions (shape {model_dims}) but the model \
-         configuration specifies {} dimensions {specified}",
-        .model_dims.len(),
-        .specified.shape.len()
-    )]
-    OtherShape { model: String, name: String, model_dims: Shape, specified: Specified },
+    #[error(transparent)]
+    OtherShape(Box<OtherShape>),
     #[error("unable to load model '{model}', {what} '{name}' is {}, which is not supported", described(.kind))]
     UnsupportedKind { model: String, what: &'static str, name: String, kind: ValueKind },
+}
+
+/// The model's shape is not the configured one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "model '{model}', tensor '{name}': the model expects {} dimensions (shape {model_dims}) but the model \
+     configuration specifies {} dimensions {specified}",
+    .model_dims.len(),
+    .specified.shape.len()
+)]
+pub(crate) struct OtherShape {
+    pub model: String,
+    pub name: String,
+    pub model_dims: Shape,
+    pub specified: Specified,
 }
 
 /// A shape as the configuration specifies it, batch dimension included.

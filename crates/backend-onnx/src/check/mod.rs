@@ -6,7 +6,7 @@ use galatea_config::{ModelConfig, Scheduling, TensorSpec};
 use galatea_types::{Result, Shape};
 
 pub(crate) use self::error::Disagreement;
-use self::error::Specified;
+use self::error::{OtherShape, Specified};
 use crate::{
     ort::{TensorInfo, ValueKind},
     signature::Signature,
@@ -118,12 +118,12 @@ impl Side<'_> {
         if fits {
             return Ok(());
         }
-        Err(Disagreement::OtherShape {
+        Err(Disagreement::OtherShape(Box::new(OtherShape {
             model: self.model(),
             name: spec.name.to_string(),
             model_dims: model_dims.clone(),
             specified: Specified { shape: full, has_batching: self.config.has_batching() },
-        })
+        })))
     }
 
     fn model(&self) -> String {
