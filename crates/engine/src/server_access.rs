@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
+    time::Instant,
 };
 
 use galatea_backend::{InferTarget, ModelControl, ServerAccess};
@@ -29,7 +30,7 @@ impl InferTarget for Access {
     fn infer(
         &self,
         request: InferRequest,
-        context: RequestContext,
+        mut context: RequestContext,
         responder: Responder,
     ) -> Result<(), Refused> {
         let found = self
@@ -37,7 +38,10 @@ impl InferTarget for Access {
             .and_then(|m| m.models().for_model(&request.model_name, request.model_version));
         match found {
             Ok(model) => model.infer(request, context, responder),
-            Err(error) => Err(Refused::new(error, responder)),
+            Err(error) => {
+                context.finish(Instant::now());
+                Err(Refused::new(error, responder))
+            }
         }
     }
 

@@ -105,6 +105,23 @@ impl Error {
         self
     }
 
+    /// For a log: the message and every cause behind it, without those that the text has already, because many
+    /// texts end in that of their cause.
+    pub fn with_causes(&self) -> String {
+        let mut text = self.message.to_string();
+        let mut cause = error::Error::source(self);
+        while let Some(source) = cause {
+            let more = source.to_string();
+            if !text.contains(&more) {
+                text.truncate(text.trim_end().len());
+                text.push_str(": ");
+                text.push_str(&more);
+            }
+            cause = source.source();
+        }
+        text
+    }
+
     /// Its class.
     pub fn code(&self) -> Code {
         self.code
@@ -125,5 +142,23 @@ impl fmt::Display for Error {
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         self.source.as_deref().map(|s| s as &(dyn error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn causes_follow_the_message_once() {
+        let cause =
+            Error::internal("worker gave up").with_source(io::Error::other("Traceback ..."));
+        let error = Error::internal("no output\n").with_source(cause);
+        assert_eq!(error.with_causes(), "no output: worker gave up: Traceback ...");
+        let named = Error::internal("cannot read x: odd").with_source(io::Error::other("odd"));
+        assert_eq!(named.with_causes(), "cannot read x: odd");
+        assert_eq!(Error::unknown("odd").with_causes(), "odd");
     }
 }

@@ -72,9 +72,14 @@ pub(super) struct VersionFailure {
 }
 
 impl VersionFailure {
-    /// The reason in the index and the log: code and text.
+    /// The reason in the index: code and text.
     pub fn reason(&self) -> String {
         format!("{}: {}", self.error.code().as_str(), self.error)
+    }
+
+    /// The reason in the log: with its causes, such as the traceback of a Python model.
+    pub fn reason_with_causes(&self) -> String {
+        format!("{}: {}", self.error.code().as_str(), self.error.with_causes())
     }
 }
 

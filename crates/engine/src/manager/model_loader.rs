@@ -182,9 +182,9 @@ impl ModelLoader {
                 }
                 Err(error) => {
                     let failure = VersionFailure { version, error };
-                    let reason = failure.reason();
+                    let reason = failure.reason_with_causes();
                     log::error!("failed to load '{name}' version {version}: {reason}");
-                    self.lifecycle.failed(name, version, generation, reason);
+                    self.lifecycle.failed(name, version, generation, failure.reason());
                     failures.push(failure);
                 }
             }

@@ -1,7 +1,6 @@
 //! The one log line of a request that failed for a reason that is not the client's.
 
 use std::{
-    error,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -68,19 +67,8 @@ impl Recent {
 fn line(model: &str, version: i64, request_id: &str, error: &Error) -> String {
     let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
     let code = error.code().as_str();
-    let mut line = format!("model '{model}' version {version}, request id {id}: {code}: {error}");
-    let mut cause = error::Error::source(error);
-    while let Some(source) = cause {
-        let text = source.to_string();
-        // Many texts end in that of their cause.
-        if !line.contains(&text) {
-            line.truncate(line.trim_end().len());
-            line.push_str(": ");
-            line.push_str(&text);
-        }
-        cause = source.source();
-    }
-    line
+    let text = error.with_causes();
+    format!("model '{model}' version {version}, request id {id}: {code}: {text}")
 }
 
 #[cfg(test)]
@@ -97,11 +85,6 @@ mod tests {
         assert_eq!(
             line("m", 3, "7", &error),
             "model 'm' version 3, request id 7: Internal: no output: worker gave up: Traceback ..."
-        );
-        let named = Error::internal("cannot read x: odd").with_source(io::Error::other("odd"));
-        assert_eq!(
-            line("m", 3, "8", &named),
-            "model 'm' version 3, request id 8: Internal: cannot read x: odd"
         );
         assert_eq!(
             line("m", 3, "", &Error::unknown("odd")),

@@ -100,9 +100,11 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     Ok(())
 }
 
+/// How many requests must wait before the first is executed: a hook of Triton's own tests.
+const HOLD_VARIABLE: &str = "TRITONSERVER_DELAY_SCHEDULER";
+
 fn hold_until_queued(environment: &Environment) -> usize {
-    let count = environment.text("TRITONSERVER_DELAY_SCHEDULER");
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    environment.text(HOLD_VARIABLE).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
@@ -136,6 +138,11 @@ fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
     if environment.text("AIP_MODE").as_deref() == Some("PREDICTION") {
         let text = "AIP_MODE=PREDICTION is set, but there is no Vertex AI endpoint yet";
         notes.push(Note::Warning(text.to_owned()));
+    }
+    let count = environment.text(HOLD_VARIABLE);
+    if let Some(count) = count.filter(|count| count.parse::<usize>().is_err()) {
+        let text = format!("{HOLD_VARIABLE} has no effect: '{count}' is no count of requests");
+        notes.push(Note::Warning(text));
     }
     notes
 }

@@ -180,6 +180,17 @@ fn port_collisions() {
 }
 
 #[test]
+fn a_count_of_held_requests_that_is_no_number_is_reported() {
+    let repository = ["--model-repository=/models"];
+    let o = options_in(&repository, &[("TRITONSERVER_DELAY_SCHEDULER", "4")]).expect("good");
+    assert_eq!((o.engine.hold_until_queued, o.notes.len()), (4, 0));
+    let o = options_in(&repository, &[("TRITONSERVER_DELAY_SCHEDULER", "many")]).expect("good");
+    let text = "TRITONSERVER_DELAY_SCHEDULER has no effect: 'many' is no count of requests";
+    assert_eq!(o.engine.hold_until_queued, 0);
+    assert_eq!(o.notes, [Note::Warning(text.to_owned())]);
+}
+
+#[test]
 fn flags_without_effect_and_deprecated_ones_say_so() {
     let o = options(&[
         "--buffer-manager-thread-count=4",
