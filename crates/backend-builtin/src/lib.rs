@@ -14,6 +14,7 @@
 mod add_sub;
 mod arithmetic;
 mod content;
+mod expected_config;
 mod failing;
 mod identity;
 mod parameter;

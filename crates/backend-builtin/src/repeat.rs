@@ -10,7 +10,8 @@ use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Tensor};
 
 use crate::{
     content::check_content,
-    stream::{OpenStreams, Stop, cancelled, check_decoupled, check_tensors, words},
+    expected_config::{check_decoupled, check_tensors},
+    stream::{OpenStreams, Stop, cancelled, words},
 };
 
 /// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) says
@@ -53,7 +54,7 @@ fn check(config: &ModelConfig) -> Result<()> {
     ];
     check_tensors("input", config.inputs(), &inputs)?;
     let outputs = [("OUT", DataType::Int32, true), ("IDX", DataType::Uint32, true)];
-    check_tensors("output", config.outputs(), &outputs)
+    Ok(check_tensors("output", config.outputs(), &outputs)?)
 }
 
 struct RepeatModel;

@@ -10,7 +10,8 @@ use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor
 
 use crate::{
     content::check_content,
-    stream::{OpenStreams, Stop, cancelled, check_decoupled, check_tensors, words},
+    expected_config::{check_decoupled, check_tensors},
+    stream::{OpenStreams, Stop, cancelled, words},
 };
 
 /// Answers as many times as `IN` (INT32, one element) says, each time with that number as `OUT`, and then

@@ -1,4 +1,4 @@
-//! What the decoupled models have in common: a thread per request, checks, cancellation.
+//! What the decoupled models have in common: a thread per request, and how it ends.
 
 use std::{
     sync::{Arc, Condvar, Mutex},
@@ -7,8 +7,7 @@ use std::{
 };
 
 use galatea_backend::ResponseSender;
-use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{CondvarExt, DataType, Error, LockExt, Result};
+use galatea_types::{CondvarExt as _, Error, LockExt as _};
 
 /// How soon a cancelled request is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -85,61 +84,6 @@ impl Stop {
 /// The error a cancelled request ends with.
 pub(crate) fn cancelled() -> Error {
     Error::cancelled("Request was cancelled")
-}
-
-pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
-    if config.is_decoupled() {
-        return Ok(());
-    }
-    let (model, backend) = (config.name(), config.backend());
-    Err(Error::invalid_arg(format!(
-        "model '{model}' of backend '{backend}' needs model_transaction_policy {{ decoupled: true }}"
-    )))
-}
-
-/// Checks that there are just these tensors, in this order: name, type, and whether it has one element.
-pub(crate) fn check_tensors(
-    kind: &str,
-    specs: &[TensorSpec],
-    expected: &[(&str, DataType, bool)],
-) -> Result<()> {
-    let (count, wanted) = (specs.len(), expected.len());
-    if count != wanted {
-        let plural = if wanted == 1 { "" } else { "s" };
-        return Err(Error::invalid_arg(format!("expected {wanted} {kind}{plural}, got {count}")));
-    }
-    let ordinals = ["first", "second", "third"];
-    for ((spec, &expected), ordinal) in specs.iter().zip(expected).zip(ordinals) {
-        let (name, got) = (expected.0, &spec.name);
-        if **got != *name {
-            return Err(Error::invalid_arg(format!(
-                "expected {ordinal} {kind} tensor name to be {name}, got {got}"
-            )));
-        }
-        check_tensor(spec, expected)?;
-    }
-    Ok(())
-}
-
-fn check_tensor(
-    spec: &TensorSpec,
-    (name, data_type, is_single): (&str, DataType, bool),
-) -> Result<()> {
-    let wanted = match &*spec.dims {
-        [1] => None,
-        [_] if !is_single => None,
-        _ if is_single => Some("be [1]"),
-        _ => Some("have one dimension"),
-    };
-    if let Some(wanted) = wanted {
-        let got = &spec.dims;
-        return Err(Error::invalid_arg(format!("expected {name} shape to {wanted}, got {got}")));
-    }
-    if spec.data_type == data_type {
-        return Ok(());
-    }
-    let got = spec.data_type;
-    Err(Error::invalid_arg(format!("expected {name} datatype to be {data_type}, got {got}")))
 }
 
 /// The elements of a tensor of 32-bit whole numbers.

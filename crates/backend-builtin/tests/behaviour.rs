@@ -38,7 +38,7 @@ fn new_request() -> PreparedRequest {
     request("m", 1, vec![tensor("INPUT0", 0), tensor("INPUT1", 50)])
 }
 
-fn told_to(what: &str) -> PreparedRequest {
+fn with_failure(what: &str) -> PreparedRequest {
     let fail = ("fail".to_owned(), ParameterValue::String(what.to_owned()));
     prepared(InferRequest { parameters: vec![fail], ..new_request().into_request() }, 1)
 }
@@ -88,7 +88,7 @@ fn parameters_that_are_no_numbers_are_named() {
 }
 
 #[test]
-fn failing_fails_where_it_is_told_to() {
+fn failing_fails_where_its_parameter_says_so() {
     assert!(load("failing", &[("fail", "load")]).is_err());
     assert!(load("failing", &[("fail", "sometimes")]).is_err());
     let model = load("failing", &[("fail", "creation")]).expect("it loads");
@@ -102,9 +102,9 @@ fn failing_fails_where_it_is_told_to() {
 fn a_request_may_tell_failing_to_fail_or_to_panic() {
     let model = load("failing", &[]).expect("it loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
-    let answers = run_batch(&mut *instance, vec![new_request(), told_to("execute")]);
+    let answers = run_batch(&mut *instance, vec![new_request(), with_failure("execute")]);
     assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false]);
-    let panicking = AssertUnwindSafe(|| run_batch(&mut *instance, vec![told_to("panic")]));
+    let panicking = AssertUnwindSafe(|| run_batch(&mut *instance, vec![with_failure("panic")]));
     assert!(catch_unwind(panicking).is_err());
 }
 

@@ -48,7 +48,7 @@ fn identity_conforms() {
 }
 
 #[test]
-fn failing_conforms_while_it_is_not_told_to_fail() {
+fn failing_conforms_while_no_parameter_makes_it_fail() {
     run(&Identity(Arc::new(FailingBackend::new())));
 }
 

@@ -142,7 +142,7 @@ fn a_cancelled_stream_ends_with_that() {
 }
 
 #[test]
-fn square_answers_as_often_as_it_is_told() {
+fn square_answers_as_often_as_its_input_says() {
     for number in [0, 1, 4, -5] {
         let mut instance = instance(&square_fixture(&[]));
         let responses = collect(&run(&mut *instance, square_request(number)));

@@ -148,7 +148,7 @@ fn an_output_without_the_batch_is_an_error() {
 }
 
 #[test]
-fn an_error_of_the_run_is_told_and_over() {
+fn a_failed_run_is_reported_and_the_next_one_works() {
     let graph = Builder::default()
         .input("X", Int64, &[-1])
         .constant("D", Fp32, &[2], &floats(&[7.0, 8.0]))

@@ -28,7 +28,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn what_is_no_model_is_told_with_its_file() {
+fn what_is_no_model_is_reported_with_its_file() {
     for content in [&b""[..], b"PK\x03\x04", &identity().bytes()[..200]] {
         let folder = Folder::with_file("model.pt", content);
         let error = load(&folder, PORTS).err().expect("an error");
@@ -78,7 +78,7 @@ fn arguments_must_fit() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_told_with_its_group() {
+fn a_missing_gpu_is_reported_with_its_group() {
     let text = format!("{PORTS} instance_group {{ name: \"g\" kind: KIND_GPU gpus: 0 }}");
     let model = load(&Folder::new(&identity()), &text);
     // On a machine with a GPU and a libtorch for it, it loads.

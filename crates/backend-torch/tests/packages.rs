@@ -153,7 +153,7 @@ fn inputs_and_outputs_by_call_spec_and_by_index() {
 }
 
 #[test]
-fn names_that_do_not_fit_are_told_with_those_that_do() {
+fn names_that_do_not_fit_are_reported_with_those_that_do() {
     let known = "ARGS[0] or INPUT__0, KWARGS[other] or INPUT__1";
     for (inputs, outputs, expected) in [
         (
@@ -234,7 +234,7 @@ fn instances_keep_their_state_to_themselves_and_requests_stay_as_they_are() {
 }
 
 #[test]
-fn what_the_code_says_is_told() {
+fn errors_of_the_code_are_reported() {
     let folder = Package::new("FAILING").folder();
     let model = load(&folder, &ports(&["INPUT__0"], &["OUTPUT__0"])).expect("loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
@@ -272,7 +272,7 @@ fn shapes_that_the_code_was_not_compiled_for_do_not_reach_it() {
 }
 
 #[test]
-fn code_of_another_version_or_machine_is_told() {
+fn code_of_another_version_or_machine_is_reported() {
     let text = ports(&["ARGS[0]"], &["RESULT"]);
     let newer = load_error(&identity().define("NEWER"), &text);
     assert!(

@@ -207,7 +207,7 @@ fn an_error_in_the_model_says_what_and_where_and_no_more() {
 }
 
 #[test]
-fn raised_errors_are_told() {
+fn raised_errors_are_reported() {
     let script = Script::new(
         "x: Tensor) -> Tensor:\n    ops.prim.RaiseException(\"no such city\", \"builtins.ValueError\")\n    \
          return x",
