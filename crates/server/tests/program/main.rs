@@ -74,6 +74,25 @@ fn mistyped_commands_get_a_suggestion() {
 }
 
 #[test]
+fn a_wheel_that_is_not_there_is_an_error_also_when_the_runtime_is_installed() {
+    let home = tempfile::tempdir().expect("dir");
+    let runtime = &galatea_runtimes::Runtime::ONNXRUNTIME;
+    let installed = home.path().join("runtimes").join(runtime.name).join(runtime.version);
+    fs::create_dir_all(&installed).expect("folder");
+    fs::write(installed.join(runtime.library()), "").expect("library");
+    let install = |more: &[&str]| {
+        let mut command = Command::new(program());
+        command.args(["runtime", "install", runtime.name]).args(more);
+        command.env("GALATEA_HOME", home.path()).output().expect("runs")
+    };
+    assert!(install(&[]).status.success(), "it is installed");
+    let output = install(&["--wheel", "nosuch.whl"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.starts_with("error: cannot read 'nosuch.whl': "), "{text}");
+}
+
+#[test]
 fn under_the_name_perf_analyzer_it_measures() {
     let dir = tempfile::tempdir().expect("dir");
     let link = dir.path().join("perf_analyzer");
