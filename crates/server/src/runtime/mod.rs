@@ -39,7 +39,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
 
 fn answer(request: Request, environment: &Environment) -> Result<()> {
     match request {
-        Request::Help(text) => say(text.trim_end()),
+        Request::Help(text) => print_line(text.trim_end()),
         Request::List => list(environment),
         Request::Install { name, options } => install_one(by_name(&name)?, options, environment)?,
         Request::Path { name } => print_path(by_name(&name)?, environment)?,
@@ -93,7 +93,7 @@ fn not_installed(runtime: &Runtime) -> String {
 }
 
 /// A line on stdout; a reader that went away is no error.
-fn say(text: &str) {
+fn print_line(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
@@ -111,7 +111,7 @@ fn list(environment: &Environment) {
             Ok(None) => (runtime.version.to_owned(), "not installed".to_owned()),
             Err(error) => (runtime.version.to_owned(), error.to_string()),
         };
-        say(&format!("{} {version}: {state}", runtime.name));
+        print_line(&format!("{} {version}: {state}", runtime.name));
     }
 }
 
@@ -135,7 +135,7 @@ fn install_one(runtime: &Runtime, flags: InstallFlags, environment: &Environment
     } else {
         install(runtime, &options, &mut progress)?
     };
-    say(&library.display().to_string());
+    print_line(&library.display().to_string());
     Ok(())
 }
 
@@ -146,7 +146,7 @@ fn print_path(runtime: &Runtime, environment: &Environment) -> Result<()> {
     };
     let (_, path) =
         library_of(runtime, environment)?.ok_or_else(|| Error::unavailable(missing()))?;
-    say(&path.display().to_string());
+    print_line(&path.display().to_string());
     Ok(())
 }
 
