@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use galatea_command_line::{
     Asked, BadValue, CommandLineError, Group, Kind, OptionRow, OptionSet, help, parse,
 };
-use galatea_runtimes::{Environment, InstallOptions};
+use galatea_runtimes::{Environment, InstallOptions, Runtime};
 use galatea_types::suggest;
 
 /// What the command line asks for.
@@ -46,6 +46,12 @@ pub(super) enum RuntimeError {
     NoCommand,
     #[error("which runtime? Its name is expected behind '{0}'")]
     NoName(&'static str),
+    #[error(
+        "options '--wheel' and '--libtorch' exclude each other: name one place to take it from"
+    )]
+    TwoSources,
+    #[error("option '--libtorch' is for pytorch, not for '{0}'")]
+    LibtorchForOther(String),
 }
 
 impl From<BadValue> for RuntimeError {
@@ -96,7 +102,11 @@ fn read_install(words: impl Iterator<Item = String>) -> Result<Request, RuntimeE
         return Ok(Request::Help(help::<InstallFlags>(INSTALL_USAGE, HELP_WIDTH)));
     }
     let name = only_name("install", std::mem::take(&mut options.words))?;
-    Ok(Request::Install { name, options })
+    match &options.libtorch {
+        Some(_) if options.wheel.is_some() => Err(RuntimeError::TwoSources),
+        Some(_) if name != Runtime::PYTORCH.name => Err(RuntimeError::LibtorchForOther(name)),
+        _ => Ok(Request::Install { name, options }),
+    }
 }
 
 fn read_words(
@@ -184,6 +194,14 @@ mod tests {
 
     fn read_line(line: &str) -> Result<Request, RuntimeError> {
         read(line.split_whitespace().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn one_place_to_install_from() {
+        let both = read_line("install pytorch --libtorch /opt/torch --wheel a.whl");
+        assert_eq!(both, Err(RuntimeError::TwoSources));
+        let other = read_line("install onnxruntime --libtorch /opt/torch");
+        assert_eq!(other, Err(RuntimeError::LibtorchForOther("onnxruntime".to_owned())));
     }
 
     #[test]
