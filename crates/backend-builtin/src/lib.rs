@@ -7,7 +7,7 @@
 //! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
 //! | `failing` | like `identity`, but fails or panics when a parameter asks for it |
 //! | `repeat` | decoupled: answer each element of `IN` by itself, each after a delay |
-//! | `square` | decoupled: answer the number in `IN` as many times as it says |
+//! | `square` | decoupled: answer with the number in `IN`, that many times |
 
 #![warn(missing_docs)]
 

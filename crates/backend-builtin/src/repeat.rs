@@ -14,7 +14,7 @@ use crate::{
     stream::{OpenStreams, Stop, cancelled, words},
 };
 
-/// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) says
+/// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) gives
 /// beside it: `OUT` is the element, `IDX` counts from 0. Then the stream ends without another
 /// response. The execution itself takes `WAIT` (UINT32) milliseconds and may be over long before.
 ///
@@ -120,7 +120,7 @@ impl Repeat {
     fn run(self, mut sender: ResponseSender, stop: &Stop) {
         for (index, &(element, delay)) in (0_u32..).zip(&self.elements) {
             if !stop.pause(delay, &sender) {
-                // Dropped instead, it says that the request was given up.
+                // Dropping it instead would report an abandoned request.
                 if sender.is_cancelled() {
                     sender.finish(Some(Err(cancelled())));
                 }

@@ -1,4 +1,4 @@
-//! The model `square`: decoupled, with as many responses as its input says.
+//! The model `square`: decoupled, with as many responses as its input asks for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     stream::{OpenStreams, Stop, cancelled, words},
 };
 
-/// Answers as many times as `IN` (INT32, one element) says, each time with that number as `OUT`, and then
+/// Answers as many times as `IN` (INT32, one element) states, each time with that number as `OUT`, and then
 /// ends the stream without another response.
 ///
 /// Model parameters, whole numbers of nanoseconds or responses; what is no number counts as 0:
@@ -175,7 +175,7 @@ impl Square {
 }
 
 fn end_early(parameters: &Parameters, sender: ResponseSender, stop: &Stop) {
-    // An instance that goes drops the sender, which says that the request was given up.
+    // An instance that shuts down drops the sender, which reports an abandoned request.
     if stop.rest(parameters.cancel_delay) && sender.is_cancelled() {
         sender.finish(Some(Err(cancelled())));
     }

@@ -88,7 +88,7 @@ fn parameters_that_are_no_numbers_are_named() {
 }
 
 #[test]
-fn failing_fails_where_its_parameter_says_so() {
+fn failing_fails_at_the_point_set_by_its_parameter() {
     assert!(load("failing", &[("fail", "load")]).is_err());
     assert!(load("failing", &[("fail", "sometimes")]).is_err());
     let model = load("failing", &[("fail", "creation")]).expect("it loads");

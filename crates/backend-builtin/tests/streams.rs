@@ -84,7 +84,7 @@ fn collect(stream: &Receiver<Response>) -> Vec<Result<InferResponse>> {
     let mut results = Vec::new();
     for response in stream {
         if response.is_final {
-            assert!(response.result.is_none(), "the end is told by itself");
+            assert!(response.result.is_none(), "the end is reported on its own");
         }
         results.extend(response.result);
     }
@@ -142,7 +142,7 @@ fn a_cancelled_stream_ends_with_that() {
 }
 
 #[test]
-fn square_answers_as_often_as_its_input_says() {
+fn square_responds_as_often_as_its_input_states() {
     for number in [0, 1, 4, -5] {
         let mut instance = instance(&square_fixture(&[]));
         let responses = collect(&run(&mut *instance, square_request(number)));

@@ -77,8 +77,8 @@ fn tensor(
     let mut dims: Vec<i64> = info.dims.iter().skip(usize::from(has_batching)).copied().collect();
     let mut reshape = None;
     if dims.is_empty() {
-        // A configuration cannot say "no dimension": it says [1], and with a batch dimension before it that the
-        // model wants it gone.
+        // A configuration cannot express "no dimension": it states [1], and with a batch dimension before it a reshape
+        // that removes the [1] again.
         dims.push(1);
         reshape = has_batching.then(Vec::new);
     }

@@ -30,7 +30,7 @@ pub(crate) enum Device {
 }
 
 impl Device {
-    /// `KIND_MODEL` leaves it to the model, and an ONNX file says nothing about it.
+    /// `KIND_MODEL` leaves it to the model, and an ONNX file does not specify one.
     pub fn of(spec: &InstanceSpec) -> Self {
         match spec.kind {
             InstanceKind::Gpu => Self::Gpu(spec.device_id),
@@ -202,7 +202,7 @@ struct Threads {
     is_open: bool,
 }
 
-/// What the configuration says is done as it says. Otherwise the session gets every core, and runs that
+/// Settings in the configuration are used as given. Otherwise the session gets every core, and runs that
 /// overlap are kept apart (see [`RunPlacement`]).
 fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
     let is_chosen = settings.intra_op_threads.is_some()

@@ -36,7 +36,7 @@ impl Sessions {
         Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None) }
     }
 
-    /// A session with threads to help, and one without, of which the first runs will tell the better.
+    /// A session with threads to help, and one without, whose first runs show which is faster.
     pub fn candidates(helped: Session, alone: Session, lets_runs_overlap: bool) -> Self {
         let trial = Trial {
             helped: Candidate::new(helped),
@@ -78,7 +78,7 @@ impl Sessions {
         if trial.is_over()
             && let Some(trial) = slot.take()
         {
-            // Set under the lock: whoever finds no trial finds a choice. The other session goes with the
+            // Set under the lock: a thread that finds no trial finds a choice. The other session goes with the
             // last run that uses it.
             let _ = self.chosen.set(trial.choose());
         }

@@ -8,7 +8,7 @@
 //!   requests it had.
 //! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
 //!   memory are released with it.
-//! - A large tensor is copied once on its way to the worker, and not at all on its way back.
+//! - A large tensor is copied once when sent to the worker; an output tensor is not copied at all.
 
 #![warn(missing_docs)]
 

@@ -77,7 +77,7 @@ impl Backend for TorchBackend {
         "pytorch"
     }
 
-    /// Neither TorchScript nor a package says types and shapes. What a package says, names, is in the errors of
+    /// Neither TorchScript nor a package states types and shapes. The names in a package are in the errors of
     /// [`Backend::load`].
     fn complete_config(
         &self,

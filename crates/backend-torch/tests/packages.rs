@@ -186,7 +186,7 @@ fn names_that_do_not_fit_are_reported_with_those_that_do() {
     ] {
         assert_eq!(load_error(&add_sub(), &ports(inputs, outputs)), expected);
     }
-    // Without a configuration, what the package tells is told.
+    // Without a configuration, the error lists what the package contains.
     let text = load_error(&add_sub(), "");
     assert!(text.starts_with("model configuration must contain at least one input"), "{text}");
     assert!(text.contains(known), "{text}");
@@ -293,7 +293,7 @@ fn code_of_another_version_or_machine_is_reported() {
 }
 
 #[test]
-fn a_libtorch_without_the_functions_says_so() {
+fn a_libtorch_without_the_functions_is_reported() {
     if support::libtorch().version[0] > 1 {
         return;
     }

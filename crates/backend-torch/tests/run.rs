@@ -185,7 +185,7 @@ fn what_does_not_fit_the_configuration_names_model_and_output() {
 }
 
 #[test]
-fn an_error_in_the_model_says_what_and_where_and_no_more() {
+fn an_error_in_the_model_reports_only_message_and_location() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return torch.mm(x, x)");
     let mut instance = instance(&script, &format!("max_batch_size: 2 {}", ports(&["x"], &["y"])));
     let request = || ask(1, vec![tensor("x", [1, 3], &[1.0, 2.0, 3.0])], &[]);

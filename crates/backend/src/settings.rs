@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_says_it_and_both_are_read_leniently() {
+    fn the_first_value_decides_and_both_are_parsed_leniently() {
         let of = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
         };

@@ -41,7 +41,7 @@ pub trait Backend: Send + Sync {
     }
 
     /// Whether its models can run on the GPUs of this machine. Where they cannot, a model that leaves the choice
-    /// (`KIND_AUTO`) runs on the CPU; one that asks for a GPU is still loaded, and [`Backend::load`] says why it
+    /// (`KIND_AUTO`) runs on the CPU; one that asks for a GPU is still loaded, and [`Backend::load`] reports why it
     /// cannot be. Asked only where there are GPUs.
     fn can_use_gpus(&self) -> bool {
         true

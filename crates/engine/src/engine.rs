@@ -103,7 +103,7 @@ impl Engine {
         self.lifecycle.is_all_ready() && self.models.all_work()
     }
 
-    /// Whether a model is ready, as far as the server can tell; false also for one that does not exist.
+    /// Whether a model is ready, as far as the server knows; false also for one that does not exist.
     pub fn model_readiness(&self, name: &str, version: Option<i64>) -> Readiness {
         match self.model(name, version) {
             Ok(model) if model.is_ready() && model.has_readiness_check() => Readiness::Ask(model),

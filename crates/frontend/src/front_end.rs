@@ -30,8 +30,8 @@ pub struct FrontEndOptions {
     pub name: &'static str,
     /// Worker threads; at least one is started.
     pub thread_count: usize,
-    /// Whether connections are accepted until the very end, so that new clients too are told that the server exits;
-    /// otherwise only until requests are refused.
+    /// Whether connections are accepted until the very end, so that new clients too receive the error that the
+    /// server exits; otherwise only until requests are refused.
     pub accepts_while_draining: bool,
 }
 

@@ -30,7 +30,7 @@ impl InFlight {
 
     /// Counts a request until the guard is dropped. `None` when the gate is closed.
     pub fn try_begin(self: &Arc<Self>) -> Option<RequestGuard> {
-        // Counted before the look at the flag, so that whoever closes and then sees zero misses nobody.
+        // Counted before the look at the flag, so that a caller that closes and then sees zero misses no request.
         let guard = self.begin();
         (!self.is_closed()).then_some(guard)
     }

@@ -6,8 +6,8 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::socket::Socket;
 
-/// A TCP port or a Unix socket that clients can connect to. Made by whoever binds it, who also removes the file of
-/// a Unix socket.
+/// A TCP port or a Unix socket that clients can connect to. Made by the code that binds it, which also removes the
+/// file of a Unix socket.
 #[derive(Debug)]
 pub enum Listener {
     /// A TCP port.

@@ -48,7 +48,7 @@ impl SharedLibrary {
     }
 }
 
-/// The loader's text: the error itself says only that loading failed.
+/// The loader's text: the error itself states only that loading failed.
 fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

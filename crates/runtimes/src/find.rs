@@ -45,7 +45,7 @@ pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
     if let Some(home) = environment.path("GALATEA_HOME") {
         return Ok(home);
     }
-    // The specification says that a relative path there is to be ignored.
+    // The specification states that a relative path there is to be ignored.
     if let Some(data) = environment.path("XDG_DATA_HOME").filter(|p| p.is_absolute()) {
         return Ok(data.join("galatea"));
     }

@@ -14,7 +14,7 @@ pub trait Progress {
     /// The download is over, whole or not.
     fn finished(&mut self);
 
-    /// Something the user may want to know.
+    /// A remark for the user.
     fn note(&mut self, text: &str);
 }
 

@@ -55,7 +55,7 @@ impl CompletionQueue {
     fn take_next(&self) -> Option<(Responder, Response)> {
         let mut held = self.lock();
         let next = held.take_next();
-        // Set under the same lock: whoever comes next either finds nothing left or sends it itself.
+        // Set under the same lock: the next caller either finds nothing left or sends it itself.
         held.is_sending = next.is_some();
         next
     }

@@ -82,7 +82,7 @@ fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitC
     ExitCode::from(galatea_perf::run(program, arguments.collect()) as u8)
 }
 
-/// The variables of this process: read here, and handed to whoever needs them.
+/// The variables of this process: read here, and passed to the code that needs them.
 fn environment() -> Environment {
     env::vars_os().collect()
 }

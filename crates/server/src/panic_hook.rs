@@ -6,7 +6,7 @@ use std::{
 };
 
 /// A panic becomes one line of the log in place of the default's lines on stderr. It ends what it happened
-/// in (a request, an instance); whoever started that catches it.
+/// in (a request, an instance); the code that started that catches it.
 pub fn install() {
     panic::set_hook(Box::new(|info| log::error!("{}", describe(info))));
 }

@@ -1,7 +1,7 @@
 //! Model statistics, Prometheus text, and the log format.
 //!
-//! **Invariants.** No socket and no async runtime: whoever serves `/metrics` calls [`metrics::render`],
-//! whoever logs something uses the `log` facade.
+//! **Invariants.** No socket and no async runtime: the server of `/metrics` calls [`metrics::render`],
+//! and code that logs uses the `log` facade.
 
 #![warn(missing_docs)]
 

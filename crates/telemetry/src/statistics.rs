@@ -143,7 +143,7 @@ impl StatisticsSnapshot {
     }
 }
 
-/// Counters of one model version, shared by whoever works on its requests.
+/// Counters of one model version, shared by all threads that handle its requests.
 ///
 /// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
 #[derive(Debug, Default)]

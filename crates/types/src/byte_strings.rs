@@ -52,7 +52,7 @@ pub enum Truncated {
     /// Within the bytes of the element.
     #[error("an element of {length} bytes has only {available}")]
     Element {
-        /// What the indicator says, in bytes.
+        /// The value of the indicator, in bytes.
         length: usize,
         /// Bytes that are left behind it.
         available: usize,

@@ -1,12 +1,12 @@
-//! How a request is called off by whoever waits for it.
+//! How a client or another caller cancels a request.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Says that nobody waits for the answer any more. Shared by the front end, which sets it, and whoever
-/// works on the request, who asks.
+/// A flag that nobody waits for the response any more. Shared by the front end, which sets it, and the code
+/// that executes the request, which checks it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<Flag>);
 
@@ -22,12 +22,12 @@ impl Cancellation {
         Self(Arc::new(Flag { is_set: AtomicBool::new(false), parent: Some(self.clone()) }))
     }
 
-    /// Calls off the request, and those derived from it. Can be called any number of times.
+    /// Cancels the request, and those derived from it. Can be called any number of times.
     pub fn cancel(&self) {
         self.0.is_set.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was called off.
+    /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         let Flag { is_set, parent } = &*self.0;
         is_set.load(Ordering::Relaxed) || parent.as_ref().is_some_and(Cancellation::is_cancelled)

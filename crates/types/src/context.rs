@@ -11,7 +11,7 @@ use crate::{Cancellation, Origin, StepTimes, Timeline, Trace};
 /// there is one per request.
 #[derive(Debug)]
 pub struct RequestContext {
-    /// Set by whoever waits for the answer when it is not wanted any more.
+    /// Set by the caller when it does not wait for the response any more.
     pub cancellation: Cancellation,
     /// When nobody waits any longer, as far as the client said. Queues have time-outs of their own.
     pub deadline: Option<Instant>,

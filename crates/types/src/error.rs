@@ -22,7 +22,7 @@ pub enum Code {
     Unsupported,
     /// What was to be made exists.
     AlreadyExists,
-    /// Called off by whoever waited.
+    /// Cancelled by the caller.
     Cancelled,
 }
 

@@ -6,7 +6,7 @@ use crate::{InferRequest, Tensor};
 
 /// A request that was checked against its model's configuration, with what follows from the check.
 ///
-/// Only the engine's check makes one; whoever is given one need not look at names, types, shapes and sizes
+/// Only the engine's check makes one; code that receives one need not check names, types, shapes and sizes
 /// again.
 #[derive(Clone, Debug)]
 pub struct PreparedRequest {
@@ -38,7 +38,7 @@ impl PreparedRequest {
         self.request
     }
 
-    /// Takes the inputs out: for whoever keeps the rest of a request whose inputs went elsewhere.
+    /// Takes the inputs out: for code that keeps the rest of a request after its inputs were moved elsewhere.
     pub fn take_inputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.request.inputs)
     }

@@ -1,4 +1,4 @@
-//! A refusal as a return value: whoever hands a request on learns at once that nothing will be executed.
+//! A refusal as a return value: the caller that submits a request learns at once that nothing will be executed.
 
 use crate::{Error, Responder};
 
@@ -20,12 +20,12 @@ impl Refused {
         Self { error, responder }
     }
 
-    /// Sends the error through the responder: for whoever treats a refusal like any other failure.
+    /// Sends the error through the responder: for callers that treat a refusal like any other failure.
     pub fn answer(self) {
         self.responder.finish(Err(self.error));
     }
 
-    /// The error alone. Nothing goes through the responder: for whoever answers by another way.
+    /// The error alone. Nothing goes through the responder: for callers that report the error by other means.
     pub fn into_error(self) -> Error {
         self.responder.discard();
         self.error

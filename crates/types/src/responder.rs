@@ -1,4 +1,4 @@
-//! Where the responses to a request go, whoever waits for them.
+//! Where the responses to a request go, whichever caller waits for them.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ enum Sink {
     Call(Box<dyn ResponseSink>),
 }
 
-/// Sends the responses to one request to whoever waits for them. Dropped before the last one, it sends an internal
+/// Sends the responses to one request to its caller. Dropped before the last one, it sends an internal
 /// error, so that no request can get lost.
 pub struct Responder(Option<Sink>);
 
@@ -64,7 +64,7 @@ impl Responder {
         self.send_last(Some(result));
     }
 
-    /// An answer that others follow. On a unary responder it is the last one; `false` says it cannot
+    /// A response that others follow. On a unary responder it is the last one; `false` means it cannot
     /// take more.
     pub fn send(&mut self, result: Result<InferResponse>) -> bool {
         let response = |result| Response { result: Some(result), is_final: false };
@@ -87,7 +87,7 @@ impl Responder {
         }
     }
 
-    /// Lets go of whoever waits without sending anything: for a request that is answered by another way.
+    /// Drops the channel to the caller without sending anything: for a request that is answered by other means.
     pub fn discard(mut self) {
         self.0 = None;
     }

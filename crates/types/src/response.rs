@@ -13,7 +13,7 @@ pub struct InferResponse {
     pub model_version: i64,
     /// The request's.
     pub id: String,
-    /// What the model says beside its outputs.
+    /// Values that the model returns beside its outputs.
     pub parameters: Parameters,
     /// Those asked for.
     pub outputs: Vec<Tensor>,

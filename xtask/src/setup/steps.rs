@@ -21,7 +21,7 @@ pub fn python() -> PathBuf {
     dir().join("venv/bin/python")
 }
 
-/// Installs Debian packages where we may, and says which ones are wanted where we may not.
+/// Installs Debian packages where we may, and lists the required ones where we may not.
 pub fn debian(packages: &[&str]) -> Result<()> {
     let names = packages.join(" ");
     let is_root = process::output(Command::new("id").arg("-u")).is_ok_and(|(_, t)| t.trim() == "0");

@@ -1,4 +1,4 @@
-//! The environment of the process is read in the program alone; whoever else needs a variable is given it.
+//! The environment of the process is read in the program alone; other code receives variables as arguments.
 
 use super::source::{SourceFile, Workspace};
 

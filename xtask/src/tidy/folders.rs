@@ -1,4 +1,4 @@
-//! One habit for modules with children, `foo/mod.rs` (of a test program `foo/main.rs`), and one for their tests,
+//! One layout for modules with children, `foo/mod.rs` (of a test program `foo/main.rs`), and one for their tests,
 //! `foo/tests.rs`.
 
 use std::collections::BTreeSet;

@@ -31,7 +31,7 @@ pub struct SourceFile {
 }
 
 impl Workspace {
-    /// Reads every file; `metadata` is what cargo says of the manifests.
+    /// Reads every file; `metadata` is the output of `cargo metadata`.
     pub fn read(metadata: &Value) -> Result<Self> {
         let root = process::root();
         let crates = crate_folders(metadata, &root);

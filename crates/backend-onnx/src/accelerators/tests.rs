@@ -62,7 +62,7 @@ fn parameters_of_cuda_go_on_under_their_names() {
     assert_eq!(
         shown(&text).unwrap(),
         ["CUDAExecutionProvider device_id=3 do_copy_in_default_stream=0 enable_cuda_graph=0"],
-        "the instance group says where"
+        "the instance group decides the device"
     );
     let wrong = accelerator("cuda", &[("use_ep_level_unified_stream", "perhaps")]);
     assert_refused(&wrong, "failed to convert 'perhaps' to boolean");

@@ -151,7 +151,7 @@ fn minor_version(version: &str) -> Option<u32> {
     version.strip_prefix("1.")?.split('.').next()?.parse().ok()
 }
 
-/// What the loader said: the error itself says only that loading failed.
+/// The text of the dynamic loader: the error itself states only that loading failed.
 fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

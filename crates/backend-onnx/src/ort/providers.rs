@@ -118,7 +118,7 @@ impl<'s, T> ProviderOptions<'s, T> {
         let values = texts(provider.options.values().collect())?;
         let pointers = |texts: &[CString]| texts.iter().map(|t| t.as_ptr()).collect::<Vec<_>>();
         let (key_pointers, value_pointers) = (pointers(&keys), pointers(&values));
-        // SAFETY: the options are alive; both arrays are as long as told, of terminated texts that live during
+        // SAFETY: the options are alive; both arrays have the length passed, of terminated texts that live during
         // the call.
         self.session.library().check(unsafe {
             let (keys, values) = (key_pointers.as_ptr(), value_pointers.as_ptr());

@@ -190,7 +190,7 @@ impl Session {
     }
 
     fn run_here(&self, call: Call<'_>) -> Result<()> {
-        // SAFETY: the arrays are as long as told and live during the call, as do names and values.
+        // SAFETY: the arrays have the length passed and live during the call, as do names and values.
         self.library.check(unsafe {
             (self.library.api().Run)(
                 self.session.as_ptr(),

@@ -222,7 +222,7 @@ impl Value {
         let mut offsets = vec![0usize; count];
         let read = api.GetStringTensorContent;
         let room = content.as_mut_ptr().cast();
-        // SAFETY: both areas are as long as told.
+        // SAFETY: both areas have the length passed.
         let status = unsafe { read(self.as_ptr(), room, total, offsets.as_mut_ptr(), count) };
         self.library.check(status)?;
         let mut wire = Vec::with_capacity(total + 4 * count);
@@ -271,7 +271,7 @@ pub(super) unsafe fn read_tensor_info(
     let api = library.api();
     let mut element: c_int = 0;
     let mut rank = 0;
-    // SAFETY: `info` is alive (caller), out pointers are valid and `dims` is as long as told. The element
+    // SAFETY: `info` is alive (caller), out pointers are valid and `dims` has the length passed. The element
     // type is read as a number: a newer library may know types that the enum does not.
     unsafe {
         let out: *mut c_int = &mut element;

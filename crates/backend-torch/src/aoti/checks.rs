@@ -1,4 +1,4 @@
-//! What compiled code expects of its inputs, as far as the package tells.
+//! What compiled code expects of its inputs, as far as the package states it.
 //!
 //! The code reads as many elements as it was compiled for, whatever it is given. It has checks, which are off, and which
 //! cannot be used: they refuse a 1 in every dynamic dimension. Their source lies in most packages, so that they are

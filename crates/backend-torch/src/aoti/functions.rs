@@ -43,7 +43,7 @@ macro_rules! functions {
                 Ok(Self {
                     $($name: {
                         const NAME: &str = concat!($prefix, $symbol);
-                        // SAFETY: the caller says that the library has the types of this interface.
+                        // SAFETY: the caller guarantees that the library has the types of this interface.
                         *unsafe { handle.get(NAME) }.map_err(|_| NAME)?
                     },)*
                 })

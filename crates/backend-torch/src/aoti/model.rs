@@ -234,7 +234,7 @@ fn positions(
     Ok(positions)
 }
 
-/// What the configuration says of the inputs against what the code expects.
+/// Compares the declared inputs of the configuration with those that the code expects.
 fn check_declarations(config: &ModelConfig, positions: &[usize], checks: &Checks) -> Result<()> {
     for (spec, &position) in config.inputs().iter().zip(positions) {
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);

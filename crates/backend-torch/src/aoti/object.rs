@@ -82,7 +82,7 @@ impl Object {
         Ok(Self { functions, last_error, _handle: handle })
     }
 
-    /// Why the call before failed, as far as that is known: what the model says and what libtorch says.
+    /// Why the call before failed, as far as that is known: the last error of the model and that of libtorch.
     pub fn check(&self, runtime: &Runtime, status: i32) -> Result<(), String> {
         if status == 0 {
             return Ok(());

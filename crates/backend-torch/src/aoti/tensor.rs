@@ -178,7 +178,7 @@ impl Tensor {
         scalar_type: i32,
         shape: &Shape,
     ) -> Result<Buffer, Failed> {
-        // A type that no request can carry is refused by whoever reads the output.
+        // A type that no request can carry is refused when the output is read.
         let element = data_type_of(scalar_type).and_then(DataType::byte_size).unwrap_or(0);
         let size = shape.element_count().and_then(|n| n.checked_mul(element)).ok_or(Failed)?;
         if size == 0 {

@@ -72,7 +72,7 @@ macro_rules! interface {
                 Ok(Self {
                     $($name: {
                         const NAME: &str = concat!("galatea_torch_", stringify!($name));
-                        // SAFETY: the caller says that the library has the types of this interface.
+                        // SAFETY: the caller guarantees that the library has the types of this interface.
                         *unsafe { handle.get(NAME) }.map_err(|_| NAME)?
                     },)*
                 })

@@ -53,7 +53,7 @@ pub(crate) struct Library {
     cuda_devices: u32,
     /// What packages need, or the name of the first function that this libtorch lacks.
     stable: Result<Runtime, &'static str>,
-    /// Whether each thread count was set: the first model that says one has its way.
+    /// Whether each thread count was set: the first model that specifies one decides it.
     chosen_threads: Mutex<(bool, bool)>,
 }
 
@@ -64,7 +64,7 @@ impl Library {
     pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
         let handle = open(path)?;
         check_face(&handle, path)?;
-        // SAFETY: the number of the interface says that the functions have these types; the handle is kept below.
+        // SAFETY: the number of the interface guarantees that the functions have these types; the handle is kept below.
         let interface = unsafe { Interface::find(&handle) }
             .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
         // SAFETY: a terminated text of static life.
@@ -137,7 +137,7 @@ impl Library {
         Ok(unsafe { ((self.interface.intra_op_threads)(), (self.interface.inter_op_threads)()) })
     }
 
-    /// Concerns every model: the last one that says something has its way.
+    /// Applies to every model: the last one that specifies the setting decides it.
     pub fn set(&self, setting: Setting, is_on: bool) {
         // SAFETY: plain numbers; libtorch's switches are atomic or read once a run.
         unsafe { (self.interface.set)(setting as i32, i32::from(is_on)) };

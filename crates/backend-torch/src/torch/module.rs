@@ -84,7 +84,7 @@ impl Drop for Module {
 
 impl Module {
     /// # Errors
-    /// What libtorch says, made readable.
+    /// The error of libtorch, made readable.
     pub fn load(
         library: &Arc<Library>,
         path: &Path,

@@ -79,7 +79,7 @@ impl Batch {
         self.observer = Some(observer);
     }
 
-    /// The same batch with a number, by which whoever gave it away knows it again.
+    /// The same batch with a number, by which its sender identifies it later.
     pub fn numbered(mut self, number: usize) -> Self {
         self.number = number;
         self
@@ -259,7 +259,7 @@ impl Batch {
         self.entries.iter().flatten().map(|entry| (&entry.pending, &entry.outcome))
     }
 
-    /// The requests that were not taken, to be changed by whoever made the batch.
+    /// The requests that were not taken, to be changed by the creator of the batch.
     pub fn pending_mut(&mut self) -> impl Iterator<Item = &mut PendingRequest> {
         self.entries.iter_mut().flatten().map(|entry| &mut entry.pending)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `Err` says how the clause is violated.
+/// `Err` describes how the clause is violated.
 pub(super) type Outcome = Result<(), String>;
 
 /// Longer than anything here takes; only what never happens gets there.

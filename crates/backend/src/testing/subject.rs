@@ -44,7 +44,7 @@ pub trait Subject: Sync {
     /// A decoupled model without batching, with the tensors of the built-in backend `repeat`: inputs `IN`
     /// of the type asked for, `DELAY` (UINT32) and `WAIT` (UINT32, one element), outputs `OUT` of the type
     /// and `IDX` (UINT32), one element each. It answers each element of `IN` after as many milliseconds as
-    /// `DELAY` says beside it, `IDX` counting from 0, and then ends the stream without another response. A
+    /// `DELAY` has at that index, `IDX` counting from 0, and then ends the stream without another response. A
     /// cancelled request ends early, one whose instance goes with an error. `execute` returns after `WAIT`
     /// milliseconds.
     fn repeat(&self, data_type: DataType) -> Option<Fixture> {

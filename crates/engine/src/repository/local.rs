@@ -15,7 +15,7 @@ use super::{
 pub struct LocalRoot(PathBuf);
 
 impl LocalRoot {
-    /// Of a folder that need not exist yet: [`RepositoryRoot::check`] says whether it does.
+    /// Of a folder that need not exist yet: [`RepositoryRoot::check`] reports whether it does.
     pub fn at(folder: impl Into<PathBuf>) -> Arc<dyn RepositoryRoot> {
         Arc::new(Self(folder.into()))
     }

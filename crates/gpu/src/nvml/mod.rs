@@ -126,7 +126,7 @@ impl Nvml {
     pub fn memory(&self, device: Device) -> Result<(u64, u64), GpuError> {
         if let Some(get) = self.functions.memory_v2 {
             let mut memory = MemoryV2 { version: MEMORY_V2, ..MemoryV2::default() };
-            // SAFETY: the structure is of the version it says, and valid for the call.
+            // SAFETY: the structure is of the version in its field, and valid for the call.
             if unsafe { get(device, &mut memory) } == SUCCESS {
                 return Ok((memory.total, memory.used));
             }

@@ -246,7 +246,7 @@ fn six_callers_share_a_connection() {
 }
 
 #[test]
-fn a_connection_that_has_ended_is_made_anew() {
+fn a_connection_that_has_ended_is_reopened() {
     run(async {
         let (listener, port) = listen().await;
         spawn_local(async move {
@@ -384,7 +384,7 @@ fn streams_carry_several_requests_at_once() {
 }
 
 #[test]
-fn a_stream_that_fails_tells_why_and_ends() {
+fn a_stream_that_fails_reports_the_error_and_ends() {
     run(async {
         let (listener, port) = listen().await;
         serve(listener, |_, mut respond: Answer| async move {
@@ -408,13 +408,13 @@ fn streams_wait_for_a_server_that_does_not_read() {
         let (listener, port) = listen().await;
         let (go, gate) = oneshot::channel::<()>();
         let gate = Rc::new(Cell::new(Some(gate)));
-        let (tell, told) = oneshot::channel();
-        let tell = Rc::new(Cell::new(Some(tell)));
+        let (length_sender, received) = oneshot::channel();
+        let length_sender = Rc::new(Cell::new(Some(length_sender)));
         serve(listener, move |request, mut respond: Answer| {
-            let (gate, tell) = (gate.take().unwrap(), tell.take().unwrap());
+            let (gate, length_sender) = (gate.take().unwrap(), length_sender.take().unwrap());
             async move {
                 gate.await.unwrap();
-                tell.send(body(request).await.len()).unwrap();
+                length_sender.send(body(request).await.len()).unwrap();
                 answer(&mut respond, head(), Bytes::new(), 1);
             }
         });
@@ -443,6 +443,6 @@ fn streams_wait_for_a_server_that_does_not_read() {
         go.send(()).unwrap();
         sending.await.unwrap();
         assert!(receiver.next(Keep::Nothing).await.is_none());
-        assert!(told.await.unwrap() > 100 * 40_000);
+        assert!(received.await.unwrap() > 100 * 40_000);
     });
 }

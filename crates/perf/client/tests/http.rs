@@ -75,7 +75,7 @@ fn calls_share_a_connection_and_are_timed() {
 }
 
 #[test]
-fn an_idle_connection_that_was_closed_is_made_anew() {
+fn an_idle_connection_that_was_closed_is_reopened() {
     run(async {
         let (listener, port) = listen().await;
         answer_each(listener, vec![OK, OK, OK]);

@@ -32,8 +32,8 @@ struct Samples {
     taken: Vec<GpuMetrics>,
     failure: Option<Failure>,
     warnings: Vec<String>,
-    told_of_gaps: bool,
-    told_of_interval: bool,
+    has_reported_gaps: bool,
+    has_reported_interval: bool,
 }
 
 impl GpuMetricsCollector {
@@ -133,12 +133,12 @@ impl Samples {
     fn add(&mut self, page: Result<GpuMetrics>, took: Duration, interval: Duration) {
         match page {
             Ok(metrics) => {
-                self.tell_of_gaps(&metrics);
+                self.report_gaps(&metrics);
                 self.taken.push(metrics);
             }
             Err(failure) => self.failure = Some(failure),
         }
-        if took > interval && !mem::replace(&mut self.told_of_interval, true) {
+        if took > interval && !mem::replace(&mut self.has_reported_interval, true) {
             self.warnings.push(format!(
                 "WARNING: Triton metrics endpoint is slow: its answer took {} ms, more than the --metrics-interval of {} ms.",
                 took.as_millis(),
@@ -147,14 +147,16 @@ impl Samples {
         }
     }
 
-    fn tell_of_gaps(&mut self, metrics: &GpuMetrics) {
+    fn report_gaps(&mut self, metrics: &GpuMetrics) {
         let gaps = [
             ("nv_gpu_utilization", metrics.utilization.is_empty()),
             ("nv_gpu_power_usage", metrics.power_watts.is_empty()),
             ("nv_gpu_memory_used_bytes", metrics.memory_used_bytes.is_empty()),
             ("nv_gpu_memory_total_bytes", metrics.memory_total_bytes.is_empty()),
         ];
-        if gaps.iter().any(|(_, missing)| *missing) && !mem::replace(&mut self.told_of_gaps, true) {
+        if gaps.iter().any(|(_, missing)| *missing)
+            && !mem::replace(&mut self.has_reported_gaps, true)
+        {
             let missing = gaps.iter().filter(|(_, missing)| *missing);
             self.warnings.extend(
                 missing.map(|(name, _)| format!("WARNING: Unable to parse '{name}' metric.")),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_told_once() {
+    fn gaps_are_reported_once() {
         let mut samples = Samples::default();
         for _ in 0..2 {
             samples.add(Ok(read_gauges(PAGE)), Duration::ZERO, Duration::from_secs(1));

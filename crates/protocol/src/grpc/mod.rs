@@ -1,7 +1,7 @@
 //! The gRPC messages to and from the vocabulary.
 //!
 //! Tensor bytes are never copied here: what comes as `raw_input_contents` stays a slice of the message, and
-//! an output's buffer goes into `raw_output_contents` as it is. Only typed contents are written anew.
+//! an output's buffer goes into `raw_output_contents` as it is. Only typed contents are converted.
 
 mod contents;
 mod decode;

@@ -1,4 +1,4 @@
-//! One execution counts once, whoever of several threads is first to count it.
+//! One execution counts once, whichever of several threads is first to count it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! Steps on their way to their models, one list per thread.
 //!
 //! A model may respond while a request is being submitted to it. Its response then only adds to the list, and
-//! whoever submits works through it: however long a chain of immediate responses is, the stack does not grow, and
+//! the submitting thread works through it: however long a chain of immediate responses is, the stack does not grow, and
 //! no lock is held.
 
 use std::{

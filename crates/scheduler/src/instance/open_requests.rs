@@ -14,7 +14,7 @@ use crate::queued_request::QueuedRequest;
 #[derive(Default)]
 pub(crate) struct OpenRequests {
     open: Vec<Option<OpenRequest>>,
-    /// To be executed by whoever comes next.
+    /// Not started: to be put back into the queue.
     not_begun: Vec<QueuedRequest>,
 }
 

@@ -20,7 +20,7 @@ struct Things {
 
 type Shared = Arc<Parking<Things>>;
 
-/// Adds things, and wakes whoever takes them.
+/// Adds things, and wakes the threads that take them.
 fn add(parking: &Shared, count: u64, one_is_enough: bool) {
     for _ in 0..count {
         let mut things = parking.lock();

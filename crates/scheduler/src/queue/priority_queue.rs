@@ -125,7 +125,7 @@ impl<T: Queued> PriorityQueue<T> {
 
     /// Moves `cursor` on to the next request that may be executed, if need be over to the next level; false
     /// when there is none. Requests on the way that expired or were abandoned are dropped, or put at the end
-    /// of their level, as its policy says.
+    /// of their level, as its policy requires.
     ///
     /// Only requests at the cursor are looked at, so that a long queue costs no more than a short one.
     pub fn skip_unservable(&mut self, cursor: &mut Cursor, now: Instant) -> bool {

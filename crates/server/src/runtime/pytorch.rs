@@ -27,7 +27,7 @@ pub fn prepared(
     with_shim(libtorch, false, environment, progress)
 }
 
-/// In `folder` where one is given, else where `GALATEA_LIBTORCH` says, else installed, else Debian's.
+/// In `folder` where one is given, else where `GALATEA_LIBTORCH` points, else installed, else Debian's.
 pub fn find(folder: Option<PathBuf>, environment: &Environment) -> Result<Option<Libtorch>> {
     Libtorch::find(&FindOptions { library: folder, ..FindOptions::new(environment) })
 }

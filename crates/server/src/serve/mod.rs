@@ -25,7 +25,7 @@ pub fn run(options: ServeOptions) -> ExitCode {
     match serve(options) {
         Ok(code) => code,
         Err(error) => {
-            // Also when the log is off or goes to a file: whoever started the server has to see it.
+            // Also when the log is off or goes to a file: the person who started the server has to see it.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }

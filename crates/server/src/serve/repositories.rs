@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Result, bail};
 use galatea_engine::{LocalRoot, RepositoryRoot};
 
-/// A typing error in a path ends the start, whatever --exit-on-error says of models.
+/// A typing error in a path ends the start, whatever --exit-on-error is set to for models.
 pub fn open(given: &[PathBuf]) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
     let roots = given.iter().map(|path| {
         let text = path.to_string_lossy();

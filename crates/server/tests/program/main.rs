@@ -292,7 +292,7 @@ fn the_exit_timeout_cuts_off_what_takes_too_long() {
     let (_repository, server, _requests) =
         with_requests_in_flight(60_000, &["--exit-timeout-secs=1"]);
     server.signal("TERM");
-    // The first line after the signal says that it is being handled; a second signal comes on top of that.
+    // The first line after the signal shows that it is being handled; then a second signal is sent.
     server.wait_for("Waiting for in-flight requests");
     let end = server.stop("TERM");
     assert_eq!(end.code, Some(1));

@@ -72,8 +72,8 @@ pub fn start(repository: &Repository, flags: &[&str]) -> Server {
     start_with(repository, flags, None)
 }
 
-/// Comes back when the server serves. With a log file there is nothing on stdout to wait for, so the file is
-/// read until it says so.
+/// Returns when the server is ready. With a log file there is nothing on stdout to wait for, so the file is
+/// read until it contains the line.
 pub fn start_with(repository: &Repository, flags: &[&str], log: Option<&Path>) -> Server {
     let mut server = launch(repository, flags);
     server.http = match log {

@@ -29,7 +29,7 @@ pub(super) fn write_family(out: &mut String, family: &CustomFamily, series: &[Ar
     }
 }
 
-/// Count, sum and cumulated buckets; the count is that of the last bucket, whoever observes meanwhile.
+/// Count, sum and cumulated buckets; the count is that of the last bucket, also when values are observed meanwhile.
 fn write_histogram(out: &mut String, name: &str, labels: &Labels, histogram: &Histogram) {
     let mut cumulated = 0;
     let counts: Vec<u64> = histogram

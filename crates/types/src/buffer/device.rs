@@ -53,7 +53,7 @@ pub trait DeviceMemory: fmt::Debug + Send + Sync {
     /// Copies all bytes to `target`, which has the same length. Blocks until they are there.
     ///
     /// # Errors
-    /// What the device's library says.
+    /// The error of the device's library.
     fn copy_to_host(&self, target: &mut [u8]) -> Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Files of a crate do not use each other in a circle: whoever wants to understand one of them would have to read
+//! Files of a crate do not use each other in a circle: to understand one of them a reader would have to read
 //! all. What a file takes from a module above it (`super::`, the root of the crate) does not count: that is the
 //! folder's own vocabulary.
 

@@ -1,7 +1,7 @@
 //! Which files of a crate take names from which, read from `use` lines and from paths in the code.
 //!
 //! A name counts for the file that defines it, also where it is taken through a re-export. Tests do not count.
-//! Methods are not seen: whoever calls one has its type from somewhere.
+//! Method calls are not seen; the type of the receiver usually comes from a name that is.
 
 use std::collections::BTreeMap;
 

@@ -10,8 +10,8 @@ use super::records::nanos;
 /// Time that a worker's thread spent parked, waiting for the network or the clock.
 ///
 /// perf_analyzer counts the time inside calls, sending included, as idle; here only waiting is. What is left of a
-/// window is the time in which the thread ran or wanted to run and did not get a CPU: its part of the window is an
-/// honest sign of a tool that is itself the limit.
+/// window is the time in which the thread ran or wanted to run and did not get a CPU: its part of the window is a
+/// reliable sign of a tool that is itself the limit.
 #[derive(Debug)]
 pub struct IdleClock {
     start: Instant,

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn three_windows_reach_as_far_as_the_textbook_says() {
+    fn the_interval_of_three_windows_matches_the_textbook() {
         // Mean 11, standard deviation 1, so 11 -+ 4.3027 / sqrt(3).
         let [low, high] = confidence_95(&[10.0, 11.0, 12.0]).unwrap();
         assert!((low - 8.515_862).abs() < 1e-5 && (high - 13.484_138).abs() < 1e-5, "{low} {high}");

@@ -25,7 +25,7 @@ fn assert_close(value: f64, expected: f64) {
 }
 
 #[test]
-fn says_what_was_run() {
+fn describes_what_was_run() {
     let settings = Settings { percentile: Some(95), ..samples::settings() };
     let summary = summarize(&[], &settings, &samples::model(), run());
     assert_eq!(summary.format, FORMAT);
@@ -113,7 +113,7 @@ fn what_the_schedule_wanted_is_apart() {
 }
 
 #[test]
-fn the_tools_own_cost_is_told() {
+fn the_overhead_of_the_tool_is_reported() {
     let mut status = samples::http_point();
     status.tool_cpu_ns = 3136 * 20_500;
     status.overhead_percent = 12.5;

@@ -296,7 +296,7 @@ fn gauges_of_gpus_are_listed_by_gpu() {
 }
 
 #[test]
-fn a_busy_tool_says_so() {
+fn a_busy_tool_is_reported() {
     let mut status = samples::status(1, 1.0, [1; 4]);
     status.overhead_percent = 50.0;
     let warning = "[WARNING] Perf Analyzer is not able to keep up with the desired load. The results may not be accurate.\n";

@@ -85,7 +85,7 @@ impl Reading for Occurrence {
         if kind.is_dir() {
             return Err(unreadable("it is a directory"));
         }
-        // Not a pipe: opening it takes it from whoever reads it later.
+        // Not a pipe: opening it here would take its data from the later reader.
         if kind.is_file() {
             fs::File::open(&path).map_err(|error| unreadable(&error.to_string()))?;
         }

@@ -96,7 +96,7 @@ fn percentiles_agree_with_a_naive_count() {
 }
 
 #[test]
-fn progress_tells_point_window_time_and_rate() {
+fn progress_shows_point_window_time_and_rate() {
     let mut fake_run = FakeRun::steady().concurrency(2, 2, 1);
     let (_, console) = fake_run.run();
     assert_eq!(console.progress.len(), 3 * 6);

@@ -85,7 +85,7 @@ pub const METRICS: &[Row] = &[
     Row::new(
         "metrics-interval-ms",
         Kind::Number,
-        "CPU figures older than this many milliseconds are taken anew, GPU figures this \
+        "CPU figures older than this many milliseconds are read again, GPU figures this \
          often.",
     )
     .default("2000")

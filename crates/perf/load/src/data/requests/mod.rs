@@ -200,7 +200,7 @@ fn data_line(data: &Dataset) -> String {
     format!(" Successfully read data for {streams} stream/streams{steps}.\n")
 }
 
-/// Every gRPC request carries the mark of a client that wants to know the last response of a decoupled model.
+/// Every gRPC request carries the parameter that asks for the final-response marker of a decoupled model.
 fn parameters(settings: &Settings) -> Vec<(String, ParameterValue)> {
     let mut parameters = settings.request_parameters.clone();
     if settings.protocol == Protocol::Grpc {

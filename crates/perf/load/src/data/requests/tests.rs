@@ -84,7 +84,7 @@ fn grpc_asks_for_the_last_response() {
 }
 
 #[test]
-fn the_console_is_told_how_much_was_read() {
+fn the_console_shows_how_much_was_read() {
     let line = |json: &str| {
         let given = Given::new(INT8, json);
         let mut console = Recorder::default();

@@ -236,7 +236,7 @@ fn numbers_that_are_too_large_are_named() {
 
 /// The name in the error is the one used, the long one in full.
 #[test]
-fn the_name_used_is_the_name_told() {
+fn the_error_names_the_form_of_the_option_that_was_used() {
     assert!(error("-p foobar").starts_with("Failed to parse -p. Invalid value provided: foobar "));
     assert!(
         error("--measurement-int foobar")

@@ -141,7 +141,7 @@ fn nothing_at_all() {
 }
 
 #[test]
-fn help_tells_every_option_in_lines_that_fit() {
+fn help_lists_every_option_in_lines_that_fit() {
     let Ok(Parsed::Help(help)) = parse_words(&["-h"]).0 else { panic!("no help") };
     assert!(help.starts_with("Usage: perf_analyzer -m <model> [options]\n"), "{help}");
     for line in help.lines() {
