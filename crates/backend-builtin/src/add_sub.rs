@@ -4,12 +4,31 @@ use std::sync::Arc;
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::ModelConfig;
-use galatea_types::{DataType, Error, InferRequest, Memory, Result, Tensor};
+use galatea_types::{DataType, Error, InferRequest, Memory, Result, Shape, Tensor};
 
 use crate::{
     arithmetic::{Operation, apply, is_supported},
     content::check_content,
 };
+
+/// Configurations and requests that do not have the tensors of an `add_sub` model.
+#[derive(Debug, thiserror::Error)]
+enum TensorsError {
+    #[error("add_sub model '{model}' needs one data type for all tensors, other than BOOL")]
+    Types { model: String },
+    #[error("add_sub model '{model}' needs INPUT0, INPUT1, OUTPUT0 and OUTPUT1")]
+    Names { model: String },
+    #[error("the request has no input '{name}'")]
+    NoInput { name: &'static str },
+    #[error("INPUT0 is {} {} but INPUT1 is {} {}", first.0, first.1, second.0, second.1)]
+    Differ { first: Box<(DataType, Shape)>, second: Box<(DataType, Shape)> },
+}
+
+impl From<TensorsError> for Error {
+    fn from(error: TensorsError) -> Self {
+        Error::invalid_arg(error.to_string()).with_source(error)
+    }
+}
 
 /// Answers `OUTPUT0 = INPUT0 + INPUT1` and `OUTPUT1 = INPUT0 - INPUT1`, element by element, for every type
 /// but `BOOL`. Integers wrap around; `BYTES` elements are decimal whole numbers.
@@ -67,10 +86,9 @@ impl AddSubInstance {
         let request = batch.request(index).ok_or_else(taken)?;
         let (a, b) = (input(request, "INPUT0")?, input(request, "INPUT1")?);
         if (a.data_type, &a.shape) != (b.data_type, &b.shape) {
-            return Err(Error::invalid_arg(format!(
-                "INPUT0 is {} {} but INPUT1 is {} {}",
-                a.data_type, a.shape, b.data_type, b.shape
-            )));
+            let [first, second] =
+                [a, b].map(|tensor| Box::new((tensor.data_type, tensor.shape.clone())));
+            return Err(TensorsError::Differ { first, second }.into());
         }
         let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
         wanted
@@ -83,15 +101,14 @@ impl AddSubInstance {
     }
 }
 
-fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
-    let missing = || Error::invalid_arg(format!("the request has no input '{name}'"));
-    let tensor = request.input(name).ok_or_else(missing)?;
+fn input<'a>(request: &'a InferRequest, name: &'static str) -> Result<&'a Tensor> {
+    let tensor = request.input(name).ok_or(TensorsError::NoInput { name })?;
     check_content(tensor)?;
     Ok(tensor)
 }
 
-fn check(config: &ModelConfig) -> Result<()> {
-    let model = config.name();
+fn check(config: &ModelConfig) -> Result<(), TensorsError> {
+    let model = config.name().to_string();
     let all = [config.input("INPUT0"), config.input("INPUT1")]
         .into_iter()
         .chain([config.output("OUTPUT0"), config.output("OUTPUT1")]);
@@ -100,11 +117,7 @@ fn check(config: &ModelConfig) -> Result<()> {
         Some([first, rest @ ..]) if rest.iter().all(|t| t == first) && is_supported(*first) => {
             Ok(())
         }
-        Some(_) => Err(Error::invalid_arg(format!(
-            "add_sub model '{model}' needs one data type for all tensors, other than BOOL"
-        ))),
-        None => Err(Error::invalid_arg(format!(
-            "add_sub model '{model}' needs INPUT0, INPUT1, OUTPUT0 and OUTPUT1"
-        ))),
+        Some(_) => Err(TensorsError::Types { model }),
+        None => Err(TensorsError::Names { model }),
     }
 }

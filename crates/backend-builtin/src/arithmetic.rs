@@ -1,5 +1,7 @@
 //! Sums and differences of tensors.
 
+use std::num::ParseIntError;
+
 use galatea_backend::OutputBuffer;
 use galatea_types::{Buffer, DataType, Error, Result, byte_strings};
 use half::{bf16, f16};
@@ -118,5 +120,7 @@ fn decimal_texts(op: Operation, a: &[u8], b: &[u8]) -> Result<Vec<u8>> {
 
 fn whole_number(text: &[u8]) -> Result<i64> {
     let text = String::from_utf8_lossy(text);
-    text.parse().map_err(|e| Error::invalid_arg(format!("'{text}' is not a whole number: {e}")))
+    text.parse().map_err(|e: ParseIntError| {
+        Error::invalid_arg(format!("'{text}' is not a whole number: {e}")).with_source(e)
+    })
 }

@@ -32,7 +32,7 @@ impl Backend for FailingBackend {
         let config = &context.config;
         let failure = failure_of_model(config)?;
         if failure == Some(Failure::Load) {
-            return Err(Error::internal(format!("model '{}' fails to load", config.name())));
+            return Err(FailingError::Load { model: config.name().clone() }.into());
         }
         let wiring = Arc::new(Wiring::from_config(config)?);
         Ok(Box::new(FailingModel { wiring, failure, name: config.name().clone() }))
@@ -59,6 +59,31 @@ impl Failure {
     }
 }
 
+/// The failures that were asked for, and a parameter that asks for an unknown one.
+#[derive(Debug, thiserror::Error)]
+enum FailingError {
+    #[error("model '{model}' fails to load")]
+    Load { model: Arc<str> },
+    #[error("instance '{instance}' fails to start")]
+    Creation { instance: String },
+    #[error("model '{model}' was told to fail")]
+    Execute { model: Arc<str> },
+    #[error(
+        "parameter 'fail' of model '{model}' is '{value}', not load, creation, execute or panic"
+    )]
+    Parameter { model: Arc<str>, value: String },
+}
+
+impl From<FailingError> for Error {
+    fn from(error: FailingError) -> Self {
+        let new = match error {
+            FailingError::Parameter { .. } => Error::invalid_arg,
+            _ => Error::internal,
+        };
+        new(error.to_string()).with_source(error)
+    }
+}
+
 struct FailingModel {
     wiring: Arc<Wiring>,
     failure: Option<Failure>,
@@ -68,7 +93,7 @@ struct FailingModel {
 impl Model for FailingModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         if self.failure == Some(Failure::Creation) {
-            return Err(Error::internal(format!("instance '{}' fails to start", spec.name)));
+            return Err(FailingError::Creation { instance: spec.name.to_string() }.into());
         }
         let (wiring, name) = (self.wiring.clone(), self.name.clone());
         Ok(Box::new(FailingInstance { wiring, failure: self.failure, name }))
@@ -98,7 +123,7 @@ impl FailingInstance {
             #[expect(clippy::panic, reason = "the wall around instances is tested with it")]
             Some(Failure::Panic) => panic!("model '{}' was told to panic", self.name),
             Some(Failure::Execute) => {
-                Err(Error::internal(format!("model '{}' was told to fail", self.name)))
+                Err(FailingError::Execute { model: self.name.clone() }.into())
             }
             _ => self.wiring.answer(request),
         }
@@ -109,12 +134,8 @@ fn failure_of_model(config: &ModelConfig) -> Result<Option<Failure>> {
     let Some(name) = config.parameters().get("fail") else {
         return Ok(None);
     };
-    let unknown = || {
-        let model = config.name();
-        Error::invalid_arg(format!(
-            "parameter 'fail' of model '{model}' is '{name}', not load, creation, execute or panic"
-        ))
-    };
+    let model = config.name().clone();
+    let unknown = || FailingError::Parameter { model, value: name.clone() }.into();
     Failure::from_name(name).map(Some).ok_or_else(unknown)
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, thread, time::Duration};
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_telemetry::{CustomMetric, CustomMetricKind};
-use galatea_types::{Error, InferRequest, Result, Tensor};
+use galatea_types::{DataType, Error, InferRequest, Result, Shape, Tensor};
 
 use crate::{content::check_content, parameter::whole_number};
 
@@ -121,7 +121,8 @@ struct Wire {
 impl Wiring {
     pub fn from_config(config: &ModelConfig) -> Result<Self> {
         let outputs = config.outputs().iter().enumerate();
-        outputs.map(|(i, output)| wire(config, i, output)).collect::<Result<_>>().map(Self)
+        let wires = outputs.map(|(i, output)| wire(config, i, output));
+        Ok(Self(wires.collect::<Result<_, WiringError>>()?))
     }
 
     /// The outputs the request wants; an optional input it left out has none.
@@ -137,20 +138,51 @@ impl Wiring {
     }
 }
 
-fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire> {
+/// A configuration whose outputs are not its inputs.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum WiringError {
+    #[error("identity model '{model}' has no input for output '{output}'")]
+    NoInput { model: String, output: String },
+    #[error(
+        "identity model '{model}': output '{output}' is {output_type} {output_dims} but input '{input}' is \
+         {input_type} {input_dims}"
+    )]
+    Differs {
+        model: String,
+        output: String,
+        output_type: DataType,
+        output_dims: Box<Shape>,
+        input: String,
+        input_type: DataType,
+        input_dims: Box<Shape>,
+    },
+}
+
+impl From<WiringError> for Error {
+    fn from(error: WiringError) -> Self {
+        Error::invalid_arg(error.to_string()).with_source(error)
+    }
+}
+
+fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire, WiringError> {
     let named = output.name.strip_prefix("OUTPUT").map(|n| format!("INPUT{n}"));
     let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs().get(index));
-    let (model, name) = (config.name(), &output.name);
+    let names = || (config.name().to_string(), output.name.to_string());
     let Some(input) = input else {
-        return Err(Error::invalid_arg(format!(
-            "identity model '{model}' has no input for output '{name}'"
-        )));
+        let (model, output) = names();
+        return Err(WiringError::NoInput { model, output });
     };
     if (input.data_type, &input.dims) != (output.data_type, &output.dims) {
-        return Err(Error::invalid_arg(format!(
-            "identity model '{model}': output '{name}' is {} {} but input '{}' is {} {}",
-            output.data_type, output.dims, input.name, input.data_type, input.dims
-        )));
+        let (model, output_name) = names();
+        return Err(WiringError::Differs {
+            model,
+            output: output_name,
+            output_type: output.data_type,
+            output_dims: Box::new(output.dims.clone()),
+            input: input.name.to_string(),
+            input_type: input.data_type,
+            input_dims: Box::new(input.dims.clone()),
+        });
     }
     Ok(Wire { input: input.name.clone(), output: output.name.clone() })
 }

@@ -1,5 +1,7 @@
 //! Parameters of a model configuration that are whole numbers.
 
+use std::num::ParseIntError;
+
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
@@ -8,8 +10,9 @@ pub(crate) fn whole_number(config: &ModelConfig, name: &str) -> Result<u64> {
     let Some(text) = config.parameters().get(name) else {
         return Ok(0);
     };
-    text.trim().parse().map_err(|e| {
+    text.trim().parse().map_err(|e: ParseIntError| {
         let model = config.name();
         Error::invalid_arg(format!("parameter '{name}' of model '{model}' is '{text}': {e}"))
+            .with_source(e)
     })
 }

@@ -14,6 +14,7 @@ mod check;
 mod complete;
 mod instance;
 mod layout;
+mod load_error;
 mod model;
 mod ort;
 mod sessions;

@@ -9,13 +9,14 @@ use std::{
 
 use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use crate::{
     accelerators,
     binding::TensorBinding,
     check,
     layout::usable_cores,
+    load_error::LoadError,
     ort::{Library, Provider, ProviderKind, RunOptions, Session, SessionOptions, TensorInfo},
     sessions::Sessions,
     settings::Settings,
@@ -82,7 +83,7 @@ impl OnnxModel {
             };
             sessions.insert(device, Arc::new(chosen));
         }
-        let signature = signature.ok_or_else(|| nowhere(&config))?;
+        let signature = signature.ok_or_else(|| no_instance(&config))?;
         Ok(Self {
             library: library.clone(),
             sessions,
@@ -112,15 +113,9 @@ fn devices(library: &Arc<Library>, config: &ModelConfig) -> Result<BTreeSet<Devi
 }
 
 fn check_cuda(library: &Arc<Library>, config: &ModelConfig, group: &InstanceGroup) -> Result<()> {
-    library.cuda().map_err(|error| {
-        Error::invalid_arg(format!(
-            "unable to load model '{}': instance group '{}' is for GPUs (KIND_GPU), but ONNX Runtime {} {}; use \
-             KIND_CPU, or an ONNX Runtime that can use CUDA here (--onnxruntime-lib names it)",
-            config.name(),
-            group.name,
-            library.version(),
-            error.message()
-        ))
+    library.cuda().map_err(|cause| {
+        let (model, group) = (config.name().to_string(), group.name.to_string());
+        LoadError::Cuda { model, group, version: library.version().to_owned(), cause }.into()
     })
 }
 
@@ -132,20 +127,17 @@ fn providers(
     let Device::Gpu(gpu) = device else { return Ok(Vec::new()) };
     let providers = accelerators::providers(context, gpu)?;
     if providers.iter().any(|provider| provider.kind == ProviderKind::TensorRt) {
-        library.try_provider(ProviderKind::TensorRt).map_err(|error| {
-            Error::invalid_arg(format!(
-                "unable to load model '{}': it asks for Execution Accelerator 'tensorrt', but ONNX Runtime {} {}",
-                context.config.name(),
-                library.version(),
-                error.message()
-            ))
+        library.try_provider(ProviderKind::TensorRt).map_err(|cause| {
+            let (model, version) =
+                (context.config.name().to_string(), library.version().to_owned());
+            LoadError::TensorRt { model, version, cause }
         })?;
     }
     Ok(providers)
 }
 
-pub(crate) fn nowhere(config: &ModelConfig) -> Error {
-    Error::internal(format!("model '{}' has no instance anywhere", config.name()))
+pub(crate) fn no_instance(config: &ModelConfig) -> LoadError {
+    LoadError::NoInstance { model: config.name().to_string() }
 }
 
 fn bindings<'s>(
@@ -173,8 +165,7 @@ pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Res
     if path.is_file() {
         return Ok(path);
     }
-    let path = path.display();
-    Err(Error::unavailable(format!("unable to find '{path}' for model '{model}'")))
+    Err(LoadError::MissingFile { model: model.to_owned(), path }.into())
 }
 
 /// Threads help only while some run is under way.

@@ -7,7 +7,7 @@ use galatea_types::Result;
 
 use crate::{
     instance::OnnxInstance,
-    model::{Device, OnnxModel, nowhere},
+    model::{Device, OnnxModel, no_instance},
 };
 
 /// Instances share the model behind it.
@@ -16,7 +16,7 @@ pub(crate) struct SharedModel(pub Arc<OnnxModel>);
 impl Model for SharedModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let sessions = self.0.sessions.get(&Device::of(spec));
-        let sessions = sessions.cloned().ok_or_else(|| nowhere(&self.0.config))?;
+        let sessions = sessions.cloned().ok_or_else(|| no_instance(&self.0.config))?;
         Ok(Box::new(OnnxInstance::new(self.0.clone(), sessions)))
     }
 }

@@ -1,4 +1,4 @@
-// TorchScript behind a plain C face (galatea_torch.h). Compiled against the libtorch it will be opened with;
+// TorchScript behind a plain C interface (galatea_torch.h). Compiled against the libtorch it will be opened with;
 // works from 1.13 on.
 
 #include "galatea_torch.h"
@@ -355,7 +355,7 @@ std::unique_ptr<galatea_torch_answer> computed(galatea_torch_module& module, con
 
 extern "C" {
 
-int32_t galatea_torch_face(void) { return GALATEA_TORCH_FACE; }
+int32_t galatea_torch_interface_version(void) { return GALATEA_TORCH_INTERFACE_VERSION; }
 const char* galatea_torch_version(void) { return TORCH_VERSION; }
 void galatea_torch_free_text(char* text) { std::free(text); }
 

@@ -1,7 +1,7 @@
-/* The plain C face of the TorchScript shim: what crates/backend-torch calls.
+/* The plain C interface of the TorchScript shim: what crates/backend-torch calls.
  *
  * Functions that can fail return 0 on success; otherwise `*error` is a text to be freed with
- * galatea_torch_free_text. No C++ exception crosses this face.
+ * galatea_torch_free_text. No C++ exception crosses this interface.
  */
 #ifndef GALATEA_TORCH_H
 #define GALATEA_TORCH_H
@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Changes with every change of this file; the caller refuses another one. */
-#define GALATEA_TORCH_FACE 1
+#define GALATEA_TORCH_INTERFACE_VERSION 2
 
 typedef struct galatea_torch_module galatea_torch_module;
 typedef struct galatea_torch_answer galatea_torch_answer;
@@ -88,7 +88,7 @@ typedef struct {
   const size_t* lengths;
 } galatea_torch_output;
 
-int32_t galatea_torch_face(void);
+int32_t galatea_torch_interface_version(void);
 const char* galatea_torch_version(void);
 void galatea_torch_free_text(char* text);
 

@@ -15,6 +15,7 @@
 
 mod aoti;
 mod instance;
+mod load_error;
 mod loader_error;
 mod model;
 mod naming;

@@ -8,9 +8,10 @@ use std::{
 
 use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, LockExt, Result};
+use galatea_types::{DataType, LockExt, Result};
 
 use crate::{
+    load_error::LoadError,
     naming::{self, Inputs},
     settings::Settings,
     torch::{Library, Module, Place, scalar_type_of},
@@ -62,11 +63,9 @@ impl TorchModel {
 
     /// The module for an instance: everybody's, or one of its own where instances would see each other's state.
     pub fn module(&self, place: Place) -> Result<Arc<Module>> {
-        let loaded = self.modules.get(&place).ok_or_else(|| {
-            Error::internal(format!(
-                "model '{}' has no instance group for {place:?}",
-                self.config.name()
-            ))
+        let loaded = self.modules.get(&place).ok_or_else(|| LoadError::NoInstanceGroup {
+            model: self.config.name().to_string(),
+            place,
         })?;
         if !loaded.module.writes() || self.settings.shares_state {
             return Ok(loaded.module.clone());
@@ -93,12 +92,9 @@ fn load_module(
     settings: &Settings,
 ) -> Result<Module> {
     Module::load(library, path, place, settings.switches).map_err(|text| {
-        Error::internal(format!(
-            "failed to load model '{}': {} ('{}')",
-            config.name(),
-            explain(library, config.name(), &text),
-            path.display()
-        ))
+        let cause = explain(library, config.name(), &text).into();
+        let model = config.name().to_string();
+        LoadError::Load { model, path: path.to_path_buf(), cause }.into()
     })
 }
 
@@ -128,23 +124,15 @@ pub(crate) fn find_model(
     if path.is_file() {
         return Ok(path);
     }
-    Err(Error::unavailable(format!(
-        "unable to find '{}' for model instance '{}'",
-        path.display(),
-        config.name()
-    )))
+    Err(LoadError::NoFile { model: config.name().to_string(), path }.into())
 }
 
 fn refuse_runtimes(config: &ModelConfig) -> Result<()> {
-    let name = config.name();
-    if !config.runtime().is_empty() {
-        return Err(Error::unsupported(format!(
-            "model '{name}' asks for runtime '{}' of the pytorch backend, which this server does not support \
-             yet: use backend \"python\" for a model.py",
-            config.runtime()
-        )));
+    if config.runtime().is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let (model, runtime) = (config.name().to_string(), config.runtime().to_owned());
+    Err(LoadError::Runtime { model, runtime }.into())
 }
 
 pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
@@ -153,21 +141,19 @@ pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
     inputs.chain(outputs).try_for_each(|(what, spec)| check_type(config, what, spec))
 }
 
-fn check_type(config: &ModelConfig, what: &str, spec: &TensorSpec) -> Result<()> {
-    let (model, name) = (config.name(), &spec.name);
+fn check_type(config: &ModelConfig, what: &'static str, spec: &TensorSpec) -> Result<()> {
+    let names = || (config.name().to_string(), spec.name.to_string());
     if spec.data_type != DataType::Bytes {
         return scalar_type_of(spec.data_type).map(drop).ok_or_else(|| {
+            let (model, tensor) = names();
             let data_type = spec.data_type.config_name();
-            Error::internal(format!(
-                "unsupported datatype {data_type} for {what} '{name}' for model '{model}'"
-            ))
+            LoadError::DataType { model, what, tensor, data_type }.into()
         });
     }
     let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
     if dims.len() + usize::from(config.has_batching()) > 1 {
-        return Err(Error::internal(format!(
-            "Triton only supports 1 dimensional List of String as {what} for '{name}' for model '{model}'"
-        )));
+        let (model, tensor) = names();
+        return Err(LoadError::StringDimensions { model, what, tensor }.into());
     }
     Ok(())
 }
@@ -203,18 +189,14 @@ fn check_gpu(
     if gpu < devices {
         return Ok(());
     }
-    let found = match devices {
-        0 => "finds no GPU that it can use here".to_owned(),
-        1 => "finds GPU 0 alone".to_owned(),
-        n => format!("finds GPUs 0 to {}", n - 1),
-    };
-    Err(Error::invalid_arg(format!(
-        "unable to load model '{}': instance group '{}' is for GPU {gpu} (KIND_GPU), but PyTorch {} {found}; \
-         use KIND_CPU, or a PyTorch built for the GPUs of this machine (--libtorch names it)",
-        config.name(),
-        group.name,
-        library.version()
-    )))
+    Err(LoadError::NoGpu {
+        model: config.name().to_string(),
+        group: group.name.to_string(),
+        gpu,
+        version: library.version().to_owned(),
+        devices,
+    }
+    .into())
 }
 
 pub(crate) fn place_of(spec: &InstanceSpec) -> Place {

@@ -1,10 +1,13 @@
 //! From `execution_accelerators` and the CUDA parameters of a configuration to execution providers.
 
+mod error;
+
 use std::collections::BTreeMap;
 
 use galatea_backend::LoadContext;
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
+use self::error::{AcceleratorError, ValueKind};
 use crate::ort::{Provider, ProviderKind};
 
 /// Refuses what no instance could have.
@@ -19,16 +22,15 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
             name @ ("cuda" | "tensorrt") => {
                 log::warn!("model '{model}': accelerator '{name}' has no effect on CPU instances");
             }
-            name => return Err(unknown(name)),
+            name => return Err(unknown(name).into()),
         }
     }
     match context.config.optimization().cpu_accelerators.first() {
         None => Ok(()),
-        Some(accelerator) if accelerator.name == "openvino" => Err(Error::unsupported(format!(
-            "model '{model}' asks for Execution Accelerator 'openvino', which is not supported by this \
-             server; remove it from the configuration to run on the CPU"
-        ))),
-        Some(accelerator) => Err(unknown(&accelerator.name)),
+        Some(accelerator) if accelerator.name == "openvino" => {
+            Err(AcceleratorError::OpenVino { model: model.to_string() }.into())
+        }
+        Some(accelerator) => Err(unknown(&accelerator.name).into()),
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
         match accelerator.name.as_str() {
             "tensorrt" => providers.push(tensorrt(&accelerator.parameters, gpu)?),
             "cuda" => cuda_options(&accelerator.parameters, &mut cuda)?,
-            name => return Err(unknown(name)),
+            name => return Err(unknown(name).into()),
         }
     }
     cuda_parameters(context.config.parameters(), &mut cuda)?;
@@ -53,15 +55,15 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
     Ok(providers)
 }
 
-fn unknown(name: &str) -> Error {
-    Error::invalid_arg(format!("unknown Execution Accelerator '{name}' is requested"))
+fn unknown(name: &str) -> AcceleratorError {
+    AcceleratorError::Unknown { name: name.to_owned() }
 }
 
 /// Every parameter of the accelerator `cuda` goes to ONNX Runtime under its name.
 fn cuda_options<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     options: &mut BTreeMap<String, String>,
-) -> Result<()> {
+) -> Result<(), AcceleratorError> {
     for (key, value) in parameters {
         let value = match key.as_str() {
             "do_copy_in_default_stream" | "use_ep_level_unified_stream" => {
@@ -80,19 +82,17 @@ fn cuda_options<'p>(
 fn cuda_parameters(
     parameters: &BTreeMap<String, String>,
     options: &mut BTreeMap<String, String>,
-) -> Result<()> {
+) -> Result<(), AcceleratorError> {
     for (key, names) in [
         ("cudnn_conv_algo_search", &["EXHAUSTIVE", "HEURISTIC", "DEFAULT"][..]),
         ("arena_extend_strategy", &["kNextPowerOfTwo", "kSameAsRequested"]),
     ] {
         let Some(value) = parameters.get(key) else { continue };
-        let number: i64 = value.trim().parse().map_err(|_| {
-            Error::invalid_arg(format!("failed to convert {key} '{value}' to integral number"))
-        })?;
+        let number = value.trim().parse();
+        let number: i64 =
+            number.map_err(|_| AcceleratorError::NoNumber { key, value: value.clone() })?;
         let name = usize::try_from(number).ok().and_then(|number| names.get(number));
-        let name = name.ok_or_else(|| {
-            Error::invalid_arg(format!("unsupported {key} value '{number}' is requested"))
-        })?;
+        let name = name.ok_or(AcceleratorError::UnknownNumber { key, number })?;
         options.insert(key.to_owned(), (*name).to_owned());
     }
     if let Some(limit) = parameters.get("gpu_mem_limit") {
@@ -109,7 +109,7 @@ fn cuda_parameters(
 fn tensorrt<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     gpu: u32,
-) -> Result<Provider> {
+) -> Result<Provider, AcceleratorError> {
     let mut options = BTreeMap::new();
     for (key, value) in parameters {
         if key == "precision_mode" {
@@ -117,11 +117,8 @@ fn tensorrt<'p>(
             continue;
         }
         let known = TENSORRT.iter().find(|(name, ..)| name == key);
-        let (_, option, kind) = known.ok_or_else(|| {
-            Error::invalid_arg(format!(
-                "unknown parameter '{key}' is provided for TensorRT Execution Accelerator"
-            ))
-        })?;
+        let (_, option, kind) =
+            known.ok_or_else(|| AcceleratorError::UnknownParameter { key: key.clone() })?;
         let value = kind.read(value)?;
         if !value.is_empty() {
             options.insert((*option).to_owned(), value);
@@ -131,13 +128,13 @@ fn tensorrt<'p>(
     Ok(Provider { kind: ProviderKind::TensorRt, options })
 }
 
-fn precision(mode: &str) -> Result<Option<&'static str>> {
+fn precision(mode: &str) -> Result<Option<&'static str>, AcceleratorError> {
     match mode {
         "FP32" => Ok(None),
         "FP16" => Ok(Some("trt_fp16_enable")),
         "BF16" => Ok(Some("trt_bf16_enable")),
         "INT8" => Ok(Some("trt_int8_enable")),
-        _ => Err(Error::invalid_arg(format!("unsupported precision mode '{mode}' is requested"))),
+        _ => Err(AcceleratorError::Precision { mode: mode.to_owned() }),
     }
 }
 
@@ -152,23 +149,22 @@ enum Value {
 
 impl Value {
     /// The value as ONNX Runtime reads it. Errors have Triton's texts.
-    fn read(self, value: &str) -> Result<String> {
-        let wrong =
-            |what: &str| Error::invalid_arg(format!("failed to convert '{value}' to {what}"));
+    fn read(self, value: &str) -> Result<String, AcceleratorError> {
+        let wrong = |expected| AcceleratorError::Value { value: value.to_owned(), expected };
         match self {
             Self::Text => Ok(value.to_owned()),
             Self::Integer => match value.trim().parse::<i32>() {
                 Ok(number) => Ok(number.to_string()),
-                Err(_) => Err(wrong("integral number")),
+                Err(_) => Err(wrong(ValueKind::Integer)),
             },
             Self::Size => match value.trim().parse::<u64>() {
                 Ok(number) => Ok(number.to_string()),
-                Err(_) => Err(wrong("unsigned long long integral number")),
+                Err(_) => Err(wrong(ValueKind::Size)),
             },
             Self::Boolean => match value.to_ascii_lowercase().as_str() {
                 "true" | "on" | "1" => Ok("1".to_owned()),
                 "false" | "off" | "0" => Ok("0".to_owned()),
-                _ => Err(wrong("boolean")),
+                _ => Err(wrong(ValueKind::Boolean)),
             },
         }
     }

@@ -23,6 +23,25 @@ pub(crate) struct Provider {
     pub options: BTreeMap<String, String>,
 }
 
+/// Why a provider cannot be used: to be read after the library's name.
+#[derive(Debug, thiserror::Error)]
+enum ProviderError {
+    #[error("was built without {name}")]
+    NotBuilt { name: &'static str },
+    #[error("cannot use {name}: {}", cause.message().trim_end())]
+    Unusable {
+        name: &'static str,
+        #[source]
+        cause: Error,
+    },
+}
+
+impl From<ProviderError> for Error {
+    fn from(error: ProviderError) -> Self {
+        Error::unavailable(error.to_string()).with_source(error)
+    }
+}
+
 impl Library {
     /// Names of the providers this library was built with.
     pub fn providers(&self) -> Result<Vec<String>> {
@@ -47,15 +66,13 @@ impl Library {
     pub fn try_provider(self: &Arc<Self>, kind: ProviderKind) -> Result<()> {
         let name = kind.name();
         if !self.providers()?.iter().any(|known| known == name) {
-            return Err(Error::unavailable(format!("was built without {name}")));
+            return Err(ProviderError::NotBuilt { name }.into());
         }
         // With a number it looks for that GPU: a driver too old for the library shows only so.
         let options = BTreeMap::from([("device_id".to_owned(), "0".to_owned())]);
         let provider = Provider { kind, options };
         let tried = SessionOptions::new(self)?.provider(&provider);
-        tried.map_err(|error| {
-            Error::unavailable(format!("cannot use {name}: {}", error.message().trim_end()))
-        })
+        tried.map_err(|cause| ProviderError::Unusable { name, cause }.into())
     }
 }
 

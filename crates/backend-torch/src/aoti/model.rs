@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    error,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -20,6 +21,7 @@ use super::{
     target,
 };
 use crate::{
+    load_error::LoadError,
     model::{check_types, find_model, places},
     settings::Settings,
     torch::{Library, Place, scalar_type_of},
@@ -90,11 +92,9 @@ impl PackageModel {
 
     /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
     pub(super) fn container(&self, place: Place) -> Result<Arc<Container>> {
-        let loaded = self.containers.get(&place).ok_or_else(|| {
-            Error::internal(format!(
-                "model '{}' has no instance group for {place:?}",
-                self.config.name()
-            ))
+        let loaded = self.containers.get(&place).ok_or_else(|| LoadError::NoInstanceGroup {
+            model: self.config.name().to_string(),
+            place,
         })?;
         if !loaded.container.has_state() || self.settings.shares_state {
             return Ok(loaded.container.clone());
@@ -114,16 +114,16 @@ impl Code {
         path: &Path,
         places: &[Place],
     ) -> Result<(Self, Checks)> {
-        let runtime = library.stable_functions().map_err(|e| refused(config, path, &e))?;
-        let package = Package::unpack(path).map_err(|e| refused(config, path, &e))?;
-        target::check_machine(&package.metadata).map_err(|e| refused(config, path, &e))?;
+        let runtime = library.stable_functions().map_err(|e| refused(config, path, e))?;
+        let package = Package::unpack(path).map_err(|e| refused(config, path, e))?;
+        target::check_machine(&package.metadata).map_err(|e| refused(config, path, e))?;
         let device = target::device(&package.metadata).to_owned();
         places
             .iter()
             .try_for_each(|&place| check_place(place, &device, library))
-            .map_err(|e| refused(config, path, &e))?;
+            .map_err(|e| refused(config, path, e))?;
         let object = Object::open(&package.library, &runtime.version)
-            .map_err(|e| refused(config, path, &e))?;
+            .map_err(|e| refused(config, path, e))?;
         let checks = Checks::read(&package.source);
         let code = Self {
             object: Arc::new(object),
@@ -145,31 +145,34 @@ impl Code {
         };
         let create = |runs| {
             Container::create(&self.object, &self.runtime, &self.unpacked, gpu, runs)
-                .map_err(|text| refused(config, &self.path, &text))
+                .map_err(|text| refused(config, &self.path, text))
         };
         let instances = instances(config, place);
-        let container = create(instances)?;
-        if container.has_state() && instances > 1 { create(1) } else { Ok(container) }
+        let mut container = create(instances)?;
+        if container.has_state() && instances > 1 {
+            container = create(1)?;
+        }
+        Ok(container)
     }
 }
 
-fn refused(config: &ModelConfig, path: &Path, reason: &dyn std::fmt::Display) -> Error {
-    Error::internal(format!(
-        "failed to load model '{}': {reason} ('{}')",
-        config.name(),
-        path.display()
-    ))
+fn refused(
+    config: &ModelConfig,
+    path: &Path,
+    cause: impl Into<Box<dyn error::Error + Send + Sync>>,
+) -> LoadError {
+    let model = config.name().to_string();
+    LoadError::Load { model, path: path.to_path_buf(), cause: cause.into() }
 }
 
 fn refuse_texts(config: &ModelConfig) -> Result<()> {
     let mut specs = config.inputs().iter().chain(config.outputs());
     match specs.find(|spec| spec.data_type == DataType::Bytes) {
         None => Ok(()),
-        Some(spec) => Err(Error::invalid_arg(format!(
-            "unsupported datatype TYPE_STRING for '{}' for model '{}': packages take and return tensors",
-            spec.name,
-            config.name()
-        ))),
+        Some(spec) => {
+            let (model, tensor) = (config.name().to_string(), spec.name.to_string());
+            Err(LoadError::StringsInPackage { model, tensor }.into())
+        }
     }
 }
 
@@ -215,7 +218,7 @@ fn positions(
     container: &Container,
     path: &Path,
 ) -> Result<(Vec<usize>, Vec<usize>)> {
-    let spec = container.call_spec().map_err(|text| refused(config, path, &text))?;
+    let spec = container.call_spec().map_err(|text| refused(config, path, text))?;
     let inputs = Side {
         what: "input",
         prefix: "INPUT__",

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// `GALATEA_TORCH_FACE` of the header.
-pub(super) const INTERFACE_VERSION: i32 = 1;
+/// `GALATEA_TORCH_INTERFACE_VERSION` of the header.
+pub(super) const INTERFACE_VERSION: i32 = 2;
 
 pub(super) const STRINGS: i32 = 1000;
 pub(super) const ON_CPU: i32 = -1;

@@ -63,7 +63,7 @@ impl Library {
     /// that packages use come from `stable`, or from libtorch.
     pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
         let handle = open(path)?;
-        check_face(&handle, path)?;
+        check_interface(&handle, path)?;
         // SAFETY: the number of the interface guarantees that the functions have these types; the handle is kept below.
         let interface = unsafe { Interface::find(&handle) }
             .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
@@ -178,8 +178,8 @@ fn open(path: &Path) -> Result<Handle> {
         .map_err(|e| OpenError::Open { path: path.into(), reason: reason(&e) }.into())
 }
 
-fn check_face(handle: &Handle, path: &Path) -> Result<()> {
-    let symbol = "galatea_torch_face";
+fn check_interface(handle: &Handle, path: &Path) -> Result<()> {
+    let symbol = "galatea_torch_interface_version";
     // SAFETY: the one function whose type is the same in every interface.
     let interface = unsafe { handle.get::<unsafe extern "C" fn() -> i32>(symbol) }
         .map_err(|_| OpenError::MissingSymbol { path: path.into(), symbol })?;
