@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{
+    Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, OutputBuffer,
+};
 use galatea_config::ModelConfig;
 use galatea_types::{DataType, Error, InferRequest, Memory, Result, Shape, Tensor};
 
@@ -90,14 +92,17 @@ impl AddSubInstance {
                 [a, b].map(|tensor| Box::new((tensor.data_type, tensor.shape.clone())));
             return Err(TensorsError::Differ { first, second }.into());
         }
-        let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
-        wanted
-            .map(|(name, operation)| {
-                let buffer = |size| batch.output_buffer(index, name, size, Memory::Host);
-                let data = apply(*operation, a.data_type, a.host()?, b.host()?, buffer)?;
-                Ok(Tensor::new(name.clone(), a.data_type, a.shape.clone(), data))
-            })
-            .collect()
+        // Both are computed before one is written: the client may want it where the inputs lie.
+        let computed = self.outputs.each_ref().map(|(name, operation)| {
+            let buffer = |size| batch.output_buffer(index, name, size, Memory::Host);
+            let compute = || apply(*operation, a.data_type, a.host()?, b.host()?, buffer);
+            Some((name, request.wants_output(name).then(compute)?))
+        });
+        let tensor = |(name, data): (&Arc<str>, Result<OutputBuffer>)| {
+            let data = data?.into_buffer();
+            Ok(Tensor::new(name.clone(), a.data_type, a.shape.clone(), data))
+        };
+        computed.into_iter().flatten().map(tensor).collect()
     }
 }
 

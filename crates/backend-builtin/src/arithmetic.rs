@@ -3,7 +3,7 @@
 use std::num::ParseIntError;
 
 use galatea_backend::OutputBuffer;
-use galatea_types::{Buffer, DataType, Error, Result, byte_strings};
+use galatea_types::{DataType, Error, Result, byte_strings};
 use half::{bf16, f16};
 
 #[derive(Clone, Copy, Debug)]
@@ -23,16 +23,16 @@ pub(crate) fn apply(
     a: &[u8],
     b: &[u8],
     buffer: impl FnOnce(usize) -> Result<OutputBuffer>,
-) -> Result<Buffer> {
+) -> Result<OutputBuffer> {
     if data_type == DataType::Bytes {
         let elements = decimal_texts(op, a, b)?;
         let mut result = buffer(elements.len())?;
         result.as_mut_slice().copy_from_slice(&elements);
-        return Ok(result.into_buffer());
+        return Ok(result);
     }
     let mut result = buffer(a.len())?;
     apply_fixed(op, data_type, a, b, result.as_mut_slice())?;
-    Ok(result.into_buffer())
+    Ok(result)
 }
 
 /// For elements of a fixed size. `result` has the size of the operands.

@@ -3,9 +3,9 @@
 
 use std::{borrow::Cow, num::NonZero, sync::Arc};
 
-use galatea_types::{Buffer, Result, Tensor};
+use galatea_types::{Buffer, RegionSpan, RequestedOutput, Result, Tensor};
 
-use crate::{classification::classify, encode_error::EncodeError, regions::RegionSpan};
+use crate::{classification::classify, encode_error::EncodeError};
 
 /// How one output is returned.
 #[derive(Clone, Debug, Default)]
@@ -72,13 +72,14 @@ impl AnswerForm {
     }
 }
 
+/// A model that asked where to write has written it there already.
 fn write_to_region(tensor: &Tensor, span: &RegionSpan) -> Result<()> {
-    let (needed, available) = (tensor.data.len() as u64, span.byte_size);
-    if needed > available {
+    if !span.has_room_for(tensor.data.len()) {
+        let (needed, available) = (tensor.data.len() as u64, span.byte_size);
         let output = tensor.name.clone();
         return Err(EncodeError::RegionTooSmall { output, available, needed }.into());
     }
-    span.region.write(span.offset, &tensor.data)
+    span.write(&tensor.data)
 }
 
 /// The forms of all outputs of a request, and what else its answer depends on.
@@ -95,6 +96,17 @@ pub struct AnswerPlan {
 pub(crate) struct PlannedOutput {
     pub name: Arc<str>,
     pub form: AnswerForm,
+}
+
+impl PlannedOutput {
+    /// What the model is asked for.
+    pub fn requested(&self) -> RequestedOutput {
+        let destination = match &self.form {
+            AnswerForm::Region(span) => Some(span.clone()),
+            AnswerForm::Inline | AnswerForm::Binary | AnswerForm::Classes { .. } => None,
+        };
+        RequestedOutput { name: self.name.clone(), destination }
+    }
 }
 
 impl AnswerPlan {

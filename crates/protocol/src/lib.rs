@@ -16,5 +16,5 @@ pub mod http;
 
 pub use answer_form::{AnswerForm, AnswerPlan};
 pub use model_version::parse_model_version;
-pub use regions::{NoRegions, Region, RegionSpan, Regions};
+pub use regions::{NoRegions, Regions};
 pub use status::{grpc_code, http_status};

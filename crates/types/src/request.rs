@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::Tensor;
+use crate::{RegionSpan, Tensor};
 
 /// A request parameter value. Which of these a front end can carry differs; none loses precision.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +39,14 @@ pub enum CorrelationId {
 pub struct RequestedOutput {
     /// Of the output, as the configuration has it.
     pub name: Arc<str>,
+    /// Where the client wants its data written; `None` has it in the response.
+    pub destination: Option<RegionSpan>,
 }
 
 impl RequestedOutput {
-    /// The output as a tensor.
+    /// The output as a tensor, in the response.
     pub fn plain(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into() }
+        Self { name: name.into(), destination: None }
     }
 }
 
@@ -126,6 +128,11 @@ impl InferRequest {
     /// Whether the client wants this output: it named it, or it named none.
     pub fn wants_output(&self, name: &str) -> bool {
         self.outputs.is_empty() || self.outputs.iter().any(|o| &*o.name == name)
+    }
+
+    /// Where the client wants this output written; `None` has it in the response.
+    pub fn destination_of(&self, output: &str) -> Option<&RegionSpan> {
+        self.outputs.iter().find(|o| &*o.name == output)?.destination.as_ref()
     }
 
     /// The input of this name.

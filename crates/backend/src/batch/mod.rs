@@ -136,8 +136,9 @@ impl Batch {
         }
     }
 
-    /// Memory to write the output `name` of the request at `index` into, `byte_size` bytes long. Today it is host
-    /// memory of its own, whatever is `preferred`; a model asks where it lies before it writes.
+    /// Memory to write the output `name` of the request at `index` into, `byte_size` bytes long: the region that the
+    /// client named for it, else host memory of its own, whatever is `preferred`. A region without room for it is not
+    /// used: the answer is refused when it is encoded.
     ///
     /// # Errors
     /// `InvalidArg` when the request does not ask for the output, `Internal` when there is no such request here.
@@ -156,7 +157,8 @@ impl Batch {
             let text = format!("{prefix}output '{name}' was not requested");
             return Err(Error::invalid_arg(text));
         }
-        Ok(OutputBuffer::new(byte_size, preferred))
+        let destination = request.destination_of(name).filter(|span| span.has_room_for(byte_size));
+        Ok(OutputBuffer::new(byte_size, destination.cloned(), preferred))
     }
 
     /// Marks the end of gathering inputs and the start of the computation, for all requests.

@@ -12,7 +12,9 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use galatea_types::{Buffer, Code, DataType, Device, DeviceKind, Memory};
+use galatea_types::{
+    Buffer, Code, DataType, Device, DeviceKind, DeviceMemory, Memory, Region, RegionSpan,
+};
 
 use super::*;
 use crate::{
@@ -163,4 +165,92 @@ fn output_buffers_are_for_outputs_that_are_wanted() {
     let error = batch.output_buffer(0, "z", 3, gpu).err().expect("not wanted");
     assert_eq!(error.message(), "[request id: <id_unknown>] output 'z' was not requested");
     assert!(batch.output_buffer(1, "y", 3, gpu).is_err());
+}
+
+/// A device's region that keeps what is written to it, or refuses it.
+#[derive(Debug)]
+struct DeviceRegion {
+    content: std::sync::Mutex<Vec<u8>>,
+    is_full: bool,
+}
+
+const GPU_2: Device = Device { kind: DeviceKind::Gpu, index: 2 };
+
+#[derive(Debug)]
+struct OnDevice(usize);
+
+impl DeviceMemory for OnDevice {
+    fn device(&self) -> Device {
+        GPU_2
+    }
+
+    fn address(&self) -> usize {
+        0x1000
+    }
+
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn slice(self: Arc<Self>, range: std::ops::Range<usize>) -> Arc<dyn DeviceMemory> {
+        Arc::new(Self(range.len()))
+    }
+
+    fn copy_to_host(&self, _: &mut [u8]) -> Result<()> {
+        Err(Error::internal("not in this test"))
+    }
+}
+
+impl Region for DeviceRegion {
+    fn memory(&self) -> Memory {
+        Memory::Device(GPU_2)
+    }
+
+    fn read(&self, _: u64, byte_size: u64) -> Result<Buffer> {
+        Ok(Buffer::Device(Arc::new(OnDevice(usize::try_from(byte_size).expect("small")))))
+    }
+
+    fn write(&self, _: u64, data: &Buffer) -> Result<()> {
+        if self.is_full {
+            return Err(Error::invalid_arg("no room"));
+        }
+        self.content.lock().expect("no panic").extend_from_slice(data.host()?);
+        Ok(())
+    }
+}
+
+/// Where 3 bytes of an output go that is wanted in `byte_size` bytes of a region, as what, and what the region holds
+/// then.
+fn written_to_region(byte_size: u64, is_full: bool) -> (Memory, Buffer, Vec<u8>) {
+    let region = Arc::new(DeviceRegion { content: Vec::new().into(), is_full });
+    let destination = Some(RegionSpan { region: region.clone(), offset: 0, byte_size });
+    let output = galatea_types::RequestedOutput { name: "y".into(), destination };
+    let wanted = galatea_types::InferRequest {
+        outputs: vec![output],
+        ..galatea_types::InferRequest::new("m")
+    };
+    let batch = Batch::new("m".into(), 1, vec![pending(prepared(wanted, 1)).0]);
+    let mut buffer = batch.output_buffer(0, "y", 3, Memory::Host).expect("wanted");
+    let memory = buffer.memory();
+    buffer.as_mut_slice().copy_from_slice(b"abc");
+    assert!(region.content.lock().expect("no panic").is_empty(), "it is not complete");
+    let data = buffer.into_buffer();
+    let content = region.content.lock().expect("no panic").clone();
+    (memory, data, content)
+}
+
+#[test]
+fn an_output_goes_to_the_region_that_the_client_named() {
+    let (memory, data, content) = written_to_region(8, false);
+    assert_eq!((memory, data.memory(), data.len()), (Memory::Device(GPU_2), memory, 3));
+    assert_eq!(content, b"abc");
+}
+
+#[test]
+fn an_output_that_its_region_does_not_take_stays_in_host_memory() {
+    for (byte_size, is_full) in [(2, false), (8, true)] {
+        let (_, data, content) = written_to_region(byte_size, is_full);
+        assert_eq!(data.host().expect("host memory"), b"abc");
+        assert!(content.is_empty());
+    }
 }

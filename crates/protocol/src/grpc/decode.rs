@@ -51,10 +51,13 @@ fn read(
     request.outputs.reserve_exact(message.outputs.len());
     for output in message.outputs {
         let name = known_name(config.output(&output.name), &output.name);
-        if let Some(form) = form_of(&output, regions)? {
-            plan.outputs.push(PlannedOutput { name: name.clone(), form });
-        }
-        request.outputs.push(RequestedOutput::plain(name));
+        let Some(form) = form_of(&output, regions)? else {
+            request.outputs.push(RequestedOutput::plain(name));
+            continue;
+        };
+        let planned = PlannedOutput { name, form };
+        request.outputs.push(planned.requested());
+        plan.outputs.push(planned);
     }
     match invalid {
         Some(name) => Err(invalid_data_type(&request, &name, config)),

@@ -1,12 +1,13 @@
 //! The parameters that put a tensor into shared memory.
 
 use galatea_proto::inference::infer_parameter::ParameterChoice;
+use galatea_types::RegionSpan;
 
 use super::{
     decode_error::{DecodeError, Result},
     parameters::ParameterMap,
 };
-use crate::regions::{RegionSpan, Regions};
+use crate::regions::Regions;
 
 const REGION: &str = "shared_memory_region";
 const BYTE_SIZE: &str = "shared_memory_byte_size";

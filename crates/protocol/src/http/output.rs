@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, num::NonZero, sync::Arc};
 
-use galatea_types::{InferRequest, RequestedOutput};
+use galatea_types::InferRequest;
 
 use super::{
     decode_error::{DecodeError, Result},
@@ -32,8 +32,7 @@ pub(super) fn read_all(
         let mut seen = HashSet::with_capacity(plan.outputs.len());
         plan.outputs.retain(|output| seen.insert(output.name.clone()));
     }
-    let requested = |output: &PlannedOutput| RequestedOutput::plain(output.name.clone());
-    request.outputs.extend(plan.outputs.iter().map(requested));
+    request.outputs.extend(plan.outputs.iter().map(PlannedOutput::requested));
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! The parameters that put a tensor into shared memory.
 
+use galatea_types::RegionSpan;
+
 use super::{decode_error::Result, field::read_at, json::Cursor};
-use crate::regions::{RegionSpan, Regions};
+use crate::regions::Regions;
 
 const REGION: &str = "shared_memory_region";
 const OFFSET: &str = "shared_memory_offset";

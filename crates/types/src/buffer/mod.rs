@@ -100,11 +100,20 @@ impl Buffer {
 
     /// Whether the first byte has an address that is a multiple of `alignment`.
     pub fn is_aligned_to(&self, alignment: usize) -> bool {
-        let address = match self {
+        self.address().is_multiple_of(alignment)
+    }
+
+    /// Whether these are the very bytes of `other`, not only equal ones.
+    pub fn is_same_memory(&self, other: &Self) -> bool {
+        let place = |buffer: &Self| (buffer.memory(), buffer.address(), buffer.len());
+        place(self) == place(other)
+    }
+
+    fn address(&self) -> usize {
+        match self {
             Self::Host(bytes) => bytes.as_ptr().addr(),
             Self::Device(device) => device.address(),
-        };
-        address.is_multiple_of(alignment)
+        }
     }
 
     /// These bytes if they already start on `alignment`, at most [`BUFFER_ALIGNMENT`], else a copy that does.
@@ -129,9 +138,7 @@ impl PartialEq for Buffer {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Host(a), Self::Host(b)) => a == b,
-            (Self::Device(a), Self::Device(b)) => {
-                (a.device(), a.address(), a.len()) == (b.device(), b.address(), b.len())
-            }
+            (Self::Device(_), Self::Device(_)) => self.is_same_memory(other),
             _ => false,
         }
     }

@@ -1,5 +1,7 @@
 //! Both protocols with regions that lend their memory and take answers, and without any.
 
+mod models;
+
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -10,21 +12,32 @@ use galatea_proto::inference::{
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
 use galatea_types::{
-    Buffer, Code, DataType, Error, InferRequest, InferResponse, LockExt, Result, Tensor,
+    Buffer, Code, DataType, Error, InferRequest, InferResponse, LockExt, Memory, Region, Result,
+    Tensor,
 };
 
-use super::{NoRegions, Region, Regions};
+use super::{NoRegions, Regions};
 use crate::{AnswerForm, AnswerPlan, grpc, http};
 
-/// One region, `r`: what is read from it, and what was written to it.
+/// One region, `r`: what it held first, and what was written to it. Both are lent without a copy.
 #[derive(Debug)]
-struct Memory {
+struct Shared {
     content: Buffer,
-    written: Mutex<Vec<(u64, Vec<u8>)>>,
+    written: Mutex<Vec<(u64, Buffer)>>,
 }
 
-impl Region for Memory {
+impl Region for Shared {
+    fn memory(&self) -> Memory {
+        Memory::Host
+    }
+
     fn read(&self, offset: u64, byte_size: u64) -> Result<Buffer> {
+        let written = self.written.lock_unpoisoned();
+        let is_there =
+            |(at, data): &&(u64, Buffer)| (*at, data.len() as u64) == (offset, byte_size);
+        if let Some((_, data)) = written.iter().rev().find(is_there) {
+            return Ok(data.clone());
+        }
         let start = usize::try_from(offset).ok();
         let end = offset.checked_add(byte_size).and_then(|end| usize::try_from(end).ok());
         let range = start.zip(end).map(|(start, end)| start..end);
@@ -34,21 +47,22 @@ impl Region for Memory {
     }
 
     fn write(&self, offset: u64, data: &Buffer) -> Result<()> {
-        self.written.lock_unpoisoned().push((offset, data.host()?.to_vec()));
+        self.written.lock_unpoisoned().push((offset, data.host()?.to_vec().into()));
         Ok(())
     }
 }
 
-struct OneRegion(Arc<Memory>);
+struct OneRegion(Arc<Shared>);
 
 impl OneRegion {
     fn new() -> Self {
         let content = Buffer::from((0..64).collect::<Vec<u8>>());
-        Self(Arc::new(Memory { content, written: Mutex::default() }))
+        Self(Arc::new(Shared { content, written: Mutex::default() }))
     }
 
     fn written(&self) -> Vec<(u64, Vec<u8>)> {
-        self.0.written.lock_unpoisoned().clone()
+        let written = self.0.written.lock_unpoisoned();
+        written.iter().map(|(at, data)| (*at, host(data).to_vec())).collect()
     }
 }
 
