@@ -27,6 +27,7 @@ pub(crate) fn complete(
     let file = defaults.file(context.version_dir, config.default_model_filename())?;
     let code = fs::read(&file).map_err(|e| {
         Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
+            .with_source(e)
     })?;
     if !mentions(&code, "auto_complete_config") {
         return Ok(config);

@@ -138,6 +138,7 @@ impl PythonModel {
 fn uses_senders(file: &Path) -> Result<bool> {
     let code = fs::read(file).map_err(|e| {
         Error::internal(format!("failed to read the model file {}: {e}", file.display()))
+            .with_source(e)
     })?;
     Ok(mentions(&code, "get_response_sender"))
 }

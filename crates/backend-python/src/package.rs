@@ -73,6 +73,7 @@ impl Package {
         let written = temporary.and_then(|folder| write(folder.path()).map(|()| folder));
         let temporary = written.map_err(|error| {
             Error::unavailable(format!("no place for the Python worker: {error}"))
+                .with_source(error)
         })?;
         Ok(Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) })
     }

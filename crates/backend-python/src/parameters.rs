@@ -13,7 +13,10 @@ pub(crate) fn read(json: &[u8]) -> Result<Parameters> {
             members.into_iter().map(|(name, value)| Ok((name, read_value(value)?))).collect()
         }
         Ok(_) => Err(Error::invalid_arg("parameters must be a JSON object")),
-        Err(error) => Err(Error::invalid_arg(format!("failed to parse parameters: {error}"))),
+        Err(error) => {
+            Err(Error::invalid_arg(format!("failed to parse parameters: {error}"))
+                .with_source(error))
+        }
     }
 }
 

@@ -12,6 +12,29 @@ use tonic::Status;
 
 use crate::status::status_of;
 
+/// Requests that are not understood. Texts are Triton's.
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum RepositoryError {
+    #[error("'repository_name' specification is not supported")]
+    RepositoryName,
+    #[error("unrecognized load parameter '{key}'.")]
+    UnknownLoadParameter { key: String },
+    #[error("invalid value type for load parameter '{key}', expected {expected}.")]
+    LoadParameter { key: String, expected: &'static str },
+    #[error("invalid value type for 'unload_dependents' parameter, expected bool_param.")]
+    UnloadDependents,
+}
+
+impl From<RepositoryError> for Error {
+    fn from(error: RepositoryError) -> Self {
+        let new = match error {
+            RepositoryError::RepositoryName => Error::unsupported,
+            _ => Error::invalid_arg,
+        };
+        new(error.to_string()).with_source(error)
+    }
+}
+
 type Parameters = BTreeMap<String, ModelRepositoryParameter>;
 
 /// All repositories are searched as one; a request cannot pick one of them.
@@ -19,7 +42,7 @@ pub(crate) fn refuse_repository_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Ok(());
     }
-    Err(Error::unsupported("'repository_name' specification is not supported"))
+    Err(RepositoryError::RepositoryName.into())
 }
 
 pub(crate) fn index_message(entry: IndexEntry) -> ModelIndex {
@@ -36,7 +59,7 @@ pub(crate) async fn load(
     request: RepositoryModelLoadRequest,
 ) -> Result<(), Status> {
     refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
-    let overrides = load_overrides(request.parameters).map_err(|e| status_of(&e))?;
+    let overrides = load_overrides(request.parameters).map_err(|e| status_of(&e.into()))?;
     blocking(move || engine.load_model(&request.model_name, overrides)).await
 }
 
@@ -45,7 +68,8 @@ pub(crate) async fn unload(
     request: RepositoryModelUnloadRequest,
 ) -> Result<(), Status> {
     refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
-    let unload_dependents = unload_dependents(&request.parameters).map_err(|e| status_of(&e))?;
+    let unload_dependents =
+        unload_dependents(&request.parameters).map_err(|e| status_of(&e.into()))?;
     blocking(move || engine.unload_model(&request.model_name, unload_dependents)).await
 }
 
@@ -57,39 +81,33 @@ async fn blocking(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<
     }
 }
 
-fn load_overrides(parameters: Parameters) -> Result<LoadOverrides> {
+fn load_overrides(parameters: Parameters) -> Result<LoadOverrides, RepositoryError> {
     let mut overrides = LoadOverrides::default();
     for (key, parameter) in parameters {
         match (key.strip_prefix("file:"), parameter.parameter_choice) {
             (Some(path), Some(ParameterChoice::BytesParam(content))) => {
                 overrides.files.insert(path.to_owned(), Buffer::from(content));
             }
-            (Some(_), _) => return Err(wrong_load_type(&key, "bytes_param")),
+            (Some(_), _) => {
+                return Err(RepositoryError::LoadParameter { key, expected: "bytes_param" });
+            }
             (None, choice) if key == "config" => match choice {
                 Some(ParameterChoice::StringParam(config)) => overrides.config = Some(config),
-                _ => return Err(wrong_load_type(&key, "string_param")),
+                _ => return Err(RepositoryError::LoadParameter { key, expected: "string_param" }),
             },
             (None, _) => {
-                return Err(Error::invalid_arg(format!("unrecognized load parameter '{key}'.")));
+                return Err(RepositoryError::UnknownLoadParameter { key });
             }
         }
     }
     Ok(overrides)
 }
 
-fn wrong_load_type(key: &str, expected: &str) -> Error {
-    Error::invalid_arg(format!(
-        "invalid value type for load parameter '{key}', expected {expected}."
-    ))
-}
-
 /// Other parameters are ignored here, as in Triton.
-fn unload_dependents(parameters: &Parameters) -> Result<bool> {
+fn unload_dependents(parameters: &Parameters) -> Result<bool, RepositoryError> {
     match parameters.get("unload_dependents").map(|p| &p.parameter_choice) {
         None => Ok(false),
         Some(Some(ParameterChoice::BoolParam(value))) => Ok(*value),
-        Some(_) => Err(Error::invalid_arg(
-            "invalid value type for 'unload_dependents' parameter, expected bool_param.",
-        )),
+        Some(_) => Err(RepositoryError::UnloadDependents),
     }
 }

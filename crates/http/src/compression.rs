@@ -8,14 +8,13 @@ use flate2::{
     read::{GzDecoder, ZlibDecoder},
     write::{GzEncoder, ZlibEncoder},
 };
-use galatea_types::{Error, Result};
 use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
 };
 use tokio::task::spawn_blocking;
 
-use crate::request_body::Collector;
+use crate::{body_error::BodyError, request_body::Collector};
 
 /// Bodies from this size on are worked on by a blocking thread, not by one that serves connections.
 const LONG: usize = 64 << 10;
@@ -84,18 +83,22 @@ pub(crate) async fn decompress(
     body: Bytes,
     header_length: Option<usize>,
     limit: usize,
-) -> Result<Bytes> {
+) -> Result<Bytes, BodyError> {
     if body.len() < LONG {
         return decompress_now(&body, header_length, limit);
     }
     spawn_blocking(move || decompress_now(&body, header_length, limit))
         .await
-        .unwrap_or_else(|e| Err(Error::internal("failed to decompress the body").with_source(e)))
+        .unwrap_or_else(|e| Err(BodyError::Abandoned(e)))
 }
 
-fn decompress_now(body: &[u8], header_length: Option<usize>, limit: usize) -> Result<Bytes> {
+fn decompress_now(
+    body: &[u8],
+    header_length: Option<usize>,
+    limit: usize,
+) -> Result<Bytes, BodyError> {
     if body.is_empty() {
-        return Err(Error::invalid_arg("nothing to be decompressed"));
+        return Err(BodyError::Empty);
     }
     // Either format is taken under either name.
     if body.starts_with(&[0x1f, 0x8b]) {
@@ -105,23 +108,23 @@ fn decompress_now(body: &[u8], header_length: Option<usize>, limit: usize) -> Re
     }
 }
 
-fn read_all(mut from: impl Read, compressed: usize, mut into: Collector) -> Result<Bytes> {
+fn read_all(
+    mut from: impl Read,
+    compressed: usize,
+    mut into: Collector,
+) -> Result<Bytes, BodyError> {
     let most = compressed.saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
     let mut total = 0usize;
     loop {
         let mut piece = Vec::with_capacity(PIECE);
-        from.by_ref().take(PIECE as u64).read_to_end(&mut piece).map_err(|e| {
-            Error::invalid_arg("failed to decompress the request body").with_source(e)
-        })?;
+        let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        read.map_err(BodyError::Decompress)?;
         if piece.is_empty() {
             return Ok(into.finish());
         }
         total = total.saturating_add(piece.len());
         if total > most {
-            return Err(Error::invalid_arg(format!(
-                "the request body grows to more than {most} bytes, {MAX_GROWTH} times its size, when it \
-                 is decompressed"
-            )));
+            return Err(BodyError::Grows { most, growth: MAX_GROWTH });
         }
         into.push(Bytes::from(piece))?;
     }
@@ -220,10 +223,10 @@ mod tests {
         let body = packed(Coding::Deflate, &zeros);
         let error = decompress_now(&body, None, 1 << 20).expect_err("too long");
         assert!(
-            error.message().contains("exceeds the maximum allowed input size of 1048576 bytes")
+            error.to_string().contains("exceeds the maximum allowed input size of 1048576 bytes")
         );
         let error = decompress_now(&body, None, usize::MAX).expect_err("too much growth");
-        assert!(error.message().contains("100 times its size"), "{error}");
+        assert!(error.to_string().contains("100 times its size"), "{error}");
         let body = packed(Coding::Deflate, &zeros[..1 << 20]);
         assert_eq!(decompress_now(&body, None, 1 << 20).expect("just fits").len(), 1 << 20);
     }

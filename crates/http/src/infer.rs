@@ -16,6 +16,7 @@ use hyper::body::{Body as _, Incoming};
 
 use crate::{
     body::Body,
+    body_error::BodyError,
     compression::{self, Coding},
     lines, request_body,
     responses::{JSON, TEXT, failure, ok_json, reply},
@@ -111,7 +112,7 @@ async fn read(
     coding: Coding,
     limit: usize,
 ) -> Result<(Bytes, Option<usize>), (Error, HeaderValue)> {
-    let as_text = |error| (error, TEXT);
+    let as_text = |error: BodyError| (error.into(), TEXT);
     if coding != Coding::Identity {
         let body = request_body::read(request.body_mut(), None, limit).await;
         // Only for alignment here: its limits are those of the content.
@@ -119,12 +120,13 @@ async fn read(
         let body = compression::decompress(body.map_err(as_text)?, hint, limit).await;
         let body = body.map_err(as_text)?;
         let header_length = header_length(request.headers(), Some(body.len() as u64));
-        return Ok((body, header_length.map_err(as_text)?));
+        return Ok((body, header_length.map_err(|error| (error, TEXT))?));
     }
     let content_length = request.body().size_hint().exact();
-    let header_length = header_length(request.headers(), content_length).map_err(as_text)?;
+    let header_length =
+        header_length(request.headers(), content_length).map_err(|error| (error, TEXT))?;
     let body = request_body::read(request.body_mut(), header_length, limit).await;
-    Ok((body.map_err(|error| (error, JSON))?, header_length))
+    Ok((body.map_err(|error| (error.into(), JSON))?, header_length))
 }
 
 /// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.

@@ -21,6 +21,7 @@
 #![warn(missing_docs)]
 
 mod body;
+mod body_error;
 mod compression;
 mod generate;
 mod infer;

@@ -63,7 +63,7 @@ pub(crate) async fn unload(
 }
 
 async fn body_of(state: &ServerState, request: &mut Request<Incoming>) -> Result<Bytes> {
-    request_body::read(request.body_mut(), None, state.options.max_input_size).await
+    Ok(request_body::read(request.body_mut(), None, state.options.max_input_size).await?)
 }
 
 async fn on_blocking_thread(

@@ -1,10 +1,12 @@
 //! Reading request bodies, so that binary tensors in them are aligned without another copy.
 
 use bytes::Bytes;
-use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Error, Result};
+use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+
+use crate::body_error::BodyError;
 
 /// Reads a whole request body, of at most `limit` bytes.
 ///
@@ -14,16 +16,15 @@ pub(crate) async fn read(
     body: &mut Incoming,
     header_length: Option<usize>,
     limit: usize,
-) -> Result<Bytes> {
+) -> Result<Bytes, BodyError> {
     let length = body.size_hint().exact();
     let expected = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
     if expected > limit {
-        return Err(too_large(expected, limit));
+        return Err(BodyError::TooLarge { size: expected, limit });
     }
     let mut collector = Collector::new(expected, header_length, limit);
     while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|e| Error::invalid_arg("failed to read the request body").with_source(e))?;
+        let frame = frame.map_err(BodyError::Read)?;
         if let Ok(data) = frame.into_data() {
             collector.push(data)?;
         }
@@ -43,14 +44,6 @@ pub(crate) async fn discard(body: &mut Incoming, limit: usize) {
         let Some(rest) = left.checked_sub(size) else { return };
         left = rest;
     }
-}
-
-/// What Triton answers to a body over `--http-max-input-size`.
-fn too_large(size: usize, limit: usize) -> Error {
-    Error::invalid_arg(format!(
-        "request JSON size of {size} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
-         --http-max-input-size to increase the limit."
-    ))
 }
 
 /// Joins the pieces of a body.
@@ -81,10 +74,10 @@ impl Collector {
         }
     }
 
-    pub fn push(&mut self, data: Bytes) -> Result<()> {
+    pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
         self.size += data.len();
         if self.size > self.limit {
-            return Err(too_large(self.size, self.limit));
+            return Err(BodyError::TooLarge { size: self.size, limit: self.limit });
         }
         let is_first = self.whole.is_none() && self.block.is_none();
         if is_first && self.has_free_placement && self.size >= self.expected {
@@ -114,7 +107,7 @@ impl Collector {
 mod tests {
     use super::*;
 
-    fn collect(pieces: &[&'static [u8]], header_length: Option<usize>) -> Result<Bytes> {
+    fn collect(pieces: &[&'static [u8]], header_length: Option<usize>) -> Result<Bytes, BodyError> {
         let expected = pieces.iter().map(|p| p.len()).sum();
         let mut collector = Collector::new(expected, header_length, 100);
         pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
@@ -145,6 +138,6 @@ mod tests {
         let mut collector = Collector::new(0, None, 100);
         collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
         let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
-        assert!(error.message().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
+        assert!(error.to_string().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
     }
 }

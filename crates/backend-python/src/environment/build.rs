@@ -121,28 +121,55 @@ impl Build<'_> {
         let model = self.model_name;
         let mut log = |line: &str| log::info!("model '{model}': {title}: {line}");
         let left = deadline.saturating_duration_since(Instant::now());
-        command::run(command, left, &mut log)
-            .map_err(|failure| self.failed(title, &failure, folder))
+        command::run(command, left, &mut log).map_err(|failure| self.failed(title, failure, folder))
     }
 
-    fn failed(&self, title: &str, failure: &command::Failure, folder: &Path) -> Error {
-        let what = format!(
-            "cannot build the Python environment from '{}': ",
-            self.requirements.file.display()
-        );
+    fn failed(&self, title: &'static str, failure: command::Failure, folder: &Path) -> Error {
         if failure.is_disk_full() {
-            let reason = format_args!("{title} {failure}");
-            return space::disk_full(folder, &reason).prefixed(what);
+            let what = self.requirements.file.display();
+            return space::disk_full(folder, format!("{title} {failure}"))
+                .prefixed(format_args!("cannot build the Python environment from '{what}': "));
         }
-        if matches!(failure.kind, command::FailureKind::TimedOut(_)) {
-            let limit = self.timeout.as_secs();
-            let last = failure.lines.join("\n");
-            return Error::unavailable(format!(
-                "{what}not done after {limit} s; set a longer limit with \
-                 --backend-config=python,environment-build-timeout-seconds=N; the last lines of {title}:\n{last}"
-            ));
+        let file = self.requirements.file.clone();
+        match failure.kind {
+            command::FailureKind::TimedOut(_) => {
+                BuildError::TimedOut { file, title, limit: self.timeout, lines: failure.lines }
+            }
+            _ => BuildError::Step { file, title, failure },
         }
-        Error::unavailable(format!("{what}{title} {failure}"))
+        .into()
+    }
+}
+
+/// Why an environment could not be built, with the requirements and the step.
+#[derive(Debug, thiserror::Error)]
+enum BuildError {
+    #[error(
+        "cannot build the Python environment from '{}': not done after {} s; set a longer limit with \
+         --backend-config=python,environment-build-timeout-seconds=N; the last lines of {title}:\n{}",
+        file.display(),
+        limit.as_secs(),
+        lines.join("\n")
+    )]
+    TimedOut {
+        file: PathBuf,
+        title: &'static str,
+        /// Of all steps together.
+        limit: Duration,
+        lines: Vec<String>,
+    },
+    #[error("cannot build the Python environment from '{}': {title} {failure}", file.display())]
+    Step {
+        file: PathBuf,
+        title: &'static str,
+        #[source]
+        failure: command::Failure,
+    },
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Error::unavailable(error.to_string()).with_source(error)
     }
 }
 

@@ -36,7 +36,7 @@ impl Cached<'_> {
         if is_complete(&folder) {
             return Ok(folder);
         }
-        let not_written = |e: io::Error| space::not_written(self.root, &e);
+        let not_written = |e: io::Error| space::not_written(self.root, e);
         fs::create_dir_all(self.root).map_err(not_written)?;
         let _lock = self.lock_file().map_err(not_written)?;
         if is_complete(&folder) {

@@ -1,7 +1,7 @@
 //! An environment packed into an archive: unpacked once into the cache.
 
 use std::{
-    fs,
+    fs, io,
     os::unix::{ffi::OsStrExt, fs::symlink},
     path::{Path, PathBuf},
     process::Command,
@@ -48,15 +48,13 @@ impl Unpacking<'_> {
         archive::unpack(archive, folder, &mut |bytes| {
             log::info!("model '{model}': unpacked {:.0} MB of '{shown}'", bytes as f64 / 1e6);
         })
-        .map_err(|e| failed(archive, folder, &e))?;
+        .map_err(|e| failed(archive, folder, e))?;
         let root = root_of(folder);
         if root.join("pyvenv.cfg").exists() {
             self.relink(archive, &root)?;
         }
         if !root.join("bin/python").exists() {
-            return Err(Error::invalid_arg(format!(
-                "'{shown}' holds no Python environment: there is no bin/python in it; pack one with conda-pack"
-            )));
+            return Err(PackedError::NoPython { archive: archive.to_path_buf() }.into());
         }
         self.run_conda_unpack(archive, &root)?;
         log::info!("model '{model}': '{shown}' is unpacked");
@@ -80,7 +78,7 @@ impl Unpacking<'_> {
         })?;
         let home = of("home").map(|home| Path::new(home).join("python3"));
         let base = search::choose(&range, home.as_deref(), self.variables).map_err(prefixed)?.path;
-        replace_links(root, &base, &configuration).map_err(|e| space::not_written(root, &e))
+        replace_links(root, &base, &configuration).map_err(|e| space::not_written(root, e))
     }
 
     /// Many files of a conda environment contain its old path; the script `conda-unpack` in the archive corrects them.
@@ -96,29 +94,73 @@ impl Unpacking<'_> {
         let mut log = |line: &str| log::info!("model '{model}': conda-unpack: {line}");
         command::run(command, self.timeout, &mut log).map_err(|failure| {
             if failure.is_disk_full() {
-                return space::disk_full(root, &failure);
+                return space::disk_full(root, failure);
             }
-            Error::unavailable(format!("conda-unpack of '{}' {failure}", archive.display()))
+            PackedError::CondaUnpack { archive: archive.to_path_buf(), failure }.into()
         })
     }
 }
 
-fn failed(archive: &Path, folder: &Path, error: &UnpackError) -> Error {
-    let shown = archive.display();
-    if let Some(error) = error.of_writing().filter(|e| space::is_full(e)) {
-        return space::disk_full(folder, error).prefixed(format_args!("cannot unpack '{shown}': "));
+/// Why an archive does not become an environment.
+#[derive(Debug, thiserror::Error)]
+enum PackedError {
+    #[error("cannot read '{}': {cause}", archive.display())]
+    Read {
+        archive: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("cannot unpack '{}': {cause}{}", archive.display(), hint(cause))]
+    Unpack {
+        archive: PathBuf,
+        #[source]
+        cause: UnpackError,
+    },
+    #[error(
+        "'{}' holds no Python environment: there is no bin/python in it; pack one with conda-pack",
+        archive.display()
+    )]
+    NoPython { archive: PathBuf },
+    #[error("conda-unpack of '{}' {failure}", archive.display())]
+    CondaUnpack {
+        archive: PathBuf,
+        #[source]
+        failure: command::Failure,
+    },
+}
+
+impl From<PackedError> for Error {
+    fn from(error: PackedError) -> Self {
+        let new = match error {
+            PackedError::CondaUnpack { .. } => Error::unavailable,
+            _ => Error::invalid_arg,
+        };
+        new(error.to_string()).with_source(error)
     }
-    let hint = match error {
+}
+
+/// What helps.
+fn hint(error: &UnpackError) -> &'static str {
+    match error {
         UnpackError::Kind => "; pack the environment with conda-pack, or name its folder",
         UnpackError::Unsafe { .. } => "; pack the environment again without it, or name its folder",
         _ => "",
-    };
-    Error::invalid_arg(format!("cannot unpack '{shown}': {error}{hint}"))
+    }
+}
+
+fn failed(archive: &Path, folder: &Path, cause: UnpackError) -> Error {
+    match cause {
+        UnpackError::Write { error, .. } if space::is_full(&error) => {
+            let shown = archive.display();
+            space::disk_full(folder, error).prefixed(format_args!("cannot unpack '{shown}': "))
+        }
+        cause => PackedError::Unpack { archive: archive.to_path_buf(), cause }.into(),
+    }
 }
 
 /// A digest of the archive's path, size and time of change.
-fn key(archive: &Path) -> Result<String> {
-    let unreadable = |e| Error::invalid_arg(format!("cannot read '{}': {e}", archive.display()));
+fn key(archive: &Path) -> Result<String, PackedError> {
+    let unreadable = |cause| PackedError::Read { archive: archive.to_path_buf(), cause };
     let path = fs::canonicalize(archive).map_err(unreadable)?;
     let metadata = fs::metadata(&path).map_err(unreadable)?;
     let modified = metadata.modified().map_err(unreadable)?;
@@ -139,7 +181,7 @@ fn setting<'a>(configuration: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-fn replace_links(root: &Path, base: &Path, configuration: &str) -> std::io::Result<()> {
+fn replace_links(root: &Path, base: &Path, configuration: &str) -> io::Result<()> {
     let home = base.parent().unwrap_or(Path::new("/"));
     let lines = configuration.lines().map(|line| match line.split_once('=') {
         Some((name, _)) if name.trim() == "home" => format!("home = {}\n", home.display()),

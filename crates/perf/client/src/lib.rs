@@ -17,6 +17,8 @@ mod facts;
 mod grpc;
 mod http;
 mod prepared;
+mod request_error;
+mod response_error;
 mod stream;
 mod stream_reply;
 mod target;

@@ -1,6 +1,7 @@
 //! A connection's bytes: TCP, with or without TLS.
 
 use std::{
+    error,
     io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
@@ -9,7 +10,10 @@ use std::{
 };
 
 use galatea_types::{Error, Result};
-use rustls::{ClientConfig, pki_types::ServerName};
+use rustls::{
+    ClientConfig,
+    pki_types::{InvalidDnsNameError, ServerName},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -33,7 +37,7 @@ impl Transport {
     pub(crate) async fn connect(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<Self> {
         match timeout(CONNECT_TIMEOUT, connect(target, tls)).await {
             Ok(result) => result,
-            Err(_) => Err(unreachable(target, &format!("no answer for {CONNECT_TIMEOUT:?}"))),
+            Err(_) => Err(unreachable(target, format!("no answer for {CONNECT_TIMEOUT:?}")).into()),
         }
     }
 }
@@ -41,30 +45,60 @@ impl Transport {
 async fn connect(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<Transport> {
     let stream = TcpStream::connect((target.host.as_str(), target.port))
         .await
-        .map_err(|error| unreachable(target, &error).with_source(error))?;
-    stream.set_nodelay(true).map_err(|error| unreachable(target, &error))?;
+        .map_err(|cause| unreachable(target, cause))?;
+    stream.set_nodelay(true).map_err(|cause| unreachable(target, cause))?;
     let Some(config) = tls else { return Ok(Transport::Tcp(stream)) };
-    let name = ServerName::try_from(target.host.clone()).map_err(|_| {
-        Error::invalid_arg(format!("'{}' cannot be a server's name in TLS", target.host))
-    })?;
+    let name = ServerName::try_from(target.host.clone())
+        .map_err(|cause| ConnectError::ServerName { host: target.host.clone(), cause })?;
     let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
-    let stream = stream.map_err(|error| tls_failed(target, &error).with_source(error))?;
+    let stream = stream.map_err(|cause| ConnectError::Tls { url: target.url(), cause })?;
     Ok(Transport::Tls(Box::new(stream)))
 }
 
-fn unreachable(target: &Target, cause: &dyn std::fmt::Display) -> Error {
-    Error::unavailable(format!(
-        "failed to connect to {}: {cause}; is the server running, and is this its {} port?",
-        target.url(),
-        target.protocol.name()
-    ))
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+enum ConnectError {
+    #[error(
+        "failed to connect to {url}: {cause}; is the server running, and is this its {protocol} port?"
+    )]
+    Unreachable {
+        url: String,
+        protocol: &'static str,
+        #[source]
+        cause: Box<dyn error::Error + Send + Sync>,
+    },
+    #[error("'{host}' cannot be a server's name in TLS")]
+    ServerName {
+        host: String,
+        #[source]
+        cause: InvalidDnsNameError,
+    },
+    #[error(
+        "failed to agree on TLS with {url}: {cause}; does this port speak TLS, and are the certificates right?"
+    )]
+    Tls {
+        url: String,
+        #[source]
+        cause: io::Error,
+    },
 }
 
-fn tls_failed(target: &Target, cause: &io::Error) -> Error {
-    Error::unavailable(format!(
-        "failed to agree on TLS with {}: {cause}; does this port speak TLS, and are the certificates right?",
-        target.url()
-    ))
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        let new = match error {
+            ConnectError::ServerName { .. } => Error::invalid_arg,
+            _ => Error::unavailable,
+        };
+        new(error.to_string()).with_source(error)
+    }
+}
+
+fn unreachable(
+    target: &Target,
+    cause: impl Into<Box<dyn error::Error + Send + Sync>>,
+) -> ConnectError {
+    let (url, protocol, cause) = (target.url(), target.protocol.name(), cause.into());
+    ConnectError::Unreachable { url, protocol, cause }
 }
 
 impl AsyncRead for Transport {

@@ -21,23 +21,17 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug, Error)]
 pub(super) enum UnpackError {
     #[error("cannot be read: {0}")]
-    Read(io::Error),
+    Read(#[source] io::Error),
     #[error("is no tar.gz archive")]
     Kind,
     #[error("entry '{}' {reason}", path.display())]
     Unsafe { path: PathBuf, reason: &'static str },
     #[error("cannot write '{}': {error}", path.display())]
-    Write { path: PathBuf, error: io::Error },
-}
-
-impl UnpackError {
-    /// The error of writing, if it was one.
-    pub fn of_writing(&self) -> Option<&io::Error> {
-        match self {
-            UnpackError::Write { error, .. } => Some(error),
-            _ => None,
-        }
-    }
+    Write {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
 }
 
 pub(super) fn is_archive(path: &Path) -> bool {

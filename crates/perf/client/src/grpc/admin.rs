@@ -13,10 +13,10 @@ use galatea_proto::inference::{
 use galatea_types::{DataType, Result};
 use prost::Message;
 
-use super::{GrpcCaller, metadata, unary::framed, unreadable};
+use super::{GrpcCaller, metadata, unary::framed};
 use crate::{
     CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
-    facts::unknown_data_type,
+    facts::unknown_data_type, response_error::ResponseError,
 };
 
 pub(crate) struct GrpcAdmin {
@@ -112,7 +112,7 @@ impl GrpcAdmin {
     ) -> Result<T> {
         let head = metadata::head(&self.caller.channel.target, method)?;
         let message: Bytes = self.caller.exchange(head, framed(request)?).await?;
-        T::decode(message).map_err(|error| unreadable(&error))
+        Ok(T::decode(message).map_err(ResponseError::Decode)?)
     }
 }
 

@@ -12,8 +12,8 @@ pub(super) enum Field<'a> {
 /// Yields the fields in order; `Err` once, where the bytes are no message.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is not a protobuf message")]
+/// The bytes are not a protobuf message.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoMessage;
 
 impl<'a> Iterator for Fields<'a> {

@@ -2,30 +2,30 @@
 
 use std::str::FromStr;
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version,
     header::{CONTENT_TYPE, TE, USER_AGENT},
-    uri::{Authority, PathAndQuery, Scheme},
+    uri::{Authority, Scheme},
 };
 
-use crate::Target;
+use crate::{Target, request_error::RequestError};
 
 /// The head of a call of the inference service, to be cloned for each.
 ///
 /// # Errors
 /// A host or a header that cannot be sent.
 pub(super) fn head(target: &Target, method: &'static str) -> Result<Request<()>> {
-    let authority = Authority::from_str(&target.authority()).map_err(|_| {
-        Error::invalid_arg(format!("'{}' is not the address of a server", target.authority()))
-    })?;
+    let authority = target.authority();
+    let authority = Authority::from_str(&authority)
+        .map_err(|cause| RequestError::Address { authority, cause })?;
     let path = format!("/inference.GRPCInferenceService/{method}");
     let uri = Uri::builder()
         .scheme(if target.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP })
         .authority(authority)
-        .path_and_query(PathAndQuery::from_str(&path).map_err(|error| internal(&error))?)
+        .path_and_query(path)
         .build()
-        .map_err(|error| internal(&error))?;
+        .map_err(RequestError::Path)?;
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri;
@@ -49,13 +49,9 @@ fn headers(target: &Target) -> Result<HeaderMap> {
     for (name, value) in &target.headers {
         let pair = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
         let (Ok(key), Ok(text)) = pair else {
-            return Err(Error::invalid_arg(format!("header '{name}: {value}' cannot be sent")));
+            return Err(RequestError::Header { name: name.clone(), value: value.clone() }.into());
         };
         headers.append(key, text);
     }
     Ok(headers)
-}
-
-fn internal(cause: &dyn std::fmt::Display) -> Error {
-    Error::internal(format!("failed to make the path of a call: {cause}"))
 }

@@ -16,10 +16,3 @@ pub(crate) use admin::GrpcAdmin;
 pub(crate) use pool::{GrpcCaller, GrpcPool};
 pub(crate) use request::GrpcInfer;
 pub(crate) use stream::{GrpcReceiver, GrpcSender};
-
-use galatea_types::Error;
-
-/// The error of a response that breaks the protocol.
-fn unreadable(cause: &dyn std::fmt::Display) -> Error {
-    Error::internal(format!("failed to read the server's response: {cause}"))
-}

@@ -7,12 +7,11 @@ use galatea_proto::inference::{
 use galatea_types::{DataType, Result, byte_strings};
 use prost::Message;
 
-use super::unreadable;
-use crate::OutputTensor;
+use crate::{OutputTensor, response_error::ResponseError};
 
 /// The outputs of an encoded `ModelInferResponse`; raw data is not copied.
 pub(super) fn decode(message: Bytes) -> Result<Vec<OutputTensor>> {
-    let response = ModelInferResponse::decode(message).map_err(|error| unreadable(&error))?;
+    let response = ModelInferResponse::decode(message).map_err(ResponseError::Decode)?;
     let ModelInferResponse { outputs, raw_output_contents: raw, .. } = response;
     // Where servers leave out the entry of an output that lies in a region, the others move up.
     let has_all = raw.len() == outputs.len();
@@ -29,9 +28,8 @@ pub(super) fn decode(message: Bytes) -> Result<Vec<OutputTensor>> {
 
 fn tensor(output: InferOutputTensor, raw: Option<Bytes>) -> Result<OutputTensor> {
     let InferOutputTensor { name, datatype, shape, contents, .. } = output;
-    let data_type = DataType::from_protocol_name(&datatype).ok_or_else(|| {
-        unreadable(&format!("output '{name}' has unknown data type '{datatype}'"))
-    })?;
+    let data_type = DataType::from_protocol_name(&datatype)
+        .ok_or_else(|| ResponseError::DataType { output: name.clone(), data_type: datatype })?;
     let data = match (raw, contents) {
         (Some(raw), _) => raw,
         (None, Some(contents)) => Bytes::from(typed(data_type, &contents)),

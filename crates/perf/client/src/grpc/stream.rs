@@ -15,9 +15,11 @@ use super::{
     pool::Channel,
     status,
     unary::plain,
-    unreadable,
 };
-use crate::{InferMark, Keep, PreparedInfer, StreamReply, Target, prepared::WireForm};
+use crate::{
+    InferMark, Keep, PreparedInfer, StreamReply, Target, prepared::WireForm,
+    response_error::ResponseError,
+};
 
 /// Most capacity requested from flow control at a time.
 const MAX_PIECE: usize = 1 << 20;
@@ -170,14 +172,14 @@ async fn ended(
     match trailers.as_ref().and_then(status::find) {
         Some(Err(error)) => Err(error),
         Some(Ok(())) if reader.is_empty() => Ok(None),
-        Some(Ok(())) => Err(unreadable(&"the stream ends within a message")),
-        None => Err(unreadable(&"the stream ends without a gRPC status")),
+        Some(Ok(())) => Err(ResponseError::StreamCutShort.into()),
+        None => Err(ResponseError::StreamWithoutStatus.into()),
     }
 }
 
 /// Reads an encoded `ModelStreamInferResponse`, its tensors only if they are to be kept.
 fn reply(at: Instant, message: Bytes, keep: Keep) -> Result<StreamReply> {
-    let malformed = |error: NoMessage| unreadable(&error);
+    let malformed = |_: NoMessage| ResponseError::NotProtobuf;
     let mut reply = StreamReply {
         at,
         id: None,

@@ -11,9 +11,11 @@ use super::{
     GrpcCaller, GrpcInfer,
     compression::decompress,
     message::{Message, MessageReader},
-    outputs, status, unreadable,
+    outputs, status,
 };
-use crate::{CallTimes, InferMark, Keep, Reply};
+use crate::{
+    CallTimes, InferMark, Keep, Reply, request_error::RequestError, response_error::ResponseError,
+};
 
 /// The response's message, empty unless it was to be kept.
 struct Answer {
@@ -136,11 +138,11 @@ impl GrpcCaller {
             Some(ended) => ended?,
             // Its status, a good one, came with the headers.
             None if status::find(&head.headers).is_some() => {}
-            None => return Err(unreadable(&"it has no gRPC status")),
+            None => return Err(ResponseError::NoStatus.into()),
         }
         match message {
             Some(message) => plain(message, &head.headers),
-            None if keep => Err(unreadable(&"it holds no message")),
+            None if keep => Err(ResponseError::NoMessage.into()),
             None => Ok(Bytes::new()),
         }
     }
@@ -152,7 +154,8 @@ pub(super) fn plain(message: Message, headers: &HeaderMap) -> Result<Bytes> {
         return Ok(message.bytes);
     }
     let encoding = headers.get("grpc-encoding").and_then(|value| value.to_str().ok());
-    decompress(encoding.unwrap_or("identity"), &message.bytes).map_err(|error| unreadable(&error))
+    let plain = decompress(encoding.unwrap_or("identity"), &message.bytes);
+    Ok(plain.map_err(ResponseError::Decompression)?)
 }
 
 /// Hands the whole message to the connection, which holds references and sends as fast as the server takes it.
@@ -184,8 +187,6 @@ pub(super) fn framed(message: &impl prost::Message) -> Result<Bytes> {
         .ok_or_else(|| Error::invalid_arg("the request is too long for gRPC"))?;
     let mut bytes = BytesMut::with_capacity(prefix.len() + length);
     bytes.extend_from_slice(&prefix);
-    message
-        .encode(&mut bytes)
-        .map_err(|error| Error::internal(format!("failed to encode a request: {error}")))?;
+    message.encode(&mut bytes).map_err(RequestError::Encode)?;
     Ok(bytes.freeze())
 }

@@ -167,7 +167,7 @@ impl HttpConnection {
                 Ok(Progress::Done(response)) => return Ok((response, at)),
                 Ok(Progress::More(bytes)) => missing = bytes,
                 Err(malformed) => {
-                    let error = not_http(&malformed, &self.target.url());
+                    let error = not_http(malformed, &self.target.url());
                     return Err(Failure { began: true, error });
                 }
             }

@@ -2,15 +2,47 @@
 
 use std::fmt::Write;
 
-use galatea_types::{DataType, Error, Result, byte_strings};
+use galatea_types::{DataType, Error, byte_strings};
 use serde_json::Value;
+
+/// Tensors that do not go into JSON, or do not come out of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JsonDataError {
+    #[error(
+        "input '{input}' is {data_type}, which JSON cannot carry; use the binary tensor format"
+    )]
+    NoJsonForm { input: String, data_type: DataType },
+    #[error("input '{input}' data does not consist of whole elements")]
+    PartialElement { input: String },
+    #[error("input '{input}' holds a number that JSON cannot carry")]
+    Number { input: String },
+    #[error("input '{input}' holds text that is not UTF-8, which JSON cannot carry")]
+    Text { input: String },
+    #[error("output '{output}' of the response holds JSON data that is not {data_type}")]
+    OtherType { output: String, data_type: DataType },
+}
+
+impl From<JsonDataError> for Error {
+    fn from(error: JsonDataError) -> Self {
+        let new = match error {
+            JsonDataError::OtherType { .. } => Error::internal,
+            _ => Error::invalid_arg,
+        };
+        new(error.to_string()).with_source(error)
+    }
+}
 
 /// Appends the elements of row-major little-endian `data` to `json`, comma-separated and without brackets.
 ///
 /// # Errors
 /// What JSON cannot carry, with the tensor's name: FP16 and BF16, numbers that are not finite, text that is not
 /// UTF-8; and data that does not consist of whole elements.
-pub(super) fn write(json: &mut String, name: &str, data_type: DataType, data: &[u8]) -> Result<()> {
+pub(super) fn write(
+    json: &mut String,
+    name: &str,
+    data_type: DataType,
+    data: &[u8],
+) -> Result<(), JsonDataError> {
     match data_type {
         DataType::Bool => elements(json, name, data, |json, [byte]| {
             json.push_str(if byte == 0 { "false" } else { "true" });
@@ -33,9 +65,9 @@ pub(super) fn write(json: &mut String, name: &str, data_type: DataType, data: &[
             value.is_finite() && write!(json, "{value:?}").is_ok()
         }),
         DataType::Bytes => texts(json, name, data),
-        DataType::Fp16 | DataType::Bf16 => Err(Error::invalid_arg(format!(
-            "input '{name}' is {data_type}, which JSON cannot carry; use the binary tensor format"
-        ))),
+        DataType::Fp16 | DataType::Bf16 => {
+            Err(JsonDataError::NoJsonForm { input: name.to_owned(), data_type })
+        }
     }
 }
 
@@ -44,7 +76,7 @@ fn integers<T: std::fmt::Display, const N: usize>(
     name: &str,
     data: &[u8],
     from: impl Fn([u8; N]) -> T,
-) -> Result<()> {
+) -> Result<(), JsonDataError> {
     elements(json, name, data, |json, bytes| write!(json, "{}", from(bytes)).is_ok())
 }
 
@@ -53,28 +85,28 @@ fn elements<const N: usize>(
     name: &str,
     data: &[u8],
     mut put: impl FnMut(&mut String, [u8; N]) -> bool,
-) -> Result<()> {
+) -> Result<(), JsonDataError> {
     let (values, rest) = data.as_chunks::<N>();
     if !rest.is_empty() {
-        return Err(broken(name, "data does not consist of whole elements"));
+        return Err(JsonDataError::PartialElement { input: name.to_owned() });
     }
     for (at, &value) in values.iter().enumerate() {
         if at > 0 {
             json.push(',');
         }
         if !put(json, value) {
-            return Err(broken(name, "holds a number that JSON cannot carry"));
+            return Err(JsonDataError::Number { input: name.to_owned() });
         }
     }
     Ok(())
 }
 
-fn texts(json: &mut String, name: &str, data: &[u8]) -> Result<()> {
+fn texts(json: &mut String, name: &str, data: &[u8]) -> Result<(), JsonDataError> {
+    let input = || name.to_owned();
     for (at, text) in byte_strings::elements(data).enumerate() {
-        let text = text.map_err(|_| broken(name, "data does not consist of whole elements"))?;
+        let text = text.map_err(|_| JsonDataError::PartialElement { input: input() })?;
         let text = std::str::from_utf8(text).ok().and_then(|text| serde_json::to_string(text).ok());
-        let text = text
-            .ok_or_else(|| broken(name, "holds text that is not UTF-8, which JSON cannot carry"))?;
+        let text = text.ok_or_else(|| JsonDataError::Text { input: input() })?;
         if at > 0 {
             json.push(',');
         }
@@ -83,21 +115,19 @@ fn texts(json: &mut String, name: &str, data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn broken(name: &str, what: &str) -> Error {
-    Error::invalid_arg(format!("input '{name}' {what}"))
-}
-
 /// The elements of a response's `data`, which may be nested, as row-major little-endian bytes.
 ///
 /// # Errors
 /// With the output's name, if an element is not of the data type.
-pub(super) fn read(name: &str, data_type: DataType, data: &Value) -> Result<Vec<u8>> {
+pub(super) fn read(
+    name: &str,
+    data_type: DataType,
+    data: &Value,
+) -> Result<Vec<u8>, JsonDataError> {
     let mut bytes = Vec::new();
     match push(&mut bytes, data_type, data) {
         Some(()) => Ok(bytes),
-        None => Err(Error::internal(format!(
-            "output '{name}' of the response holds JSON data that is not {data_type}"
-        ))),
+        None => Err(JsonDataError::OtherType { output: name.to_owned(), data_type }),
     }
 }
 
@@ -178,7 +208,7 @@ mod tests {
             (DataType::Bytes, b"\x02\0\0\0a"),
         ] {
             let error = write(&mut String::new(), "A", data_type, data).unwrap_err();
-            assert!(error.message().starts_with("input 'A'"), "{error}");
+            assert!(error.to_string().starts_with("input 'A'"), "{error}");
         }
     }
 

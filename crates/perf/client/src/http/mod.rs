@@ -31,16 +31,17 @@ pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
         Ok(Progress::More(_)) => parser.end(&mut buffer),
         Err(malformed) => Err(malformed),
     };
-    let response = response.map_err(|malformed| not_http(&malformed, "the server"))?;
+    let response = response.map_err(|malformed| not_http(malformed, "the server"))?;
     checked(&response, "the request")?;
     outputs::decode(response.body, response.header_length)
 }
 
 /// The error of a response that breaks the protocol.
-fn not_http(malformed: &Malformed, url: &str) -> Error {
+fn not_http(malformed: Malformed, url: &str) -> Error {
     Error::unavailable(format!(
         "the answer of {url} is not HTTP/1.1: {malformed}; is this the server's HTTP port?"
     ))
+    .with_source(malformed)
 }
 
 /// The error in a response, if its status is not 200. `what` names the request.

@@ -1,12 +1,12 @@
 //! The tensors of an inference response: a JSON header, and binary data behind it.
 
 use bytes::Bytes;
-use galatea_types::{DataType, Error, Result};
+use galatea_types::{DataType, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::json_data;
-use crate::OutputTensor;
+use crate::{OutputTensor, response_error::ResponseError};
 
 #[derive(Deserialize)]
 struct Header {
@@ -33,11 +33,10 @@ struct Parameters {
 /// The outputs, their binary data being slices of the body. `header_length`: where the JSON ends, if data follows.
 pub(super) fn decode(body: Bytes, header_length: Option<usize>) -> Result<Vec<OutputTensor>> {
     let header_length = header_length.unwrap_or(body.len());
-    let json = body.get(..header_length).ok_or_else(|| {
-        let length = body.len();
-        unreadable(&format!("its JSON of {header_length} bytes does not fit its {length} bytes"))
-    })?;
-    let header: Header = serde_json::from_slice(json).map_err(|error| unreadable(&error))?;
+    let length = body.len();
+    let json =
+        body.get(..header_length).ok_or(ResponseError::HeaderLength { header_length, length })?;
+    let header: Header = serde_json::from_slice(json).map_err(ResponseError::Json)?;
     let mut binary = body.slice(header_length..);
     header.outputs.into_iter().map(|output| tensor(output, &mut binary)).collect()
 }
@@ -45,24 +44,17 @@ pub(super) fn decode(body: Bytes, header_length: Option<usize>) -> Result<Vec<Ou
 /// Takes the tensor's binary data, if it has any, from the front of `binary`.
 fn tensor(output: Output, binary: &mut Bytes) -> Result<OutputTensor> {
     let Output { name, datatype, shape, parameters, data } = output;
-    let data_type = DataType::from_protocol_name(&datatype).ok_or_else(|| {
-        unreadable(&format!("output '{name}' has unknown data type '{datatype}'"))
-    })?;
+    let data_type = DataType::from_protocol_name(&datatype)
+        .ok_or_else(|| ResponseError::DataType { output: name.clone(), data_type: datatype })?;
     let data = match (parameters.binary_data_size, data) {
         (Some(size), _) if size <= binary.len() => binary.split_to(size),
         (Some(size), _) => {
             let left = binary.len();
-            return Err(unreadable(&format!(
-                "output '{name}' has {size} bytes, but {left} are left"
-            )));
+            return Err(ResponseError::DataSize { output: name, size, left }.into());
         }
         (None, Some(data)) => json_data::read(&name, data_type, &data)?.into(),
         // It lies in a shared memory region.
         (None, None) => Bytes::new(),
     };
     Ok(OutputTensor { name, data_type, shape, data })
-}
-
-fn unreadable(cause: &dyn std::fmt::Display) -> Error {
-    Error::internal(format!("failed to read the server's response: {cause}"))
 }

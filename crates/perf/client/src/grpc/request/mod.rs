@@ -8,7 +8,7 @@ use galatea_proto::inference::{
     infer_parameter::ParameterChoice,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
-use galatea_types::{Error, ParameterValue, Result};
+use galatea_types::{ParameterValue, Result};
 use prost::{
     Message,
     encoding::{WireType, encode_key, encode_varint},
@@ -18,7 +18,10 @@ use super::{
     compression::compress,
     message::{PREFIX, prefix},
 };
-use crate::{Compression, InferMark, InferTemplate, InputData, RegionSlice, SequenceMark, Target};
+use crate::{
+    Compression, InferMark, InferTemplate, InputData, RegionSlice, SequenceMark, Target,
+    request_error::RequestError,
+};
 
 /// Up to here tensor data is joined with the head, so that it travels in one frame.
 const JOIN_LIMIT: usize = 16 << 10;
@@ -89,8 +92,7 @@ impl GrpcInfer {
         if self.compression != Compression::None {
             let data = self.data.iter().map(|bytes| &bytes[..]);
             let parts = [mark, &self.base].into_iter().chain(data);
-            let packed = compress(self.compression, parts)
-                .map_err(|error| Error::internal(format!("failed to compress: {error}")))?;
+            let packed = compress(self.compression, parts).map_err(RequestError::Compression)?;
             return Ok([&checked_prefix(true, packed.len())?[..], &packed].concat().into());
         }
         let tail: usize = self.data.iter().map(Bytes::len).sum();
@@ -104,10 +106,9 @@ impl GrpcInfer {
 }
 
 /// gRPC implementations keep lengths in signed 32-bit numbers.
-fn checked_prefix(is_compressed: bool, length: usize) -> Result<[u8; PREFIX]> {
-    prefix(is_compressed, length).filter(|_| i32::try_from(length).is_ok()).ok_or_else(|| {
-        Error::invalid_arg(format!("the request has {length} bytes; gRPC takes less than 2 GiB"))
-    })
+fn checked_prefix(is_compressed: bool, length: usize) -> Result<[u8; PREFIX], RequestError> {
+    let prefix = prefix(is_compressed, length).filter(|_| i32::try_from(length).is_ok());
+    prefix.ok_or(RequestError::TooLong { length })
 }
 
 fn message(template: &InferTemplate) -> ModelInferRequest {

@@ -106,6 +106,7 @@ impl HttpAdmin {
         checked(&response, path)?;
         serde_json::from_slice(&response.body).map_err(|error| {
             Error::internal(format!("failed to read the server's answer to {path}: {error}"))
+                .with_source(error)
         })
     }
 

@@ -3,13 +3,13 @@
 use std::{fmt::Write, slice};
 
 use bytes::Bytes;
-use galatea_types::{Error, ParameterValue, Result};
+use galatea_types::{ParameterValue, Result};
 use serde_json::to_string as quoted;
 
 use super::{json_data, model_path};
 use crate::{
     InferMark, InferTemplate, InputData, InputTensor, RegionSlice, RequestedOutput, Target,
-    TensorFormat,
+    TensorFormat, request_error::RequestError,
 };
 
 /// Up to here tensor data is joined with the head, so that one write sends all.
@@ -155,7 +155,7 @@ pub(super) fn request_line(target: &Target, method: &str, path: &str) -> Result<
         if http::HeaderName::from_bytes(name.as_bytes()).is_err()
             || http::HeaderValue::from_str(value).is_err()
         {
-            return Err(Error::invalid_arg(format!("header '{name}: {value}' cannot be sent")));
+            return Err(RequestError::Header { name: name.clone(), value: value.clone() }.into());
         }
         let _ = write!(head, "{name}: {value}\r\n");
     }
@@ -177,10 +177,8 @@ fn parameters(template: &InferTemplate) -> Result<String> {
             ParameterValue::Int(value) => write!(json, "{value}"),
             ParameterValue::Uint(value) => write!(json, "{value}"),
             ParameterValue::Double(value) if value.is_finite() => write!(json, "{value:?}"),
-            ParameterValue::Double(value) => {
-                return Err(Error::invalid_arg(format!(
-                    "parameter '{name}' is {value}, which JSON cannot carry"
-                )));
+            &ParameterValue::Double(value) => {
+                return Err(RequestError::Parameter { name: name.to_string(), value }.into());
             }
             ParameterValue::String(value) => write!(json, "{}", string(value)?),
         };
@@ -255,8 +253,8 @@ fn separated<T>(
     Ok(())
 }
 
-fn string(text: &str) -> Result<String> {
-    quoted(text).map_err(|error| Error::internal(format!("failed to write JSON: {error}")))
+fn string(text: &str) -> Result<String, RequestError> {
+    quoted(text).map_err(RequestError::Json)
 }
 
 #[cfg(test)]
