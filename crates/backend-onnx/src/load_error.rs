@@ -45,3 +45,35 @@ impl From<LoadError> for Error {
         new(error.to_string()).with_source(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::Code;
+
+    use super::*;
+
+    fn subject() -> (String, String, Error) {
+        ("m".to_owned(), "1.23".to_owned(), Error::unavailable("was built without X"))
+    }
+
+    #[test]
+    fn what_the_library_lacks_is_named_after_it() {
+        let (model, version, cause) = subject();
+        let error = Error::from(LoadError::Cuda { model, group: "m_0".to_owned(), version, cause });
+        assert_eq!(
+            (error.code(), error.message()),
+            (
+                Code::InvalidArg,
+                "unable to load model 'm': instance group 'm_0' is for GPUs (KIND_GPU), but ONNX Runtime 1.23 was \
+                 built without X; use KIND_CPU, or an ONNX Runtime that can use CUDA here (--onnxruntime-lib names it)"
+            )
+        );
+        let (model, version, cause) = subject();
+        let error = Error::from(LoadError::TensorRt { model, version, cause });
+        assert_eq!(
+            error.message(),
+            "unable to load model 'm': it asks for Execution Accelerator 'tensorrt', but ONNX Runtime 1.23 was built \
+             without X"
+        );
+    }
+}

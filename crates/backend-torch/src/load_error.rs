@@ -89,3 +89,32 @@ impl From<LoadError> for Error {
         Error::new(error.code(), error.to_string()).with_source(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_gpu_is_named_with_those_there_are() {
+        let error = |devices| LoadError::NoGpu {
+            model: "m".to_owned(),
+            group: "m_0".to_owned(),
+            gpu: 7,
+            version: "2.9".to_owned(),
+            devices,
+        };
+        let found = [
+            (0, "finds no GPU that it can use here"),
+            (1, "finds GPU 0 alone"),
+            (4, "finds GPUs 0 to 3"),
+        ];
+        for (devices, found) in found {
+            let expected = format!(
+                "unable to load model 'm': instance group 'm_0' is for GPU 7 (KIND_GPU), but PyTorch 2.9 {found}; \
+                 use KIND_CPU, or a PyTorch built for the GPUs of this machine (--libtorch names it)"
+            );
+            let error = Error::from(error(devices));
+            assert_eq!((error.code(), error.message()), (Code::InvalidArg, &*expected));
+        }
+    }
+}

@@ -128,10 +128,14 @@ impl Drop for SessionOptions {
 }
 
 pub(super) fn c_string(text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::invalid_arg(format!("'{text:?}' holds a zero byte")))
+    CString::new(text).map_err(|cause| {
+        Error::invalid_arg(format!("'{text:?}' holds a zero byte")).with_source(cause)
+    })
 }
 
 pub(super) fn c_path(path: &Path) -> Result<CString> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::invalid_arg(format!("path '{}' holds a zero byte", path.display())))
+    CString::new(path.as_os_str().as_bytes()).map_err(|cause| {
+        Error::invalid_arg(format!("path '{}' holds a zero byte", path.display()))
+            .with_source(cause)
+    })
 }
