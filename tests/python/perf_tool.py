@@ -49,6 +49,8 @@ REWORDED = {
 UNSTABLE = re.compile(r"^  Unstable windows:\n(?:  .*\n)*\n?|^.*, throughput: .* \(unstable\)\n", re.MULTILINE)
 # With `-v -v` every request and response is part of the report.
 BODY = re.compile(r"^(\{|inference (request|response): )")
+# perf_analyzer prints them from its own threads: one may stand in the middle of a line, its line break elsewhere.
+BODY_IN_LINE = re.compile(r'\{"(?:id|model_name)":.*?\}\]\}')
 
 
 @dataclass
@@ -144,12 +146,12 @@ def run_pair(args, folder, at_once=True, addresses=None):
 # --- texts -------------------------------------------------------------------------------------------------
 
 
-def layout(text, delayed=False):
+def layout(text, delayed=False, has_bodies=False):
     """The report with every measured number replaced, as a list of lines. Of lines that are there by chance only
-    those are kept that the caller waits for."""
+    those are kept that the caller waits for; where bodies are printed among them, empty lines are such."""
     lines = []
-    for block, line in numbered_blocks(UNSTABLE.sub("", text)):
-        by_chance = OVERLOAD.match(line) or BODY.match(line) or (not delayed and DELAY.match(line))
+    for block, line in numbered_blocks(BODY_IN_LINE.sub("", UNSTABLE.sub("", text))):
+        by_chance = OVERLOAD.match(line) or BODY.match(line) or (not delayed and DELAY.match(line)) or (has_bodies and not line)
         if not by_chance:
             lines.append(line if block == 0 or KEPT.match(line) else hide_numbers(line))
     # After a warning about delays the real tool prints two decimals everywhere.
