@@ -10,6 +10,10 @@ use galatea_types::{Code, Error, LockExt as _};
 const PERIOD: Duration = Duration::from_secs(1);
 /// Most lines about one model version in a period.
 const MAX_LINES: u32 = 10;
+/// Most bytes of a request id in a line: clients choose it, as long as a request may be.
+const MAX_ID: usize = 128;
+/// Most bytes of the message and its causes: more than a Python traceback has, which is cut at 16 KiB.
+const MAX_TEXT: usize = 32 << 10;
 
 /// Logs failures of one model version. The number of lines is limited, so that a model that fails under load cannot
 /// flood the log; how many were suppressed is reported with the next line.
@@ -68,7 +72,17 @@ fn line(model: &str, version: i64, request_id: &str, error: &Error) -> String {
     let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
     let code = error.code().as_str();
     let text = error.with_causes();
-    format!("model '{model}' version {version}, request id {id}: {code}: {text}")
+    let (id, id_rest) = shorten(id, MAX_ID);
+    let (text, text_rest) = shorten(&text, MAX_TEXT);
+    format!(
+        "model '{model}' version {version}, request id {id}{id_rest}: {code}: {text}{text_rest}"
+    )
+}
+
+/// The first `limit` bytes of a text at most, in whole characters, and what marks that there was more.
+fn shorten(text: &str, limit: usize) -> (&str, &'static str) {
+    let end = text.floor_char_boundary(limit);
+    (&text[..end], if end < text.len() { "..." } else { "" })
 }
 
 #[cfg(test)]
@@ -90,6 +104,15 @@ mod tests {
             line("m", 3, "", &Error::unknown("odd")),
             "model 'm' version 3, request id <id_unknown>: Unknown: odd"
         );
+    }
+
+    #[test]
+    fn a_line_is_bounded_whatever_the_client_sends() {
+        let (id, text) = ("é".repeat(1 << 20), "x".repeat(1 << 20));
+        let line = line("m", 3, &id, &Error::internal(text.as_str()));
+        assert!(line.len() < MAX_ID + MAX_TEXT + 100, "{} bytes", line.len());
+        assert!(line.contains(&format!("request id {}...: Internal: x", "é".repeat(MAX_ID / 2))));
+        assert!(line.ends_with("x..."));
     }
 
     #[test]
