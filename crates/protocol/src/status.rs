@@ -7,7 +7,7 @@ pub fn http_status(code: Code) -> u16 {
     match code {
         Code::Internal => 500,
         Code::NotFound => 404,
-        Code::Unavailable => 503,
+        Code::Unavailable | Code::Exhausted => 503,
         Code::Unsupported => 501,
         Code::Unknown | Code::InvalidArg | Code::AlreadyExists | Code::Cancelled => 400,
     }
@@ -21,6 +21,7 @@ pub fn grpc_code(code: Code) -> i32 {
         Code::InvalidArg => 3,
         Code::NotFound => 5,
         Code::AlreadyExists => 6,
+        Code::Exhausted => 8,
         Code::Unsupported => 12,
         Code::Internal => 13,
         Code::Unavailable => 14,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Cancellation, Origin, StepTimes, Timeline, Trace};
+use crate::{Cancellation, MemoryReservation, Origin, StepTimes, Timeline, Trace};
 
 /// Who waits for a request, until when, and what has happened to it so far. Travels beside the request, by value:
 /// there is one per request.
@@ -21,6 +21,8 @@ pub struct RequestContext {
     pub trace: Option<Arc<dyn Trace>>,
     /// When what happened.
     pub timeline: Timeline,
+    /// The bytes that the request holds of the server's budget, until it is answered.
+    pub memory: MemoryReservation,
 }
 
 impl RequestContext {
@@ -37,6 +39,7 @@ impl RequestContext {
             origin: Origin::Client,
             trace: None,
             timeline: Timeline::new(received),
+            memory: MemoryReservation::default(),
         }
     }
 
@@ -59,6 +62,8 @@ impl RequestContext {
             origin: Origin::Step(times),
             trace: self.trace.as_ref().and_then(|trace| trace.child(model)),
             timeline: Timeline::new(Instant::now()),
+            // The ensemble's request holds its bytes until its last step is done.
+            memory: MemoryReservation::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{error, fmt, sync::Arc};
 /// With the one error type of all public seams.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the eight classes every front end can map to its own status.
+/// What went wrong, in the classes every front end can map to its own status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// Nothing better is known; also what a model calls an error without a class.
@@ -24,6 +24,8 @@ pub enum Code {
     AlreadyExists,
     /// Cancelled by the caller.
     Cancelled,
+    /// Not now: what the request needs of the server is used up by others. Triton has no such class.
+    Exhausted,
 }
 
 impl Code {
@@ -38,6 +40,7 @@ impl Code {
             Code::Unsupported => "Unsupported",
             Code::AlreadyExists => "Already exists",
             Code::Cancelled => "Cancelled",
+            Code::Exhausted => "Exhausted",
         }
     }
 }

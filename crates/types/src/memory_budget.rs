@@ -1,0 +1,192 @@
+//! A bound on the memory that clients' requests and responses take in the whole server.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crate::{Code, Error};
+
+/// How many bytes clients may make the server hold, over all connections and protocols: bodies that are read, decoded
+/// requests, requests that wait, responses that are not yet sent.
+///
+/// What is new asks ([`MemoryReservation::try_grow`]) and is refused beyond the limit; what is in hand goes on and is
+/// only counted ([`MemoryReservation::grow`]), so that a full server finishes its work instead of failing it.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    limit: usize,
+    used: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl MemoryBudget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0), refused: AtomicUsize::new(0) })
+    }
+
+    /// A budget that never refuses.
+    pub fn unlimited() -> Arc<Self> {
+        Self::new(usize::MAX)
+    }
+
+    /// Bytes that may be in use.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// How often bytes were refused since the start.
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether more is in use than the limit allows: work in hand may grow beyond it.
+    pub fn is_exceeded(&self) -> bool {
+        self.used() > self.limit
+    }
+
+    /// A reservation of no bytes, which grows with what it stands for.
+    pub fn reservation(self: &Arc<Self>) -> MemoryReservation {
+        MemoryReservation { budget: Some(self.clone()), bytes: 0 }
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), OverBudget> {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if before.checked_add(bytes).is_some_and(|used| used <= self.limit) {
+            return Ok(());
+        }
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Err(OverBudget { limit: self.limit })
+    }
+}
+
+/// Bytes of a [`MemoryBudget`] that one request or response holds; returned when it is dropped.
+///
+/// The default one belongs to no budget and holds nothing.
+#[derive(Default)]
+pub struct MemoryReservation {
+    budget: Option<Arc<MemoryBudget>>,
+    bytes: usize,
+}
+
+impl MemoryReservation {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes `bytes` more, unless the budget does not have them; nothing changes then.
+    pub fn try_grow(&mut self, bytes: usize) -> Result<(), OverBudget> {
+        if let Some(budget) = &self.budget {
+            budget.take(bytes)?;
+            self.bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// Takes `bytes` more whether the budget has them or not: for what is in hand.
+    pub fn grow(&mut self, bytes: usize) {
+        if let Some(budget) = &self.budget {
+            // A sum that wraps would need more bytes than there are addresses.
+            budget.used.fetch_add(bytes, Ordering::Relaxed);
+            self.bytes += bytes;
+        }
+    }
+
+    /// Returns all bytes but `bytes`; does nothing where fewer are held.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        if let Some(budget) = &self.budget {
+            budget.used.fetch_sub(surplus, Ordering::Relaxed);
+        }
+        self.bytes -= surplus;
+    }
+
+    /// Adds what `other` holds of the same budget to this one.
+    pub fn merge(&mut self, mut other: MemoryReservation) {
+        if self.budget.is_none() {
+            std::mem::swap(self, &mut other);
+        }
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+impl fmt::Debug for MemoryReservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryReservation({} bytes)", self.bytes)
+    }
+}
+
+/// The budget does not have the bytes that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the requests and responses in the server take all of the {limit} bytes that they may; try again later, or allow \
+     more with --memory-budget"
+)]
+pub struct OverBudget {
+    /// Bytes the budget has in all.
+    pub limit: usize,
+}
+
+impl From<OverBudget> for Error {
+    fn from(error: OverBudget) -> Self {
+        Self::new(Code::Exhausted, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_work_is_refused_over_the_limit_and_work_in_hand_goes_on() {
+        let budget = MemoryBudget::new(100);
+        let mut request = budget.reservation();
+        request.try_grow(60).expect("fits");
+        let mut other = budget.reservation();
+        assert_eq!(other.try_grow(41), Err(OverBudget { limit: 100 }));
+        assert_eq!((budget.used(), budget.refused(), other.bytes()), (60, 1, 0));
+        other.grow(50);
+        assert!(budget.is_exceeded());
+        assert!(request.try_grow(usize::MAX).is_err());
+        drop(request);
+        assert_eq!(budget.used(), 50);
+        drop(other);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_reservation_shrinks_and_takes_over_another() {
+        let budget = MemoryBudget::new(100);
+        let mut request = MemoryReservation::default();
+        request.grow(10);
+        assert_eq!(request.bytes(), 0, "belongs to no budget");
+        let mut body = budget.reservation();
+        body.grow(30);
+        request.merge(body);
+        let mut decoded = budget.reservation();
+        decoded.grow(12);
+        request.merge(decoded);
+        assert_eq!((request.bytes(), budget.used()), (42, 42));
+        request.shrink_to(50);
+        request.shrink_to(5);
+        assert_eq!(budget.used(), 5);
+        drop(request);
+        assert_eq!(budget.used(), 0);
+    }
+}
