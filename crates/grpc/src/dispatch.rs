@@ -42,17 +42,19 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     pub fn new(engine: &Arc<Engine>, options: &GrpcOptions) -> Self {
-        let max_message_size = options.max_message_size;
         let state = ServerState {
             engine: engine.clone(),
-            max_message_size,
+            max_message_size: options.max_message_size,
+            max_response_size: options.max_response_size,
+            max_unread: options.max_unread,
+            memory: options.memory.clone(),
             in_flight: Arc::<InFlight>::default(),
         };
         let state = Arc::new(state);
         Self {
             inference: GrpcInferenceServiceServer::new(InferenceService { state: state.clone() })
-                .max_decoding_message_size(max_message_size)
-                .max_encoding_message_size(max_message_size),
+                .max_decoding_message_size(options.max_message_size)
+                .max_encoding_message_size(options.max_response_size),
             health: HealthServer::new(HealthService { engine: engine.clone() }),
             state,
         }
@@ -92,9 +94,9 @@ impl Dispatcher {
     }
 
     async fn model_infer(&self, request: Request<Incoming>) -> Result<Response<Content>, Status> {
-        let limit = self.state.max_message_size;
-        let (message, deadline) = unary::read_request(request, limit).await?;
-        let response = infer::infer(&self.state.engine, message, deadline, limit).await?;
+        let ServerState { engine, max_message_size, max_response_size, .. } = &*self.state;
+        let (message, deadline) = unary::read_request(request, *max_message_size).await?;
+        let response = infer::infer(engine, message, deadline, *max_response_size).await?;
         Ok(unary::write_response(response, Content::Message))
     }
 }

@@ -24,7 +24,7 @@ use crate::status::status_of;
 pub(crate) struct Pending {
     model: Arc<ServedModel>,
     plan: AnswerPlan,
-    max_message_size: usize,
+    max_response_size: usize,
     _cancel: CancelOnDrop,
 }
 
@@ -36,12 +36,12 @@ pub(crate) fn find_model(engine: &Engine, message: &ModelInferRequest) -> Result
 pub(crate) fn read(
     model: Arc<ServedModel>,
     message: ModelInferRequest,
-    max_message_size: usize,
+    max_response_size: usize,
 ) -> Result<(InferRequest, RequestContext, Pending)> {
     let context = RequestContext::new();
     let (request, plan) = decode(message, model.config(), &NoRegions)?;
     let _cancel = CancelOnDrop::new(context.cancellation.clone());
-    Ok((request, context, Pending { model, plan, max_message_size, _cancel }))
+    Ok((request, context, Pending { model, plan, max_response_size, _cancel }))
 }
 
 /// Finds the model, reads the request and hands it to the engine. Fails where nothing is executed.
@@ -49,7 +49,7 @@ fn submit(
     engine: &Engine,
     message: ModelInferRequest,
     deadline: Option<Instant>,
-    max_message_size: usize,
+    max_response_size: usize,
 ) -> Result<(Pending, oneshot::Receiver<Result<InferResponse>>)> {
     let model = find_model(engine, &message)?;
     if model.config().is_decoupled() {
@@ -58,7 +58,7 @@ fn submit(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));
     }
-    let (request, mut context, pending) = read(model, message, max_message_size)?;
+    let (request, mut context, pending) = read(model, message, max_response_size)?;
     context.deadline = deadline;
     let (responder, answer) = Responder::unary();
     pending.model.infer(request, context, responder).map_err(Refused::into_error)?;
@@ -70,10 +70,10 @@ pub(crate) async fn infer(
     engine: &Engine,
     message: ModelInferRequest,
     deadline: Option<Instant>,
-    max_message_size: usize,
+    max_response_size: usize,
 ) -> Result<ModelInferResponse, Status> {
     let (pending, answer) =
-        submit(engine, message, deadline, max_message_size).map_err(|e| status_of(&e))?;
+        submit(engine, message, deadline, max_response_size).map_err(|e| status_of(&e))?;
     let answer = match deadline {
         None => answer.await,
         Some(deadline) => tokio::time::timeout_at(deadline.into(), answer)
@@ -103,7 +103,7 @@ impl Pending {
     pub fn render(&self, answer: Result<InferResponse>) -> Result<ModelInferResponse> {
         let label = |output: &str, class| self.model.label(output, class);
         let message = encode(answer?, &self.plan, label)?;
-        check_message_size(&message, self.max_message_size)?;
+        check_message_size(&message, self.max_response_size)?;
         Ok(message)
     }
 }

@@ -1,12 +1,20 @@
 //! The options of the gRPC front end.
 
-use std::{num::NonZero, thread, time::Duration};
+use std::{num::NonZero, sync::Arc, thread, time::Duration};
+
+use galatea_types::MemoryBudget;
 
 /// How the gRPC front end behaves.
 #[derive(Clone, Debug)]
 pub struct GrpcOptions {
-    /// Longest message taken or sent, in bytes.
+    /// Longest message taken, in bytes.
     pub max_message_size: usize,
+    /// Longest message sent, in bytes. A longer response becomes an error.
+    pub max_response_size: usize,
+    /// Responses that may wait for a client that does not read its stream, in bytes.
+    pub max_unread: usize,
+    /// Bytes that requests and responses may take in the whole server.
+    pub memory: Arc<MemoryBudget>,
     /// Threads that serve connections. One keeps up with some ten thousand small requests a second.
     pub thread_count: usize,
     /// A connection without traffic is probed after this long ...
@@ -19,7 +27,10 @@ impl Default for GrpcOptions {
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            max_message_size: MAX_MESSAGE_SIZE,
+            max_message_size: DEFAULT_MESSAGE_SIZE,
+            max_response_size: LONGEST_MESSAGE,
+            max_unread: 256 << 20,
+            memory: MemoryBudget::unlimited(),
             // Triton takes two by default; more cores than that are for the models.
             thread_count: cores.min(2),
             keepalive_time: Duration::from_millis(7_200_000),
@@ -28,5 +39,7 @@ impl Default for GrpcOptions {
     }
 }
 
+/// As long as the longest HTTP body by default. Triton takes whatever gRPC can carry.
+const DEFAULT_MESSAGE_SIZE: usize = 64 << 20;
 /// The longest message gRPC implementations agree on: the length is a signed 32-bit number in most.
-const MAX_MESSAGE_SIZE: usize = i32::MAX as usize;
+const LONGEST_MESSAGE: usize = i32::MAX as usize;

@@ -95,7 +95,7 @@ impl GrpcInferenceService for InferenceService {
     ) -> Reply<pb::ModelInferResponse> {
         let message = request.into_inner();
         let response =
-            infer::infer(&self.state.engine, message, None, self.state.max_message_size).await?;
+            infer::infer(&self.state.engine, message, None, self.state.max_response_size).await?;
         Ok(Response::new(response))
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_frontend::InFlight;
+use galatea_types::MemoryBudget;
 
 /// What a call is refused with once the server exits.
 pub(crate) const SHUTTING_DOWN: &str =
@@ -12,7 +13,13 @@ pub(crate) const SHUTTING_DOWN: &str =
 /// One per server, for all connections.
 pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
-    /// In bytes, of messages both ways.
+    /// Of the messages that come, in bytes.
     pub max_message_size: usize,
+    /// Of the messages that go, in bytes.
+    pub max_response_size: usize,
+    /// Of the responses that wait on one stream, in bytes.
+    pub max_unread: usize,
+    /// Of the whole server, for requests and responses.
+    pub memory: Arc<MemoryBudget>,
     pub in_flight: Arc<InFlight>,
 }

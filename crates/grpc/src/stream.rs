@@ -63,8 +63,7 @@ impl InferStream {
         requests: Streaming<ModelInferRequest>,
     ) -> Self {
         let deadline = deadline_of(metadata.as_ref());
-        // As much may wait as could be sent in one message.
-        let responses = ResponseReceiver::new(state.max_message_size, OnOverflow::Discard);
+        let responses = ResponseReceiver::new(state.max_unread, OnOverflow::Discard);
         Self {
             state,
             requests,
@@ -136,7 +135,7 @@ impl InferStream {
     ) -> Result<Open, Box<Reply>> {
         let id = message.id.clone();
         let version = message.model_version.clone();
-        let read = read(model, message, self.state.max_message_size);
+        let read = read(model, message, self.state.max_response_size);
         let (request, context, pending) =
             read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
         let cancellation = context.cancellation.clone();

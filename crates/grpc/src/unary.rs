@@ -59,7 +59,8 @@ fn read_prefix(pieces: &mut Pieces, max_message_size: usize) -> Result<usize, St
     }
     if length > max_message_size {
         return Err(Status::resource_exhausted(format!(
-            "Received message larger than max ({length} vs. {max_message_size})"
+            "Received message larger than max ({length} vs. {max_message_size}). Use --grpc-max-message-size to \
+             increase the limit."
         )));
     }
     Ok(length)

@@ -445,7 +445,8 @@ async fn broken_frames() {
         (
             framed(0, u32::MAX, &message),
             Code::ResourceExhausted,
-            "Received message larger than max (4294967295 vs. 2147483647)",
+            "Received message larger than max (4294967295 vs. 67108864). Use --grpc-max-message-size to increase the \
+             limit.",
         ),
     ] {
         assert_eq!(call_raw(&f, infer, body).await, (code, text.to_owned()));

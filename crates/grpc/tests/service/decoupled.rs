@@ -266,7 +266,7 @@ async fn the_deadline_of_the_stream_cancels_all_its_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_client_that_does_not_read_is_cut_off_before_memory_is_full() {
     const LIMIT: usize = 4 << 20;
-    let options = GrpcOptions { max_message_size: LIMIT, ..GrpcOptions::default() };
+    let options = GrpcOptions { max_unread: LIMIT, ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
     let mut call = call(&f, false).await;
     call.send(ask("flood"));

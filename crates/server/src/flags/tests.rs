@@ -31,7 +31,8 @@ const TRITON: &str = "
     strict-model-config response-cache-byte-size trace-file trace-level trace-rate trace-count
     trace-log-frequency";
 
-const OWN: [&str; 3] = ["runtime-downloads", "onnxruntime-lib", "libtorch"];
+const OWN: [&str; 4] =
+    ["grpc-max-message-size", "runtime-downloads", "onnxruntime-lib", "libtorch"];
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()
