@@ -58,7 +58,11 @@ impl Engine {
         let repository = Arc::new(Repository::new(options.repositories.clone()));
         let lifecycle = Arc::new(Lifecycle::default());
         let models = Arc::new(ReadyModels::new(lifecycle.clone()));
-        let metrics = ServerMetrics::new(options.metrics.clone(), options.gpus.latest.clone());
+        let metrics = ServerMetrics::new(
+            options.metrics.clone(),
+            options.gpus.latest.clone(),
+            options.memory.clone(),
+        );
         let manager = Arc::new_cyclic(|manager| {
             let server = server_access::new(manager.clone(), metrics.custom.clone());
             ModelManager::new(

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use galatea_telemetry::{
     CustomMetrics, StatisticsSnapshot,
     metrics::{
-        self, MetricsOptions, ModelMetrics, ProcessMetrics, ProcessSampler, SharedGpuMetrics,
+        self, MemoryMetrics, MetricsOptions, ModelMetrics, ProcessMetrics, ProcessSampler,
+        SharedGpuMetrics,
     },
 };
+use galatea_types::MemoryBudget;
 
 use crate::served_model::ServedModel;
 
@@ -15,13 +17,14 @@ use crate::served_model::ServedModel;
 pub(crate) struct ServerMetrics {
     process: ProcessSampler,
     gpus: SharedGpuMetrics,
+    memory: Arc<MemoryBudget>,
     /// Families that models define themselves.
     pub custom: Arc<CustomMetrics>,
 }
 
 impl ServerMetrics {
-    pub fn new(options: MetricsOptions, gpus: SharedGpuMetrics) -> Self {
-        Self { process: ProcessSampler::new(options), gpus, custom: Arc::default() }
+    pub fn new(options: MetricsOptions, gpus: SharedGpuMetrics, memory: Arc<MemoryBudget>) -> Self {
+        Self { process: ProcessSampler::new(options), gpus, memory, custom: Arc::default() }
     }
 
     /// All metric families in Prometheus text form.
@@ -39,7 +42,11 @@ impl ServerMetrics {
                 load_duration: model.load_duration(),
             })
             .collect();
-        let process = ProcessMetrics { gpus: self.gpus.latest(), ..self.process.sample() };
+        let process = ProcessMetrics {
+            gpus: self.gpus.latest(),
+            memory: MemoryMetrics::from(&*self.memory),
+            ..self.process.sample()
+        };
         let mut text = metrics::render(&rows, &process);
         self.custom.render_into(&mut text);
         text
@@ -54,7 +61,11 @@ mod tests {
 
     #[test]
     fn families_of_models_come_after_those_of_the_server() {
-        let metrics = ServerMetrics::new(MetricsOptions::default(), SharedGpuMetrics::default());
+        let metrics = ServerMetrics::new(
+            MetricsOptions::default(),
+            SharedGpuMetrics::default(),
+            MemoryBudget::unlimited(),
+        );
         let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
         let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
         metric.increment(2.0).expect("a counter");

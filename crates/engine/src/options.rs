@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
+use galatea_types::MemoryBudget;
 
 use crate::{backend_settings::BackendSettings, repository::RepositoryRoot};
 
@@ -43,6 +44,8 @@ pub struct EngineOptions {
     /// No model executes anything until this many requests are queued for it; 0 turns that off. Triton's test
     /// suite needs it, to form batches deterministically.
     pub hold_until_queued: usize,
+    /// What bounds the memory of requests and responses: by default nothing.
+    pub memory: Arc<MemoryBudget>,
 }
 
 /// The GPUs of the machine, as the program found them.
@@ -71,6 +74,7 @@ impl Default for EngineOptions {
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),
             hold_until_queued: 0,
+            memory: MemoryBudget::unlimited(),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod command;
 mod flags;
+mod memory;
 mod options;
 mod panic_hook;
 mod runtime;

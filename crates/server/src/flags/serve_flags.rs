@@ -9,6 +9,8 @@ use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
 use galatea_telemetry::logger::LogSettings;
 
+use crate::memory::MemorySize;
+
 /// The options of `serve` as given, before they are checked against each other.
 #[derive(Debug, Default)]
 pub struct ServeFlags {
@@ -27,6 +29,7 @@ pub struct ServeFlags {
     pub grpc_options: GrpcOptions,
     pub runtimes: RuntimeOptions,
     pub allows_gpu_metrics: bool,
+    pub memory_budget: MemorySize,
     pub repoagent_directory: String,
     pub rate_limit: String,
     pub model_config_name: String,

@@ -1,8 +1,10 @@
-//! Options that hold a setting of something: `--backend-config`, `--metrics-config`, `--trace-config`.
+//! Options that hold a setting of something (`--backend-config`, `--metrics-config`, `--trace-config`), and
+//! `--memory-budget`.
 
 use galatea_command_line::{BadValue, CommandLineError, Occurrence, ValueError, parse_bool};
 
 use super::{error::FlagError, serve_flags::ServeFlags};
+use crate::memory::MemorySize;
 
 /// `{owner},{key}={value}` or `{key}={value}`.
 struct Setting<'a> {
@@ -64,6 +66,13 @@ pub(super) fn trace_config(_: &mut ServeFlags, given: &Occurrence) -> Result<(),
         let what = "requests cannot be traced; level=OFF is the only level";
         return Err(not_yet(given.names.plain(), what));
     }
+    Ok(())
+}
+
+pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let size = MemorySize::parse(&given.text);
+    flags.memory_budget =
+        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
     Ok(())
 }
 

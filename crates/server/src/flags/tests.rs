@@ -31,8 +31,8 @@ const TRITON: &str = "
     strict-model-config response-cache-byte-size trace-file trace-level trace-rate trace-count
     trace-log-frequency";
 
-const OWN: [&str; 4] =
-    ["grpc-max-message-size", "runtime-downloads", "onnxruntime-lib", "libtorch"];
+const OWN: &[&str] =
+    &["memory-budget", "grpc-max-message-size", "runtime-downloads", "onnxruntime-lib", "libtorch"];
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()
@@ -53,7 +53,7 @@ fn refused(arguments: &[&str], expected: &str) {
 
 #[test]
 fn exactly_the_known_flags_are_in_the_table() {
-    let expected: BTreeSet<&str> = TRITON.split_whitespace().chain(OWN).collect();
+    let expected: BTreeSet<&str> = TRITON.split_whitespace().chain(OWN.iter().copied()).collect();
     let names: Vec<&str> = all().map(|flag| flag.names.long).collect();
     assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), expected);
     assert_eq!(names.len(), expected.len(), "a name stands in the table twice");
@@ -177,6 +177,19 @@ fn bad_values_are_named() {
         &["--http-max-input-size=0"],
         "Bad option: \"--http-max-input-size\". Provided option value is out of bound. Got 0, expected 1 to \
          2147483647",
+    );
+}
+
+#[test]
+fn the_memory_budget_is_bytes_or_a_share() {
+    use crate::memory::MemorySize;
+    assert_eq!(parsed(&[]).expect("good").memory_budget, MemorySize::Percent(50));
+    let given = parsed(&["--memory-budget=300M"]).expect("good");
+    assert_eq!(given.memory_budget, MemorySize::Bytes(300 << 20));
+    refused(
+        &["--memory-budget=much"],
+        "Bad option: \"--memory-budget\". --memory-budget option format is <bytes>, <number>K|M|G|T or <percent>%. \
+         Got much",
     );
 }
 

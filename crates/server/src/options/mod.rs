@@ -3,7 +3,7 @@
 mod endpoint;
 mod rows;
 
-use std::{num::NonZero, path::PathBuf, thread};
+use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
@@ -11,9 +11,13 @@ use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
 use galatea_telemetry::logger::LogSettings;
+use galatea_types::MemoryBudget;
 
 pub use self::endpoint::Endpoint;
-use crate::flags::{FlagError, RuntimeOptions, ServeFlags};
+use crate::{
+    flags::{FlagError, RuntimeOptions, ServeFlags},
+    memory::MemorySize,
+};
 
 /// Everything a server needs to know to start.
 #[derive(Debug)]
@@ -31,6 +35,7 @@ pub struct ServeOptions {
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     pub runtimes: RuntimeOptions,
+    pub memory_budget: MemorySize,
     /// Whether the GPUs are watched.
     pub has_gpu_metrics: bool,
     /// For the log at start: deprecated flags, and flags without effect.
@@ -59,6 +64,7 @@ impl ServeOptions {
             notes: notes(&flags.notices, environment),
             rows: rows::rows(&flags),
             repositories: flags.repositories,
+            memory_budget: flags.memory_budget,
             log: log_settings(flags.log, environment),
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
@@ -71,6 +77,12 @@ impl ServeOptions {
             },
             runtimes: runtime_options(flags.runtimes, environment),
         })
+    }
+
+    /// One budget for all that hold memory for clients.
+    pub fn share_memory(&mut self, memory: Arc<MemoryBudget>) {
+        self.grpc_options.memory = memory.clone();
+        self.engine.memory = memory;
     }
 }
 

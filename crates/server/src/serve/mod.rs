@@ -16,6 +16,7 @@ use galatea_telemetry::logger::{self, LogSettings};
 
 use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets};
 use crate::{
+    memory,
     options::{Note, ServeOptions},
     panic_hook,
 };
@@ -32,10 +33,11 @@ pub fn run(options: ServeOptions) -> ExitCode {
     }
 }
 
-fn serve(options: ServeOptions) -> Result<ExitCode> {
+fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
     log_notes(&options.notes);
+    options.share_memory(memory::budget(options.memory_budget));
     let repositories = repositories::open(&options.repositories)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;

@@ -356,3 +356,14 @@ fn nothing_but_errors_with_info_and_warnings_off() {
         "{text}"
     );
 }
+
+#[test]
+fn the_memory_budget_is_logged_and_among_the_metrics() {
+    let repository = Repository::new().with("identity", IDENTITY);
+    let server = start(&repository, &["--memory-budget=300M"]);
+    let line = "Memory budget of requests and responses: 300 MiB";
+    assert!(server.output().contains(line), "{}", server.output());
+    let metrics = server.metrics();
+    assert!(metrics.contains("\ngalatea_memory_budget_limit_bytes 314572800\n"), "{metrics}");
+    assert!(metrics.contains("\ngalatea_memory_budget_refused_total 0"), "{metrics}");
+}

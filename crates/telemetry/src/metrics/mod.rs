@@ -1,9 +1,10 @@
 //! All metric families as Prometheus text.
 //!
 //! Names, help texts and the order of the families are Triton's: dashboards and their tests compare them.
-//! A family is announced even while no model has a value for it.
+//! A family is announced even while no model has a value for it. Those that Triton does not have come last.
 
 mod gpu;
+mod memory;
 mod process;
 mod text;
 
@@ -12,6 +13,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{DurationCount, FailureReason, StatisticsSnapshot};
 
 pub use self::gpu::{GpuMetrics, SharedGpuMetrics};
+pub use self::memory::MemoryMetrics;
 pub use self::process::{CpuMetrics, MetricsOptions, ProcessMetrics, ProcessSampler};
 pub(crate) use self::text::push_escaped;
 use self::text::{Kind, Text, labels};
@@ -45,6 +47,7 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
     gpu::write_counters(&mut text, &process.gpus);
     write_model_gauges(&mut text, models);
     write_process(&mut text, process);
+    memory::write(&mut text, process.memory);
     text.finish()
 }
 
@@ -53,6 +56,7 @@ pub(crate) fn is_server_family(name: &str) -> bool {
     COUNTERS.iter().chain(LATENCY_COUNTERS).any(|counter| counter.name == name)
         || MODEL_GAUGES.iter().chain(PROCESS_GAUGES).any(|(gauge, _)| *gauge == name)
         || gpu::is_family(name)
+        || memory::is_family(name)
 }
 
 /// A family with one counter per model: name, help, and where its value stands.

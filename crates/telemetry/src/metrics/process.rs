@@ -8,7 +8,7 @@ use std::{
 
 use galatea_types::LockExt;
 
-use super::GpuMetrics;
+use super::{GpuMetrics, MemoryMetrics};
 
 /// What is measured besides the models; one field per flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct ProcessMetrics {
     pub cpu: Option<CpuMetrics>,
     /// One entry per GPU that is watched.
     pub gpus: Vec<GpuMetrics>,
+    /// What requests and responses take.
+    pub memory: MemoryMetrics,
 }
 
 /// CPU and memory of the machine.
@@ -81,7 +83,7 @@ impl ProcessSampler {
         Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }
     }
 
-    /// Everything but the GPUs, which are sampled elsewhere.
+    /// Everything but the GPUs and the memory budget, which others know.
     pub fn sample(&self) -> ProcessMetrics {
         ProcessMetrics {
             has_counter_latencies: self.options.has_counter_latencies,
@@ -89,6 +91,7 @@ impl ProcessSampler {
             pinned_pool_used_bytes: 0,
             cpu: self.options.has_cpu_metrics.then(|| self.cpu()).flatten(),
             gpus: Vec::new(),
+            memory: MemoryMetrics::default(),
         }
     }
 

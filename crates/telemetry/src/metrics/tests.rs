@@ -13,6 +13,7 @@ const PROCESS: ProcessMetrics = ProcessMetrics {
         memory_used_bytes: 845_815_808,
     }),
     gpus: Vec::new(),
+    memory: MemoryMetrics { limit_bytes: 1000, used_bytes: 10, refused: 3 },
 };
 
 /// The lines of one family, head included.
@@ -51,9 +52,12 @@ fn families_come_in_order_even_without_models() {
             "nv_cpu_utilization",
             "nv_cpu_memory_total_bytes",
             "nv_cpu_memory_used_bytes",
+            "galatea_memory_budget_limit_bytes",
+            "galatea_memory_budget_used_bytes",
+            "galatea_memory_budget_refused_total",
         ]
     );
-    assert!(text.ends_with("nv_cpu_memory_used_bytes 845815808\n"), "{text}");
+    assert!(text.ends_with("galatea_memory_budget_refused_total 3\n"), "{text}");
     assert_eq!(
         family(&text, "nv_cpu_utilization"),
         [
