@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|packet: &[u8]| galatea_backend_python::wire::read_anything(packet));
+fuzz_target!(|packet: &[u8]| galatea_worker::wire::read_anything(packet));

@@ -5,16 +5,16 @@ use std::{fs, sync::Arc};
 use galatea_backend::{CompletionContext, InstanceAlarm, ServerAccess};
 use galatea_config::{ConfigDraft, parse_json, to_json};
 use galatea_types::{Error, Result};
+use galatea_worker::{Worker, WorkerOptions, wire::kind};
 use serde_json::{Value, json};
 
 use crate::{
     defaults::{ModelDefaults, mentions},
     environment::{self, EnvironmentRequest},
-    identity::WorkerIdentity,
     package::Package,
-    settings::{Settings, log_level},
-    wire::kind,
-    worker::{Worker, WorkerOptions},
+    services::PythonServices,
+    settings::{self, Settings, log_level},
+    start,
 };
 
 /// The configuration as the model completes it. Most models do not, and then no worker is started.
@@ -45,13 +45,13 @@ pub(crate) fn complete(
         &defaults.variables,
     )?;
     let mut worker = Worker::start(WorkerOptions {
-        identity: WorkerIdentity { model: context.model_name.into(), instance: None },
+        identity: start::identity(context.model_name.into(), None),
         config: None,
-        environment: Arc::new(environment),
-        package: package.folder(),
+        program: Arc::new(start::program(&environment, package)),
         arenas: settings.arenas,
         timeout: settings.timeout,
-        server: ServerAccess::default(),
+        timeout_setting: settings::TIMEOUT,
+        services: PythonServices::new(ServerAccess::default()),
         alarm: InstanceAlarm::default(),
     })?;
     let current: Value = serde_json::from_str(&to_json(config.raw())).unwrap_or_default();

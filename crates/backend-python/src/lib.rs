@@ -1,50 +1,20 @@
 //! Runs Python models, each instance in a process of its own.
 //!
-//! A worker is the user's own interpreter running the package in `worker/`, which this crate embeds. Server and
-//! worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`.
-//!
-//! # Invariants
-//! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
-//!   requests it had.
-//! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
-//!   memory are released with it.
-//! - A large tensor is copied once when sent to the worker; an output tensor is not copied at all.
+//! A worker is the user's own interpreter running the package in `worker/`, which this crate embeds. How the server
+//! starts, watches and ends such a process and exchanges tensors with it is the crate `galatea-worker`; here is what
+//! Python adds: environments, the settings, and what models may ask of the server.
 
 #![warn(missing_docs)]
 
 mod auto_complete;
-mod batch_encoder;
-mod connection;
 mod defaults;
 pub mod environment;
-mod event_thread;
-mod events;
-mod exception;
-mod execution;
-mod identity;
-mod in_flight;
-mod inputs;
-mod instance;
-mod lifecycle;
-mod memory;
 mod model;
 mod model_metrics;
-mod outputs;
 mod package;
-mod parameters;
-mod printed;
-mod process;
-mod reshape;
 mod services;
 mod settings;
-mod spawn;
-mod spin;
-mod start_error;
-mod transport;
-mod waker;
-#[doc(hidden)]
-pub mod wire;
-mod worker;
+mod start;
 
 use std::{
     collections::BTreeMap,

@@ -14,18 +14,19 @@ use std::{
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
 use galatea_types::{Error, LockExt as _, Result};
+use galatea_worker::{
+    InstanceOptions, Program, Worker, WorkerInstance, WorkerOptions,
+    wire::{INLINE_LIMIT, kind},
+};
 use serde_json::{Value, json};
 
 use crate::{
-    connection::Connection,
     defaults::{ModelDefaults, mentions},
-    environment::{self, Environment, EnvironmentRequest},
-    identity::WorkerIdentity,
-    instance::PythonInstance,
+    environment::{self, EnvironmentRequest},
     package::Package,
-    settings::{Settings, log_level},
-    wire::{INLINE_LIMIT, kind},
-    worker::{Worker, WorkerOptions},
+    services::{PythonConnection, PythonServices},
+    settings::{self, Settings, log_level},
+    start,
 };
 
 /// How long a model's `is_ready` may take.
@@ -36,12 +37,13 @@ pub(crate) struct PythonModel {
     context: LoadContext,
     file: PathBuf,
     settings: Settings,
-    environment: Arc<Environment>,
-    package: Arc<Package>,
+    program: Arc<Program>,
+    /// What the program runs lies on disk for as long.
+    _package: Arc<Package>,
     /// It may respond through response senders, perhaps after `execute` has returned.
     uses_senders: bool,
     has_readiness_check: AtomicBool,
-    workers: Mutex<Vec<Weak<Connection>>>,
+    workers: Mutex<Vec<Weak<PythonConnection>>>,
 }
 
 impl PythonModel {
@@ -70,8 +72,8 @@ impl PythonModel {
             uses_senders: config.is_decoupled() || uses_senders(&file)?,
             file,
             settings,
-            environment: Arc::new(environment),
-            package,
+            program: Arc::new(start::program(&environment, &package)),
+            _package: package,
             has_readiness_check: AtomicBool::new(false),
             workers: Mutex::default(),
             context,
@@ -100,18 +102,16 @@ impl PythonModel {
         })
     }
 
-    fn start(&self, spec: &InstanceSpec) -> Result<Worker> {
+    fn start(&self, spec: &InstanceSpec) -> Result<Worker<PythonServices>> {
         let config = &self.context.config;
-        let identity =
-            WorkerIdentity { model: config.name().clone(), instance: Some(spec.name.clone()) };
         let mut worker = Worker::start(WorkerOptions {
-            identity,
+            identity: start::identity(config.name().clone(), Some(spec.name.clone())),
             config: Some(config.clone()),
-            environment: self.environment.clone(),
-            package: self.package.folder(),
+            program: self.program.clone(),
             arenas: self.settings.arenas,
             timeout: self.settings.timeout,
-            server: self.context.server.clone(),
+            timeout_setting: settings::TIMEOUT,
+            services: PythonServices::new(self.context.server.clone()),
             alarm: spec.alarm.clone(),
         })?;
         let ready = worker.request(kind::INIT, &self.initialization(spec))?;
@@ -122,13 +122,13 @@ impl PythonModel {
         Ok(worker)
     }
 
-    fn add_worker(&self, connection: &Arc<Connection>) {
+    fn add_worker(&self, connection: &Arc<PythonConnection>) {
         let mut workers = self.workers.lock_unpoisoned();
         workers.retain(|worker| worker.strong_count() > 0);
         workers.push(Arc::downgrade(connection));
     }
 
-    fn living_workers(&self) -> Vec<Arc<Connection>> {
+    fn living_workers(&self) -> Vec<Arc<PythonConnection>> {
         let workers = self.workers.lock_unpoisoned();
         let connections = workers.iter().filter_map(Weak::upgrade);
         connections.filter(|connection| !connection.lifecycle.is_dead()).collect()
@@ -147,8 +147,13 @@ impl Model for PythonModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let worker = self.start(spec)?;
         self.add_worker(worker.connection());
-        let (config, version) = (self.context.config.clone(), self.context.version);
-        Ok(Box::new(PythonInstance::new(&spec.name, config, version, self.uses_senders, worker)))
+        Ok(Box::new(WorkerInstance::new(InstanceOptions {
+            name: &spec.name,
+            config: &self.context.config,
+            version: self.context.version,
+            may_answer_later: self.uses_senders,
+            worker,
+        })))
     }
 
     fn may_answer_later(&self) -> bool {
@@ -166,10 +171,10 @@ impl Model for PythonModel {
         }
         let workers = self.living_workers();
         thread::scope(|scope| {
-            let query = |worker: &Arc<Connection>| {
+            let query = |worker: &Arc<PythonConnection>| {
                 let worker = worker.clone();
                 thread::Builder::new().spawn_scoped(scope, move || {
-                    worker.in_flight.readiness.query(&worker.channels, READINESS_TIMEOUT)
+                    worker.services.readiness.query(&worker.channels, READINESS_TIMEOUT)
                 })
             };
             let queries: Vec<_> = workers.iter().map(query).collect();

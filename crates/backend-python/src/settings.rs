@@ -4,15 +4,16 @@ use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
 use galatea_telemetry::logger;
 use galatea_types::{Error, Result};
+use galatea_worker::ArenaLimits;
 use serde_json::{Value, json};
 
-use crate::{environment, memory::ArenaLimits};
+use crate::environment;
 
 const DEFAULT_SIZE: &str = "shm-default-byte-size";
 const GROWTH: &str = "shm-growth-byte-size";
 const MAX_SIZE: &str = "shm-max-byte-size";
 const REGION_PREFIX: &str = "shm-region-prefix-name";
-const TIMEOUT: &str = "stub-timeout-seconds";
+pub(crate) const TIMEOUT: &str = "stub-timeout-seconds";
 const THREAD_POOL: &str = "thread-pool-size";
 const QUEUE_SIZE: &str = "shm_message_queue_size";
 

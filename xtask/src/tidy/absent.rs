@@ -23,6 +23,7 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/backend-builtin", &[PROTOBUF]),
     ("crates/backend-onnx", &[PROTOBUF]),
     ("crates/backend-python", &[PROTOBUF]),
+    ("crates/worker", &[PROTOBUF]),
     ("crates/backend-torch", &[PROTOBUF]),
     ("crates/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
     ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),

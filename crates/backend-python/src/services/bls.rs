@@ -7,21 +7,24 @@ use galatea_types::{
     RequestedOutput, Responder, Response, ResponseSink, Result, Tensor,
 };
 
-use crate::{
-    connection::Connection,
-    parameters,
-    transport::Message,
+use galatea_worker::{
+    Message, parameters,
     wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
 };
 
+use super::PythonConnection;
+
 /// Sends a request of the worker to its model. The response goes back from whatever thread brings it.
-pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Result<(), Malformed> {
+pub(crate) fn start(
+    connection: &Arc<PythonConnection>,
+    message: &Message<'_>,
+) -> Result<(), Malformed> {
     let header = message.packet.header;
     let call = header.id;
     let is_decoupled = header.has(flag::DECOUPLED);
     let head = RequestHead::read(&mut Reader::new(message.packet.payload.meta))?;
     let inputs = message.tensors(&head.inputs)?;
-    let cancellation = connection.in_flight.calls.add(call);
+    let cancellation = connection.services.calls.add(call);
     let sink = BlsResponder {
         connection: connection.clone(),
         call,
@@ -30,7 +33,7 @@ pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Resu
         is_answered: false,
     };
     let responder = Responder::calling(sink);
-    let models = &connection.server.models;
+    let models = &connection.services.server.models;
     let context = RequestContext::from_model(cancellation);
     let checked = request(&head, inputs).and_then(|request| {
         let policy = models.is_decoupled(head.model, request.model_version);
@@ -99,7 +102,7 @@ fn request(head: &RequestHead<'_>, inputs: Vec<Tensor>) -> Result<InferRequest> 
 
 /// Takes the responses to one call.
 struct BlsResponder {
-    connection: Arc<Connection>,
+    connection: Arc<PythonConnection>,
     call: u64,
     cancellation: Cancellation,
     is_decoupled: bool,
@@ -115,7 +118,7 @@ impl ResponseSink for BlsResponder {
         let is_last = is_final || !self.is_decoupled;
         if is_last {
             self.is_answered = true;
-            self.connection.in_flight.calls.remove(self.call);
+            self.connection.services.calls.remove(self.call);
         }
         if result.is_none() && !self.is_decoupled {
             result = Some(Err(Error::internal("Unexpected empty response.")));
@@ -154,6 +157,6 @@ impl BlsResponder {
 
 impl Drop for BlsResponder {
     fn drop(&mut self) {
-        self.connection.in_flight.calls.remove(self.call);
+        self.connection.services.calls.remove(self.call);
     }
 }

@@ -5,34 +5,37 @@ use std::{collections::BTreeMap, io, sync::Arc, thread};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_backend::ServerAccess;
 use galatea_types::{Buffer, Error, Result};
-use serde_json::Value;
-
-use crate::{
-    connection::Connection,
-    transport::Message,
+use galatea_worker::{
+    Message,
     wire::{Malformed, Outgoing, code_number, flag, kind},
 };
+use serde_json::Value;
+
+use super::PythonConnection;
 
 /// Before the names of files, as in load requests over HTTP.
 const FILE_PREFIX: &str = "file:";
 
 /// Carries out a call and sends its result, at once or from a thread of its own.
-pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Result<(), Malformed> {
+pub(crate) fn start(
+    connection: &Arc<PythonConnection>,
+    message: &Message<'_>,
+) -> Result<(), Malformed> {
     let call = message.packet.header.id;
-    let fields = read(message)?;
+    let fields = message.json()?;
     let operation = fields.get("op").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let Some(result) = connection.metrics.call(&operation, &fields) {
+    if let Some(result) = connection.services.metrics.call(&operation, &fields) {
         send_result(connection, call, result);
         return Ok(());
     }
     match operation.as_str() {
         "is_cancelled" => {
             let key = fields.get("key").and_then(Value::as_u64).unwrap_or_default();
-            let is_cancelled = connection.in_flight.requests.is_cancelled(key);
+            let is_cancelled = connection.requests.is_cancelled(key);
             send_result(connection, call, Ok(is_cancelled.into()));
         }
         "is_decoupled" => {
-            let models = &connection.server.models;
+            let models = &connection.services.server.models;
             let result = version(&fields).and_then(|v| models.is_decoupled(name(&fields), v));
             send_result(connection, call, result.map(Value::from));
         }
@@ -46,17 +49,12 @@ pub(crate) fn start(connection: &Arc<Connection>, message: &Message<'_>) -> Resu
     Ok(())
 }
 
-/// The fields of a call or notification.
-pub(crate) fn read(message: &Message<'_>) -> Result<Value, Malformed> {
-    serde_json::from_slice(message.packet.payload.meta).map_err(|_| Malformed("it is not JSON"))
-}
-
 /// Loading may take long, and so may a model's own readiness check: not on the event thread, which the model that
 /// is loaded may need.
-fn control(connection: &Arc<Connection>, call: u64, operation: String, fields: Value) {
+fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fields: Value) {
     let on_thread = connection.clone();
     let work = move || {
-        let result = carry_out(&on_thread.server, &operation, &fields);
+        let result = carry_out(&on_thread.services.server, &operation, &fields);
         send_result(&on_thread, call, result);
     };
     let started = thread::Builder::new().name("python-control".to_owned()).spawn(work);
@@ -142,7 +140,7 @@ impl From<CallError> for Error {
     }
 }
 
-fn send_result(connection: &Connection, call: u64, result: Result<Value>) {
+fn send_result(connection: &PythonConnection, call: u64, result: Result<Value>) {
     let mut message = Outgoing::new(kind::CALL_RESULT, call);
     match result {
         Ok(value) => message.meta = value.to_string().into_bytes(),

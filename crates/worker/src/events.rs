@@ -6,41 +6,36 @@ use log::{Level, Record};
 use serde_json::Value;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Services},
     outputs,
-    services::{bls, server_calls},
     transport::Message,
-    wire::{Failure, Malformed, Reader, ResponseHead, flag, kind},
+    wire::{Malformed, Reader, ResponseHead, flag, kind},
 };
 
 /// Lines of models' own loggers. The log takes what is not a warning from this program's own modules only.
-const LOG_TARGET: &str = "galatea_backend_python::model_code";
+const LOG_TARGET: &str = "galatea_worker::model_code";
 
 /// Handles one event.
-pub(crate) fn handle(connection: &Arc<Connection>, message: &Message<'_>) -> Result<(), Malformed> {
+pub(crate) fn handle<S: Services>(
+    connection: &Arc<Connection<S>>,
+    message: &Message<'_>,
+) -> Result<(), Malformed> {
     let header = message.packet.header;
     match header.kind {
         kind::RESPONSE => respond(connection, message),
-        kind::INFER => bls::start(connection, message),
-        kind::CANCEL => {
-            connection.in_flight.calls.cancel(header.id);
-            Ok(())
-        }
-        kind::LOG => server_calls::read(message).map(|entry| log_entry(header.id, &entry)),
-        kind::CALL => server_calls::start(connection, message),
-        kind::NOTIFY => {
-            server_calls::read(message).map(|fields| connection.metrics.notify(&fields))
-        }
-        kind::READINESS => readiness(connection, message),
+        kind::LOG => message.json().map(|entry| log_entry(header.id, &entry)),
         kind::RELEASE_TO_SERVER | kind::TRIMMED => Ok(()),
-        _ => Err(Malformed("its kind is unknown")),
+        _ => S::handle(connection, message),
     }
 }
 
 /// A response of a request that has a response sender.
-fn respond(connection: &Connection, message: &Message<'_>) -> Result<(), Malformed> {
+fn respond<S: Services>(
+    connection: &Connection<S>,
+    message: &Message<'_>,
+) -> Result<(), Malformed> {
     let header = message.packet.header;
-    let requests = &connection.in_flight.requests;
+    let requests = &connection.requests;
     let content = if header.has(flag::EMPTY) {
         None
     } else {
@@ -49,19 +44,6 @@ fn respond(connection: &Connection, message: &Message<'_>) -> Result<(), Malform
         Some(outputs::read(connection.config.as_deref(), &head, message, wanted.as_deref())?)
     };
     requests.respond(header.id, content, header.has(flag::FINAL));
-    Ok(())
-}
-
-fn readiness(connection: &Connection, message: &Message<'_>) -> Result<(), Malformed> {
-    let header = message.packet.header;
-    let has_failed = header.has(flag::ERROR);
-    if has_failed {
-        let identity = connection.lifecycle.identity();
-        let failure = Failure::read(message.packet.payload)?;
-        let text = if failure.traceback.is_empty() { failure.message } else { failure.traceback };
-        log::warn!("{identity}: is_ready failed: {}", text.trim_end());
-    }
-    connection.in_flight.readiness.answer(header.id, header.count == 1 && !has_failed);
     Ok(())
 }
 

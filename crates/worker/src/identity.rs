@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 /// Which model and instance a worker runs.
 #[derive(Clone, Debug)]
-pub(crate) struct WorkerIdentity {
+pub struct WorkerIdentity {
+    /// What it is called in errors, e.g. `Python worker`.
+    pub role: &'static str,
+    /// The name of the model.
     pub model: Arc<str>,
     /// `None`: a worker that only completes a configuration.
     pub instance: Option<String>,

@@ -12,7 +12,7 @@ use galatea_types::{
 };
 
 /// What a response holds.
-pub(crate) type ResponseContent = Result<(Vec<Tensor>, Parameters)>;
+pub type ResponseContent = Result<(Vec<Tensor>, Parameters)>;
 
 /// A request whose responses may come as events.
 pub(crate) struct ActiveRequest {
@@ -100,30 +100,30 @@ fn unanswered() -> Error {
 
 /// The requests of one worker, by key.
 #[derive(Default)]
-pub(crate) struct ActiveRequests {
+pub struct ActiveRequests {
     by_key: Mutex<HashMap<u64, Arc<ActiveRequest>>>,
     /// A request ended or was removed.
     changed: Condvar,
 }
 
 impl ActiveRequests {
-    pub fn add(&self, key: u64, request: ActiveRequest) {
+    pub(crate) fn add(&self, key: u64, request: ActiveRequest) {
         self.by_key.lock_unpoisoned().insert(key, Arc::new(request));
     }
 
-    pub fn get(&self, key: u64) -> Option<Arc<ActiveRequest>> {
+    pub(crate) fn get(&self, key: u64) -> Option<Arc<ActiveRequest>> {
         self.by_key.lock_unpoisoned().get(&key).cloned()
     }
 
     /// The request is answered, or will be by its batch.
-    pub fn remove(&self, key: u64) {
+    pub(crate) fn remove(&self, key: u64) {
         let mut by_key = self.by_key.lock_unpoisoned();
         by_key.remove(&key);
         self.changed.notify_all();
     }
 
     /// From now on the request's responses go through `sender`.
-    pub fn attach(&self, key: u64, sender: ResponseSender) {
+    pub(crate) fn attach(&self, key: u64, sender: ResponseSender) {
         // Without an entry the sender is dropped, which answers its client with an error.
         let is_over = self.get(key).is_none_or(|request| request.attach(sender));
         if is_over {
@@ -133,7 +133,7 @@ impl ActiveRequests {
 
     /// Waits for the response of a request that must be answered by its batch: one sent as an event, or the error
     /// of the worker's end.
-    pub fn wait_for_response(&self, key: u64) -> ResponseContent {
+    pub(crate) fn wait_for_response(&self, key: u64) -> ResponseContent {
         let Some(request) = self.get(key) else { return Err(unanswered()) };
         let mut by_key = self.by_key.lock_unpoisoned();
         loop {
@@ -146,7 +146,7 @@ impl ActiveRequests {
     }
 
     /// A response that came as an event. One for a request that is answered already is dropped.
-    pub fn respond(&self, key: u64, content: Option<ResponseContent>, is_final: bool) {
+    pub(crate) fn respond(&self, key: u64, content: Option<ResponseContent>, is_final: bool) {
         let Some(request) = self.get(key) else { return };
         request.respond(content, is_final);
         match is_final {
@@ -157,14 +157,14 @@ impl ActiveRequests {
         }
     }
 
-    pub fn fail(&self, key: u64, error: &Error) {
+    pub(crate) fn fail(&self, key: u64, error: &Error) {
         if let Some(request) = self.get(key) {
             request.respond(Some(Err(error.clone())), true);
             self.remove(key);
         }
     }
 
-    pub fn fail_all(&self, error: &Error) {
+    pub(crate) fn fail_all(&self, error: &Error) {
         let keys: Vec<u64> = self.by_key.lock_unpoisoned().keys().copied().collect();
         keys.into_iter().for_each(|key| self.fail(key, error));
     }
@@ -175,7 +175,7 @@ impl ActiveRequests {
     }
 
     /// Waits until no response sender is open any more, at most for `limit`.
-    pub fn wait_until_closed(&self, limit: Duration) {
+    pub(crate) fn wait_until_closed(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         let mut by_key = self.by_key.lock_unpoisoned();
         while by_key.values().any(|request| request.is_streaming()) {

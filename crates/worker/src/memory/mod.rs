@@ -8,5 +8,5 @@ mod outbox;
 mod releases;
 mod shared;
 
-pub(crate) use limits::ArenaLimits;
-pub(crate) use shared::{BlockAllocation, SharedMemory};
+pub use limits::ArenaLimits;
+pub use shared::{BlockAllocation, SharedMemory};

@@ -7,42 +7,55 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{InstanceAlarm, ServerAccess};
+use galatea_backend::InstanceAlarm;
 use galatea_config::ModelConfig;
 use galatea_types::Result;
 
 use crate::{
     identity::WorkerIdentity,
-    in_flight::InFlight,
     lifecycle::Lifecycle,
     memory::{ArenaLimits, SharedMemory},
-    model_metrics::ModelMetrics,
+    requests::ActiveRequests,
     transport::{Channels, Delivery, Message, ReceiveError, WorkerEnds},
     waker::Waker,
     wire::{Malformed, Outgoing},
 };
 
-/// Shared by the instance, the event thread, and the responders of the worker's calls.
-pub(crate) struct Connection {
-    pub lifecycle: Lifecycle,
-    pub channels: Channels,
-    pub memory: Arc<SharedMemory>,
-    pub waker: Arc<Waker>,
-    pub in_flight: InFlight,
-    /// `None`: the worker only completes a configuration.
-    pub config: Option<Arc<ModelConfig>>,
-    /// Other models, and control of them.
-    pub server: ServerAccess,
-    /// Metrics that the model defined.
-    pub metrics: ModelMetrics,
+/// What the server does for a worker besides giving it requests: the part that differs between kinds of workers.
+pub trait Services: Send + Sync + Sized + 'static {
+    /// Handles an event whose kind has no meaning to this crate.
+    ///
+    /// # Errors
+    /// [`Malformed`], which ends the worker, also for kinds that are unknown.
+    fn handle(connection: &Arc<Connection<Self>>, message: &Message<'_>) -> Result<(), Malformed>;
+
+    /// The worker is gone: what it asked for is cancelled, what it was asked ends unanswered.
+    fn end(&self);
 }
 
-impl Connection {
-    pub fn new(
+/// Shared by the instance, the event thread, and the responders of the worker's calls.
+pub struct Connection<S> {
+    /// The process, and its end.
+    pub lifecycle: Lifecycle,
+    /// The sockets.
+    pub channels: Channels,
+    /// Both arenas.
+    pub memory: Arc<SharedMemory>,
+    pub(crate) waker: Arc<Waker>,
+    /// Requests that the worker executes.
+    pub requests: ActiveRequests,
+    /// Whose tensors are checked and reshaped here. `None`: the worker does that, or executes nothing.
+    pub config: Option<Arc<ModelConfig>>,
+    /// What the server does for this kind of worker.
+    pub services: S,
+}
+
+impl<S: Services> Connection<S> {
+    pub(crate) fn new(
         identity: WorkerIdentity,
         config: Option<Arc<ModelConfig>>,
         limits: ArenaLimits,
-        server: ServerAccess,
+        services: S,
         alarm: InstanceAlarm,
     ) -> io::Result<(Self, WorkerEnds)> {
         let waker = Arc::new(Waker::new()?);
@@ -53,16 +66,15 @@ impl Connection {
             channels,
             memory,
             waker,
-            in_flight: InFlight::default(),
+            requests: ActiveRequests::default(),
             config,
-            metrics: ModelMetrics::new(server.metrics.clone()),
-            server,
+            services,
         };
         Ok((connection, ends))
     }
 
     /// Sends to the worker's main thread, which waits for it: there is always room for one message.
-    pub fn send_command(&self, message: &Outgoing) -> Result<()> {
+    pub(crate) fn send_command(&self, message: &Outgoing) -> Result<()> {
         match self.try_send_command(message)? {
             true => Ok(()),
             false => Err(self.lifecycle.mark_dead(Some("it does not read its messages"))),
@@ -70,7 +82,7 @@ impl Connection {
     }
 
     /// [`Connection::send_command`] while other commands may wait there already. False: there is no room yet.
-    pub fn try_send_command(&self, message: &Outgoing) -> Result<bool> {
+    pub(crate) fn try_send_command(&self, message: &Outgoing) -> Result<bool> {
         match self.channels.send_command(message)? {
             Delivery::Sent => Ok(true),
             Delivery::NoRoom => Ok(false),
@@ -79,12 +91,16 @@ impl Connection {
     }
 
     /// The worker's next reply, in its first `length` bytes of `buffer`: see [`Channels::receive_reply`].
-    pub fn receive_reply(&self, buffer: &mut [u8], spin: Duration) -> Result<usize, ReceiveError> {
+    pub(crate) fn receive_reply(
+        &self,
+        buffer: &mut [u8],
+        spin: Duration,
+    ) -> Result<usize, ReceiveError> {
         self.channels.receive_reply(buffer, spin)
     }
 
     /// The worker's next reply, or an error at `deadline` or when its process has ended.
-    pub fn receive_reply_until(
+    pub(crate) fn receive_reply_until(
         &self,
         buffer: &mut [u8],
         deadline: Instant,
@@ -94,7 +110,7 @@ impl Connection {
     }
 
     /// Opens a packet of the worker: see [`Message::open`].
-    pub fn open<T>(
+    pub(crate) fn open<T>(
         &self,
         packet: &[u8],
         read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
@@ -103,10 +119,10 @@ impl Connection {
     }
 
     /// After the last message of the worker: everything under way fails, and the scheduler learns of it.
-    pub fn on_disconnect(&self) {
+    pub(crate) fn on_disconnect(&self) {
         let error = self.lifecycle.mark_dead(None);
-        self.in_flight.fail_all(&error);
-        self.metrics.clear();
+        self.requests.fail_all(&error);
+        self.services.end();
         self.channels.clear_queue();
         self.lifecycle.raise_alarm(&error);
     }

@@ -81,8 +81,9 @@ fn spill(
     Ok(EncodedPacket { head, padding: 0, is_spilled: true })
 }
 
-/// A message of the worker.
-pub(crate) struct Message<'a> {
+/// A message of the other side.
+pub struct Message<'a> {
+    /// Its header, meta and inline data.
     pub packet: Packet<'a>,
     memory: &'a SharedMemory,
     /// The data when it lies in shared memory.
@@ -94,7 +95,7 @@ pub(crate) struct Message<'a> {
 impl Message<'_> {
     /// Opens a packet of the worker, frees the blocks that the worker gives back, and hands the message to
     /// `read`.
-    pub fn open<T>(
+    pub(crate) fn open<T>(
         packet: &[u8],
         memory: &SharedMemory,
         read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
@@ -121,7 +122,7 @@ impl Message<'_> {
     }
 
     /// A tensor of the message with its bytes. Large ones stay where the worker put them.
-    pub fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, Malformed> {
+    pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, Malformed> {
         let data = match head.place {
             Place::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
             Place::Inline(start) => {
@@ -141,6 +142,14 @@ impl Message<'_> {
     /// All of `heads`, as [`Message::tensor`] gives them.
     pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, Malformed> {
         heads.iter().map(|head| self.tensor(head)).collect()
+    }
+
+    /// Meta as JSON.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn json(&self) -> Result<serde_json::Value, Malformed> {
+        serde_json::from_slice(self.packet.payload.meta).map_err(|_| Malformed("it is not JSON"))
     }
 
     /// The inline data in memory that outlives the packet.

@@ -7,8 +7,9 @@ use galatea_types::{Error, Result, Tensor};
 
 use crate::{
     exception::with_traceback,
-    in_flight::ResponseContent,
-    parameters, reshape,
+    parameters,
+    requests::ResponseContent,
+    reshape,
     transport::Message,
     wire::{Malformed, ResponseHead},
 };

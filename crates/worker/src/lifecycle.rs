@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The life cycle of one worker.
-pub(crate) struct Lifecycle {
+pub struct Lifecycle {
     identity: WorkerIdentity,
     /// Set by the event thread, which starts it.
     process: OnceLock<Process>,
@@ -31,7 +31,7 @@ pub(crate) struct Lifecycle {
 
 impl Lifecycle {
     /// A worker whose exit is expected: while it starts, the error of starting it reports its end.
-    pub fn new(identity: WorkerIdentity, alarm: InstanceAlarm) -> Self {
+    pub(crate) fn new(identity: WorkerIdentity, alarm: InstanceAlarm) -> Self {
         Self {
             identity,
             process: OnceLock::new(),
@@ -41,25 +41,27 @@ impl Lifecycle {
         }
     }
 
+    /// Which model and instance it runs.
     pub fn identity(&self) -> &WorkerIdentity {
         &self.identity
     }
 
-    pub fn set_process(&self, process: Process) {
+    pub(crate) fn set_process(&self, process: Process) {
         let _ = self.process.set(process);
     }
 
+    /// `None`: it has not been started.
     pub fn process(&self) -> Option<&Process> {
         self.process.get()
     }
 
     /// Kills what is left of the process and its group; how it ended.
-    pub fn kill(&self) -> Option<ExitReason> {
+    pub(crate) fn kill(&self) -> Option<ExitReason> {
         self.process.get().and_then(Process::end)
     }
 
     /// Waits until the process has ended. False: it has not at `deadline`.
-    pub fn wait_for_exit(&self, deadline: Instant) -> bool {
+    pub(crate) fn wait_for_exit(&self, deadline: Instant) -> bool {
         let Some(process) = self.process.get() else { return true };
         let left = deadline.saturating_duration_since(Instant::now());
         let mut watched = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
@@ -68,12 +70,13 @@ impl Lifecycle {
 
     /// Kills the worker, if it still runs; the error for everything that was under way. `cause`: why it is killed;
     /// `None`: it exited by itself.
-    pub fn mark_dead(&self, cause: Option<&str>) -> Error {
+    pub(crate) fn mark_dead(&self, cause: Option<&str>) -> Error {
         let error = self.error.get_or_init(|| {
             let exit = self.kill().map_or_else(|| "ended".to_owned(), |exit| exit.to_string());
             let reason = cause.map_or(exit, |cause| format!("was stopped: {cause}"));
+            let Self { identity, .. } = self;
             let text =
-                format!("the Python worker of {} {reason}; it is being restarted", self.identity);
+                format!("the {} of {identity} {reason}; it is being restarted", identity.role);
             let error = Error::unavailable(text);
             if !self.is_exit_expected() {
                 log::error!("{error}");
@@ -86,28 +89,29 @@ impl Lifecycle {
     }
 
     /// Tells the scheduler that this worker has to be restarted, unless its exit is expected.
-    pub fn raise_alarm(&self, error: &Error) {
+    pub(crate) fn raise_alarm(&self, error: &Error) {
         if !self.is_exit_expected() {
             self.alarm.raise(error.clone());
         }
     }
 
     /// The error of its end, when the worker is dead.
-    pub fn error(&self) -> Option<&Error> {
+    pub(crate) fn error(&self) -> Option<&Error> {
         self.error.get()
     }
 
+    /// Whether it has ended.
     pub fn is_dead(&self) -> bool {
         self.error.get().is_some()
     }
 
     /// From now on the end of the worker is neither logged nor reported to the scheduler.
-    pub fn expect_exit(&self) {
+    pub(crate) fn expect_exit(&self) {
         self.is_exit_expected.store(true, Ordering::Release);
     }
 
     /// From now on the end of the worker is a failure.
-    pub fn expect_running(&self) {
+    pub(crate) fn expect_running(&self) {
         self.is_exit_expected.store(false, Ordering::Release);
     }
 
@@ -128,7 +132,7 @@ mod tests {
         let alarm = InstanceAlarm::new(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let identity = WorkerIdentity { model: "m".into(), instance: None };
+        let identity = WorkerIdentity { role: "Python worker", model: "m".into(), instance: None };
         (Lifecycle::new(identity, alarm), raised)
     }
 

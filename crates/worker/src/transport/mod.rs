@@ -4,6 +4,7 @@ mod channels;
 mod packet;
 mod socket;
 
-pub(crate) use channels::{Channels, Delivery, ReceiveError, WorkerEnds};
-pub(crate) use packet::Message;
+pub use channels::Channels;
+pub(crate) use channels::{Delivery, ReceiveError, WorkerEnds};
+pub use packet::Message;
 pub(crate) use socket::Received;

@@ -1,4 +1,4 @@
-//! An instance of a Python model: sends batches to its worker and takes the responses.
+//! An instance of a model in a worker: sends batches to its worker and takes the responses.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,20 +11,20 @@ use galatea_types::{Error, Result};
 
 use crate::{
     batch_encoder::BatchEncoder,
-    connection::Connection,
+    connection::{Connection, Services},
     exception::with_traceback,
     execution::{Executed, Execution},
-    in_flight::{ActiveRequests, ResponseContent},
+    requests::{ActiveRequests, ResponseContent},
     worker::{Wait, Worker},
 };
 
 /// One worker and what is needed to send it requests.
-pub(crate) struct PythonInstance {
+pub struct WorkerInstance<S: Services> {
     name: String,
     is_decoupled: bool,
     /// Requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
-    worker: Worker,
+    worker: Worker<S>,
     encoder: BatchEncoder,
 }
 
@@ -40,14 +40,24 @@ enum Ahead {
     NotStarted,
 }
 
-impl PythonInstance {
-    pub fn new(
-        name: &str,
-        config: Arc<ModelConfig>,
-        version: i64,
-        may_answer_later: bool,
-        worker: Worker,
-    ) -> Self {
+/// What an instance is made of.
+pub struct InstanceOptions<'a, S: Services> {
+    /// In errors of the model's code.
+    pub name: &'a str,
+    /// Of the model.
+    pub config: &'a ModelConfig,
+    /// Of the model.
+    pub version: i64,
+    /// Requests may be taken out of their batch to be answered later.
+    pub may_answer_later: bool,
+    /// Which is ready.
+    pub worker: Worker<S>,
+}
+
+impl<S: Services> WorkerInstance<S> {
+    /// The instance whose model the worker has initialized.
+    pub fn new(options: InstanceOptions<'_, S>) -> Self {
+        let InstanceOptions { name, config, version, may_answer_later, worker } = options;
         Self {
             name: name.to_owned(),
             is_decoupled: config.is_decoupled(),
@@ -57,12 +67,12 @@ impl PythonInstance {
         }
     }
 
-    fn connection(&self) -> &Arc<Connection> {
+    fn connection(&self) -> &Arc<Connection<S>> {
         self.worker.connection()
     }
 
     fn requests(&self) -> &ActiveRequests {
-        &self.connection().in_flight.requests
+        &self.connection().requests
     }
 
     /// Writes the message. `None`: every request of the batch is answered already.
@@ -196,7 +206,7 @@ impl PythonInstance {
     }
 }
 
-impl ModelInstance for PythonInstance {
+impl<S: Services> ModelInstance for WorkerInstance<S> {
     fn execute(&mut self, batch: &mut Batch) {
         // Known before requests are taken out.
         let wait = wait(batch);

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The memory that the server and one worker share.
-pub(crate) struct SharedMemory {
+pub struct SharedMemory {
     inbox: Inbox,
     outbox: Outbox,
     releases: Arc<Releases>,
@@ -34,7 +34,7 @@ pub(crate) struct SharedMemory {
 }
 
 impl SharedMemory {
-    pub fn new(limits: ArenaLimits, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn new(limits: ArenaLimits, waker: Arc<Waker>) -> io::Result<Self> {
         Ok(Self {
             inbox: Inbox::new(limits)?,
             outbox: Outbox::new(limits)?,
@@ -45,13 +45,13 @@ impl SharedMemory {
     }
 
     /// Inbox and outbox, for the worker to inherit.
-    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.inbox.as_fd(), self.outbox.as_fd()]
     }
 
     /// Copies `bytes` into a new block of the inbox; its offset. The worker gives it back, or
     /// [`SharedMemory::free`] does.
-    pub fn put(&self, bytes: &[u8]) -> Result<u64> {
+    pub(crate) fn put(&self, bytes: &[u8]) -> Result<u64> {
         let offset = self.inbox.put(bytes)?;
         self.uses.fetch_add(1, Ordering::Relaxed);
         self.waker.start_ticking();
@@ -64,12 +64,12 @@ impl SharedMemory {
     }
 
     /// Frees a block of the inbox. False: there is no such block.
-    pub fn free(&self, offset: u64) -> bool {
+    pub(crate) fn free(&self, offset: u64) -> bool {
         self.inbox.free(offset)
     }
 
     /// A block of the outbox. It goes back to the worker when the last clone of the buffer is dropped.
-    pub fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
+    pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
         let mapping = self.outbox.mapping(offset, length)?;
         let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
         let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
@@ -78,30 +78,30 @@ impl SharedMemory {
     }
 
     /// Blocks of the outbox that go back to the worker.
-    pub fn releases(&self) -> &Releases {
+    pub(crate) fn releases(&self) -> &Releases {
         &self.releases
     }
 
     /// Changes whenever a block is given to the worker.
-    pub fn uses(&self) -> u64 {
+    pub(crate) fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
     }
 
     /// Gives the inbox back to the kernel when neither arena is in use. False: one still is.
-    pub fn trim(&self) -> bool {
+    pub(crate) fn trim(&self) -> bool {
         self.releases.is_idle() && self.inbox.trim()
     }
 }
 
 /// Blocks taken for one message, so that all can be freed when it cannot be sent.
-pub(crate) struct BlockAllocation<'a> {
+pub struct BlockAllocation<'a> {
     memory: &'a SharedMemory,
     offsets: Vec<u64>,
 }
 
 impl BlockAllocation<'_> {
     /// How many blocks were taken so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.offsets.len()
     }
 

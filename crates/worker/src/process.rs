@@ -1,13 +1,11 @@
 //! Starting, watching and ending a worker's process.
 
 use std::{
-    ffi::OsString,
     fmt, io,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
-    path::Path,
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
     sync::Mutex,
 };
@@ -15,11 +13,11 @@ use std::{
 use galatea_types::LockExt as _;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use crate::program::Program;
+
 /// What to execute.
 pub(crate) struct CommandLine<'a> {
-    pub python: &'a Path,
-    pub variables: &'a [(OsString, OsString)],
-    pub package: &'a Path,
+    pub program: &'a Program,
     /// The worker's ends: commands, events, inbox, outbox.
     pub descriptors: [BorrowedFd<'a>; 4],
 }
@@ -31,7 +29,7 @@ pub(crate) struct OutputPipes {
 }
 
 /// A started process, in a group of its own.
-pub(crate) struct Process {
+pub struct Process {
     pid: u32,
     descriptor: OwnedFd,
     state: Mutex<State>,
@@ -44,15 +42,18 @@ enum State {
 
 impl Process {
     /// The kernel kills the process when the calling thread ends.
-    pub fn start(line: &CommandLine<'_>) -> io::Result<(Self, OutputPipes)> {
+    pub(crate) fn start(line: &CommandLine<'_>) -> io::Result<(Self, OutputPipes)> {
         let passed = line.descriptors.map(|d| d.as_raw_fd());
         let server = rustix::process::getpid();
-        let mut command = Command::new(line.python);
+        let program = line.program;
+        let mut command = Command::new(&program.path);
+        if !program.inherits_variables {
+            command.env_clear();
+        }
         command
-            .arg(line.package)
+            .args(&program.arguments)
             .args(passed.map(|d| d.to_string()))
-            .env("PYTHONUNBUFFERED", "1")
-            .envs(line.variables.iter().map(|(k, v)| (k, v)))
+            .envs(program.variables.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -84,12 +85,13 @@ impl Process {
         Ok((descriptor, OutputPipes { stdout, stderr }))
     }
 
+    /// Its number.
     pub fn id(&self) -> u32 {
         self.pid
     }
 
     /// Kills what is left of the process and its group, and reaps it; how it ended.
-    pub fn end(&self) -> Option<ExitReason> {
+    pub(crate) fn end(&self) -> Option<ExitReason> {
         let mut state = self.state.lock_unpoisoned();
         if let State::Running(child) = &mut *state {
             // Before it is reaped: until then the kernel gives its number, which is the group's, to no other process.
@@ -123,7 +125,7 @@ fn pid_of(id: u32) -> io::Result<Pid> {
     id.ok_or_else(|| io::Error::other("no process number"))
 }
 
-/// Runs in the child before it becomes Python.
+/// Runs in the child before it becomes the program.
 fn prepare(server: Pid, passed: [RawFd; 4]) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if rustix::process::getppid() != Some(server) {
@@ -145,7 +147,7 @@ fn prepare(server: Pid, passed: [RawFd; 4]) -> io::Result<()> {
 
 /// How a process ended, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExitReason(ExitStatus);
+pub struct ExitReason(ExitStatus);
 
 impl fmt::Display for ExitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,8 +8,8 @@ use std::{
 
 use galatea_types::LockExt as _;
 
-use crate::{
-    transport::Channels,
+use galatea_worker::{
+    Channels,
     wire::{Outgoing, kind},
 };
 

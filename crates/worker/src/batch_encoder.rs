@@ -7,17 +7,16 @@ use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Services},
     execution::Execution,
-    in_flight::ActiveRequest,
     inputs,
     memory::BlockAllocation,
+    requests::ActiveRequest,
     wire::{Outgoing, SentRequest, kind, put_request},
 };
 
 /// Writes the requests of one batch after another, with ids that are unique for the worker.
 pub(crate) struct BatchEncoder {
-    config: Arc<ModelConfig>,
     version: i64,
     /// Names of the model's outputs.
     outputs: Arc<[Arc<str>]>,
@@ -28,10 +27,10 @@ pub(crate) struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    pub fn new(config: Arc<ModelConfig>, version: i64) -> Self {
+    pub fn new(config: &ModelConfig, version: i64) -> Self {
         let outputs = config.outputs().iter().map(|output| output.name.clone()).collect();
         let message = Outgoing::default();
-        Self { config, version, outputs, message, last_key: 0, last_execution: 0 }
+        Self { version, outputs, message, last_key: 0, last_execution: 0 }
     }
 
     /// The message of the last batch.
@@ -41,16 +40,21 @@ impl BatchEncoder {
 
     /// Writes the requests into the message and registers them with the connection. Those that cannot be sent are
     /// answered with the error.
-    pub fn encode(&mut self, batch: &mut Batch, connection: &Connection) -> Execution {
+    pub fn encode<S: Services>(
+        &mut self,
+        batch: &mut Batch,
+        connection: &Connection<S>,
+    ) -> Execution {
         self.last_execution += 1;
         self.message.reset(kind::EXECUTE, self.last_execution);
         let mut blocks = connection.memory.allocation();
         let mut requests = Vec::with_capacity(batch.len());
         for index in 0..batch.len() {
             let (start, first_block) = (self.message.position(), blocks.len());
-            match self.encode_one(batch, index, &mut blocks) {
+            let config = connection.config.as_deref();
+            match self.encode_one(config, batch, index, &mut blocks) {
                 Ok((key, request)) => {
-                    connection.in_flight.requests.add(key, request);
+                    connection.requests.add(key, request);
                     requests.push((index, key));
                 }
                 Err(error) => {
@@ -66,13 +70,14 @@ impl BatchEncoder {
 
     fn encode_one(
         &mut self,
+        config: Option<&ModelConfig>,
         batch: &Batch,
         index: usize,
         blocks: &mut BlockAllocation<'_>,
     ) -> Result<(u64, ActiveRequest)> {
         let pending = batch.pending_at(index).ok_or_else(|| Error::internal("no such request"))?;
         let request = &pending.request;
-        let tensors = inputs::for_model(&self.config, request)?;
+        let tensors = inputs::for_model(config, request)?;
         let outputs = inputs::wanted_outputs(&self.outputs, request);
         self.last_key += 1;
         let sent = SentRequest {

@@ -10,7 +10,7 @@ use log::Level;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Services},
     events,
     printed::PrintedLines,
     process::OutputPipes,
@@ -25,8 +25,8 @@ const TICKS_UNTIL_TRIM: u32 = 3;
 /// Events handled before the other descriptors are polled again.
 const MAX_EVENTS_PER_POLL: usize = 64;
 
-pub(crate) struct EventThread {
-    connection: Arc<Connection>,
+pub(crate) struct EventThread<S> {
+    connection: Arc<Connection<S>>,
     stdout: Option<PrintedLines<ChildStdout>>,
     stderr: PrintedLines<ChildStderr>,
     is_stderr_open: bool,
@@ -36,8 +36,8 @@ pub(crate) struct EventThread {
     idle_ticks: u32,
 }
 
-impl EventThread {
-    pub fn new(connection: Arc<Connection>, output: OutputPipes) -> Self {
+impl<S: Services> EventThread<S> {
+    pub fn new(connection: Arc<Connection<S>>, output: OutputPipes) -> Self {
         Self {
             connection,
             stdout: Some(PrintedLines::new(output.stdout, Level::Info)),

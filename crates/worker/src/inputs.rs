@@ -7,12 +7,16 @@ use galatea_types::{Error, InferRequest, Result, Tensor};
 
 use crate::{reshape, wire::holds_strings};
 
-/// The request's inputs in the shapes the model expects.
-pub(crate) fn for_model(config: &ModelConfig, request: &InferRequest) -> Result<Vec<Tensor>> {
+/// The request's inputs in the shapes the model expects; without `config` in those of the request.
+pub(crate) fn for_model(
+    config: Option<&ModelConfig>,
+    request: &InferRequest,
+) -> Result<Vec<Tensor>> {
     let inputs = request.inputs.iter().map(|tensor| {
         check(tensor).map_err(|e| e.prefixed(request.message_prefix()))?;
         let mut tensor = tensor.clone();
-        if let Some(spec) = config.input(&tensor.name)
+        if let Some(config) = config
+            && let Some(spec) = config.input(&tensor.name)
             && let Some(target) = &spec.reshape
         {
             tensor.shape = reshape::apply(&tensor.shape, &spec.dims, target, config.has_batching());

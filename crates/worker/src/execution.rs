@@ -3,9 +3,9 @@
 use galatea_types::Error;
 
 use crate::{
-    connection::Connection,
-    in_flight::ResponseContent,
+    connection::{Connection, Services},
     outputs,
+    requests::ResponseContent,
     transport::Message,
     wire::{Body, Failure, Malformed, Reader, ResponseHead, flag, kind},
     worker::expect,
@@ -28,8 +28,8 @@ pub(crate) enum Executed {
 
 impl Executed {
     /// Reads the reply to execution `id`.
-    pub fn read(
-        connection: &Connection,
+    pub fn read<S: Services>(
+        connection: &Connection<S>,
         message: &Message<'_>,
         id: u64,
     ) -> Result<Self, Malformed> {
@@ -51,8 +51,8 @@ impl Executed {
     }
 }
 
-fn response<'a>(
-    connection: &Connection,
+fn response<'a, S: Services>(
+    connection: &Connection<S>,
     message: &Message<'a>,
     reader: &mut Reader<'a>,
 ) -> Result<(u64, ResponseContent), Malformed> {
@@ -60,7 +60,7 @@ fn response<'a>(
     if head.body == Body::Rescheduled {
         return Ok((head.key, Err(Error::unsupported("requests cannot be rescheduled"))));
     }
-    let request = connection.in_flight.requests.get(head.key);
+    let request = connection.requests.get(head.key);
     let request = request.ok_or(Malformed("it answers no request"))?;
     let content =
         outputs::read(connection.config.as_deref(), &head, message, Some(&request.outputs))?;

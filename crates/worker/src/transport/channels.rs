@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
-pub(crate) struct Channels {
+pub struct Channels {
     commands: Socket,
     events: Socket,
     memory: Arc<SharedMemory>,
@@ -66,7 +66,10 @@ pub(crate) enum ReceiveError {
 }
 
 impl Channels {
-    pub fn new(memory: Arc<SharedMemory>, waker: Arc<Waker>) -> io::Result<(Self, WorkerEnds)> {
+    pub(crate) fn new(
+        memory: Arc<SharedMemory>,
+        waker: Arc<Waker>,
+    ) -> io::Result<(Self, WorkerEnds)> {
         let (commands, commands_end) = Socket::pair()?;
         let (events, events_end) = Socket::pair()?;
         let channels = Self { commands, events, memory, waker, queue: Mutex::default() };
@@ -74,7 +77,7 @@ impl Channels {
     }
 
     /// Sends to the worker's main thread. Never blocks.
-    pub fn send_command(&self, message: &Outgoing) -> Result<Delivery> {
+    pub(crate) fn send_command(&self, message: &Outgoing) -> Result<Delivery> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(match self.commands.try_send(&packet.parts(message)) {
             Ok(true) => Delivery::Sent,
@@ -103,7 +106,7 @@ impl Channels {
     }
 
     /// Sends queued packets while there is room for them.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut queue = self.queue.lock_unpoisoned();
         while let Some(packet) = queue.front() {
             match self.events.try_send(&[IoSlice::new(packet)]) {
@@ -115,16 +118,16 @@ impl Channels {
         }
     }
 
-    pub fn has_queued(&self) -> bool {
+    pub(crate) fn has_queued(&self) -> bool {
         !self.queue.lock_unpoisoned().is_empty()
     }
 
-    pub fn clear_queue(&self) {
+    pub(crate) fn clear_queue(&self) {
         self.queue.lock_unpoisoned().clear();
     }
 
     /// Gives blocks back to the worker without waiting for a message they can go with.
-    pub fn send_releases(&self) {
+    pub(crate) fn send_releases(&self) {
         while !self.memory.releases().is_empty() {
             if self.send_event(&Outgoing::new(kind::RELEASE_TO_WORKER, 0)).is_err() {
                 return;
@@ -134,7 +137,11 @@ impl Channels {
 
     /// Waits for the worker's next reply: for `spin` without sleeping, then asleep. [`Channels::close_commands`]
     /// ends the wait.
-    pub fn receive_reply(&self, buffer: &mut [u8], spin: Duration) -> Result<usize, ReceiveError> {
+    pub(crate) fn receive_reply(
+        &self,
+        buffer: &mut [u8],
+        spin: Duration,
+    ) -> Result<usize, ReceiveError> {
         if !spin.is_zero() {
             let until = Instant::now() + spin;
             while Instant::now() < until {
@@ -153,7 +160,7 @@ impl Channels {
     }
 
     /// Waits for the worker's next reply until `deadline` or until `process`, a pidfd, has ended.
-    pub fn receive_reply_until(
+    pub(crate) fn receive_reply_until(
         &self,
         buffer: &mut [u8],
         deadline: Instant,
@@ -199,17 +206,17 @@ impl Channels {
 
     /// Ends [`Channels::receive_reply`], once what was received has been taken: a process that inherited the
     /// worker's end may keep it open.
-    pub fn close_commands(&self) {
+    pub(crate) fn close_commands(&self) {
         self.commands.shut_down();
     }
 
     /// Takes a message from `events` if there is one.
-    pub fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<Received> {
         self.events.try_receive(buffer)
     }
 
     /// Readable when the worker sent an event.
-    pub fn events_fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn events_fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
 };
@@ -10,10 +9,10 @@ use std::{
 use galatea_types::Result;
 
 use crate::{
-    connection::Connection,
-    environment::Environment,
+    connection::{Connection, Services},
     event_thread::EventThread,
     process::{CommandLine, OutputPipes, Process},
+    program::Program,
     start_error::StartError,
     transport::WorkerEnds,
 };
@@ -23,19 +22,13 @@ pub(crate) type EventThreadHandle = JoinHandle<String>;
 
 /// Starts the event thread, which starts the process: the kernel ends a worker with the thread that started it,
 /// and this one lives as long as the worker.
-pub(crate) fn spawn(
-    connection: &Arc<Connection>,
+pub(crate) fn spawn<S: Services>(
+    connection: &Arc<Connection<S>>,
     ends: WorkerEnds,
-    environment: &Arc<Environment>,
-    package: &Path,
+    program: &Arc<Program>,
 ) -> Result<EventThreadHandle> {
     let (started, is_started) = mpsc::channel();
-    let start = Start {
-        connection: connection.clone(),
-        ends,
-        environment: environment.clone(),
-        package: package.to_owned(),
-    };
+    let start = Start { connection: connection.clone(), ends, program: program.clone() };
     let run = move || match start.process() {
         Err(error) => {
             let _ = started.send(Err(error));
@@ -47,28 +40,25 @@ pub(crate) fn spawn(
             EventThread::new(connection, output).run()
         }
     };
-    let thread = thread::Builder::new().name("python-events".to_owned()).spawn(run);
+    let thread = thread::Builder::new().name("worker-events".to_owned()).spawn(run);
     let thread = thread.map_err(StartError::NoThread)?;
     is_started.recv().unwrap_or_else(|_| Err(StartError::ThreadEnded.into()))?;
     Ok(thread)
 }
 
 /// What the event thread starts the process with.
-struct Start {
-    connection: Arc<Connection>,
+struct Start<S> {
+    connection: Arc<Connection<S>>,
     /// Closed once the worker has them: open here, they would keep the sockets open after its end.
     ends: WorkerEnds,
-    environment: Arc<Environment>,
-    package: PathBuf,
+    program: Arc<Program>,
 }
 
-impl Start {
-    fn process(self) -> Result<(Arc<Connection>, OutputPipes)> {
+impl<S: Services> Start<S> {
+    fn process(self) -> Result<(Arc<Connection<S>>, OutputPipes)> {
         let [inbox, outbox] = self.connection.memory.descriptors();
         let line = CommandLine {
-            python: &self.environment.python,
-            variables: &self.environment.variables,
-            package: &self.package,
+            program: &self.program,
             descriptors: self.ends.descriptors(inbox, outbox),
         };
         let (process, output) = Process::start(&line).map_err(|e| self.not_executed(e))?;
@@ -78,7 +68,7 @@ impl Start {
 
     fn not_executed(&self, error: io::Error) -> StartError {
         let identity = self.connection.lifecycle.identity().clone();
-        let python = self.environment.python.clone();
-        StartError::NotExecuted { identity, python, error }
+        let program = self.program.clone();
+        StartError::NotExecuted { identity, program, error }
     }
 }

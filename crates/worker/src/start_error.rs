@@ -1,33 +1,33 @@
 //! Why a worker did not become ready.
 
-use std::{io, path::PathBuf};
+use std::{io, sync::Arc};
 
 use galatea_types::Error;
 
-use crate::{environment::Environment, identity::WorkerIdentity};
+use crate::{identity::WorkerIdentity, program::Program};
 
 /// A worker did not start, or exited before its model was initialized.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
-    #[error("cannot start a Python worker for {identity}: {error}")]
+    #[error("cannot start a {} for {identity}: {error}", identity.role)]
     NoResources { identity: WorkerIdentity, error: io::Error },
     #[error("no thread for a worker: {0}")]
     NoThread(io::Error),
     #[error("a worker's thread ended early")]
     ThreadEnded,
     #[error(
-        "cannot start a Python worker for {identity}: the interpreter '{}' cannot be executed: {error}",
-        python.display()
+        "cannot start a {} for {identity}: the {} '{}' cannot be executed: {error}",
+        identity.role, program.role, program.path.display()
     )]
-    NotExecuted { identity: WorkerIdentity, python: PathBuf, error: io::Error },
-    /// The interpreter runs, but not the worker's code.
+    NotExecuted { identity: WorkerIdentity, program: Arc<Program>, error: io::Error },
+    /// The program runs, but not the worker's code.
     #[error(
-        "the Python worker of {identity} failed to start with {} ({}): {reason}",
-        environment.python.display(), environment.description
+        "the {} of {identity} failed to start with {} ({}): {reason}",
+        identity.role, program.path.display(), program.description
     )]
-    Failed { identity: WorkerIdentity, environment: Environment, reason: String },
+    Failed { identity: WorkerIdentity, program: Arc<Program>, reason: String },
     /// `exit`: how; `last_lines`: of stderr, each after a line break.
-    #[error("the Python worker of {identity} {exit} before the model was ready{last_lines}")]
+    #[error("the {} of {identity} {exit} before the model was ready{last_lines}", identity.role)]
     Exited { identity: WorkerIdentity, exit: String, last_lines: String },
 }
 

@@ -1,23 +1,22 @@
 //! A worker from its start to its end.
 
 use std::{
-    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use galatea_backend::{InstanceAlarm, ServerAccess};
+use galatea_backend::InstanceAlarm;
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 use serde_json::Value;
 
 use crate::{
-    connection::Connection,
-    environment::Environment,
+    connection::{Connection, Services},
     exception::with_traceback,
     identity::WorkerIdentity,
     memory::ArenaLimits,
     process::Process,
+    program::Program,
     spawn::{EventThreadHandle, spawn},
     spin::Spin,
     start_error::StartError,
@@ -26,17 +25,22 @@ use crate::{
 };
 
 /// What a worker is started with.
-pub(crate) struct WorkerOptions<'a> {
+pub struct WorkerOptions<S> {
+    /// Which model and instance it runs.
     pub identity: WorkerIdentity,
-    /// `None`: it only completes a configuration.
+    /// See [`Connection::config`].
     pub config: Option<Arc<ModelConfig>>,
-    pub environment: Arc<Environment>,
-    /// Folder of the worker's own code.
-    pub package: &'a Path,
+    /// What to execute.
+    pub program: Arc<Program>,
+    /// Of both arenas.
     pub arenas: ArenaLimits,
-    /// Limit of starting the interpreter, and of finalizing the model.
+    /// Limit of starting the program, and of finalizing the model.
     pub timeout: Duration,
-    pub server: ServerAccess,
+    /// Name of the setting with that limit, for errors.
+    pub timeout_setting: &'static str,
+    /// What the server does for the worker.
+    pub services: S,
+    /// Raised at its end.
     pub alarm: InstanceAlarm,
 }
 
@@ -50,10 +54,11 @@ pub(crate) enum Wait {
 }
 
 /// A running worker. Dropping it finalizes the model and ends the process.
-pub(crate) struct Worker {
-    connection: Arc<Connection>,
-    environment: Arc<Environment>,
+pub struct Worker<S: Services> {
+    connection: Arc<Connection<S>>,
+    program: Arc<Program>,
     timeout: Duration,
+    timeout_setting: &'static str,
     /// `None` once it has been joined.
     event_thread: Option<EventThreadHandle>,
     buffer: Vec<u8>,
@@ -61,20 +66,21 @@ pub(crate) struct Worker {
     is_ready: bool,
 }
 
-impl Worker {
-    /// Starts the interpreter and waits until it runs the worker's code.
-    pub fn start(options: WorkerOptions<'_>) -> Result<Self> {
+impl<S: Services> Worker<S> {
+    /// Starts the program and waits until it runs the worker's code.
+    pub fn start(options: WorkerOptions<S>) -> Result<Self> {
         let identity = options.identity.clone();
         let failed = |error| StartError::NoResources { identity, error };
-        let WorkerOptions { config, arenas, server, alarm, environment, .. } = options;
+        let WorkerOptions { config, arenas, services, alarm, program, .. } = options;
         let (connection, ends) =
-            Connection::new(options.identity, config, arenas, server, alarm).map_err(failed)?;
+            Connection::new(options.identity, config, arenas, services, alarm).map_err(failed)?;
         let connection = Arc::new(connection);
-        let event_thread = spawn(&connection, ends, &environment, options.package)?;
+        let event_thread = spawn(&connection, ends, &program)?;
         let mut worker = Self {
             connection,
-            environment,
+            program,
             timeout: options.timeout,
+            timeout_setting: options.timeout_setting,
             event_thread: Some(event_thread),
             buffer: vec![0; PACKET_LIMIT],
             spin: Spin::default(),
@@ -84,7 +90,8 @@ impl Worker {
         Ok(worker)
     }
 
-    pub fn connection(&self) -> &Arc<Connection> {
+    /// The connection to it, for what comes at any time.
+    pub fn connection(&self) -> &Arc<Connection<S>> {
         &self.connection
     }
 
@@ -99,14 +106,15 @@ impl Worker {
             Ok(Ok(hello)) => {
                 let lifecycle = &self.connection.lifecycle;
                 let process = lifecycle.process().map(Process::id).unwrap_or_default();
-                let (identity, python) = (lifecycle.identity(), &self.environment.description);
-                log::debug!("{identity}: process {process} runs {python}: {hello}");
+                let (identity, description) = (lifecycle.identity(), &self.program.description);
+                log::debug!("{identity}: process {process} runs {description}: {hello}");
                 Ok(())
             }
             Ok(Err(text)) => Err(self.start_error(&text)),
             Err(ReceiveError::TimedOut) => {
                 let seconds = self.timeout.as_secs();
-                let text = format!("it did not start within {seconds} s (stub-timeout-seconds)");
+                let setting = self.timeout_setting;
+                let text = format!("it did not start within {seconds} s ({setting})");
                 Err(self.start_error(&text))
             }
             Err(ReceiveError::Disconnected) => {
@@ -126,8 +134,8 @@ impl Worker {
             (text, _) => text.to_owned(),
         };
         let identity = self.connection.lifecycle.identity().clone();
-        let environment = Environment::clone(&self.environment);
-        StartError::Failed { identity, environment, reason: text }.into()
+        let program = self.program.clone();
+        StartError::Failed { identity, program, reason: text }.into()
     }
 
     /// Sends a command and waits for its reply, which has the kind after it. An exception of the model's code is an
@@ -163,7 +171,7 @@ impl Worker {
     }
 
     /// Waits for the next reply. A malformed one ends the worker.
-    pub fn receive<T>(
+    pub(crate) fn receive<T>(
         &mut self,
         wait: Wait,
         read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
@@ -206,7 +214,7 @@ impl Worker {
     /// Lets the model finalize, within the limit.
     fn finalize(&mut self) {
         let connection = self.connection.clone();
-        connection.in_flight.requests.wait_until_closed(self.timeout);
+        connection.requests.wait_until_closed(self.timeout);
         let deadline = Instant::now() + self.timeout;
         if connection.send_command(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
             return;
@@ -221,7 +229,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl<S: Services> Drop for Worker<S> {
     fn drop(&mut self) {
         self.connection.lifecycle.expect_exit();
         if self.is_ready && !self.connection.lifecycle.is_dead() {
@@ -244,6 +252,16 @@ mod tests {
 
     use super::*;
 
+    struct NoServices;
+
+    impl Services for NoServices {
+        fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), Malformed> {
+            Err(Malformed("its kind is unknown"))
+        }
+
+        fn end(&self) {}
+    }
+
     /// The error of starting a shell script as a worker.
     fn start_error(script: &str, seconds: u64) -> String {
         let folder = tempfile::tempdir().expect("folder");
@@ -254,19 +272,26 @@ mod tests {
     }
 
     fn start(python: PathBuf, seconds: u64) -> String {
-        let environment = Environment {
-            python,
+        let program = Program {
+            role: "interpreter",
+            path: python,
+            arguments: vec!["/nowhere".into()],
             variables: vec![("TEXT".into(), "last line".into())],
+            inherits_variables: true,
             description: "a script".to_owned(),
         };
         let started = Worker::start(WorkerOptions {
-            identity: WorkerIdentity { model: "m".into(), instance: Some("m_0_0".to_owned()) },
+            identity: WorkerIdentity {
+                role: "Python worker",
+                model: "m".into(),
+                instance: Some("m_0_0".to_owned()),
+            },
             config: None,
-            environment: Arc::new(environment),
-            package: Path::new("/nowhere"),
+            program: Arc::new(program),
             arenas: ArenaLimits { initial: 4096, growth: 4096, max: None },
             timeout: Duration::from_secs(seconds),
-            server: ServerAccess::default(),
+            timeout_setting: "stub-timeout-seconds",
+            services: NoServices,
             alarm: InstanceAlarm::default(),
         });
         started.err().expect("an error").message().to_owned()

@@ -4,7 +4,10 @@ use galatea_types::{Error, ParameterValue, Parameters, Result};
 use serde_json::Value;
 
 /// Parameters from the JSON object a model gave; empty text: none.
-pub(crate) fn read(json: &[u8]) -> Result<Parameters> {
+///
+/// # Errors
+/// When it is another JSON value, or has members that are no parameters.
+pub fn read(json: &[u8]) -> Result<Parameters> {
     if json.is_empty() {
         return Ok(Parameters::new());
     }

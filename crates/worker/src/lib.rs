@@ -1,0 +1,51 @@
+//! Models in processes of their own: what is the same whatever runs in such a process.
+//!
+//! Server and worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`. A
+//! [`Worker`] is the server's side of one process, a [`WorkerInstance`] executes batches in it. What the server does
+//! for a worker besides, it does as [`Services`].
+//!
+//! # Invariants
+//! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
+//!   requests it had.
+//! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
+//!   memory are released with it.
+//! - A large tensor is copied once when sent to the worker; an output tensor is not copied at all.
+
+#![warn(missing_docs)]
+
+mod batch_encoder;
+mod connection;
+mod event_thread;
+mod events;
+mod exception;
+mod execution;
+mod identity;
+mod inputs;
+mod instance;
+mod lifecycle;
+mod memory;
+mod outputs;
+pub mod parameters;
+mod printed;
+mod process;
+mod program;
+mod requests;
+mod reshape;
+mod spawn;
+mod spin;
+mod start_error;
+mod transport;
+mod waker;
+pub mod wire;
+mod worker;
+
+pub use connection::{Connection, Services};
+pub use identity::WorkerIdentity;
+pub use instance::{InstanceOptions, WorkerInstance};
+pub use lifecycle::Lifecycle;
+pub use memory::{ArenaLimits, BlockAllocation, SharedMemory};
+pub use process::{ExitReason, Process};
+pub use program::Program;
+pub use requests::{ActiveRequests, ResponseContent};
+pub use transport::{Channels, Message};
+pub use worker::{Worker, WorkerOptions};
