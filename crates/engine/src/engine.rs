@@ -6,6 +6,7 @@ use galatea_types::Result;
 
 use crate::{
     backend_registry::BackendRegistry,
+    control::Control,
     exit,
     index::{self, IndexEntry},
     lifecycle::Lifecycle,
@@ -33,14 +34,6 @@ const EXTENSIONS: &[&str] = &[
     "statistics",
 ];
 
-/// Whether a model is ready.
-pub enum Readiness {
-    /// The server knows.
-    Known(bool),
-    /// Only the model itself knows: [`ServedModel::query_readiness`], which blocks.
-    Ask(Arc<ServedModel>),
-}
-
 /// What front ends talk to: look-up of ready models, metadata, readiness, statistics; and the way to the manager,
 /// which loads and unloads.
 pub struct Engine {
@@ -49,6 +42,7 @@ pub struct Engine {
     lifecycle: Arc<Lifecycle>,
     models: Arc<ReadyModels>,
     manager: Arc<ModelManager>,
+    control: Control,
     metrics: ServerMetrics,
 }
 
@@ -74,7 +68,8 @@ impl Engine {
                 server,
             )
         });
-        Arc::new(Self { options, repository, lifecycle, models, manager, metrics })
+        let control = Control::new(manager.clone(), options.load_thread_count);
+        Arc::new(Self { options, repository, lifecycle, models, manager, control, metrics })
     }
 
     /// What it was made with.
@@ -107,15 +102,13 @@ impl Engine {
         self.lifecycle.is_all_ready() && self.models.all_work()
     }
 
-    /// Whether a model is ready, as far as the server knows; false also for one that does not exist.
-    pub fn model_readiness(&self, name: &str, version: Option<i64>) -> Readiness {
-        match self.model(name, version) {
-            Ok(model) if model.is_ready() && model.has_readiness_check() => Readiness::Ask(model),
-            found => Readiness::Known(found.is_ok_and(|model| model.is_ready())),
-        }
+    /// What blocks, without blocking: loads, unloads, and questions that take a while.
+    pub fn control(&self) -> &Control {
+        &self.control
     }
 
-    /// [`Engine::model_readiness`], with the model's own check done here. Blocks until that has answered.
+    /// Whether a model is ready, by its own check too. Blocks until that has answered: front ends use
+    /// [`Control::is_model_ready`].
     pub fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
         self.model(name, version).is_ok_and(|model| model.query_readiness())
     }
@@ -138,8 +131,8 @@ impl Engine {
     }
 
     /// Loads or reloads a model, an ensemble together with the models it needs that are not ready yet, and
-    /// reloads the ensembles that depend on it. Blocks until it is ready or failed: call it where blocking
-    /// is allowed.
+    /// reloads the ensembles that depend on it. Blocks until it is ready or failed: front ends use
+    /// [`Control::load`].
     ///
     /// # Errors
     /// Why it failed to load; the version that was ready before still is.
@@ -183,11 +176,13 @@ impl Engine {
     /// Refuses requests and loads from now on; loads under way are finished. [`Engine::shutdown`] does it too.
     pub fn begin_exit(&self) {
         self.models.begin_exit();
+        self.control.refuse_loads();
     }
 
     /// Takes no more requests, and waits until those in flight are answered and every model is unloaded.
     /// False when `deadline` passes first.
     pub fn shutdown(&self, deadline: Instant) -> bool {
+        self.begin_exit();
         exit::run(&self.models, &self.lifecycle, deadline)
     }
 }

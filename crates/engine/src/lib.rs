@@ -10,6 +10,7 @@
 
 mod backend_registry;
 mod backend_settings;
+mod control;
 mod engine;
 mod exit;
 mod index;
@@ -31,7 +32,8 @@ mod unloader;
 
 pub use backend_registry::BackendRegistry;
 pub use backend_settings::BackendSettings;
-pub use engine::{Engine, Readiness};
+pub use control::Control;
+pub use engine::Engine;
 pub use index::IndexEntry;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;

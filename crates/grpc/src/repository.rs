@@ -1,6 +1,6 @@
 //! The model repository calls: index, load, unload.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use galatea_engine::{Engine, IndexEntry, LoadOverrides};
 use galatea_proto::inference::{
@@ -55,30 +55,24 @@ pub(crate) fn index_message(entry: IndexEntry) -> ModelIndex {
 }
 
 pub(crate) async fn load(
-    engine: Arc<Engine>,
+    engine: &Engine,
     request: RepositoryModelLoadRequest,
 ) -> Result<(), Status> {
     refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
     let overrides = load_overrides(request.parameters).map_err(|e| status_of(&e.into()))?;
-    blocking(move || engine.load_model(&request.model_name, overrides)).await
+    let loaded = engine.control().load(request.model_name, overrides);
+    loaded.await.map_err(|e| status_of(&e))
 }
 
 pub(crate) async fn unload(
-    engine: Arc<Engine>,
+    engine: &Engine,
     request: RepositoryModelUnloadRequest,
 ) -> Result<(), Status> {
     refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
     let unload_dependents =
         unload_dependents(&request.parameters).map_err(|e| status_of(&e.into()))?;
-    blocking(move || engine.unload_model(&request.model_name, unload_dependents)).await
-}
-
-/// Loading reads files and may take minutes: not on a thread that serves connections.
-async fn blocking(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<(), Status> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(|e| status_of(&e)),
-        Err(_) => Err(Status::internal("the model repository operation ended without a result")),
-    }
+    let unloaded = engine.control().unload(request.model_name, unload_dependents);
+    unloaded.await.map_err(|e| status_of(&e))
 }
 
 fn load_overrides(parameters: Parameters) -> Result<LoadOverrides, RepositoryError> {

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use galatea_engine::{Engine, Readiness};
 use galatea_proto::inference as pb;
 use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use galatea_protocol::parse_model_version;
 use galatea_types::Error;
-use tokio::task::spawn_blocking;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
@@ -54,7 +52,10 @@ impl GrpcInferenceService for InferenceService {
     ) -> Reply<pb::ModelReadyResponse> {
         let request = request.into_inner();
         let ready = match parse_model_version(&request.version) {
-            Ok(version) => Ok(is_model_ready(&self.state.engine, &request.name, version).await),
+            Ok(version) => {
+                let control = self.state.engine.control();
+                Ok(control.is_model_ready(&request.name, version).await)
+            }
             Err(error) => Err(error),
         };
         reply(ready.map(|ready| pb::ModelReadyResponse { ready }))
@@ -112,12 +113,15 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::ModelStatisticsRequest>,
     ) -> Reply<pb::ModelStatisticsResponse> {
         let request = request.into_inner();
-        let name = (!request.name.is_empty()).then_some(request.name.as_str());
-        let entries = parse_model_version(&request.version)
-            .and_then(|version| self.state.engine.statistics(name, name.and(version)));
-        reply(entries.map(|entries| pb::ModelStatisticsResponse {
-            model_stats: entries.into_iter().map(statistics::model_statistics).collect(),
-        }))
+        let engine = self.state.engine.clone();
+        let list = move || {
+            let name = (!request.name.is_empty()).then_some(request.name.as_str());
+            let version = parse_model_version(&request.version)?;
+            let entries = engine.statistics(name, name.and(version))?;
+            let model_stats = entries.into_iter().map(statistics::model_statistics).collect();
+            Ok(pb::ModelStatisticsResponse { model_stats })
+        };
+        reply(self.state.engine.control().query(list).await.flatten())
     }
 
     async fn repository_index(
@@ -125,19 +129,21 @@ impl GrpcInferenceService for InferenceService {
         request: Request<pb::RepositoryIndexRequest>,
     ) -> Reply<pb::RepositoryIndexResponse> {
         let request = request.into_inner();
-        let check = repository::refuse_repository_name(&request.repository_name);
-        reply(check.map(|()| {
-            let entries = self.state.engine.repository_index(request.ready);
+        let engine = self.state.engine.clone();
+        let list = move || {
+            repository::refuse_repository_name(&request.repository_name)?;
+            let entries = engine.repository_index(request.ready);
             let models = entries.into_iter().map(repository::index_message).collect();
-            pb::RepositoryIndexResponse { models }
-        }))
+            Ok(pb::RepositoryIndexResponse { models })
+        };
+        reply(self.state.engine.control().query(list).await.flatten())
     }
 
     async fn repository_model_load(
         &self,
         request: Request<pb::RepositoryModelLoadRequest>,
     ) -> Reply<pb::RepositoryModelLoadResponse> {
-        repository::load(self.state.engine.clone(), request.into_inner()).await?;
+        repository::load(&self.state.engine, request.into_inner()).await?;
         Ok(Response::new(Default::default()))
     }
 
@@ -145,7 +151,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::RepositoryModelUnloadRequest>,
     ) -> Reply<pb::RepositoryModelUnloadResponse> {
-        repository::unload(self.state.engine.clone(), request.into_inner()).await?;
+        repository::unload(&self.state.engine, request.into_inner()).await?;
         Ok(Response::new(Default::default()))
     }
 
@@ -212,14 +218,4 @@ fn no_region<T: Default>(kind: &str, name: &str) -> Result<T, Error> {
         return Ok(T::default());
     }
     Err(Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'")))
-}
-
-/// A model that decides by its own code may take long: it is asked on a blocking thread.
-async fn is_model_ready(engine: &Engine, name: &str, version: Option<i64>) -> bool {
-    match engine.model_readiness(name, version) {
-        Readiness::Known(is_ready) => is_ready,
-        Readiness::Ask(model) => {
-            spawn_blocking(move || model.query_readiness()).await.unwrap_or(false)
-        }
-    }
 }

@@ -1,6 +1,6 @@
-//! Requests answered at once from what the engine knows: health, metadata, configuration, statistics.
+//! Requests answered from what the engine knows: health, metadata, configuration, statistics.
 
-use galatea_engine::ServedModel;
+use galatea_engine::{Engine, ServedModel};
 use galatea_protocol::http::{model_metadata, server_metadata, statistics};
 use galatea_types::{Error, Result};
 use http::Response;
@@ -22,7 +22,6 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
             engine.version(),
             engine.extensions(),
         )),
-        Route::AllStatistics => ok_or_failure(statistics_of(state, None, None)),
         Route::Model(action, model) => respond_for_model(state, action, model),
         Route::NamedRepository => {
             failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
@@ -31,7 +30,9 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
         Route::TraceSetting => not_supported("trace"),
         Route::Logging => not_supported("logging"),
         // Answered elsewhere.
-        Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) => not_found(),
+        Route::AllStatistics | Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) => {
+            not_found()
+        }
     }
 }
 
@@ -50,7 +51,9 @@ fn respond_for_model(
         ModelAction::Config => {
             ok_or_failure(found().map(|m| galatea_config::to_json(m.config().raw()).into_bytes()))
         }
-        ModelAction::Statistics => ok_or_failure(statistics_of(state, Some(model.name), version)),
+        ModelAction::Statistics => {
+            ok_or_failure(statistics_of(&state.engine, Some(model.name), version))
+        }
         ModelAction::TraceSetting => not_supported("trace"),
         // Answered elsewhere.
         ModelAction::Ready
@@ -68,8 +71,15 @@ fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
     }
 }
 
-fn statistics_of(state: &ServerState, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
-    let entries = state.engine.statistics(name, version)?;
+/// Of every model there is: on a control thread, for there may be thousands.
+pub(crate) async fn all_statistics(state: &ServerState) -> Response<Body> {
+    let engine = state.engine.clone();
+    let list = move || statistics_of(&engine, None, None);
+    ok_or_failure(state.engine.control().query(list).await.flatten())
+}
+
+fn statistics_of(engine: &Engine, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
+    let entries = engine.statistics(name, version)?;
     Ok(statistics(entries.iter().map(|e| (e.name.as_str(), e.version, &e.statistics))))
 }
 

@@ -1,12 +1,12 @@
-//! The model repository: index, load, unload. What reads files or waits for a model runs on a blocking thread.
+//! The model repository: index, load, unload. What reads files or waits for a model runs on the
+//! engine's control threads.
 
 use bytes::Bytes;
 use galatea_engine::{IndexEntry, LoadOverrides};
 use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tokio::task::spawn_blocking;
 
 use crate::{body::Body, request_body, responses::ok_or_failure, state::ServerState};
 
@@ -17,7 +17,7 @@ pub(crate) async fn index(state: &ServerState, request: &mut Request<Incoming>) 
         let rows = engine.repository_index(protocol::decode_index(&body?)?);
         Ok(index_document(&rows))
     };
-    ok_or_failure(on_blocking_thread(list).await)
+    ok_or_failure(state.engine.control().query(list).await.flatten())
 }
 
 fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
@@ -38,14 +38,18 @@ pub(crate) async fn load(
     name: String,
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
-    let engine = state.engine.clone();
     let body = body_of(state, request).await;
-    let load = move || {
-        let LoadRequest { config, files } = protocol::decode_load(&body?)?;
-        engine.load_model(&name, LoadOverrides { config, files })?;
-        Ok(Vec::new())
-    };
-    ok_or_failure(on_blocking_thread(load).await)
+    ok_or_failure(load_now(state, name, body).await)
+}
+
+/// The files in the body are decoded on a control thread too: they may be large.
+async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
+    let control = state.engine.control();
+    let body = body?;
+    let decoded = control.query(move || protocol::decode_load(&body)).await?;
+    let LoadRequest { config, files } = decoded?;
+    control.load(name, LoadOverrides { config, files }).await?;
+    Ok(Vec::new())
 }
 
 pub(crate) async fn unload(
@@ -53,23 +57,16 @@ pub(crate) async fn unload(
     name: String,
     request: &mut Request<Incoming>,
 ) -> Response<Body> {
-    let engine = state.engine.clone();
     let body = body_of(state, request).await;
-    let unload = move || {
-        engine.unload_model(&name, protocol::decode_unload(&body?)?)?;
-        Ok(Vec::new())
-    };
-    ok_or_failure(on_blocking_thread(unload).await)
+    ok_or_failure(unload_now(state, name, body).await)
+}
+
+async fn unload_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
+    let with_dependents = protocol::decode_unload(&body?)?;
+    state.engine.control().unload(name, with_dependents).await?;
+    Ok(Vec::new())
 }
 
 async fn body_of(state: &ServerState, request: &mut Request<Incoming>) -> Result<Bytes> {
     Ok(request_body::read(request.body_mut(), None, state.options.max_input_size).await?)
-}
-
-async fn on_blocking_thread(
-    work: impl FnOnce() -> Result<Vec<u8>> + Send + 'static,
-) -> Result<Vec<u8>> {
-    spawn_blocking(work)
-        .await
-        .unwrap_or_else(|e| Err(Error::internal("the model control request failed").with_source(e)))
 }

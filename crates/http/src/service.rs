@@ -90,6 +90,7 @@ impl Service {
                 generate::respond_with_events(state, model, request).await
             }
             Route::Model(ModelAction::Ready, model) => readiness::respond(state, model).await,
+            Route::AllStatistics => management::all_statistics(state).await,
             Route::RepositoryIndex => repository::index(state, request).await,
             Route::Load(name) => repository::load(state, name.to_owned(), request).await,
             Route::Unload(name) => repository::unload(state, name.to_owned(), request).await,
