@@ -9,22 +9,28 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::MissedTickBehavior,
+};
 
 use crate::{
+    connections::{ConnectionLimits, Framing, Slot},
     listener::{AttachedListener, Listener},
+    repeated_log::RepeatedLog,
     socket::{DetachedSocket, Socket},
     stage::Stage,
 };
 
-/// How long to wait after a failed accept. The usual cause is that the process is out of file descriptors: trying
-/// again at once would only spin.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(10);
+/// How long to wait after a failed accept, at first and at most. The usual cause is that the process is out of file
+/// descriptors: trying again at once would only spin.
+const ACCEPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// A connection on its way to its worker, counted there from now on.
 pub(crate) struct Accepted {
     pub socket: DetachedSocket,
     pub counted: ConnectionGuard,
+    pub slot: Slot,
 }
 
 /// A worker as the accepting one sees it.
@@ -57,7 +63,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// Takes connections from a listener for all workers.
+/// Takes connections from a listener for all workers, and looks after those that all front ends have.
 pub(crate) struct Acceptor {
     /// Of the front end, for the log.
     pub name: &'static str,
@@ -66,26 +72,45 @@ pub(crate) struct Acceptor {
     pub stage: watch::Receiver<Stage>,
     /// No connections are accepted from this stage on.
     pub stops_at: Stage,
+    pub limits: Arc<ConnectionLimits>,
+    pub uses_reserve: bool,
+    pub framing: Framing,
 }
 
 impl Acceptor {
     /// Accepts until the front end has come to the stage at which it stops.
     pub async fn run(self) {
-        let Self { name, listener, workers, mut stage, stops_at } = self;
+        let Self { name, listener, workers, mut stage, stops_at, limits, uses_reserve, framing } =
+            self;
         let listener = match listener.attach() {
             Ok(listener) => listener,
             Err(error) => return log::error!("{name}: failed to listen: {error}"),
         };
+        let mut sweep = tokio::time::interval(limits.sweep_interval());
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (failures, mut backoff) = (RepeatedLog::default(), ACCEPT_BACKOFF.0);
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&listener) => accepted,
+                _ = sweep.tick() => {
+                    limits.sweep();
+                    continue;
+                }
                 () = stops_at.reached(&mut stage) => return,
             };
             match accepted {
-                Ok(socket) => hand_over(socket, &workers),
+                Ok(socket) => {
+                    backoff = ACCEPT_BACKOFF.0;
+                    // Without a place the socket is dropped, and so closed.
+                    if let Some(slot) = limits.admit(framing, uses_reserve) {
+                        hand_over(socket, slot, &workers);
+                    }
+                }
                 Err(error) => {
-                    log::warn!("{name}: failed to accept a connection: {error}");
-                    tokio::time::sleep(ACCEPT_BACKOFF).await;
+                    failures.warn(|| format!("{name}: failed to accept a connection: {error}"));
+                    limits.make_room();
+                    tokio::time::sleep(backoff).await;
+                    backoff = (backoff * 2).min(ACCEPT_BACKOFF.1);
                 }
             }
         }
@@ -97,10 +122,10 @@ async fn accept(listener: &AttachedListener) -> io::Result<DetachedSocket> {
 }
 
 /// Gives the connection to the worker with the fewest.
-fn hand_over(socket: DetachedSocket, workers: &[WorkerLink]) {
+fn hand_over(socket: DetachedSocket, slot: Slot, workers: &[WorkerLink]) {
     if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
         let counted = worker.connections.add();
         // A worker that is gone drops the connection, which is what a server at its end does.
-        let _ = worker.sender.send(Accepted { socket, counted });
+        let _ = worker.sender.send(Accepted { socket, counted, slot });
     }
 }

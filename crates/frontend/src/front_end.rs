@@ -15,6 +15,7 @@ use tokio::{
 
 use crate::{
     accept::{Acceptor, Connections, WorkerLink},
+    connections::ConnectionLimits,
     in_flight::InFlight,
     listener::Listener,
     protocol::Protocol,
@@ -24,7 +25,7 @@ use crate::{
 };
 
 /// How a front end runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FrontEndOptions {
     /// Names its threads, with a number behind, and its lines in the log.
     pub name: &'static str,
@@ -33,6 +34,10 @@ pub struct FrontEndOptions {
     /// Whether connections are accepted until the very end, so that new clients too receive the error that the
     /// server exits; otherwise only until requests are refused.
     pub accepts_while_draining: bool,
+    /// The connections of the server, which all its front ends share.
+    pub limits: Arc<ConnectionLimits>,
+    /// Whether it may have the connections that the limits keep back.
+    pub uses_reserve: bool,
 }
 
 /// A protocol being served on a listener by threads of its own. Dropped, it stops at once.
@@ -53,7 +58,8 @@ impl FrontEnd {
         protocol: impl Protocol,
         options: FrontEndOptions,
     ) -> io::Result<Self> {
-        let FrontEndOptions { name, thread_count, accepts_while_draining } = options;
+        let FrontEndOptions { name, thread_count, accepts_while_draining, limits, uses_reserve } =
+            options;
         let address = listener.local_addr()?;
         listener.set_nonblocking()?;
         let (sender, stage) = watch::channel(Stage::Serving);
@@ -65,6 +71,7 @@ impl FrontEnd {
             stage: sender,
             threads: Vec::new(),
         };
+        let framing = protocol.framing();
         let service =
             Service { name, protocol: Arc::new(protocol), transport: Arc::new(transport) };
         let (mut links, mut workers) = (Vec::new(), Vec::new());
@@ -78,7 +85,17 @@ impl FrontEnd {
             workers.push(Worker { runtime, incoming, service, stage });
         }
         let stops_at = if accepts_while_draining { Stage::Closing } else { Stage::Draining };
-        front_end.spawn(workers, Acceptor { name, listener, workers: links, stage, stops_at })?;
+        let acceptor = Acceptor {
+            name,
+            listener,
+            workers: links,
+            stage,
+            stops_at,
+            limits,
+            uses_reserve,
+            framing,
+        };
+        front_end.spawn(workers, acceptor)?;
         Ok(front_end)
     }
 

@@ -7,8 +7,11 @@
 //!
 //! The parts that a protocol uses itself: [`InFlight`] counts the requests being answered and closes the door at
 //! shutdown, [`catch_panic`] turns a panic into an answer, [`CancelOnDrop`] cancels the request of a client that
-//! has gone, and [`ResponseReceiver`] brings the responses of any number of requests to the connection that writes
+//! has gone, [`HeavyWork`] takes what would hold up the other clients of a thread, and [`ResponseReceiver`] brings the responses of any number of requests to the connection that writes
 //! them, with a bound on what may wait for a client that does not read.
+//!
+//! How many connections there may be and how long each may keep the server waiting is one matter for all front ends
+//! of a server: [`ConnectionLimits`].
 //!
 //! **Invariants.** Nothing here knows HTTP/1, HTTP/2 or a message format; this is the only crate of the server
 //! that opens sockets.
@@ -17,11 +20,14 @@
 
 mod accept;
 mod cancel;
+mod connections;
 mod front_end;
+mod heavy_work;
 mod in_flight;
 mod listener;
 mod panics;
 mod protocol;
+mod repeated_log;
 mod responses;
 mod socket;
 mod stage;
@@ -29,7 +35,11 @@ mod transport;
 mod worker;
 
 pub use cancel::CancelOnDrop;
+pub use connections::{
+    Activity, CallGuard, ConnectionLimits, ConnectionSettings, Framing, ReceivingGuard,
+};
 pub use front_end::{FrontEnd, FrontEndOptions};
+pub use heavy_work::{HeavyWork, HeavyWorkError};
 pub use in_flight::{InFlight, RequestGuard};
 pub use listener::Listener;
 pub use panics::{catch_panic, catch_panic_in_poll};

@@ -2,7 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{in_flight::InFlight, stage::Closing, transport::Stream};
+use crate::{
+    connections::{Activity, Framing},
+    in_flight::InFlight,
+    stage::Closing,
+    transport::Stream,
+};
 
 /// What is spoken on the connections of a front end.
 pub trait Protocol: Send + Sync + 'static {
@@ -13,10 +18,15 @@ pub trait Protocol: Send + Sync + 'static {
     /// shuts down.
     fn in_flight(&self) -> &Arc<InFlight>;
 
-    /// Serves one connection until the client ends it or the front end closes; see [`Closing::serve`].
+    /// How requests lie on its connections.
+    fn framing(&self) -> Framing;
+
+    /// Serves one connection until the client ends it or the front end closes; see [`Closing::serve`]. The requests on it
+    /// are announced to `activity`, by which connections that keep the server waiting are found: they are dropped.
     fn serve(
         &self,
         stream: impl Stream,
+        activity: Arc<Activity>,
         closing: Closing,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }

@@ -10,6 +10,7 @@ use tokio::{
 
 use crate::{
     accept::{Accepted, Acceptor},
+    connections::Watched,
     protocol::Protocol,
     stage::{Closing, Stage},
     transport::Transport,
@@ -38,7 +39,9 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
             loop {
                 tokio::select! {
                     Some(accepted) = incoming.recv() => {
-                        open.spawn(service.clone().serve(accepted, Closing(stage.clone())));
+                        let activity = accepted.slot.activity.clone();
+                        let closing = Closing(stage.clone());
+                        activity.served_by(open.spawn(service.clone().serve(accepted, closing)));
                     }
                     Some(ended) = open.join_next() => {
                         if ended.is_err_and(|error| error.is_panic()) {
@@ -75,7 +78,7 @@ impl<P, T> Clone for Service<P, T> {
 impl<P: Protocol, T: Transport> Service<P, T> {
     async fn serve(self, accepted: Accepted, mut closing: Closing) {
         let Self { name, protocol, transport } = self;
-        let Accepted { socket, counted: _counted } = accepted;
+        let Accepted { socket, counted: _counted, slot } = accepted;
         let opened = async { transport.accept(socket.attach()?).await };
         let stream = tokio::select! {
             opened = opened => match opened {
@@ -84,7 +87,9 @@ impl<P: Protocol, T: Transport> Service<P, T> {
             },
             () = closing.wait() => return,
         };
-        if let Err(error) = protocol.serve(stream, closing).await {
+        let activity = slot.activity.clone();
+        let stream = Watched { stream, activity: activity.clone() };
+        if let Err(error) = protocol.serve(stream, activity, closing).await {
             log::debug!("{name}: a connection ended early: {error}");
         }
     }

@@ -15,8 +15,8 @@ use std::{
 };
 
 use galatea_frontend::{
-    Closing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol, Socket, Stream,
-    Transport, catch_panic,
+    Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
+    InFlight, Listener, Plain, Protocol, Socket, Stream, Transport, catch_panic,
 };
 use tempfile::TempDir;
 use tokio::io::{
@@ -45,13 +45,14 @@ impl Echo {
         catch_panic("a line", handler).await.unwrap_or_else(|| "caught\n".to_owned())
     }
 
-    async fn lines(&self, stream: impl Stream) -> io::Result<()> {
+    async fn lines(&self, stream: impl Stream, activity: &Arc<Activity>) -> io::Result<()> {
         let mut stream = AsyncBufReader::new(stream);
         loop {
             let mut line = String::new();
             if stream.read_line(&mut line).await? == 0 {
                 return Ok(());
             }
+            let _call = activity.begin_call();
             stream.write_all(self.answer(&line).await.as_bytes()).await?;
         }
     }
@@ -64,9 +65,18 @@ impl Protocol for Echo {
         &self.in_flight
     }
 
-    async fn serve(&self, stream: impl Stream, mut closing: Closing) -> io::Result<()> {
+    fn framing(&self) -> Framing {
+        Framing::Sequential
+    }
+
+    async fn serve(
+        &self,
+        stream: impl Stream,
+        activity: Arc<Activity>,
+        mut closing: Closing,
+    ) -> io::Result<()> {
         tokio::select! {
-            ended = self.lines(stream) => ended,
+            ended = self.lines(stream, &activity) => ended,
             () = closing.wait() => Ok(()),
         }
     }
@@ -105,7 +115,18 @@ impl Transport for Shouting {
 }
 
 fn options(accepts_while_draining: bool) -> FrontEndOptions {
-    FrontEndOptions { name: "echo", thread_count: 2, accepts_while_draining }
+    limited(accepts_while_draining, ConnectionSettings::default())
+}
+
+fn limited(accepts_while_draining: bool, settings: ConnectionSettings) -> FrontEndOptions {
+    let limits = ConnectionLimits::new(settings);
+    FrontEndOptions {
+        name: "echo",
+        thread_count: 2,
+        accepts_while_draining,
+        limits,
+        uses_reserve: false,
+    }
 }
 
 fn start(listener: impl Into<Listener>) -> FrontEnd {

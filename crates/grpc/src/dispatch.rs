@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::Engine;
-use galatea_frontend::{InFlight, RequestGuard, catch_panic, catch_panic_in_poll};
+use galatea_frontend::{CallGuard, InFlight, RequestGuard, catch_panic, catch_panic_in_poll};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
@@ -67,6 +67,7 @@ impl Dispatcher {
     pub async fn answer(
         mut self,
         request: Request<Incoming>,
+        call: CallGuard,
     ) -> Result<Response<CallBody>, Infallible> {
         let Some(guard) = self.state.in_flight.try_begin() else {
             return Ok(Status::unavailable(SHUTTING_DOWN).into_http());
@@ -75,7 +76,7 @@ impl Dispatcher {
             Some(response) => response,
             None => Status::internal(INTERNAL_ERROR).into_http(),
         };
-        Ok(response.map(|content| CallBody { content, _guard: Some(guard) }))
+        Ok(response.map(|content| CallBody { content, _guards: Some((guard, call)) }))
     }
 
     async fn route(&mut self, request: Request<Incoming>) -> Response<Content> {
@@ -105,7 +106,7 @@ impl Dispatcher {
 #[derive(Default)]
 pub(crate) struct CallBody {
     content: Content,
-    _guard: Option<RequestGuard>,
+    _guards: Option<(RequestGuard, CallGuard)>,
 }
 
 enum Content {

@@ -2,6 +2,7 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
+use galatea_frontend::{ConnectionLimits, HeavyWork};
 use galatea_types::MemoryBudget;
 
 /// How the gRPC front end behaves.
@@ -21,6 +22,10 @@ pub struct GrpcOptions {
     pub keepalive_time: Duration,
     /// ... and closed when the probe is not answered within this.
     pub keepalive_timeout: Duration,
+    /// The connections of the server, which all its front ends share.
+    pub limits: Arc<ConnectionLimits>,
+    /// Takes work on long requests; shared by the front ends too.
+    pub heavy_work: Arc<HeavyWork>,
 }
 
 impl Default for GrpcOptions {
@@ -35,6 +40,8 @@ impl Default for GrpcOptions {
             thread_count: cores.min(2),
             keepalive_time: Duration::from_millis(7_200_000),
             keepalive_timeout: Duration::from_millis(20_000),
+            limits: Arc::default(),
+            heavy_work: Arc::default(),
         }
     }
 }

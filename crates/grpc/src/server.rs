@@ -4,7 +4,8 @@ use std::{io, sync::Arc};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Closing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol, Stream,
+    Activity, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol,
+    Stream,
 };
 use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -23,6 +24,8 @@ pub fn serve(
         name: "grpc",
         thread_count: options.thread_count,
         accepts_while_draining: true,
+        limits: options.limits.clone(),
+        uses_reserve: false,
     };
     let service = GrpcService {
         builder: connection::builder(options),
@@ -30,6 +33,9 @@ pub fn serve(
     };
     FrontEnd::start(listener.into(), Plain, service, threads)
 }
+
+/// Bytes that a connection opens with: the preface of HTTP/2, and the head of the settings behind it.
+const OPENING: usize = 24 + 9;
 
 /// What is served on every connection.
 struct GrpcService {
@@ -44,9 +50,21 @@ impl Protocol for GrpcService {
         self.dispatcher.in_flight()
     }
 
-    async fn serve(&self, stream: impl Stream, closing: Closing) -> Result<(), hyper::Error> {
+    fn framing(&self) -> Framing {
+        Framing::Multiplexed { opening: OPENING }
+    }
+
+    async fn serve(
+        &self,
+        stream: impl Stream,
+        activity: Arc<Activity>,
+        closing: Closing,
+    ) -> Result<(), hyper::Error> {
         let dispatcher = self.dispatcher.clone();
-        let answer = service_fn(move |request| dispatcher.clone().answer(request));
+        let answer = service_fn(move |request| {
+            let call = activity.begin_call();
+            dispatcher.clone().answer(request, call)
+        });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
         closing.serve(connection, http2::Connection::graceful_shutdown).await
     }

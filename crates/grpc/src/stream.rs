@@ -63,7 +63,7 @@ impl InferStream {
         requests: Streaming<ModelInferRequest>,
     ) -> Self {
         let deadline = deadline_of(metadata.as_ref());
-        let responses = ResponseReceiver::new(state.max_unread, OnOverflow::Discard);
+        let responses = ResponseReceiver::new(state.max_unread, OnOverflow::Discard, &state.memory);
         Self {
             state,
             requests,

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (http, metrics) = (listen(http)?, listen(metrics)?);
     println!("HTTP on {}, metrics on {}", http.local_addr()?, metrics.local_addr()?);
     let _http = serve(http, &engine, &HttpOptions::default())?;
-    let _metrics = serve_metrics(metrics, &engine)?;
+    let _metrics = serve_metrics(metrics, &engine, &HttpOptions::default())?;
     loop {
         thread::park();
     }

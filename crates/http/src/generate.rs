@@ -57,7 +57,7 @@ async fn submit(
     let body = request_body::read(request.body_mut(), None, limit).await?;
     let context = RequestContext::new();
     let request = decode_generate(&body, model.config(), version)?;
-    let responses = ResponseStream::submit(request, context, &model)?;
+    let responses = ResponseStream::submit(request, context, &model, &state.options.memory)?;
     Ok((model, responses))
 }
 

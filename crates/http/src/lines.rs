@@ -50,7 +50,7 @@ pub(crate) async fn respond(
         let context = RequestContext::new();
         let (request, plan) = decode_for_lines(&body, header_length, config, version, &NoRegions)?;
         let empty = end_of(&model, request.id.clone());
-        Ok((ResponseStream::submit(request, context, &model)?, plan, empty))
+        Ok((ResponseStream::submit(request, context, &model, &state.options.memory)?, plan, empty))
     })();
     drop(body);
     let (mut responses, plan, empty) = match submitted {

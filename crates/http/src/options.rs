@@ -1,5 +1,10 @@
 //! The options of the HTTP front end.
 
+use std::sync::Arc;
+
+use galatea_frontend::{ConnectionLimits, HeavyWork};
+use galatea_types::MemoryBudget;
+
 /// How the HTTP front end behaves; one field per command line flag that concerns it.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
@@ -7,10 +12,22 @@ pub struct HttpOptions {
     pub thread_count: usize,
     /// `--http-max-input-size`: longest request body, in bytes.
     pub max_input_size: usize,
+    /// The connections of the server, which all its front ends share.
+    pub limits: Arc<ConnectionLimits>,
+    /// Takes work on long requests; shared by the front ends too.
+    pub heavy_work: Arc<HeavyWork>,
+    /// `--memory-budget`: what requests and responses may take, over all front ends.
+    pub memory: Arc<MemoryBudget>,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { thread_count: 8, max_input_size: 64 << 20 }
+        Self {
+            thread_count: 8,
+            max_input_size: 64 << 20,
+            limits: Arc::default(),
+            heavy_work: Arc::default(),
+            memory: MemoryBudget::unlimited(),
+        }
     }
 }

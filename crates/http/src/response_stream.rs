@@ -2,12 +2,13 @@
 
 use std::{
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use galatea_engine::ServedModel;
 use galatea_frontend::{CancelOnDrop, OnOverflow, ResponseKey, ResponseReceiver};
-use galatea_types::{Error, InferRequest, Refused, RequestContext, Response, Result};
+use galatea_types::{Error, InferRequest, MemoryBudget, Refused, RequestContext, Response, Result};
 
 /// How many bytes of responses may wait for a client that does not read. A request whose responses pile up higher
 /// is cut off.
@@ -25,8 +26,9 @@ impl ResponseStream {
         request: InferRequest,
         context: RequestContext,
         model: &ServedModel,
+        budget: &Arc<MemoryBudget>,
     ) -> Result<Self> {
-        let receiver = ResponseReceiver::new(MAX_BACKLOG, OnOverflow::Deliver);
+        let receiver = ResponseReceiver::new(MAX_BACKLOG, OnOverflow::Deliver, budget);
         let cancellation = context.cancellation.clone();
         let responder = receiver.responder(ResponseKey::Unordered(0), cancellation.clone());
         model.infer(request, context, responder).map_err(Refused::into_error)?;

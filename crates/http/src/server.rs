@@ -4,7 +4,8 @@ use std::{convert::Infallible, io, sync::Arc, thread};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Closing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol, Stream,
+    Activity, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol,
+    Stream,
 };
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -27,16 +28,28 @@ pub fn serve(
         name: "http",
         thread_count: options.thread_count.clamp(1, cores),
         accepts_while_draining: false,
+        limits: options.limits.clone(),
+        uses_reserve: false,
     };
     let service = Service::new(Content::Inference, engine, options);
     FrontEnd::start(listener.into(), Plain, service, threads)
 }
 
-/// Serves the metrics on `listener` from a thread of its own until [`FrontEnd::shut_down`].
-pub fn serve_metrics(listener: impl Into<Listener>, engine: &Arc<Engine>) -> io::Result<FrontEnd> {
-    let threads =
-        FrontEndOptions { name: "metrics", thread_count: 1, accepts_while_draining: false };
-    let service = Service::new(Content::Metrics, engine, &HttpOptions::default());
+/// Serves the metrics on `listener` from a thread of its own until [`FrontEnd::shut_down`]. A few of the server's
+/// connections are kept for it.
+pub fn serve_metrics(
+    listener: impl Into<Listener>,
+    engine: &Arc<Engine>,
+    options: &HttpOptions,
+) -> io::Result<FrontEnd> {
+    let threads = FrontEndOptions {
+        name: "metrics",
+        thread_count: 1,
+        accepts_while_draining: false,
+        limits: options.limits.clone(),
+        uses_reserve: true,
+    };
+    let service = Service::new(Content::Metrics, engine, options);
     FrontEnd::start(listener.into(), Plain, service, threads)
 }
 
@@ -47,9 +60,20 @@ impl Protocol for Service {
         &self.state.in_flight
     }
 
-    async fn serve(&self, stream: impl Stream, closing: Closing) -> Result<(), hyper::Error> {
-        let respond =
-            service_fn(|request| async move { Ok::<_, Infallible>(self.call(request).await) });
+    fn framing(&self) -> Framing {
+        Framing::Sequential
+    }
+
+    async fn serve(
+        &self,
+        stream: impl Stream,
+        activity: Arc<Activity>,
+        closing: Closing,
+    ) -> Result<(), hyper::Error> {
+        let respond = service_fn(|request| {
+            let call = activity.begin_call();
+            async move { Ok::<_, Infallible>(self.call(request, call).await) }
+        });
         let connection = builder().serve_connection(TokioIo::new(stream), respond);
         closing.serve(connection, http1::Connection::graceful_shutdown).await
     }

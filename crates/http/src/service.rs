@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_engine::Engine;
-use galatea_frontend::catch_panic;
+use galatea_frontend::{CallGuard, catch_panic};
 use galatea_types::Error;
 use http::{
     HeaderValue, Request, Response,
@@ -43,7 +43,7 @@ impl Service {
         Self { state, content }
     }
 
-    pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
+    pub async fn call(&self, request: Request<Incoming>, call: CallGuard) -> Response<Body> {
         let _answering = self.state.in_flight.begin();
         let response = match self.content {
             Content::Inference => catch_panic(REQUEST, self.respond(request)).await,
@@ -56,6 +56,9 @@ impl Service {
         let mut response = response.unwrap_or_else(|| {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
+        if let Body::Streamed(streamed) = response.body_mut() {
+            streamed.hold(call);
+        }
         if self.state.in_flight.is_closed() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }

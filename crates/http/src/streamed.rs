@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::ServedModel;
-use galatea_frontend::RequestGuard;
+use galatea_frontend::{CallGuard, RequestGuard};
 use galatea_types::Response;
 use http_body::Frame;
 
@@ -26,6 +26,7 @@ pub(crate) struct StreamedBody {
     write: WriteResponse,
     is_ended: bool,
     _held: Held,
+    call: Option<CallGuard>,
 }
 
 /// The request is being answered, and its model in use, until the last piece is handed over.
@@ -38,7 +39,12 @@ impl StreamedBody {
         write: WriteResponse,
         held: Held,
     ) -> Self {
-        Self { responses, first: Some(first), write, is_ended: false, _held: held }
+        Self { responses, first: Some(first), write, is_ended: false, _held: held, call: None }
+    }
+
+    /// The connection is busy until the body has ended.
+    pub fn hold(&mut self, call: CallGuard) {
+        self.call = Some(call);
     }
 
     pub fn poll_frame(

@@ -9,10 +9,13 @@ use std::{
     task::Waker,
 };
 
-use galatea_types::{LockExt, Response};
+use galatea_types::{LockExt, MemoryBudget, MemoryReservation, Response};
 
 /// What a response takes besides its tensors, about; so that empty ones are counted too.
 const RESPONSE_OVERHEAD: usize = 256;
+
+/// A backlog up to this size is neither counted to the budget nor cut off for it: a client that reads has seldom more.
+const UNCOUNTED: usize = 64 << 10;
 
 /// Which request of a receiver a response belongs to: each kind counts its own from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,8 @@ pub enum OnOverflow {
     Discard,
 }
 
-/// More bytes of responses wait than the bound allows: the client does not read them. None are taken any more.
+/// More bytes of responses wait than the bound allows, or than the server has for them: the client does not read them.
+/// None are taken any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
@@ -73,6 +77,9 @@ pub(super) struct Queue {
     /// Most bytes that may wait.
     limit: usize,
     on_overflow: OnOverflow,
+    budget: Arc<MemoryBudget>,
+    /// The backlog, once it is more than [`UNCOUNTED`].
+    counted: Mutex<MemoryReservation>,
 }
 
 #[derive(Debug, Default)]
@@ -86,13 +93,15 @@ struct State {
 }
 
 impl Queue {
-    pub fn new(limit: usize, on_overflow: OnOverflow) -> Arc<Self> {
+    pub fn new(limit: usize, on_overflow: OnOverflow, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             is_closed: AtomicBool::new(false),
             backlog: AtomicUsize::new(0),
             limit,
             on_overflow,
+            budget: budget.clone(),
+            counted: Mutex::new(budget.reservation()),
         })
     }
 
@@ -105,6 +114,7 @@ impl Queue {
         self.is_closed.store(true, Ordering::Relaxed);
         let left = std::mem::take(&mut self.state.lock_unpoisoned().responses);
         drop(left);
+        self.counted.lock_unpoisoned().shrink_to(0);
     }
 
     /// Appends a response, unless the queue is closed, and wakes the receiver's task where it can send it.
@@ -133,12 +143,32 @@ impl Queue {
     /// Counts the bytes; whether there is room for them. A response of any size fits into an empty backlog.
     fn admit(&self, weight: usize) -> bool {
         let before = self.backlog.fetch_add(weight, Ordering::Relaxed);
-        before == 0 || before.saturating_add(weight) <= self.limit
+        let backlog = before.saturating_add(weight);
+        if backlog > UNCOUNTED {
+            self.count_backlog();
+            if before > UNCOUNTED && self.budget.is_exceeded() {
+                return false;
+            }
+        }
+        before == 0 || backlog <= self.limit
+    }
+
+    fn count_backlog(&self) {
+        let mut counted = self.counted.lock_unpoisoned();
+        let backlog = Some(self.backlog.load(Ordering::Relaxed)).filter(|&n| n > UNCOUNTED);
+        let backlog = backlog.unwrap_or(0);
+        match backlog.checked_sub(counted.bytes()) {
+            Some(more) => counted.grow(more),
+            None => counted.shrink_to(backlog),
+        }
     }
 
     /// Bytes of the backlog have been sent.
     pub fn release(&self, weight: usize) {
-        self.backlog.fetch_sub(weight, Ordering::Relaxed);
+        let before = self.backlog.fetch_sub(weight, Ordering::Relaxed);
+        if before > UNCOUNTED {
+            self.count_backlog();
+        }
     }
 
     fn overflow(&self) {

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use galatea_types::{Cancellation, Responder};
+use galatea_types::{Cancellation, MemoryBudget, Responder};
 
 use super::{
     queue::{KeyedResponse, OnOverflow, Overflow, Queue, ResponseKey},
@@ -26,9 +26,10 @@ pub struct ResponseReceiver {
 }
 
 impl ResponseReceiver {
-    /// At most `limit` bytes of responses may wait for the client; a single one may be longer.
-    pub fn new(limit: usize, on_overflow: OnOverflow) -> Self {
-        let queue = Queue::new(limit, on_overflow);
+    /// At most `limit` bytes of responses may wait for the client; a single one may be longer. What waits is counted to
+    /// `budget`; once more is in use than that has, only little may wait.
+    pub fn new(limit: usize, on_overflow: OnOverflow, budget: &Arc<MemoryBudget>) -> Self {
+        let queue = Queue::new(limit, on_overflow, budget);
         Self { queue, awaited: 0, taken: VecDeque::new() }
     }
 

@@ -8,7 +8,9 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use galatea_types::{Buffer, Cancellation, DataType, InferResponse, Responder, Result, Tensor};
+use galatea_types::{
+    Buffer, Cancellation, DataType, InferResponse, MemoryBudget, Responder, Result, Tensor,
+};
 
 use super::{KeyedResponse, OnOverflow, Overflow, ResponseKey, ResponseReceiver};
 
@@ -64,7 +66,7 @@ impl Polled for Poll<std::result::Result<KeyedResponse, Overflow>> {
 
 #[test]
 fn only_what_can_be_sent_wakes_the_task() {
-    let mut receiver = ResponseReceiver::new(1000, OnOverflow::Discard);
+    let mut receiver = ResponseReceiver::new(1000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let wakes = Arc::new(Wakes::default());
     let waker = Waker::from(wakes.clone());
     let mut context = Context::from_waker(&waker);
@@ -86,7 +88,7 @@ fn only_what_can_be_sent_wakes_the_task() {
 
 #[test]
 fn an_overflow_discards_what_waits_and_cancels() {
-    let mut receiver = ResponseReceiver::new(2000, OnOverflow::Discard);
+    let mut receiver = ResponseReceiver::new(2000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let cancellation = Cancellation::default();
     let mut big = receiver.responder(ResponseKey::Unordered(0), cancellation.clone());
     assert!(big.send(bytes(5000)), "a single response may be of any size");
@@ -104,7 +106,8 @@ fn an_overflow_discards_what_waits_and_cancels() {
 #[test]
 fn an_overflow_can_leave_what_waits() {
     let limit = 1 << 20;
-    let mut receiver = ResponseReceiver::new(limit, OnOverflow::Deliver);
+    let mut receiver =
+        ResponseReceiver::new(limit, OnOverflow::Deliver, &MemoryBudget::unlimited());
     let mut responder = responder(&receiver, ResponseKey::Unordered(0));
     let quarter = Buffer::from(vec![0; limit / 4]);
     let sent = (0..10).take_while(|_| responder.send(answer(&quarter))).count();
@@ -119,7 +122,7 @@ fn an_overflow_can_leave_what_waits() {
 
 #[test]
 fn nobody_left_to_receive_is_reported_to_the_model() {
-    let receiver = ResponseReceiver::new(1000, OnOverflow::Deliver);
+    let receiver = ResponseReceiver::new(1000, OnOverflow::Deliver, &MemoryBudget::unlimited());
     let mut responder = responder(&receiver, ResponseKey::Unordered(0));
     assert!(responder.send(bytes(1)));
     drop(receiver);
@@ -128,7 +131,7 @@ fn nobody_left_to_receive_is_reported_to_the_model() {
 
 #[test]
 fn nothing_stays_in_a_closed_receiver() {
-    let mut receiver = ResponseReceiver::new(1000, OnOverflow::Discard);
+    let mut receiver = ResponseReceiver::new(1000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let data = Buffer::from(vec![0; 10]);
     let mut responder = responder(&receiver, ResponseKey::Unordered(0));
     assert!(responder.send(answer(&data)));

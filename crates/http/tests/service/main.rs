@@ -112,7 +112,7 @@ impl Fixture {
     }
 
     fn metrics(&self) -> FrontEnd {
-        serve_metrics(any_port(), &self.engine).expect("serves")
+        serve_metrics(any_port(), &self.engine, &HttpOptions::default()).expect("serves")
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use galatea_command_line::Notice;
 use galatea_engine::EngineOptions;
+use galatea_frontend::ConnectionSettings;
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
@@ -27,6 +28,10 @@ pub struct ServeFlags {
     pub metrics_address: Option<String>,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
+    /// Without the number of connections.
+    pub connections: ConnectionSettings,
+    /// `None`: as many as the limit of open file descriptors allows.
+    pub max_connections: Option<usize>,
     pub runtimes: RuntimeOptions,
     pub allows_gpu_metrics: bool,
     pub memory_budget: MemorySize,

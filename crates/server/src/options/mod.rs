@@ -7,6 +7,7 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
+use galatea_frontend::ConnectionSettings;
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
@@ -34,6 +35,10 @@ pub struct ServeOptions {
     pub metrics: Option<Endpoint>,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
+    /// Without the number of connections.
+    pub connections: ConnectionSettings,
+    /// `None`: as many as the limit of open file descriptors allows.
+    pub max_connections: Option<usize>,
     pub runtimes: RuntimeOptions,
     pub memory_budget: MemorySize,
     /// Whether the GPUs are watched.
@@ -71,6 +76,8 @@ impl ServeOptions {
                 ..flags.engine
             },
             http_options: flags.http_options,
+            connections: flags.connections,
+            max_connections: flags.max_connections,
             grpc_options: GrpcOptions {
                 thread_count: flags.grpc_options.thread_count.min(cores()),
                 ..flags.grpc_options
@@ -81,6 +88,7 @@ impl ServeOptions {
 
     /// One budget for all that hold memory for clients.
     pub fn share_memory(&mut self, memory: Arc<MemoryBudget>) {
+        self.http_options.memory = memory.clone();
         self.grpc_options.memory = memory.clone();
         self.engine.memory = memory;
     }

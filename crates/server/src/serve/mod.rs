@@ -2,6 +2,7 @@
 
 mod backends;
 mod banner;
+mod connections;
 mod gpus;
 mod repositories;
 mod services;
@@ -37,6 +38,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
     log_notes(&options.notes);
+    connections::share(&mut options);
     options.share_memory(memory::budget(options.memory_budget));
     let repositories = repositories::open(&options.repositories)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.

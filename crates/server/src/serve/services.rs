@@ -37,8 +37,9 @@ impl Services {
             services.http = Some(server);
         }
         if let (Some(socket), Some(endpoint)) = (sockets.metrics, &options.metrics) {
-            let server = galatea_http::serve_metrics(socket.listen()?, engine)
-                .context("failed to start Metrics service")?;
+            let server =
+                galatea_http::serve_metrics(socket.listen()?, engine, &options.http_options)
+                    .context("failed to start Metrics service")?;
             log::info!("Started Metrics Service at {}", place(endpoint, server.local_addr()));
             services.metrics = Some(server);
         }

@@ -58,16 +58,6 @@ pub const MEMORY: &[Row] = &[
     .no_effect("the memory of a GPU is not looked at before a load"),
 ];
 
-pub const LIMITS: &[Row] = &[Row::new(
-    "memory-budget",
-    Kind::Form("<bytes>|<percent>%"),
-    "Memory that requests and responses may take in all, in bytes, with a unit (512M, 4G), or \
-     as a share of what the machine and its control groups allow. What comes beyond that is \
-     refused as 503 or RESOURCE_EXHAUSTED; what is in hand goes on.",
-)
-.default("50%")
-.stores(setting::memory_budget)];
-
 pub const RUNTIMES: &[Row] = &[
     Row::new(
         "runtime-downloads",

@@ -1,0 +1,147 @@
+//! The limits, and who is closed for them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    activity::{Activity, Framing, Overdue},
+    registry::{Registry, Slot},
+    settings::ConnectionSettings,
+};
+use crate::repeated_log::RepeatedLog;
+
+/// The connections of a server, whichever front end has them, and their limits. One per server: all front ends share
+/// it.
+#[derive(Debug)]
+pub struct ConnectionLimits {
+    settings: ConnectionSettings,
+    start: Instant,
+    /// Milliseconds since `start`, set by the sweep.
+    clock: Arc<AtomicU64>,
+    registry: Arc<Registry>,
+    refused: RepeatedLog,
+    made_room: RepeatedLog,
+    overdue: [RepeatedLog; 3],
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self::with(ConnectionSettings::default())
+    }
+}
+
+impl ConnectionLimits {
+    /// The limits that `settings` ask for.
+    pub fn new(settings: ConnectionSettings) -> Arc<Self> {
+        Arc::new(Self::with(settings))
+    }
+
+    fn with(settings: ConnectionSettings) -> Self {
+        Self {
+            settings,
+            start: Instant::now(),
+            clock: Arc::default(),
+            registry: Arc::default(),
+            refused: RepeatedLog::default(),
+            made_room: RepeatedLog::default(),
+            overdue: Default::default(),
+        }
+    }
+
+    /// What they were made of.
+    pub fn settings(&self) -> &ConnectionSettings {
+        &self.settings
+    }
+
+    /// Connections open now.
+    pub fn open(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// How often [`sweep`](Self::sweep) is to be called.
+    pub(crate) fn sweep_interval(&self) -> Duration {
+        self.settings.sweep_interval()
+    }
+
+    /// Counts a connection. Where there is no room the idle one that is missed least is closed for it; `None` where none
+    /// is idle.
+    pub(crate) fn admit(&self, framing: Framing, uses_reserve: bool) -> Option<Slot> {
+        self.set_clock();
+        let most = match uses_reserve {
+            true => self.settings.max_connections,
+            false => self.settings.max_connections - self.settings.reserved_connections,
+        };
+        let activity = Arc::new(Activity::new(self.clock.clone(), framing));
+        if let Some(slot) = self.registry.insert(activity.clone(), most) {
+            return Some(slot);
+        }
+        let slot =
+            if self.make_room() { self.registry.insert_in_room_made(activity, most) } else { None };
+        if slot.is_none() {
+            self.refused.warn(|| {
+                format!(
+                    "refused a connection: {most} are open and none is idle; see --max-connections"
+                )
+            });
+        }
+        slot
+    }
+
+    /// Closes the idle connection that is missed least; `false` where none is idle.
+    pub(crate) fn make_room(&self) -> bool {
+        let has_closed = self.registry.least_missed().is_some_and(|activity| activity.cut_off());
+        if has_closed {
+            let open = self.open();
+            self.made_room.warn(|| {
+                format!(
+                    "closed an idle connection to make room: {open} are open; see --max-connections"
+                )
+            });
+        }
+        has_closed
+    }
+
+    /// Closes the connections that have kept the server waiting for too long.
+    pub(crate) fn sweep(&self) {
+        self.set_clock();
+        for (activity, what) in self.registry.overdue(&self.settings) {
+            if activity.cut_off() {
+                self.log_overdue(what);
+            }
+        }
+    }
+
+    fn log_overdue(&self, what: Overdue) {
+        let ConnectionSettings { head_timeout, progress_timeout, idle_timeout, .. } = self.settings;
+        let rate = self.settings.min_bytes_per_second;
+        let [head, body, response] = &self.overdue;
+        match what {
+            Overdue::Head => head.warn(|| {
+                format!("closed a connection: the head of its request was not complete after {head_timeout:?}")
+            }),
+            Overdue::Body => body.warn(|| {
+                format!(
+                    "closed a connection: it sent fewer than {rate} bytes a second of its request in \
+                     {progress_timeout:?}"
+                )
+            }),
+            Overdue::Response => response.warn(|| {
+                format!(
+                    "closed a connection: it read fewer than {rate} bytes a second of its response in \
+                     {progress_timeout:?}"
+                )
+            }),
+            Overdue::Idle => log::debug!("closed a connection idle for {idle_timeout:?}"),
+        }
+    }
+
+    fn set_clock(&self) {
+        let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.clock.fetch_max(elapsed, Relaxed);
+    }
+}

@@ -1,0 +1,82 @@
+//! The list of connections. Its lock is taken when one comes or goes, and for a look over all of them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use galatea_types::LockExt;
+
+use super::{
+    activity::{Activity, Overdue},
+    settings::ConnectionSettings,
+};
+
+/// Connections that were closed to make room may still be open, this many beyond the limit.
+const CLOSING: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Registry(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    connections: HashMap<u64, Arc<Activity>>,
+    next: u64,
+}
+
+impl Registry {
+    pub fn len(&self) -> usize {
+        self.0.lock_unpoisoned().connections.len()
+    }
+
+    /// `None` where there are `most`.
+    pub fn insert(self: &Arc<Self>, activity: Arc<Activity>, most: usize) -> Option<Slot> {
+        let mut state = self.0.lock_unpoisoned();
+        if state.connections.len() >= most {
+            return None;
+        }
+        let key = state.next;
+        state.next += 1;
+        state.connections.insert(key, activity.clone());
+        drop(state);
+        Some(Slot { registry: self.clone(), key, activity })
+    }
+
+    /// As [`insert`](Self::insert), while a connection closed for this one goes.
+    pub fn insert_in_room_made(
+        self: &Arc<Self>,
+        activity: Arc<Activity>,
+        most: usize,
+    ) -> Option<Slot> {
+        self.insert(activity, most.saturating_add(CLOSING))
+    }
+
+    pub fn least_missed(&self) -> Option<Arc<Activity>> {
+        let state = self.0.lock_unpoisoned();
+        let ranked = state.connections.values().filter_map(|a| Some((a.worth()?, a)));
+        ranked.min_by_key(|(worth, _)| *worth).map(|(_, activity)| activity.clone())
+    }
+
+    pub fn overdue(&self, settings: &ConnectionSettings) -> Vec<(Arc<Activity>, Overdue)> {
+        let state = self.0.lock_unpoisoned();
+        let overdue = |activity: &Arc<Activity>| {
+            activity.overdue(settings).map(|what| (activity.clone(), what))
+        };
+        state.connections.values().filter_map(overdue).collect()
+    }
+}
+
+/// The place of one connection, free again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    registry: Arc<Registry>,
+    key: u64,
+    pub activity: Arc<Activity>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let gone = self.registry.0.lock_unpoisoned().connections.remove(&self.key);
+        drop(gone);
+    }
+}

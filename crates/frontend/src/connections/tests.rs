@@ -1,0 +1,141 @@
+//! What a client is overdue with, and whose connection is missed least, on a clock that is set by hand.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use super::{
+    activity::{Activity, Framing, Overdue},
+    limits::ConnectionLimits,
+    settings::ConnectionSettings,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn settings() -> ConnectionSettings {
+    ConnectionSettings {
+        head_timeout: 20 * SECOND,
+        progress_timeout: 30 * SECOND,
+        min_bytes_per_second: 100,
+        idle_timeout: 600 * SECOND,
+        ..ConnectionSettings::default()
+    }
+}
+
+struct Client {
+    clock: Arc<AtomicU64>,
+    activity: Arc<Activity>,
+}
+
+impl Client {
+    fn with(framing: Framing) -> Self {
+        let clock = Arc::<AtomicU64>::default();
+        Self { activity: Arc::new(Activity::new(clock.clone(), framing)), clock }
+    }
+
+    fn after(&self, seconds: u64) -> Option<Overdue> {
+        self.clock.fetch_add(seconds * 1000, Relaxed);
+        self.activity.overdue(&settings())
+    }
+}
+
+#[test]
+fn a_head_must_be_complete_in_time_however_it_trickles() {
+    let client = Client::with(Framing::Sequential);
+    assert_eq!(client.after(19), None);
+    client.activity.has_read(1);
+    assert_eq!(client.after(1), Some(Overdue::Head), "the time runs from the beginning");
+    let _call = client.activity.begin_call();
+    assert_eq!(client.after(1000), None, "the server takes its time");
+}
+
+#[test]
+fn a_connection_is_idle_between_requests_and_a_byte_begins_the_next() {
+    let client = Client::with(Framing::Sequential);
+    drop(client.activity.begin_call());
+    assert_eq!(client.after(599), None);
+    client.activity.has_read(1);
+    assert_eq!(client.after(19), None);
+    assert_eq!(client.after(1), Some(Overdue::Head));
+    drop(client.activity.begin_call());
+    assert_eq!(client.after(600), Some(Overdue::Idle));
+}
+
+#[test]
+fn a_body_must_keep_a_pace_and_not_on_average() {
+    let client = Client::with(Framing::Sequential);
+    let call = client.activity.begin_call();
+    let receiving = call.activity().receive();
+    client.activity.has_read(1 << 20);
+    assert_eq!(client.after(30), None);
+    client.activity.has_read(2999);
+    assert_eq!(client.after(29), None);
+    assert_eq!(client.after(1), Some(Overdue::Body), "what came before does not count");
+    drop(receiving);
+    assert_eq!(client.after(1000), None, "the server takes its time");
+}
+
+#[test]
+fn a_response_must_be_read() {
+    let client = Client::with(Framing::Sequential);
+    drop(client.activity.begin_call());
+    client.activity.has_written(1 << 20, 1 << 16);
+    assert_eq!(client.after(29), None);
+    client.activity.has_written(1 << 20, 3000);
+    assert_eq!(client.after(1), None);
+    client.activity.has_written(1 << 20, 0);
+    client.activity.has_written(1 << 20, 2999);
+    assert_eq!(client.after(30), Some(Overdue::Response));
+    client.activity.has_written(1 << 20, 1 << 20);
+    assert_eq!(client.after(30), None, "it has all");
+}
+
+#[test]
+fn side_by_side_calls_open_once() {
+    let client = Client::with(Framing::Multiplexed { opening: 33 });
+    client.activity.has_read(32);
+    assert_eq!(client.after(20), Some(Overdue::Head));
+    client.activity.has_read(1);
+    assert_eq!(client.after(20), None);
+    client.activity.has_read(17);
+    assert_eq!(client.after(599), None, "a ping begins no request");
+    assert_eq!(client.after(1), Some(Overdue::Idle));
+}
+
+#[test]
+fn room_is_made_by_closing_what_never_asked_then_what_was_idle_longest() {
+    let limits = ConnectionLimits::new(ConnectionSettings {
+        max_connections: 4,
+        reserved_connections: 1,
+        ..settings()
+    });
+    let admit = || limits.admit(Framing::Sequential, false).expect("room");
+    let busy = admit();
+    let _call = busy.activity.begin_call();
+    let idle = admit();
+    drop(idle.activity.begin_call());
+    let silent = admit();
+    let worth = |slot: &super::Slot| slot.activity.worth();
+    let late = admit();
+    assert_eq!(worth(&silent), None, "closed for the fourth");
+    drop(late.activity.begin_call());
+    assert!(worth(&idle).is_some() && worth(&busy).is_none());
+    let metrics = limits.admit(Framing::Sequential, true);
+    assert!(metrics.is_some(), "the closed one may take a while to go");
+    let _call = (idle.activity.begin_call(), late.activity.begin_call());
+    let others = metrics.iter().map(|slot| slot.activity.begin_call()).collect::<Vec<_>>();
+    assert!(limits.admit(Framing::Sequential, true).is_none(), "all are busy: {others:?}");
+    drop(silent);
+    assert!(limits.admit(Framing::Sequential, false).is_none());
+    assert_eq!(limits.open(), 4);
+}
+
+#[test]
+fn descriptors_are_kept_back() {
+    let most = |descriptors| ConnectionSettings::for_descriptors(descriptors).max_connections;
+    assert_eq!([64, 256, 1024, 4096, 1 << 20].map(most), [1, 192, 768, 3072, 8192]);
+}

@@ -1,0 +1,59 @@
+//! Log lines about what may happen thousands of times a second.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use galatea_types::LockExt;
+
+/// How long such a line is not written again.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Writes a warning at once, and then at most one per pause, with how often it happened meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct RepeatedLog(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    written: Option<Instant>,
+    /// Since the last line.
+    unwritten: u64,
+}
+
+impl RepeatedLog {
+    /// It has happened: `text` says what.
+    pub fn warn(&self, text: impl FnOnce() -> String) {
+        if let Some(count) = self.count(Instant::now()) {
+            match count {
+                1 => log::warn!("{}", text()),
+                count => log::warn!("{} ({count} times since the last such line)", text()),
+            }
+        }
+    }
+
+    /// How often it happened since the last line, this time included, where a line is due.
+    fn count(&self, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock_unpoisoned();
+        state.unwritten += 1;
+        let is_due = state.written.is_none_or(|at| now.duration_since(at) >= PAUSE);
+        is_due.then(|| {
+            state.written = Some(now);
+            std::mem::take(&mut state.unwritten)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_written_once_per_pause_with_the_count() {
+        let log = RepeatedLog::default();
+        let start = Instant::now();
+        assert_eq!(log.count(start), Some(1));
+        assert_eq!((1..1000).filter_map(|_| log.count(start)).count(), 0);
+        assert_eq!(log.count(start + PAUSE), Some(1000));
+    }
+}

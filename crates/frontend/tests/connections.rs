@@ -1,0 +1,192 @@
+//! Clients that keep a front end waiting, and more of them than there may be, over real sockets.
+
+// The lint knows #[test] functions only; this is what they are made of.
+#![allow(clippy::expect_used)]
+
+use std::{
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    time::Duration,
+};
+
+use galatea_frontend::{
+    Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
+    InFlight, Plain, Protocol, Stream,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A request is a byte that says how long the answer is; the request `0` is followed by a body of one byte.
+#[derive(Default)]
+struct Bytes {
+    in_flight: Arc<InFlight>,
+}
+
+impl Bytes {
+    async fn answer(&self, mut stream: impl Stream, activity: &Arc<Activity>) -> io::Result<()> {
+        loop {
+            let mut request = stream.read_u8().await?;
+            if request == b'h' {
+                // A head of two bytes.
+                request = stream.read_u8().await?;
+            }
+            let call = activity.begin_call();
+            if request == 0 {
+                let _receiving = call.activity().receive();
+                request = stream.read_u8().await?;
+            }
+            stream.write_all(&vec![request; usize::from(request) << 20]).await?;
+            stream.write_all(b".").await?;
+        }
+    }
+}
+
+impl Protocol for Bytes {
+    type Error = io::Error;
+
+    fn in_flight(&self) -> &Arc<InFlight> {
+        &self.in_flight
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Sequential
+    }
+
+    async fn serve(
+        &self,
+        stream: impl Stream,
+        activity: Arc<Activity>,
+        mut closing: Closing,
+    ) -> io::Result<()> {
+        tokio::select! {
+            ended = self.answer(stream, &activity) => ended,
+            () = closing.wait() => Ok(()),
+        }
+    }
+}
+
+fn start(settings: ConnectionSettings) -> (FrontEnd, Arc<ConnectionLimits>) {
+    let limits = ConnectionLimits::new(settings);
+    (start_within(&limits, false), limits)
+}
+
+fn start_within(limits: &Arc<ConnectionLimits>, uses_reserve: bool) -> FrontEnd {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let options = FrontEndOptions {
+        name: "bytes",
+        thread_count: 2,
+        accepts_while_draining: false,
+        limits: limits.clone(),
+        uses_reserve,
+    };
+    FrontEnd::start(listener.into(), Plain, Bytes::default(), options).expect("starts")
+}
+
+fn connect(front_end: &FrontEnd) -> TcpStream {
+    let stream = TcpStream::connect(front_end.local_addr().expect("TCP")).expect("connects");
+    stream.set_read_timeout(Some(LONG)).expect("set");
+    stream
+}
+
+/// Whether the server closes the connection, for which the client waits.
+fn is_closed(client: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    loop {
+        match client.read(&mut byte) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+/// The answer to a request of an empty one.
+fn ask(client: &mut TcpStream) -> io::Result<u8> {
+    client.write_all(&[0, 0])?;
+    let mut answer = [0];
+    client.read_exact(&mut answer)?;
+    Ok(answer[0])
+}
+
+const SHORT: Duration = Duration::from_millis(100);
+
+/// Nothing but what a test shortens runs out.
+fn patient() -> ConnectionSettings {
+    ConnectionSettings {
+        head_timeout: Duration::MAX,
+        progress_timeout: Duration::MAX,
+        idle_timeout: Duration::MAX,
+        ..ConnectionSettings::default()
+    }
+}
+
+#[test]
+fn a_head_that_does_not_come_is_not_waited_for() {
+    let (front_end, _) = start(ConnectionSettings { head_timeout: SHORT, ..patient() });
+    let (mut silent, mut half, mut idle) =
+        (connect(&front_end), connect(&front_end), connect(&front_end));
+    half.write_all(b"h").expect("sends");
+    assert_eq!(ask(&mut idle).expect("answered"), b'.');
+    assert!(is_closed(&mut silent));
+    assert!(is_closed(&mut half));
+    assert_eq!(ask(&mut idle).expect("still open"), b'.');
+    idle.write_all(b"h").expect("sends");
+    assert!(is_closed(&mut idle), "a later head too");
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let (front_end, _) = start(ConnectionSettings { progress_timeout: SHORT, ..patient() });
+    let (mut half, mut idle) = (connect(&front_end), connect(&front_end));
+    assert_eq!(ask(&mut idle).expect("answered"), b'.');
+    half.write_all(&[0]).expect("sends");
+    assert!(is_closed(&mut half));
+    assert_eq!(ask(&mut idle).expect("still open"), b'.');
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let (front_end, limits) = start(ConnectionSettings { progress_timeout: SHORT, ..patient() });
+    let mut deaf = connect(&front_end);
+    deaf.write_all(&[200]).expect("sends");
+    while limits.open() == 0 {
+        std::thread::yield_now();
+    }
+    while limits.open() > 0 {
+        std::thread::yield_now();
+    }
+    assert!(is_closed(&mut deaf));
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_the_end() {
+    let (front_end, _) = start(ConnectionSettings { idle_timeout: SHORT, ..patient() });
+    let mut idle = connect(&front_end);
+    assert_eq!(ask(&mut idle).expect("answered"), b'.');
+    assert!(is_closed(&mut idle));
+}
+
+#[test]
+fn idle_connections_make_room_for_new_ones_and_never_for_those_at_work() {
+    let (front_end, limits) =
+        start(ConnectionSettings { max_connections: 40, reserved_connections: 10, ..patient() });
+    let mut busy = connect(&front_end);
+    busy.write_all(&[0]).expect("sends");
+    let mut kept: Vec<TcpStream> = (0..200)
+        .map(|_| {
+            let mut client = connect(&front_end);
+            assert_eq!(ask(&mut client).expect("served at the limit"), b'.');
+            client
+        })
+        .collect();
+    assert!(is_closed(kept.first_mut().expect("many")), "the oldest went");
+    let last = kept.last_mut().expect("many");
+    assert_eq!(ask(last).expect("the newest stays"), b'.');
+    busy.write_all(&[0]).expect("sends");
+    let mut answer = [0];
+    busy.read_exact(&mut answer).expect("never closed");
+    let metrics = start_within(&limits, true);
+    assert_eq!(ask(&mut connect(&metrics)).expect("has its reserve"), b'.');
+}

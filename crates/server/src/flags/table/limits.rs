@@ -1,0 +1,70 @@
+//! Options of what clients may take of the server.
+
+use std::time::Duration;
+
+use galatea_command_line::Kind;
+
+use super::{
+    super::setting,
+    row::{Row, at_least},
+};
+
+pub const LIMITS: &[Row] = &[
+    Row::new(
+        "memory-budget",
+        Kind::Form("<bytes>|<percent>%"),
+        "Memory that requests and responses may take in all, in bytes, with a unit (512M, 4G), or \
+     as a share of what the machine and its control groups allow. What comes beyond that is \
+     refused as 503 or RESOURCE_EXHAUSTED; what is in hand goes on.",
+    )
+    .default("50%")
+    .stores(setting::memory_budget),
+    Row::new(
+        "max-connections",
+        at_least(1),
+        "Most connections of clients, to all endpoints together. Beyond it the longest idle one \
+         is closed for a new one. Without it, 8192 or as many as the limit of open file \
+         descriptors allows, with a quarter and no fewer than 64 kept for the server itself.",
+    )
+    .stores(|o, v| {
+        o.max_connections = Some(v.integer()?);
+        Ok(())
+    }),
+    Row::new(
+        "connection-head-timeout-secs",
+        at_least(0),
+        "A connection is closed when the head of a request has not come in this many seconds; \
+         0 waits for ever.",
+    )
+    .default("20")
+    .stores(|o, v| {
+        o.connections.head_timeout = seconds(v.integer()?);
+        Ok(())
+    }),
+    Row::new(
+        "connection-progress-timeout-secs",
+        at_least(0),
+        "A connection is closed when the client sends, or reads, less than 256 bytes a second \
+         of a request or response in this many seconds; 0 waits for ever.",
+    )
+    .default("30")
+    .stores(|o, v| {
+        o.connections.progress_timeout = seconds(v.integer()?);
+        Ok(())
+    }),
+    Row::new(
+        "connection-idle-timeout-secs",
+        at_least(0),
+        "A connection without requests is closed after this many seconds; 0 keeps it.",
+    )
+    .default("600")
+    .stores(|o, v| {
+        o.connections.idle_timeout = seconds(v.integer()?);
+        Ok(())
+    }),
+];
+
+/// 0 is no time-out.
+fn seconds(count: u64) -> Duration {
+    if count == 0 { Duration::MAX } else { Duration::from_secs(count) }
+}

@@ -1,0 +1,47 @@
+//! What the front ends share: the limits of connections, and the threads for long requests.
+
+use std::sync::Arc;
+
+use galatea_frontend::{ConnectionLimits, ConnectionSettings, HeavyWork};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::options::ServeOptions;
+
+/// Gives all front ends the same limits and threads.
+pub fn share(options: &mut ServeOptions) {
+    let limits = ConnectionLimits::new(settings(options, raise_descriptor_limit()));
+    let heavy_work = Arc::new(HeavyWork::default());
+    let (http, grpc) = (&mut options.http_options, &mut options.grpc_options);
+    (http.limits, grpc.limits) = (limits.clone(), limits);
+    (http.heavy_work, grpc.heavy_work) = (heavy_work.clone(), heavy_work);
+}
+
+fn settings(options: &ServeOptions, descriptors: usize) -> ConnectionSettings {
+    let found = ConnectionSettings::for_descriptors(descriptors);
+    let max_connections = options.max_connections.unwrap_or(found.max_connections);
+    if max_connections > found.max_connections {
+        log::warn!(
+            "--max-connections={max_connections} may leave no file descriptors for models: the process may have \
+             {descriptors} open"
+        );
+    }
+    ConnectionSettings {
+        max_connections,
+        reserved_connections: found.reserved_connections.min(max_connections / 4),
+        ..options.connections
+    }
+}
+
+/// How many descriptors the process may have open, after it has allowed itself as many as it can.
+fn raise_descriptor_limit() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let limit = match raised {
+        Ok(()) => maximum,
+        Err(error) => {
+            log::warn!("failed to raise the limit of open file descriptors: {error}");
+            current
+        }
+    };
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
