@@ -206,14 +206,14 @@ def onnx_runtime():
     return {"GALATEA_ONNXRUNTIME_LIB": str(libraries[0])} if libraries else {}
 
 
-def triton(repository, *flags, **options):
+def triton(repository, *flags, through=(), **options):
     """The real Triton; it cannot say which free port it took, so we look for one first."""
     home = PEERS / "triton"
     server = home / "server"
     ports = free_ports(3)
     prefix = f"galatea_test_{ports[0]}_"
     command = [
-        server / "bin/tritonserver", f"--model-repository={repository}",
+        *through, server / "bin/tritonserver", f"--model-repository={repository}",
         f"--backend-directory={server}/backends", f"--cache-directory={server}/caches",
         "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
         f"--http-port={ports[0]}", f"--grpc-port={ports[1]}", f"--metrics-port={ports[2]}",

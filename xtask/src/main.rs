@@ -3,6 +3,7 @@
 //! Orchestration only: what talks to a running server is written in Python under `tests/` and
 //! `examples/`, with the stock clients, so that nothing of ours stands on both ends of the wire.
 
+mod attack;
 mod bench;
 mod codegen;
 mod demo;
@@ -23,6 +24,7 @@ usage: cargo xtask <task> [options]
                      `sentences`: text to vectors, by Python models around an ONNX model
   test [filter...]   every test: workspace, then the stock clients and the real Triton against the built server
   bench [options]    one table: cost and latency of this server, side by side with its peers
+  attack [options]   one table: what a stranger can send, and what it does to memory, descriptors and other clients
   setup              fetch what the tests need (clients, models, peers) into target/peers
   tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
@@ -45,6 +47,7 @@ fn run() -> Result<()> {
     match task.as_str() {
         "demo" => demo::run(&rest),
         "test" => suite::run(&rest),
+        "attack" => attack::run(&rest),
         "bench" => bench::run(&rest),
         "setup" => setup::run(),
         "tidy" => tidy::run(),

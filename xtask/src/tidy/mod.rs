@@ -13,6 +13,7 @@ mod module_lines;
 mod prepared;
 mod private_fields;
 mod source;
+mod threats;
 mod unsafe_code;
 
 use anyhow::{Result, bail};
@@ -32,7 +33,7 @@ pub fn run() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 12] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 13] = [
         files::faults,
         codes::faults,
         private_fields::faults,
@@ -45,6 +46,7 @@ fn faults() -> Result<Vec<String>> {
         documented::faults,
         locks::faults,
         absent::faults,
+        threats::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

@@ -1,0 +1,39 @@
+"""The list of attacks, and what one of them says about itself."""
+
+import dataclasses
+from typing import Callable
+
+ATTACKS = {}
+
+
+class Achieved(Exception):
+    """The attack got what it came for, though the server lives: something leaked, hung or stayed."""
+
+
+@dataclasses.dataclass
+class Attack:
+    name: str
+    play: Callable
+    what: str
+    # Ten heavy clients: the goals for the latency of others hold. Floods and single requests have them too unless
+    # the attack itself occupies what the other client asks for.
+    goals: bool = True
+    triton: bool = False
+    flags: tuple = ()
+    # Flags that an earlier build does not know.
+    new_flags: tuple = ()
+    models: Callable | None = None
+    descriptors: int | None = None
+    # Of a new process that is part of the outcome (a worker that was started again), and thus not counted.
+    ignores: tuple = ()
+
+
+def attack(name, **options):
+    """Puts the decorated function `play(target)` on the list. It returns a short note for the table, or raises
+    `Achieved`; its first line of documentation says what is sent."""
+
+    def put(play):
+        ATTACKS[name] = Attack(name, play, play.__doc__.strip().splitlines()[0], **options)
+        return play
+
+    return put

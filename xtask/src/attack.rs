@@ -1,0 +1,15 @@
+//! `cargo xtask attack`: what a stranger can send, played by `tests/attack/attack.py` against a release build.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{demo, process, setup};
+
+pub fn run(args: &[String]) -> Result<()> {
+    setup::run()?;
+    let galatea = demo::build()?;
+    demo::install_runtime(&galatea)?;
+    let script = process::root().join("tests/attack/attack.py");
+    process::run(Command::new(setup::python()).arg(script).arg("--server").arg(galatea).args(args))
+}
