@@ -20,10 +20,13 @@ const QUEUE_SIZE: &str = "shm_message_queue_size";
 /// Settings that this module reads.
 const READ_HERE: [&str; 5] = [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT];
 /// Settings without an effect on this backend that Triton's users give, or that are read elsewhere: no warning.
-const READ_ELSEWHERE: [&str; 6] = [
+const READ_ELSEWHERE: [&str; 9] = [
     "auto-complete-config",
     "backend-directory",
     "default-max-batch-size",
+    "isolation",
+    "isolation_memory_limit",
+    "isolation_timeout_seconds",
     "min-compute-capability",
     QUEUE_SIZE,
     THREAD_POOL,

@@ -30,6 +30,11 @@ impl Environment {
         self.0.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
+    /// All of them, for a process that is to be started.
+    pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        self.0.iter().map(|(name, value)| (name.into(), value.clone()))
+    }
+
     /// A variable as text; one that is not UTF-8 counts as not set.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).as_deref().and_then(OsStr::to_str).map(str::to_owned)

@@ -8,7 +8,8 @@ use galatea_types::suggest;
 use crate::{
     flags::{self, FlagError},
     options::ServeOptions,
-    runtime, serve,
+    runtime,
+    serve::{self, model_worker},
 };
 
 const USAGE: &str = "\
@@ -39,6 +40,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("serve") => serve_command("galatea serve", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
+        Some(model_worker::COMMAND) => model_worker::run(&arguments.collect::<Vec<_>>()),
         Some("--help" | "-h" | "help") => print(USAGE),
         Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(other) => {

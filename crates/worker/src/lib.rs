@@ -2,7 +2,7 @@
 //!
 //! Server and worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`. A
 //! [`Worker`] is the server's side of one process, a [`WorkerInstance`] executes batches in it. What the server does
-//! for a worker besides, it does as [`Services`].
+//! for a worker besides, it does as [`Services`]. A [`ServerConnection`] is the other side, for workers in Rust.
 //!
 //! # Invariants
 //! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
@@ -29,8 +29,10 @@ pub mod parameters;
 mod printed;
 mod process;
 mod program;
+mod received_request;
 mod requests;
 mod reshape;
+mod server_connection;
 mod spawn;
 mod spin;
 mod start_error;
@@ -46,6 +48,8 @@ pub use lifecycle::Lifecycle;
 pub use memory::{ArenaLimits, BlockAllocation, SharedMemory};
 pub use process::{ExitReason, Process};
 pub use program::Program;
+pub use received_request::received_request;
 pub use requests::{ActiveRequests, ResponseContent};
+pub use server_connection::ServerConnection;
 pub use transport::{Channels, Message};
 pub use worker::{Worker, WorkerOptions};

@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::InstanceAlarm;
 use galatea_config::ModelConfig;
-use galatea_types::{Error, Result};
+use galatea_types::{Code, Error, Result};
 use serde_json::Value;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     spin::Spin,
     start_error::StartError,
     transport::{Message, ReceiveError},
-    wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, flag, kind},
+    wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, code_from_number, flag, kind},
 };
 
 /// What a worker is started with.
@@ -146,7 +146,10 @@ impl<S: Services> Worker<S> {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
                 let failure = Failure::read(message.packet.payload)?;
-                let error = Error::internal(failure.message);
+                // A worker in Python leaves the number out.
+                let number = u8::try_from(message.packet.header.count).unwrap_or(u8::MAX);
+                let code = code_from_number(number)?.unwrap_or(Code::Internal);
+                let error = Error::new(code, failure.message);
                 return Ok(Err(with_traceback(error, failure.traceback)));
             }
             let value = serde_json::from_slice(message.packet.payload.meta);

@@ -1,14 +1,14 @@
 //! Business logic scripting (BLS): requests of a worker to other models, its `exec` and `async_exec`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use galatea_types::{
-    Cancellation, CorrelationId, Error, InferRequest, InferResponse, Refused, RequestContext,
-    RequestedOutput, Responder, Response, ResponseSink, Result, Tensor,
+    Cancellation, Error, InferResponse, Refused, RequestContext, Responder, Response, ResponseSink,
+    Result,
 };
 
 use galatea_worker::{
-    Message, parameters,
+    Message, received_request,
     wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn start(
     let responder = Responder::calling(sink);
     let models = &connection.services.server.models;
     let context = RequestContext::from_model(cancellation);
-    let checked = request(&head, inputs).and_then(|request| {
+    let checked = received_request(&head, inputs).and_then(|request| {
         let policy = models.is_decoupled(head.model, request.model_version);
         check_policy(policy, head.model, is_decoupled)?;
         Ok(request)
@@ -79,27 +79,6 @@ impl From<PolicyError> for Error {
     }
 }
 
-fn request(head: &RequestHead<'_>, inputs: Vec<Tensor>) -> Result<InferRequest> {
-    let correlation_id = match (head.correlation_id, head.correlation_text) {
-        (0, "") => CorrelationId::None,
-        (number, "") => CorrelationId::Number(number),
-        (_, text) => CorrelationId::Text(text.to_owned()),
-    };
-    Ok(InferRequest {
-        model_version: (head.model_version >= 0).then_some(head.model_version),
-        id: head.id.to_owned(),
-        inputs,
-        outputs: head.outputs.iter().map(|&name| RequestedOutput::plain(name)).collect(),
-        parameters: parameters::read(head.parameters)?,
-        correlation_id,
-        sequence_start: head.flags & 1 != 0,
-        sequence_end: head.flags & 2 != 0,
-        priority: u64::try_from(head.priority).unwrap_or(0),
-        timeout: (head.timeout_us > 0).then(|| Duration::from_micros(head.timeout_us)),
-        ..InferRequest::new(head.model)
-    })
-}
-
 /// Takes the responses to one call.
 struct BlsResponder {
     connection: Arc<PythonConnection>,
@@ -141,13 +120,13 @@ impl BlsResponder {
         let connection = &*self.connection;
         let start = message.position();
         let mut blocks = connection.memory.allocation();
-        let written = put_response(&mut message, result, &mut blocks);
+        let written = put_response(&mut message, 0, result, &mut blocks);
         let sent = written.and_then(|()| connection.channels.send_event(&message));
         let Err(error) = sent else { return };
         // An error always finds room.
         blocks.free_from(0);
         message.truncate(start);
-        let written = put_response(&mut message, Some(&Err(error)), &mut blocks);
+        let written = put_response(&mut message, 0, Some(&Err(error)), &mut blocks);
         if written.and_then(|()| connection.channels.send_event(&message)).is_err() {
             let identity = connection.lifecycle.identity();
             log::error!("the response to a BLS request of {identity} was lost");

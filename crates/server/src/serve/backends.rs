@@ -7,16 +7,16 @@ use std::{
 };
 
 use galatea_backend::Backend;
-use galatea_backend_onnx::OnnxBackend;
+use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend,
     environment::{PythonBackendFiles, find_python_backend},
 };
-use galatea_backend_torch::TorchBackend;
 use galatea_engine::{BackendRegistry, BackendSettings};
 use galatea_runtimes::{Environment, TerminalProgress};
 use galatea_types::{LockExt, Result};
 
+use super::{model_worker, native::NativeBackend};
 use crate::{flags::RuntimeOptions, options::ServeOptions, runtime, table::Table};
 
 /// Where Triton has them.
@@ -28,6 +28,9 @@ pub struct Backends {
     config: BackendSettings,
     opened: Opened,
 }
+
+/// Of `--backend-config`, for one backend.
+type Settings = BTreeMap<String, String>;
 
 /// Path of each opened backend's library, by its name.
 type Opened = Arc<Mutex<BTreeMap<String, String>>>;
@@ -44,18 +47,11 @@ impl Backends {
     /// Each is opened when the first model needs it: a server without ONNX models needs no library.
     pub fn registry(&self) -> BackendRegistry {
         let mut registry = BackendRegistry::default();
-        for (name, construct) in galatea_backend_builtin::all() {
-            let opened = self.opened.clone();
-            registry.register(name, move || {
-                note(&opened, name, Path::new("built-in"));
-                Ok(construct())
-            });
+        for (name, _) in galatea_backend_builtin::all() {
+            self.register_native(&mut registry, name, move |_, _| built_in(name));
         }
-        let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
-        let config = self.config.of("onnxruntime");
-        registry.register("onnxruntime", move || open_onnx(&runtimes, &config, &opened));
-        let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
-        registry.register("pytorch", move || open_torch(&runtimes, &opened));
+        self.register_native(&mut registry, "onnxruntime", onnx);
+        self.register_native(&mut registry, "pytorch", |runtimes, _| torch(runtimes));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
         let config = self.config.of("python");
         registry.register("python", move || {
@@ -73,6 +69,28 @@ impl Backends {
         registry
     }
 
+    /// A backend whose models may be isolated. `locate`: what it is constructed from, and the path to show for it.
+    fn register_native(
+        &self,
+        registry: &mut BackendRegistry,
+        name: &'static str,
+        locate: impl Fn(&RuntimeOptions, &Settings) -> Result<(NativeBackend, PathBuf)>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
+        let settings = self.config.of(name);
+        registry.register(name, move || {
+            let (native, path) = locate(&runtimes, &settings)?;
+            let (description, child) = (native.to_json(), model_worker::program(&runtimes));
+            let open = Box::new(move || native.open());
+            let backend = ProcessBackend::open(name, &settings, description, child, open)?;
+            note(&opened, name, &path);
+            Ok(backend)
+        });
+    }
+
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
         for (name, path) in self.opened.lock_unpoisoned().iter() {
@@ -84,23 +102,21 @@ impl Backends {
     }
 }
 
-fn open_onnx(
-    runtimes: &RuntimeOptions,
-    config: &BTreeMap<String, String>,
-    opened: &Opened,
-) -> Result<Arc<dyn Backend>> {
-    let path: PathBuf = runtime::onnxruntime_library(runtimes)?;
-    let backend = OnnxBackend::open(&path, config)?;
-    note(opened, "onnxruntime", &path);
-    Ok(backend)
+fn built_in(name: &str) -> Result<(NativeBackend, PathBuf)> {
+    Ok((NativeBackend::BuiltIn(name.to_owned()), PathBuf::from("built-in")))
 }
 
-fn open_torch(runtimes: &RuntimeOptions, opened: &Opened) -> Result<Arc<dyn Backend>> {
+fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Result<(NativeBackend, PathBuf)> {
+    let library = runtime::onnxruntime_library(runtimes)?;
+    let settings = settings.clone();
+    Ok((NativeBackend::Onnx { library: library.clone(), settings }, library))
+}
+
+fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
     let (folder, environment) = (runtimes.libtorch.clone(), &runtimes.environment);
     let found = runtime::pytorch::prepared(folder, environment, &mut TerminalProgress::new())?;
-    let backend = TorchBackend::open(&found.shim, found.libtorch.cuda_library().as_deref())?;
-    note(opened, "pytorch", &found.libtorch.library());
-    Ok(backend)
+    let cuda = found.libtorch.cuda_library();
+    Ok((NativeBackend::Torch { shim: found.shim, cuda }, found.libtorch.library()))
 }
 
 /// A backend written in Python runs as models of `python` do: settings of that hold for it too.

@@ -4,6 +4,8 @@ mod backends;
 mod banner;
 mod connections;
 mod gpus;
+pub mod model_worker;
+mod native;
 mod repositories;
 mod services;
 mod shutdown;

@@ -27,7 +27,11 @@ struct State {
 
 impl Inbox {
     pub fn new(limits: ArenaLimits) -> io::Result<Self> {
-        let memory = mapping::create("galatea-inbox", limits.initial)?;
+        Self::over(mapping::create("galatea-inbox", limits.initial)?, limits)
+    }
+
+    /// Over memory that the other side made, which is all free: a worker writes its outputs there.
+    pub fn over(memory: OwnedFd, limits: ArenaLimits) -> io::Result<Self> {
         let mapping = Arc::new(Mapping::new(&memory, true)?);
         let mut free = FreeList::default();
         free.grow(mapping.length());

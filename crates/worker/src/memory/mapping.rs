@@ -15,6 +15,11 @@ pub(crate) fn create(name: &str, size: usize) -> io::Result<std::os::fd::OwnedFd
     Ok(memory)
 }
 
+/// Whether memory that came from elsewhere is what [`create`] makes.
+pub(crate) fn is_sealed(memory: impl AsFd) -> bool {
+    rustix::fs::fcntl_get_seals(memory).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
+}
+
 pub(crate) fn size_of(memory: impl AsFd) -> io::Result<usize> {
     let size = rustix::fs::fstat(memory)?.st_size;
     usize::try_from(size).map_err(io::Error::other)
@@ -37,7 +42,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `memory` must come from [`create`].
+    /// `memory` must come from [`create`], in this process or the other.
     pub fn new(memory: impl AsFd, is_writable: bool) -> io::Result<Self> {
         let length = size_of(memory.as_fd())?;
         if length == 0 {

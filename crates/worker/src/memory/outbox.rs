@@ -22,7 +22,11 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub fn new(limits: ArenaLimits) -> io::Result<Self> {
-        let memory = mapping::create("galatea-outbox", limits.initial)?;
+        Self::over(mapping::create("galatea-outbox", limits.initial)?, limits)
+    }
+
+    /// Over memory that the other side made: a worker reads its inputs there.
+    pub fn over(memory: OwnedFd, limits: ArenaLimits) -> io::Result<Self> {
         let mapping = Mutex::new(Arc::new(Mapping::new(&memory, false)?));
         Ok(Self { memory, max: limits.max, mapping })
     }

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,6 +16,7 @@ use crate::{
     memory::{
         inbox::Inbox,
         limits::ArenaLimits,
+        mapping,
         outbox::Outbox,
         releases::{OutboxBlock, Releases},
     },
@@ -35,9 +36,26 @@ pub struct SharedMemory {
 
 impl SharedMemory {
     pub(crate) fn new(limits: ArenaLimits, waker: Arc<Waker>) -> io::Result<Self> {
+        Self::over(Inbox::new(limits)?, Outbox::new(limits)?, waker)
+    }
+
+    /// The worker's view of what the server made: it writes where the server reads, and reads where that writes.
+    pub(crate) fn of_worker(
+        inbox: OwnedFd,
+        outbox: OwnedFd,
+        limits: ArenaLimits,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
+        if !mapping::is_sealed(&inbox) || !mapping::is_sealed(&outbox) {
+            return Err(io::Error::other("the shared memory is not sealed"));
+        }
+        Self::over(Inbox::over(outbox, limits)?, Outbox::over(inbox, limits)?, waker)
+    }
+
+    fn over(inbox: Inbox, outbox: Outbox, waker: Arc<Waker>) -> io::Result<Self> {
         Ok(Self {
-            inbox: Inbox::new(limits)?,
-            outbox: Outbox::new(limits)?,
+            inbox,
+            outbox,
             releases: Arc::new(Releases::new(waker.clone())),
             waker,
             uses: AtomicU64::new(0),

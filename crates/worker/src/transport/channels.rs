@@ -28,6 +28,8 @@ pub struct Channels {
     events: Socket,
     memory: Arc<SharedMemory>,
     waker: Arc<Waker>,
+    /// The kind of message that only gives blocks back.
+    release: u8,
     /// Packets for `events` that found no room.
     queue: Mutex<VecDeque<Vec<u8>>>,
 }
@@ -72,8 +74,27 @@ impl Channels {
     ) -> io::Result<(Self, WorkerEnds)> {
         let (commands, commands_end) = Socket::pair()?;
         let (events, events_end) = Socket::pair()?;
-        let channels = Self { commands, events, memory, waker, queue: Mutex::default() };
+        let release = kind::RELEASE_TO_WORKER;
+        let channels = Self { commands, events, memory, waker, release, queue: Mutex::default() };
         Ok((channels, WorkerEnds { commands: commands_end, events: events_end }))
+    }
+
+    /// The worker's ends, in the worker.
+    pub(crate) fn of_worker(
+        commands: OwnedFd,
+        events: OwnedFd,
+        memory: Arc<SharedMemory>,
+        waker: Arc<Waker>,
+    ) -> Self {
+        let (commands, events) = (Socket::from(commands), Socket::from(events));
+        let release = kind::RELEASE_TO_SERVER;
+        Self { commands, events, memory, waker, release, queue: Mutex::default() }
+    }
+
+    /// Sends a worker's reply; waits for room. False: the server is gone.
+    pub(crate) fn send_reply(&self, message: &Outgoing) -> Result<bool> {
+        let packet = EncodedPacket::new(message, &self.memory)?;
+        Ok(self.commands.send(&packet.parts(message)).is_ok())
     }
 
     /// Sends to the worker's main thread. Never blocks.
@@ -129,7 +150,7 @@ impl Channels {
     /// Gives blocks back to the worker without waiting for a message they can go with.
     pub(crate) fn send_releases(&self) {
         while !self.memory.releases().is_empty() {
-            if self.send_event(&Outgoing::new(kind::RELEASE_TO_WORKER, 0)).is_err() {
+            if self.send_event(&Outgoing::new(self.release, 0)).is_err() {
                 return;
             }
         }

@@ -45,7 +45,16 @@ impl Socket {
 
     /// Sends the parts as one packet. False: there is no room now.
     pub fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<bool> {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        self.send_with(parts, SendFlags::DONTWAIT)
+    }
+
+    /// Sends the parts as one packet; waits for room.
+    pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        self.send_with(parts, SendFlags::empty()).map(drop)
+    }
+
+    fn send_with(&self, parts: &[IoSlice<'_>], flags: SendFlags) -> io::Result<bool> {
+        let flags = flags | SendFlags::NOSIGNAL;
         let mut no_control = SendAncillaryBuffer::default();
         loop {
             match rustix::net::sendmsg(&self.0, parts, &mut no_control, flags) {
@@ -84,6 +93,12 @@ impl Socket {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(end: OwnedFd) -> Self {
+        Self(end)
     }
 }
 

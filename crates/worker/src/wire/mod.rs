@@ -19,9 +19,9 @@ pub use packet::{Header, Packet, Parsed, Payload};
 pub use protocol::{HEADER_LENGTH, INLINE_LIMIT, PACKET_LIMIT, flag, kind};
 pub use read::{Malformed, Reader};
 pub use request::RequestHead;
-pub use response::{Body, ResponseHead, code_number};
+pub use response::{Body, ResponseHead, code_from_number, code_number};
 pub use tensor::{Place, TensorHead, holds_strings};
-pub use write::{Blocks, Outgoing, SentRequest, put_request, put_response};
+pub use write::{Blocks, Outgoing, SentRequest, put_failure, put_request, put_response};
 
 /// Reads `packet` as every kind of message a worker may send: for tests and fuzzing.
 #[doc(hidden)]

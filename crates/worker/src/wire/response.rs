@@ -77,7 +77,11 @@ const CODES: [Code; 8] = [
     Code::Cancelled,
 ];
 
-fn code_from_number(number: u8) -> Result<Option<Code>, Malformed> {
+/// The error code with this number in the protocol; `None` for 0.
+///
+/// # Errors
+/// When there is none.
+pub fn code_from_number(number: u8) -> Result<Option<Code>, Malformed> {
     let Some(index) = usize::from(number).checked_sub(1) else { return Ok(None) };
     CODES.get(index).copied().map(Some).ok_or(Malformed("an error code is unknown"))
 }

@@ -60,10 +60,10 @@ fn responses_are_read_as_they_were_written() {
         parameters: Vec::new(),
         outputs: vec![tensor("A", 3)],
     };
-    put_response(&mut message, Some(&Ok(response)), &mut Kept::default()).expect("written");
+    put_response(&mut message, 0, Some(&Ok(response)), &mut Kept::default()).expect("written");
     let error = Err(Error::not_found("nothing"));
-    put_response(&mut message, Some(&error), &mut Kept::default()).expect("written");
-    put_response(&mut message, None, &mut Kept::default()).expect("written");
+    put_response(&mut message, 0, Some(&error), &mut Kept::default()).expect("written");
+    put_response(&mut message, 0, None, &mut Kept::default()).expect("written");
     let mut reader = Reader::new(&message.meta);
     let mut read = || ResponseHead::read(&mut reader).expect("read");
     assert_eq!(read().outputs.len(), 1);

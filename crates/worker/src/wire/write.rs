@@ -6,7 +6,10 @@ use galatea_types::{
     CorrelationId, Error, InferRequest, InferResponse, ParameterValue, Parameters, Result, Tensor,
 };
 
-use crate::wire::{protocol::INLINE_LIMIT, response, tensor};
+use crate::wire::{
+    protocol::{INLINE_LIMIT, flag},
+    response, tensor,
+};
 
 /// Memory for tensors that are too large for a packet.
 pub trait Blocks {
@@ -143,12 +146,14 @@ pub fn put_request(
     inputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
 }
 
-/// Appends the response to a BLS request of the worker; `None`: one without a body.
+/// Appends the response to the request `key`, or with 0 that to a BLS request of the worker; `None`: one without a
+/// body.
 ///
 /// # Errors
 /// When an output finds no room in `blocks`, or something is too long for the protocol.
 pub fn put_response(
     message: &mut Outgoing,
+    key: u64,
     response: Option<&Result<InferResponse>>,
     blocks: &mut dyn Blocks,
 ) -> Result<()> {
@@ -160,7 +165,7 @@ pub fn put_response(
             (0, "", (json_of(&response.parameters).into_bytes(), &response.outputs[..]))
         }
     };
-    message.put(&0_u64.to_le_bytes());
+    message.put(&key.to_le_bytes());
     message.put(&[code, u8::from(matches!(response, Some(Ok(_))))]);
     message.put(&short(outputs.len(), "the number of outputs")?.to_le_bytes());
     message.put(&long(text.len(), "an error's text")?.to_le_bytes());
@@ -169,6 +174,15 @@ pub fn put_response(
     message.put(text.as_bytes());
     message.put(&parameters);
     outputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
+}
+
+/// Makes `message` the report of a failure: see [`Failure`](crate::wire::Failure).
+pub fn put_failure(message: &mut Outgoing, error: &Error) {
+    let text = error.message().as_bytes();
+    message.flags |= flag::ERROR;
+    message.count = response::code_number(error.code()).into();
+    message.put(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
+    message.put(text);
 }
 
 /// Parameters as a JSON object; nothing at all when there are none.
@@ -199,5 +213,5 @@ fn long(length: usize, what: &str) -> Result<u32> {
 }
 
 fn too_long(what: &str) -> Error {
-    Error::invalid_arg(format!("{what} is too long for a Python model"))
+    Error::invalid_arg(format!("{what} is too long for the process of a model"))
 }

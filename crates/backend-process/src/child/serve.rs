@@ -1,0 +1,125 @@
+//! The life of a child: greeting, one model, executions, the end.
+
+use std::{io, sync::Arc};
+
+use galatea_backend::Backend;
+use galatea_types::{Error, Result};
+use galatea_worker::{
+    ServerConnection,
+    wire::{Malformed, Outgoing, kind, put_failure},
+};
+use serde_json::Value;
+
+use super::{
+    batch::Execution,
+    limits, log_events,
+    subject::{self, Loaded},
+};
+use crate::messages::Subject;
+
+/// Serves one model until the server has enough of it or is gone. `words`: the arguments of the process, which end with
+/// the numbers of the descriptors it was given. `open` constructs the backend from what the server described it by.
+///
+/// # Errors
+/// When the process was not started by a server, or the server sends what it should not.
+pub fn serve(
+    words: &[String],
+    open: impl Fn(&Value) -> Result<Arc<dyn Backend>>,
+) -> Result<(), ServeError> {
+    let connection = ServerConnection::inherit(words).map_err(ServeError::NoServer)?;
+    limits::mark_process();
+    log_events::install(Arc::downgrade(connection.channels()));
+    let mut child = Child { connection };
+    let greeting = serde_json::json!({ "pid": std::process::id() }).to_string();
+    if !child.reply(&Outgoing::with_text(kind::HELLO, &greeting))? {
+        return Ok(());
+    }
+    while child.next(&open)? {}
+    Ok(())
+}
+
+/// Why a child ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It was started by hand.
+    #[error("this command is for the server's own use: it runs one isolated model ({0})")]
+    NoServer(io::Error),
+    /// The server does not follow the protocol.
+    #[error("{0}")]
+    Malformed(Malformed),
+    /// A reply found no room.
+    #[error("{0}")]
+    NoRoom(Error),
+}
+
+struct Child {
+    connection: ServerConnection,
+}
+
+impl Child {
+    /// Answers the next of the commands that need no model. False: there is nothing to do any more.
+    fn next(
+        &mut self,
+        open: &impl Fn(&Value) -> Result<Arc<dyn Backend>>,
+    ) -> Result<bool, ServeError> {
+        let received = self.connection.receive(|message| {
+            let kind = message.packet.header.kind;
+            if !matches!(kind, kind::INIT | kind::COMPLETE) {
+                return Err(Malformed("a model has to be named first"));
+            }
+            let subject = serde_json::from_value(message.json()?);
+            subject
+                .map(|subject: Subject| (kind, subject))
+                .map_err(|_| Malformed("it names no model"))
+        });
+        let Some(received) = received else { return Ok(false) };
+        let (kind, subject) = received.map_err(ServeError::Malformed)?;
+        let backend =
+            limits::limit_memory(subject.memory_limit).and_then(|()| open(&subject.backend));
+        let mut reply = Outgoing::new(kind + 1, 0);
+        let loaded = backend.and_then(|backend| match &subject.instance {
+            Some(instance) => subject::load(&*backend, &subject, instance).map(Some),
+            None => {
+                reply.meta = subject::complete(&*backend, &subject)?.into_bytes();
+                Ok(None)
+            }
+        });
+        match loaded {
+            Ok(None) => self.reply(&reply),
+            Ok(Some(loaded)) => {
+                reply.meta = b"{}".to_vec();
+                Ok(self.reply(&reply)? && self.execute_all(loaded)?)
+            }
+            Err(error) => {
+                put_failure(&mut reply, &error);
+                self.reply(&reply)
+            }
+        }
+    }
+
+    /// Executes what comes. False: the server wants no more.
+    fn execute_all(&mut self, mut loaded: Loaded) -> Result<bool, ServeError> {
+        let memory = self.connection.memory().clone();
+        let name = loaded.config.name().clone();
+        loop {
+            let received = self.connection.receive(|message| match message.packet.header.kind {
+                kind::EXECUTE => Execution::read(message, &loaded.config).map(Some),
+                kind::FINALIZE => Ok(None),
+                _ => Err(Malformed("its kind is unknown")),
+            });
+            let Some(received) = received else { return Ok(false) };
+            let Some(execution) = received.map_err(ServeError::Malformed)? else { break };
+            let reply = execution.run(&mut *loaded.instance, (&name, loaded.version), &memory);
+            if !self.reply(&reply)? {
+                return Ok(false);
+            }
+        }
+        drop(loaded);
+        self.reply(&Outgoing::new(kind::FINALIZED, 0))?;
+        Ok(false)
+    }
+
+    fn reply(&self, message: &Outgoing) -> Result<bool, ServeError> {
+        self.connection.reply(message).map_err(ServeError::NoRoom)
+    }
+}

@@ -1,0 +1,80 @@
+//! What a child was told to load or to complete, with the backend constructed.
+
+use std::sync::Arc;
+
+use galatea_backend::{
+    Backend, CompletionContext, InstanceAlarm, InstanceSpec, LoadContext, Model, ModelInstance,
+    ServerAccess,
+};
+use galatea_config::{
+    CheckContext, ConfigDraft, InstanceKind, ModelConfig, RawModelConfig, parse_json, to_json,
+};
+use galatea_types::{Error, Result};
+
+use crate::messages::{InstancePlace, Subject};
+
+/// A loaded model and its instance, which is dropped first.
+pub(super) struct Loaded {
+    pub instance: Box<dyn ModelInstance>,
+    _model: Box<dyn Model>,
+    pub config: Arc<ModelConfig>,
+    pub version: i64,
+}
+
+/// The configuration as the backend completes it, as JSON.
+pub(super) fn complete(backend: &dyn Backend, subject: &Subject) -> Result<String> {
+    let config: ConfigDraft = raw_config(subject)?.into();
+    let context = CompletionContext {
+        model_name: &subject.model_name,
+        model_dir: &subject.model_dir,
+        version: subject.version,
+        version_dir: &subject.version_dir,
+        backend_config: &subject.backend_config,
+    };
+    Ok(to_json(backend.complete_config(config, &context)?.raw()))
+}
+
+/// Loads the model and its one instance.
+pub(super) fn load(
+    backend: &dyn Backend,
+    subject: &Subject,
+    instance: &InstancePlace,
+) -> Result<Loaded> {
+    let config = Arc::new(checked(raw_config(subject)?, instance)?);
+    let kind = config.instance_groups().first().map_or(InstanceKind::Cpu, |group| group.kind);
+    let model = backend.load(LoadContext {
+        config: config.clone(),
+        version: subject.version,
+        model_dir: subject.model_dir.clone(),
+        version_dir: subject.version_dir.clone(),
+        backend_config: subject.backend_config.clone(),
+        server: ServerAccess::default(),
+    })?;
+    let instance = model.new_instance(&InstanceSpec {
+        name: instance.name.clone(),
+        kind,
+        device_id: instance.device_id,
+        index: instance.index,
+        // Whatever ends the instance ends the process, which the server watches.
+        alarm: InstanceAlarm::default(),
+    })?;
+    Ok(Loaded { instance, _model: model, config, version: subject.version })
+}
+
+fn raw_config(subject: &Subject) -> Result<RawModelConfig> {
+    parse_json(&subject.config.to_string())
+}
+
+/// The server checked it: here the check gives the form that backends take.
+fn checked(raw: RawModelConfig, instance: &InstancePlace) -> Result<ModelConfig> {
+    let name = raw.name.clone();
+    let gpus = [instance.device_id];
+    let context = CheckContext {
+        directory_name: &name,
+        supports_gpus: true,
+        available_gpus: if instance.on_gpu { &gpus } else { &[] },
+        min_compute_capability: 0.0,
+    };
+    ModelConfig::check(raw, &context)
+        .map_err(|error| Error::internal(format!("the configuration changed on its way: {error}")))
+}

@@ -1,0 +1,35 @@
+//! The JSON of the commands that start a child, read and written here.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What both commands have: the backend and the model version. Meta of INIT and COMPLETE.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Subject {
+    /// What the child constructs its backend from; its form is the program's own affair.
+    pub backend: Value,
+    /// The configuration; for INIT with this instance as its only one.
+    pub config: Value,
+    pub model_name: String,
+    pub version: i64,
+    pub model_dir: PathBuf,
+    pub version_dir: PathBuf,
+    /// Of `--backend-config`.
+    pub backend_config: BTreeMap<String, String>,
+    /// Bytes of data that the process may have.
+    pub memory_limit: Option<u64>,
+    /// `None`: the model is not to be loaded, its configuration is to be completed.
+    pub instance: Option<InstancePlace>,
+}
+
+/// Which instance a child runs.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct InstancePlace {
+    pub name: String,
+    /// Whether it runs on the GPU `device_id`.
+    pub on_gpu: bool,
+    pub device_id: u32,
+    pub index: usize,
+}

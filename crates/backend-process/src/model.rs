@@ -1,0 +1,103 @@
+//! A model version whose instances run in children.
+
+use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::{InstanceKind, to_json};
+use galatea_types::{Error, Result};
+use galatea_worker::{InstanceOptions, WorkerInstance, wire::kind};
+use serde_json::{Value, json};
+
+use crate::{
+    isolation::Isolation,
+    messages::{InstancePlace, Subject},
+    start::ChildProgram,
+};
+
+/// A version to load in a child for each instance. The model's file is read there only.
+pub(crate) struct IsolatedModel {
+    context: LoadContext,
+    description: Value,
+    child: ChildProgram,
+    isolation: Isolation,
+}
+
+impl IsolatedModel {
+    /// `description`: of the backend, for the child.
+    pub fn new(
+        context: LoadContext,
+        description: Value,
+        child: ChildProgram,
+        isolation: Isolation,
+    ) -> Result<Self> {
+        if context.config.is_decoupled() {
+            return Err(DecoupledError { model: context.config.name().to_string() }.into());
+        }
+        Ok(Self { context, description, child, isolation })
+    }
+
+    fn subject(&self, spec: &InstanceSpec) -> Subject {
+        let context = &self.context;
+        Subject {
+            backend: self.description.clone(),
+            config: self.config_of(spec),
+            model_name: context.config.name().to_string(),
+            version: context.version,
+            model_dir: context.model_dir.clone(),
+            version_dir: context.version_dir.clone(),
+            backend_config: context.backend_config.clone(),
+            memory_limit: self.isolation.memory_limit,
+            instance: Some(InstancePlace {
+                name: spec.name.clone(),
+                on_gpu: spec.kind == InstanceKind::Gpu,
+                device_id: spec.device_id,
+                index: spec.index,
+            }),
+        }
+    }
+
+    /// The configuration with this instance as its only one: the backend prepares nothing for others.
+    fn config_of(&self, spec: &InstanceSpec) -> Value {
+        let config = serde_json::from_str(&to_json(self.context.config.raw()));
+        let mut config: Value = config.unwrap_or_default();
+        let (kind, gpus) = match spec.kind {
+            InstanceKind::Cpu => ("KIND_CPU", vec![]),
+            InstanceKind::Gpu => ("KIND_GPU", vec![spec.device_id]),
+            InstanceKind::Model => ("KIND_MODEL", vec![]),
+        };
+        let group = json!({ "name": spec.name, "kind": kind, "count": 1, "gpus": gpus });
+        if let Some(fields) = config.as_object_mut() {
+            fields.insert("instance_group".to_owned(), json!([group]));
+        }
+        config
+    }
+}
+
+impl Model for IsolatedModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let config = &self.context.config;
+        let (alarm, isolation) = (spec.alarm.clone(), &self.isolation);
+        let mut worker = self.child.start(config.name(), Some(&spec.name), isolation, alarm)?;
+        let subject = serde_json::to_value(self.subject(spec)).unwrap_or_default();
+        worker.request(kind::INIT, &subject)?;
+        worker.set_ready()?;
+        Ok(Box::new(WorkerInstance::new(InstanceOptions {
+            name: &spec.name,
+            config,
+            version: self.context.version,
+            may_answer_later: false,
+            worker,
+        })))
+    }
+}
+
+/// What isolated models cannot do.
+#[derive(Debug, thiserror::Error)]
+#[error("model '{model}' is decoupled, and a decoupled model cannot be isolated in a process")]
+struct DecoupledError {
+    model: String,
+}
+
+impl From<DecoupledError> for Error {
+    fn from(error: DecoupledError) -> Self {
+        Error::unsupported(error.to_string())
+    }
+}

@@ -1,0 +1,58 @@
+//! Which environment variables a child gets.
+
+use std::ffi::OsString;
+
+/// Whole names that native libraries need to find their files, the user and the time zone.
+const NAMES: [&str; 9] =
+    ["HOME", "LANG", "LD_LIBRARY_PATH", "LD_PRELOAD", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
+/// Beginnings of names: the settings of the libraries themselves.
+const PREFIXES: [&str; 24] = [
+    "ATEN_",
+    "BLIS_",
+    "CUBLAS_",
+    "CUDA_",
+    "CUDNN_",
+    "GLIBC_",
+    "GOMP_",
+    "KMP_",
+    "LC_",
+    "MALLOC_",
+    "MKL_",
+    "NCCL_",
+    "NVIDIA_",
+    "OMP_",
+    "ONNX",
+    "OPENBLAS_",
+    "ORT_",
+    "PYTORCH_",
+    "RUST_",
+    "TENSORRT_",
+    "TORCH",
+    "TRT_",
+    "TRITON_",
+    "XDG_",
+];
+
+/// Of the server's variables those that a native library may need: no others, for they may hold secrets.
+pub(crate) fn for_child(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let is_passed = |name: &str| {
+        NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let variables = variables.into_iter();
+    variables.filter(|(name, _)| name.to_str().is_some_and(is_passed)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_stay_with_the_server() {
+        let given = ["PATH", "AWS_SECRET_ACCESS_KEY", "CUDA_VISIBLE_DEVICES", "DATABASE_URL"];
+        let passed = for_child(given.map(|name| (name.into(), "value".into())));
+        let names: Vec<_> = passed.iter().map(|(name, _)| name.to_str()).collect();
+        assert_eq!(names, [Some("PATH"), Some("CUDA_VISIBLE_DEVICES")]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The worker's side of the connection, for workers written in Rust.
+
+use std::{
+    io,
+    os::fd::{AsFd, FromRawFd, OwnedFd, RawFd},
+    sync::Arc,
+    thread,
+};
+
+use galatea_types::Result;
+use rustix::{
+    event::{PollFd, PollFlags},
+    io::FdFlags,
+};
+
+use crate::{
+    memory::{ArenaLimits, SharedMemory},
+    transport::{Channels, Message, Received},
+    waker::Waker,
+    wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
+};
+
+/// A worker's connection to its server: commands and replies on the thread that has it, events on another.
+pub struct ServerConnection {
+    channels: Arc<Channels>,
+    memory: Arc<SharedMemory>,
+    buffer: Vec<u8>,
+}
+
+/// The arena that a worker writes grows as the server's does.
+const LIMITS: ArenaLimits = ArenaLimits { initial: 0, growth: 1 << 20, max: None };
+
+impl ServerConnection {
+    /// Over the four descriptors whose numbers `words` end with: see `PROTOCOL.md`. At most once in a process.
+    ///
+    /// # Errors
+    /// When they are not what a server passes.
+    pub fn inherit(words: &[String]) -> io::Result<Self> {
+        let [commands, events, inbox, outbox] = inherited(words)?;
+        let waker = Arc::new(Waker::new()?);
+        let memory = SharedMemory::of_worker(inbox, outbox, LIMITS, waker.clone())?;
+        let memory = Arc::new(memory);
+        let channels = Channels::of_worker(commands, events, memory.clone(), waker.clone());
+        let channels = Arc::new(channels);
+        let events = Events { channels: channels.clone(), memory: memory.clone(), waker };
+        thread::Builder::new().name("server-events".to_owned()).spawn(move || events.run())?;
+        Ok(Self { channels, memory, buffer: vec![0; PACKET_LIMIT] })
+    }
+
+    /// For messages that the server does not wait for.
+    pub fn channels(&self) -> &Arc<Channels> {
+        &self.channels
+    }
+
+    /// Where large tensors of replies go.
+    pub fn memory(&self) -> &Arc<SharedMemory> {
+        &self.memory
+    }
+
+    /// Waits for the server's next command. `None`: the server is gone.
+    ///
+    /// # Errors
+    /// As `read`, and when it is no message.
+    pub fn receive<T>(
+        &mut self,
+        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
+    ) -> Option<Result<T, Malformed>> {
+        let length =
+            self.channels.receive_reply(&mut self.buffer, std::time::Duration::ZERO).ok()?;
+        let packet = self.buffer.get(..length).unwrap_or_default();
+        Some(Message::open(packet, &self.memory, read))
+    }
+
+    /// Sends the reply to the last command; waits for room. False: the server is gone.
+    ///
+    /// # Errors
+    /// When it finds no room in shared memory.
+    pub fn reply(&self, message: &Outgoing) -> Result<bool> {
+        self.channels.send_reply(message)
+    }
+}
+
+/// Takes the descriptors over and keeps them from processes that this one may start.
+fn inherited(words: &[String]) -> io::Result<[OwnedFd; 4]> {
+    let numbers = words.last_chunk::<4>().ok_or_else(|| io::Error::other("no descriptors"))?;
+    let numbers = numbers.each_ref().map(|word| word.parse::<RawFd>().unwrap_or(-1));
+    let [mut distinct, standard] = [numbers.to_vec(), vec![0, 1, 2]];
+    distinct.sort_unstable();
+    distinct.dedup();
+    if distinct.len() != numbers.len() || distinct.iter().any(|n| *n < 0 || standard.contains(n)) {
+        return Err(io::Error::other("these are no four descriptors"));
+    }
+    for number in numbers {
+        // SAFETY: only asks; a number that is no descriptor is an error.
+        if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: open, by the check above, and distinct; made for this process by its server, and known to nothing else
+    // in it, for this is called at most once.
+    let descriptors = numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
+    for descriptor in &descriptors {
+        rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
+    }
+    Ok(descriptors)
+}
+
+/// What the thread beside the main one does: blocks come back and memory goes back while a model computes.
+struct Events {
+    channels: Arc<Channels>,
+    memory: Arc<SharedMemory>,
+    waker: Arc<Waker>,
+}
+
+impl Events {
+    /// Until the server is gone.
+    fn run(self) {
+        let mut buffer = vec![0; PACKET_LIMIT];
+        while self.wait().is_ok() {
+            self.waker.clear();
+            self.channels.flush();
+            if self.memory.releases().are_many() {
+                self.channels.send_releases();
+            }
+            match self.channels.try_receive_event(&mut buffer) {
+                Ok(Received::Packet(length)) => {
+                    self.handle(buffer.get(..length).unwrap_or_default())
+                }
+                Ok(Received::Nothing) => {}
+                Ok(Received::End) | Err(_) => return,
+            }
+        }
+    }
+
+    fn wait(&self) -> rustix::io::Result<()> {
+        let interest = match self.channels.has_queued() {
+            true => PollFlags::IN | PollFlags::OUT,
+            false => PollFlags::IN,
+        };
+        let mut watched = [
+            PollFd::from_borrowed_fd(self.channels.events_fd(), interest),
+            PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
+        ];
+        match rustix::event::poll(&mut watched, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opening a message frees the blocks that come back with it.
+    fn handle(&self, packet: &[u8]) {
+        let kind = Message::open(packet, &self.memory, |message| Ok(message.packet.header.kind));
+        if kind == Ok(kind::TRIM) {
+            self.channels.send_releases();
+            self.memory.trim();
+            // The server waits for nothing.
+            let _ = self.channels.send_event(&Outgoing::new(kind::TRIMMED, 0));
+        }
+    }
+}
