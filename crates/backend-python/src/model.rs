@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaults::{ModelDefaults, mentions},
-    environment::{self, EnvironmentRequest},
+    environment::{self, EnvironmentLease, EnvironmentRequest},
     package::Package,
     services::{PythonConnection, PythonServices},
     settings::{self, Settings, log_level},
@@ -38,8 +38,9 @@ pub(crate) struct PythonModel {
     file: PathBuf,
     settings: Settings,
     program: Arc<Program>,
-    /// What the program runs lies on disk for as long.
+    /// What the program runs lies on disk for as long, and so does what it runs in.
     _package: Arc<Package>,
+    _environment: EnvironmentLease,
     /// It may respond through response senders, perhaps after `execute` has returned.
     uses_senders: bool,
     has_readiness_check: AtomicBool,
@@ -74,6 +75,7 @@ impl PythonModel {
             settings,
             program: Arc::new(start::program(&environment, &package)),
             _package: package,
+            _environment: environment.lease,
             has_readiness_check: AtomicBool::new(false),
             workers: Mutex::default(),
             context,

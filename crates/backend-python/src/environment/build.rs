@@ -11,8 +11,8 @@ use galatea_runtimes::{Environment as Variables, PipSettings};
 use galatea_types::{Error, Result};
 
 use super::{
-    cache::Cached, command, digest::hex, interpreter::Interpreter, requirements::Requirements,
-    search, space,
+    cache::Cached, command, digest::hex, interpreter::Interpreter, lease::EnvironmentLease,
+    options::Options, requirements::Requirements, search, space,
 };
 
 /// The default index of pip and uv.
@@ -26,16 +26,19 @@ pub(super) struct Build<'a> {
     pub base: &'a Interpreter,
     pub cache: &'a Path,
     pub variables: &'a Variables,
-    /// Limit of all steps together.
-    pub timeout: Duration,
+    pub options: Options,
 }
 
 impl Build<'_> {
-    /// Folder of the venv.
-    pub fn built(&self) -> Result<PathBuf> {
-        let key = self.key();
-        let what = format!("model '{}'", self.model_name);
-        let cached = Cached { root: self.cache, key: &key, what: &what };
+    /// Folder of the venv, and what keeps it.
+    pub fn built(&self) -> Result<(PathBuf, EnvironmentLease)> {
+        let cached = Cached {
+            root: self.cache,
+            key: &self.key(),
+            what: &format!("model '{}'", self.model_name),
+            timeout: self.options.build_timeout,
+            bounds: self.options.cache,
+        };
         cached.get(&mut |folder| self.build(folder))
     }
 
@@ -62,7 +65,7 @@ impl Build<'_> {
             self.base.title(),
             folder.display()
         );
-        let deadline = start + self.timeout;
+        let deadline = start + self.options.build_timeout;
         let steps = match search::on_path("uv", self.variables) {
             Some(uv) => self.with_uv(&uv, folder),
             None => self.with_pip(folder),
@@ -132,9 +135,12 @@ impl Build<'_> {
         }
         let file = self.requirements.file.clone();
         match failure.kind {
-            command::FailureKind::TimedOut(_) => {
-                BuildError::TimedOut { file, title, limit: self.timeout, lines: failure.lines }
-            }
+            command::FailureKind::TimedOut(_) => BuildError::TimedOut {
+                file,
+                title,
+                limit: self.options.build_timeout,
+                lines: failure.lines,
+            },
             _ => BuildError::Step { file, title, failure },
         }
         .into()

@@ -4,14 +4,18 @@
 //! under a lock, and a marker is written last: a folder without one was left by an interrupted attempt.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io,
+    fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
-use super::space;
+use super::{
+    lease::{Access, EnvironmentLease, FolderLock},
+    prune::{self, CacheBounds},
+    space,
+};
 
 const MARKER: &str = ".galatea-complete";
 
@@ -22,6 +26,10 @@ pub(super) struct Cached<'a> {
     pub key: &'a str,
     /// For the log.
     pub what: &'a str,
+    /// How long to wait for another that creates the same folder.
+    pub timeout: Duration,
+    /// Checked when a folder has been created.
+    pub bounds: CacheBounds,
 }
 
 impl Cached<'_> {
@@ -29,43 +37,57 @@ impl Cached<'_> {
         self.root.join(self.key)
     }
 
-    /// The folder, created by `create` unless it is there and complete. A lock serializes creations of the same
-    /// folder, in this process and others. When `create` fails nothing is left.
-    pub fn get(&self, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<PathBuf> {
+    /// The folder, created by `create` unless it is there and complete, and what keeps it. A lock serializes creations
+    /// of the same folder, in this process and others. When `create` fails nothing is left.
+    pub fn get(
+        &self,
+        create: &mut dyn FnMut(&Path) -> Result<()>,
+    ) -> Result<(PathBuf, EnvironmentLease)> {
         let folder = self.folder();
-        if is_complete(&folder) {
-            return Ok(folder);
+        fs::create_dir_all(self.root).map_err(|e| self.not_written(e))?;
+        let _content = self.lock(Access::Content)?;
+        let is_new = !is_complete(&folder);
+        if is_new {
+            self.create(&folder, create)?;
         }
-        let not_written = |e: io::Error| space::not_written(self.root, e);
-        fs::create_dir_all(self.root).map_err(not_written)?;
-        let _lock = self.lock_file().map_err(not_written)?;
-        if is_complete(&folder) {
-            return Ok(folder);
+        let lease = EnvironmentLease::new(self.lock(Access::Use)?);
+        if is_new {
+            prune::prune(self.root, self.bounds);
         }
-        remove(&folder).map_err(not_written)?;
-        let created =
-            create(&folder).and_then(|()| fs::write(folder.join(MARKER), "").map_err(not_written));
+        Ok((folder, lease))
+    }
+
+    fn create(&self, folder: &Path, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+        remove(folder).map_err(|e| self.not_written(e))?;
+        let created = create(folder)
+            .and_then(|()| fs::write(folder.join(MARKER), "").map_err(|e| self.not_written(e)));
         if created.is_err()
-            && let Err(e) = remove(&folder)
+            && let Err(e) = remove(folder)
         {
             log::warn!("cannot remove '{}': {e}", folder.display());
         }
-        created.map(|()| folder)
+        created
     }
 
     /// Held until dropped, or until this process dies.
-    fn lock_file(&self) -> io::Result<File> {
-        let path = self.root.join(format!("{}.lock", self.key));
-        let file = File::options().create(true).append(true).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                log::info!("{}: waiting for another that prepares the same environment", self.what);
-                file.lock()?;
-            }
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        Ok(file)
+    fn lock(&self, access: Access) -> Result<FolderLock> {
+        let mut on_wait = || {
+            log::info!("{}: waiting for another that prepares the same environment", self.what);
+        };
+        let lock = FolderLock::acquire(self.root, self.key, access, self.timeout, &mut on_wait);
+        let lock = lock.map_err(|e| self.not_written(e))?;
+        lock.ok_or_else(|| {
+            let (folder, seconds) = (self.folder(), self.timeout.as_secs());
+            Error::unavailable(format!(
+                "'{}' is being prepared by another for longer than {seconds} s; set a longer limit with \
+                 --backend-config=python,environment-build-timeout-seconds=N",
+                folder.display()
+            ))
+        })
+    }
+
+    fn not_written(&self, error: io::Error) -> Error {
+        space::not_written(self.root, error)
     }
 }
 

@@ -11,7 +11,7 @@ use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 use serde_json::Value;
 
-use super::{interpreter::Interpreter, request::Environment};
+use super::{interpreter::Interpreter, lease::EnvironmentLease, request::Environment};
 
 /// The environment at `root`, with the variables that activating it would set.
 pub(super) fn open(root: &Path, variables: &Variables) -> Result<Environment> {
@@ -25,7 +25,8 @@ pub(super) fn open(root: &Path, variables: &Variables) -> Result<Environment> {
         (false, false) => "installation",
     };
     let description = format!("{} in {kind} {}", interpreter.title(), root.display());
-    Ok(Environment { python, variables: settings, description })
+    let lease = EnvironmentLease::default();
+    Ok(Environment { python, variables: settings, description, lease })
 }
 
 fn interpreter(root: &Path) -> Result<PathBuf> {

@@ -7,7 +7,7 @@
 //! # Invariants
 //! - No shell runs: what comes from a model is an argument of a program, or nothing.
 //! - A model's name never becomes part of a path.
-//! - A folder in the cache is used only when it is complete.
+//! - A folder in the cache is used only when it is complete, and stays as long as a worker runs in it.
 //! - An environment of the model's own that cannot be used is an error; the next is not tried.
 
 mod archive;
@@ -17,7 +17,10 @@ mod command;
 mod digest;
 mod folder;
 mod interpreter;
+mod lease;
+mod options;
 mod packed;
+mod prune;
 mod python_backend;
 mod request;
 mod requirements;
@@ -28,6 +31,7 @@ mod version;
 
 pub(crate) use self::request::{EXECUTION_ENV_PATH, SETTINGS};
 pub use self::{
+    lease::EnvironmentLease,
     python_backend::{PythonBackendFiles, find_python_backend},
     request::{Environment, EnvironmentRequest},
     resolve::resolve,

@@ -5,7 +5,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::symlink},
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
 use galatea_runtimes::Environment as Variables;
@@ -17,6 +17,8 @@ use super::{
     cache::{Cached, root_of},
     command,
     digest::hex,
+    lease::EnvironmentLease,
+    options::Options,
     search, space,
     version::{Version, VersionRange},
 };
@@ -26,17 +28,21 @@ pub(super) struct Unpacking<'a> {
     pub model_name: &'a str,
     pub cache: &'a Path,
     pub variables: &'a Variables,
-    /// Limit of each program that is run.
-    pub timeout: Duration,
+    pub options: Options,
 }
 
 impl Unpacking<'_> {
-    /// Folder of the unpacked environment.
-    pub fn unpacked(&self, archive: &Path) -> Result<PathBuf> {
-        let key = key(archive)?;
-        let what = format!("model '{}'", self.model_name);
-        let cached = Cached { root: self.cache, key: &key, what: &what };
-        cached.get(&mut |folder| self.unpack(archive, folder)).map(|folder| root_of(&folder))
+    /// Folder of the unpacked environment, and what keeps it.
+    pub fn unpacked(&self, archive: &Path) -> Result<(PathBuf, EnvironmentLease)> {
+        let cached = Cached {
+            root: self.cache,
+            key: &key(archive)?,
+            what: &format!("model '{}'", self.model_name),
+            timeout: self.options.build_timeout,
+            bounds: self.options.cache,
+        };
+        let (folder, lease) = cached.get(&mut |folder| self.unpack(archive, folder))?;
+        Ok((root_of(&folder), lease))
     }
 
     fn unpack(&self, archive: &Path, folder: &Path) -> Result<()> {
@@ -45,7 +51,7 @@ impl Unpacking<'_> {
             "model '{model}': unpacking the Python environment '{shown}' into '{}' (once)",
             folder.display()
         );
-        archive::unpack(archive, folder, &mut |bytes| {
+        archive::unpack(archive, folder, self.options.archive, &mut |bytes| {
             log::info!("model '{model}': unpacked {:.0} MB of '{shown}'", bytes as f64 / 1e6);
         })
         .map_err(|e| failed(archive, folder, e))?;
@@ -92,7 +98,7 @@ impl Unpacking<'_> {
         command.env_remove("PYTHONHOME").env_remove("PYTHONPATH");
         let model = self.model_name;
         let mut log = |line: &str| log::info!("model '{model}': conda-unpack: {line}");
-        command::run(command, self.timeout, &mut log).map_err(|failure| {
+        command::run(command, self.options.build_timeout, &mut log).map_err(|failure| {
             if failure.is_disk_full() {
                 return space::disk_full(root, failure);
             }

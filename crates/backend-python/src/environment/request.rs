@@ -6,14 +6,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{lease::EnvironmentLease, options};
+
 /// Parameter of a model's configuration.
 pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
 
 /// Settings of `--backend-config=python,KEY=VALUE` that are read here.
-pub(crate) const SETTINGS: [&str; 3] = [DEFAULT_ENVIRONMENT, PYTHON_INTERPRETER, BUILD_TIMEOUT_KEY];
+pub(crate) const SETTINGS: [&str; 7] = [
+    DEFAULT_ENVIRONMENT,
+    PYTHON_INTERPRETER,
+    options::BUILD_TIMEOUT,
+    options::MAX_BYTES,
+    options::MAX_FILES,
+    options::CACHE_BYTES,
+    options::CACHE_DAYS,
+];
 pub(super) const DEFAULT_ENVIRONMENT: &str = "default-environment";
 pub(super) const PYTHON_INTERPRETER: &str = "python-interpreter";
-pub(super) const BUILD_TIMEOUT_KEY: &str = "environment-build-timeout-seconds";
 
 /// What decides on a model's environment.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +35,8 @@ pub struct EnvironmentRequest<'a> {
     pub version_dir: &'a Path,
     /// `parameters` of the model's configuration.
     pub parameters: &'a BTreeMap<String, String>,
-    /// `--backend-config=python,KEY=VALUE`: `python-interpreter`, `default-environment`,
-    /// `environment-build-timeout-seconds`.
+    /// `--backend-config=python,KEY=VALUE`: `python-interpreter`, `default-environment`, and the limits of
+    /// `environment-...`.
     pub backend_config: &'a BTreeMap<String, String>,
 }
 
@@ -40,4 +49,6 @@ pub struct Environment {
     pub variables: Vec<(OsString, OsString)>,
     /// For the log, e.g. `CPython 3.11.7 in venv /path`.
     pub description: String,
+    /// Keeps what was built or unpacked in the cache for as long as a worker runs in it.
+    pub lease: EnvironmentLease,
 }

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use galatea_runtimes::{Environment as Variables, data_folder};
@@ -14,10 +13,12 @@ use super::{
     build::Build,
     folder,
     interpreter::Interpreter,
+    lease::EnvironmentLease,
+    options::Options,
     packed::Unpacking,
     request::{
-        BUILD_TIMEOUT_KEY, DEFAULT_ENVIRONMENT, EXECUTION_ENV_PATH, Environment,
-        EnvironmentRequest, PYTHON_INTERPRETER,
+        DEFAULT_ENVIRONMENT, EXECUTION_ENV_PATH, Environment, EnvironmentRequest,
+        PYTHON_INTERPRETER,
     },
     requirements::{self, Requirements},
     search,
@@ -25,8 +26,6 @@ use super::{
 
 /// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
 const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
-
-const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Finds the model's environment, building or unpacking it when that has not been done before. May take
 /// minutes then: never call it where requests wait. Of `variables`, `PATH` and `HOME` lead to the
@@ -36,13 +35,13 @@ const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Each names the file, parameter or option that decided, and what would help.
 pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
     log_ignored_stub(request);
-    Resolution { request, variables, timeout: timeout(request.backend_config)? }.resolve()
+    Resolution { request, variables, options: Options::read(request.backend_config)? }.resolve()
 }
 
 struct Resolution<'a> {
     request: &'a EnvironmentRequest<'a>,
     variables: &'a Variables,
-    timeout: Duration,
+    options: Options,
 }
 
 impl Resolution<'_> {
@@ -69,10 +68,13 @@ impl Resolution<'_> {
     /// A folder, an archive, or an interpreter itself.
     fn open(&self, path: &Path) -> Result<Environment> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let root = if path.is_dir() {
-            path
+        let (root, lease) = if path.is_dir() {
+            (path, EnvironmentLease::default())
         } else if !path.exists() {
             return Err(ResolveError::NoSuchPath(path).into());
+        } else if !path.is_file() {
+            // Opening a pipe would wait for somebody who writes to it.
+            return Err(ResolveError::NoFile(path).into());
         } else if search::is_executable(&path) && !archive::is_archive(&path) {
             let settings = folder::base_settings(self.variables);
             let interpreter = Interpreter::probe(&path, &settings)?.with_numpy()?;
@@ -83,12 +85,12 @@ impl Resolution<'_> {
                 model_name: self.request.model_name,
                 cache: &cache,
                 variables: self.variables,
-                timeout: self.timeout,
+                options: self.options,
             };
             unpacking.unpacked(&path)?
         };
         folder::log_ignored_scripts(&root, self.request.model_name);
-        folder::open(&root, self.variables)
+        Ok(Environment { lease, ..folder::open(&root, self.variables)? })
     }
 
     fn build(&self, requirements: &Requirements) -> Result<Environment> {
@@ -106,9 +108,10 @@ impl Resolution<'_> {
             base: &base,
             cache: &self.cache()?,
             variables: self.variables,
-            timeout: self.timeout,
+            options: self.options,
         };
-        let mut environment = folder::open(&build.built()?, self.variables)?;
+        let (folder, lease) = build.built()?;
+        let mut environment = Environment { lease, ..folder::open(&folder, self.variables)? };
         let file = requirements.file.file_name().unwrap_or_default().to_string_lossy();
         environment.description.push_str(&format!(" built from its {file}"));
         Ok(environment)
@@ -149,20 +152,13 @@ fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
         python: interpreter.path,
         variables: folder::base_settings(variables),
         description,
+        lease: EnvironmentLease::default(),
     }
 }
 
 /// A setting that is not empty.
 fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
     settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
-}
-
-fn timeout(backend_config: &BTreeMap<String, String>) -> Result<Duration, ResolveError> {
-    let Some(text) = given(backend_config, BUILD_TIMEOUT_KEY) else { return Ok(BUILD_TIMEOUT) };
-    match text.parse::<u32>() {
-        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds.into())),
-        _ => Err(ResolveError::BuildTimeout(text.to_owned())),
-    }
 }
 
 fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf, ResolveError> {
@@ -184,6 +180,8 @@ enum ResolveError {
         .0.display()
     )]
     NoSuchPath(PathBuf),
+    #[error("'{}' is neither a folder nor a file", .0.display())]
+    NoFile(PathBuf),
     #[error(
         "no python3 on PATH; install Python 3.9 or newer, or name one with \
          --backend-config=python,{PYTHON_INTERPRETER}=PATH"
@@ -191,8 +189,6 @@ enum ResolveError {
     NoPython,
     #[error("--backend-config=python,{PYTHON_INTERPRETER}={0}: no such program on PATH")]
     NoSuchProgram(String),
-    #[error("--backend-config=python,{BUILD_TIMEOUT_KEY}={0}: not a positive number of seconds")]
-    BuildTimeout(String),
     #[error(
         "remote environments are not supported; put the file beside the model and write {MODEL_DIRECTORY}/FILE"
     )]
@@ -206,8 +202,8 @@ impl From<ResolveError> for Error {
             ResolveError::NoPython => Error::unavailable(text),
             ResolveError::Remote => Error::unsupported(text),
             ResolveError::NoSuchPath(_)
-            | ResolveError::NoSuchProgram(_)
-            | ResolveError::BuildTimeout(_) => Error::invalid_arg(text),
+            | ResolveError::NoFile(_)
+            | ResolveError::NoSuchProgram(_) => Error::invalid_arg(text),
         }
     }
 }
@@ -237,17 +233,5 @@ mod tests {
         }
         assert_eq!(path("/envs/a").expect("a path"), PathBuf::from("/envs/a"));
         assert!(path("s3://bucket/env.tar.gz").expect_err("remote").to_string().contains("remote"));
-    }
-
-    #[test]
-    fn the_limit_of_a_build() {
-        let of = |text: &str| {
-            timeout(&[("environment-build-timeout-seconds".to_owned(), text.to_owned())].into())
-        };
-        assert_eq!(timeout(&BTreeMap::new()).expect("default"), BUILD_TIMEOUT);
-        assert_eq!(of("30").expect("given"), Duration::from_secs(30));
-        for text in ["0", "-1", "soon"] {
-            assert!(of(text).is_err(), "{text}");
-        }
     }
 }

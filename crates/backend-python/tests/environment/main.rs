@@ -301,3 +301,56 @@ fn the_environment_of_models_without_one_of_their_own() {
     let expected = "--backend-config=python,python-interpreter=python9: no such program on PATH";
     assert_eq!(case.refusal(), expected);
 }
+
+/// The cache stays within its limit, but for what workers run in.
+#[test]
+fn the_cache_is_pruned_and_what_is_in_use_stays() {
+    let case = Case::new().with("environment-cache-max-byte-size", "1");
+    place_uv(&case);
+    let build = |requirements: &str| {
+        case.write("model/requirements.txt", requirements);
+        case.resolve().expect("built")
+    };
+    let not_used_for_a_day = || {
+        let entries = fs::read_dir(case.at("data/python-environments")).expect("read").flatten();
+        let locks =
+            entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "lock"));
+        for lock in locks {
+            let file = File::options().append(true).open(lock).expect("opened");
+            let day = std::time::Duration::from_secs(86_400);
+            file.set_modified(std::time::SystemTime::now() - day).expect("set");
+        }
+    };
+    let first = build("a\n");
+    not_used_for_a_day();
+    let second = build("b\n");
+    assert_eq!(case.cached().len(), 2, "the first is in use");
+    let python = first.python.clone();
+    drop(first);
+    assert!(python.exists(), "nothing is removed when its use ends");
+    not_used_for_a_day();
+    build("c\n");
+    assert!(!python.exists(), "removed when room was needed");
+    assert!(second.python.exists(), "still in use");
+}
+
+#[test]
+fn an_archive_that_unpacks_to_too_much_is_refused_with_the_option() {
+    let case = Case::new().with("environment-max-byte-size", "1000").with_path("env.tar.gz");
+    fs::create_dir_all(case.at("source/bin")).expect("created");
+    fs::write(case.at("source/bin/python"), [0; 2000]).expect("written");
+    pack(&case.at("source"), ".", &case.at("model/env.tar.gz"));
+    let message = case.refusal();
+    assert!(message.contains("more than 1000 bytes"), "{message}");
+    assert!(message.contains("environment-max-byte-size"), "{message}");
+    assert_eq!(case.cached(), NOTHING);
+}
+
+/// Reading a pipe that nobody writes to would hold the load for ever.
+#[test]
+fn a_pipe_is_no_environment() {
+    let case = Case::new().with_path("pipe");
+    run(Path::new("mkfifo"), &[case.at("model/pipe").as_os_str()]);
+    let message = case.refusal();
+    assert!(message.contains("neither a folder nor a file"), "{message}");
+}

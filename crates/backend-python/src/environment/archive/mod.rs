@@ -1,5 +1,7 @@
-//! Unpacking a tar archive so that nothing is written, and no link leads, outside of the target folder.
+//! Unpacking a tar archive so that nothing is written, and no link leads, outside of the target folder, and no more
+//! than a bound: a few megabytes of an archive can be any number of terabytes unpacked.
 
+mod metered;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +17,26 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
+use self::metered::{Allowance, Metered};
+
+/// Settings of the backend with the bounds, for errors.
+pub(super) const MAX_BYTES: &str = "environment-max-byte-size";
+pub(super) const MAX_FILES: &str = "environment-max-files";
+
+/// What an archive may unpack to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Of all files together, holes of sparse files included.
+    pub bytes: u64,
+    /// Files, folders and links together.
+    pub files: u64,
+}
+
+/// Headers, long names and extended attributes of one entry, at most.
+const MAX_HEADERS: u64 = 1 << 20;
+/// Names and targets of all symbolic links, which are kept until the end.
+const MAX_LINK_BYTES: usize = 64 << 20;
+
 /// Interval between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -24,6 +46,12 @@ pub(super) enum UnpackError {
     Read(#[source] io::Error),
     #[error("is no tar.gz archive")]
     Kind,
+    #[error(
+        "it holds more than {limit} {unit}; a higher limit can be set with --backend-config=python,{option}=N"
+    )]
+    TooMuch { limit: u64, unit: &'static str, option: &'static str },
+    #[error("it has headers or links of an absurd length")]
+    Headers,
     #[error("entry '{}' {reason}", path.display())]
     Unsafe { path: PathBuf, reason: &'static str },
     #[error("cannot write '{}': {error}", path.display())]
@@ -61,11 +89,13 @@ fn kind(file: &mut File) -> io::Result<Option<Kind>> {
 pub(super) fn unpack(
     archive: &Path,
     folder: &Path,
+    bounds: Bounds,
     on_progress: &mut dyn FnMut(u64),
 ) -> Result<(), UnpackError> {
     let mut file = File::open(archive).map_err(UnpackError::Read)?;
     let kind = kind(&mut file).map_err(UnpackError::Read)?.ok_or(UnpackError::Kind)?;
     let file = BufReader::with_capacity(1 << 16, file);
+    let allowance = Allowance::default();
     let reader: Box<dyn Read> = match kind {
         Kind::Gzip => Box::new(MultiGzDecoder::new(file)),
         Kind::Plain => Box::new(file),
@@ -73,28 +103,49 @@ pub(super) fn unpack(
     fs::create_dir_all(folder)
         .map_err(|error| UnpackError::Write { path: folder.to_owned(), error })?;
     let folder = fs::canonicalize(folder).map_err(UnpackError::Read)?;
-    let mut unpacking = Unpacking { folder: &folder, links: Vec::new() };
-    unpacking.files(&mut Archive::new(reader), on_progress)?;
+    let mut archive = Archive::new(Metered::new(reader, allowance.clone()));
+    let links = Vec::new();
+    let mut unpacking = Unpacking { folder: &folder, bounds, allowance, links, link_bytes: 0 };
+    unpacking.files(&mut archive, on_progress)?;
     unpacking.links()
 }
 
+type Source = Metered<Box<dyn Read>>;
+
 struct Unpacking<'a> {
     folder: &'a Path,
+    bounds: Bounds,
+    /// Of the archive's reader.
+    allowance: Allowance,
     /// Created when all files are there: no file is ever written through a link.
     links: Vec<(PathBuf, PathBuf)>,
+    link_bytes: usize,
 }
 
 impl Unpacking<'_> {
     fn files(
         &mut self,
-        archive: &mut Archive<Box<dyn Read>>,
+        archive: &mut Archive<Source>,
         on_progress: &mut dyn FnMut(u64),
     ) -> Result<(), UnpackError> {
         let mut reported = Instant::now();
-        let mut bytes = 0;
+        let (mut files, mut bytes) = (0, 0_u64);
+        self.allowance.set(MAX_HEADERS);
         for entry in archive.entries().map_err(UnpackError::Read)? {
-            let entry = entry.map_err(UnpackError::Read)?;
-            bytes += entry.size();
+            let entry = entry.map_err(|error| match self.allowance.is_spent() {
+                true => UnpackError::Headers,
+                false => UnpackError::Read(error),
+            })?;
+            files += 1;
+            bytes = bytes.saturating_add(entry.size());
+            self.check(files, bytes)?;
+            // What follows in the archive: the entry's own bytes and the headers of the next.
+            let stored = match entry.header().entry_type() {
+                // Its size counts the holes, which are not stored.
+                EntryType::GNUSparse => entry.header().entry_size().map_err(UnpackError::Read)?,
+                _ => entry.size(),
+            };
+            self.allowance.set(stored.saturating_add(MAX_HEADERS));
             self.entry(entry)?;
             if reported.elapsed() > PROGRESS_INTERVAL {
                 reported = Instant::now();
@@ -104,7 +155,27 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, mut entry: Entry<'_, Box<dyn Read>>) -> Result<(), UnpackError> {
+    /// Before anything of the entry is written.
+    fn check(&self, files: u64, bytes: u64) -> Result<(), UnpackError> {
+        let Bounds { bytes: max_bytes, files: max_files } = self.bounds;
+        if bytes > max_bytes {
+            return Err(UnpackError::TooMuch {
+                limit: max_bytes,
+                unit: "bytes",
+                option: MAX_BYTES,
+            });
+        }
+        if files > max_files {
+            return Err(UnpackError::TooMuch {
+                limit: max_files,
+                unit: "files",
+                option: MAX_FILES,
+            });
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, mut entry: Entry<'_, Source>) -> Result<(), UnpackError> {
         let path = entry.path().map_err(UnpackError::Read)?.into_owned();
         let unsafe_entry = |reason| UnpackError::Unsafe { path: path.clone(), reason };
         let inside =
@@ -125,8 +196,13 @@ impl Unpacking<'_> {
                 fs::hard_link(self.folder.join(source), &target).map_err(not_written)
             }
             EntryType::Symlink => {
-                self.links.push((inside, link_target(&entry)?));
-                Ok(())
+                let leads_to = link_target(&entry)?;
+                self.link_bytes += inside.as_os_str().len() + leads_to.as_os_str().len();
+                self.links.push((inside, leads_to));
+                match self.link_bytes > MAX_LINK_BYTES {
+                    true => Err(UnpackError::Headers),
+                    false => Ok(()),
+                }
             }
             EntryType::XGlobalHeader => Ok(()),
             _ => Err(unsafe_entry("is neither a file nor a folder nor a link")),
@@ -181,7 +257,7 @@ fn reading_or_writing(error: io::Error, path: PathBuf) -> UnpackError {
     }
 }
 
-fn link_target(entry: &Entry<'_, Box<dyn Read>>) -> Result<PathBuf, UnpackError> {
+fn link_target(entry: &Entry<'_, Source>) -> Result<PathBuf, UnpackError> {
     let target = entry.link_name().map_err(UnpackError::Read)?;
     Ok(target.map(|t| t.into_owned()).unwrap_or_default())
 }

@@ -5,6 +5,8 @@ use tar::{Builder, Header};
 
 use super::*;
 
+const BOUNDS: Bounds = Bounds { bytes: 1 << 20, files: 100 };
+
 struct TestArchive {
     folder: tempfile::TempDir,
     builder: Builder<Vec<u8>>,
@@ -47,7 +49,7 @@ impl TestArchive {
         let bytes = self.builder.into_inner().expect("finished");
         io::copy(&mut bytes.as_slice(), &mut encoder).expect("written");
         encoder.finish().expect("finished");
-        let result = unpack(&archive, &self.folder.path().join("out"), &mut |_| {});
+        let result = unpack(&archive, &self.folder.path().join("out"), BOUNDS, &mut |_| {});
         (self.folder, result)
     }
 
@@ -125,9 +127,74 @@ fn other_files_and_truncated_archives_are_refused() {
     let out = folder.path().join("out");
     fs::write(&path, "PK\u{3}\u{4}").expect("written");
     assert!(!is_archive(&path));
-    let error = unpack(&path, &out, &mut |_| {}).expect_err("wrong");
+    let error = unpack(&path, &out, BOUNDS, &mut |_| {}).expect_err("wrong");
     assert!(matches!(error, UnpackError::Kind));
     fs::write(&path, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1]).expect("written");
-    let error = unpack(&path, &out, &mut |_| {}).expect_err("damaged");
+    let error = unpack(&path, &out, BOUNDS, &mut |_| {}).expect_err("damaged");
     assert!(matches!(error, UnpackError::Read(_)), "{error}");
+}
+
+/// A few kilobytes of an archive that are megabytes of zeros, in many files and in one.
+#[test]
+fn an_archive_bomb_is_refused_before_it_is_written() {
+    let zeros = "\0".repeat(300 << 10);
+    let many = (0..4).fold(TestArchive::new(), |archive, i| archive.file(&format!("{i}"), &zeros));
+    let (folder, result) = many.unpack();
+    let message = result.expect_err("refused").to_string();
+    assert!(message.contains("more than 1048576 bytes"), "{message}");
+    assert!(message.contains("environment-max-byte-size"), "{message}");
+    assert!(!folder.path().join("out/3").exists(), "it is checked before it is written");
+
+    let mut archive = TestArchive::new();
+    let mut header = Header::new_gnu();
+    header.set_path("bomb").expect("a name");
+    header.set_size(1 << 40);
+    header.set_cksum();
+    archive.builder.append(&header, io::empty()).expect("appended");
+    archive.refused("more than 1048576 bytes");
+}
+
+#[test]
+fn too_many_files_are_refused() {
+    let many = |n| {
+        (0..n).fold(TestArchive::new(), |a, i| a.add(&format!("d{i}"), EntryType::Directory, ""))
+    };
+    many(100).unpack().1.expect("as many as it may have");
+    let message = many(101).unpack().1.expect_err("refused").to_string();
+    assert!(message.contains("more than 100 files"), "{message}");
+    assert!(message.contains("environment-max-files"), "{message}");
+}
+
+/// A sparse file: a terabyte of holes takes no room, and counts all the same.
+#[test]
+fn holes_count() {
+    let mut archive = TestArchive::new();
+    let mut header = Header::new_gnu();
+    header.set_path("sparse").expect("a name");
+    header.set_entry_type(EntryType::GNUSparse);
+    header.set_size(0);
+    let gnu = header.as_gnu_mut().expect("gnu");
+    // One chunk without a byte, at the very end.
+    for field in [&mut gnu.realsize, &mut gnu.sparse[0].offset] {
+        field.copy_from_slice(b"77777777777\0");
+    }
+    gnu.sparse[0].numbytes.copy_from_slice(b"00000000000\0");
+    header.set_cksum();
+    archive.builder.append(&header, io::empty()).expect("appended");
+    archive.refused("more than 1048576 bytes");
+}
+
+/// The library reads a long name into memory before it gives out its entry.
+#[test]
+fn a_name_of_many_megabytes_is_not_read() {
+    for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
+        let mut archive = TestArchive::new();
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(64 << 20);
+        header.set_cksum();
+        let name = vec![b'a'; 64 << 20];
+        archive.builder.append(&header, &name[..]).expect("appended");
+        archive.file("x", "").refused("headers or links of an absurd length");
+    }
 }
