@@ -252,6 +252,7 @@ fn prepare(
         version: 1,
         version_dir: &version_dir,
         backend_config: &backend_config,
+        paths: &galatea_backend::PathRules::anywhere(),
     };
     let raw = backend.complete_config(raw.into(), &completion).expect("completed").into_raw();
     let config = Host::default().check(raw).expect("valid configuration");
@@ -261,6 +262,7 @@ fn prepare(
         model_dir: folder.to_path_buf(),
         version_dir,
         backend_config,
+        paths: galatea_backend::PathRules::anywhere(),
         server: galatea_backend::ServerAccess::default(),
     }
 }

@@ -34,12 +34,7 @@ impl Settings {
     pub fn read(context: &LoadContext) -> Result<Self> {
         let config = &context.config;
         let parameters = Source::of(config.parameters()).or(&context.backend_config);
-        let session_entries = config
-            .parameters()
-            .iter()
-            .filter(|(key, _)| key.starts_with(SESSION_PREFIX))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+        let session_entries = session_entries(context)?;
         Ok(Self {
             intra_op_threads: parameters.number(INTRA_OP)?.filter(|&n| n != 0),
             inter_op_threads: parameters.number(INTER_OP)?.filter(|&n| n != 0),
@@ -53,7 +48,7 @@ impl Settings {
             session_entries,
             arena_shrinkage: config.parameters().get(ARENA_SHRINKAGE).cloned(),
             uses_global_threads: global_threads(&context.backend_config)?.is_some(),
-            operator_libraries: operator_libraries(context),
+            operator_libraries: operator_libraries(context)?,
         })
     }
 
@@ -91,14 +86,82 @@ fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
     })
 }
 
-/// Relative paths are looked for in the version's folder, then the model's, then left to the loader.
-fn operator_libraries(context: &LoadContext) -> Vec<PathBuf> {
+/// ONNX Runtime reads and writes files that some of them name.
+fn session_entries(context: &LoadContext) -> Result<Vec<(String, String)>> {
+    let parameters = context.config.parameters().iter();
+    let entries = parameters.filter(|(key, _)| key.starts_with(SESSION_PREFIX));
+    entries
+        .map(|(key, value)| {
+            context.paths.check_setting(key, value)?;
+            Ok((key.clone(), value.clone()))
+        })
+        .collect()
+}
+
+/// Relative paths are looked for in the version's folder, then the model's, then left to the loader where the
+/// configuration may name libraries of the system.
+fn operator_libraries(context: &LoadContext) -> Result<Vec<PathBuf>> {
     let find = |name: &String| {
-        [&context.version_dir, &context.model_dir]
-            .into_iter()
-            .map(|dir| dir.join(name))
-            .find(|path| path.exists())
-            .unwrap_or_else(|| PathBuf::from(name))
+        let at = |dir| context.paths.resolve("op_library_filename", dir, name);
+        let (of_version, of_model) = (at(&context.version_dir)?, at(&context.model_dir)?);
+        Ok(match () {
+            () if of_version.exists() => of_version,
+            () if of_model.exists() => of_model,
+            () if context.paths.trusts(name) => PathBuf::from(name),
+            () => of_version,
+        })
     };
     context.config.operator_libraries().iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, sync::Arc};
+
+    use galatea_backend::{PathRules, ServerAccess, testing::Host};
+
+    use super::*;
+
+    fn read(folder: &Path, paths: &PathRules, text: &str) -> Result<Settings> {
+        let config = Host::default().configure(&format!(
+            "platform: \"onnxruntime_onnx\" input {{ name: \"X\" data_type: TYPE_FP32 dims: 1 }} \
+             output {{ name: \"Y\" data_type: TYPE_FP32 dims: 1 }} {text}"
+        ));
+        Settings::read(&LoadContext {
+            config: Arc::new(config.expect("valid")),
+            version: 1,
+            model_dir: folder.to_owned(),
+            version_dir: folder.join("1"),
+            backend_config: BTreeMap::new(),
+            paths: paths.clone(),
+            server: ServerAccess::default(),
+        })
+    }
+
+    #[test]
+    fn files_that_a_request_names_stay_in_the_model() {
+        let folder = tempfile::tempdir().expect("folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("1")).expect("folder");
+        fs::write(at("own.so"), "").expect("file");
+        let of_request = PathRules::inside_model(vec!["/opt/known.so".to_owned()]);
+        let library = |rules, name: &str| {
+            let text = format!("model_operations {{ op_library_filename: '{name}' }}");
+            read(folder.path(), rules, &text).map(|settings| settings.operator_libraries)
+        };
+        assert_eq!(library(&of_request, "own.so").expect("inside"), [at("own.so")]);
+        assert_eq!(library(&of_request, "libc.so.6").expect("inside"), [at("1/libc.so.6")]);
+        assert_eq!(
+            library(&of_request, "/opt/known.so").expect("known"),
+            [Path::new("/opt/known.so")]
+        );
+        library(&of_request, "/opt/evil.so").expect_err("outside");
+        library(&of_request, "../evil.so").expect_err("outside");
+        let anywhere = PathRules::anywhere();
+        assert_eq!(library(&anywhere, "libc.so.6").expect("any"), [Path::new("libc.so.6")]);
+        let statistics = "parameters { key: 'session.collect_node_memory_stats_to_file' \
+                          value { string_value: '/etc/x' } }";
+        read(folder.path(), &of_request, statistics).expect_err("it would be written");
+        read(folder.path(), &anywhere, statistics).expect("the operator wants it");
+    }
 }

@@ -71,6 +71,7 @@ impl ProcessBackend {
             model_dir: context.model_dir.to_owned(),
             version_dir: context.version_dir.to_owned(),
             backend_config: context.backend_config.clone(),
+            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
             memory_limit: isolation.memory_limit,
             instance: None,
         };

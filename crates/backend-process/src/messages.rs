@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use galatea_backend::PathRules;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,10 +19,21 @@ pub(crate) struct Subject {
     pub version_dir: PathBuf,
     /// Of `--backend-config`.
     pub backend_config: BTreeMap<String, String>,
+    /// Paths that may lead out of the model's folder; `None`: all may.
+    pub trusted_paths: Option<Vec<String>>,
     /// Bytes of data that the process may have.
     pub memory_limit: Option<u64>,
     /// `None`: the model is not to be loaded, its configuration is to be completed.
     pub instance: Option<InstancePlace>,
+}
+
+impl Subject {
+    pub fn paths(&self) -> PathRules {
+        match &self.trusted_paths {
+            None => PathRules::anywhere(),
+            Some(trusted) => PathRules::inside_model(trusted.clone()),
+        }
+    }
 }
 
 /// Which instance a child runs.

@@ -44,6 +44,7 @@ impl IsolatedModel {
             model_dir: context.model_dir.clone(),
             version_dir: context.version_dir.clone(),
             backend_config: context.backend_config.clone(),
+            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
             memory_limit: self.isolation.memory_limit,
             instance: Some(InstancePlace {
                 name: spec.name.clone(),

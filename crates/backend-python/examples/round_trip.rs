@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         model_dir: folder.path().to_owned(),
         version_dir: folder.path().join("1"),
         backend_config: settings,
+        paths: galatea_backend::PathRules::anywhere(),
         server: ServerAccess::default(),
     })?;
     let started = Instant::now();

@@ -72,6 +72,7 @@ fn load(folder: &Path, config: ModelConfig) -> Box<dyn ModelInstance> {
         model_dir: folder.to_path_buf(),
         version_dir: folder.join("1"),
         backend_config: Default::default(),
+        paths: galatea_backend::PathRules::anywhere(),
         server: ServerAccess::default(),
     });
     model.expect("loads").new_instance(&instance_spec("m", 0)).expect("an instance")

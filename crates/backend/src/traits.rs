@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use galatea_config::{ConfigDraft, InstanceKind, ModelConfig};
 use galatea_types::Result;
 
-use crate::{Batch, InstanceAlarm, ServerAccess};
+use crate::{Batch, InstanceAlarm, PathRules, ServerAccess};
 
 /// What a backend is given about the model version it loads.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct LoadContext {
     pub version_dir: PathBuf,
     /// Settings from `--backend-config`: the global ones, overlaid with this backend's.
     pub backend_config: BTreeMap<String, String>,
+    /// Where paths in the configuration may lead.
+    pub paths: PathRules,
     /// The server around it: other models, model control, metrics.
     pub server: ServerAccess,
 }
@@ -64,6 +66,8 @@ pub struct CompletionContext<'a> {
     pub version_dir: &'a std::path::Path,
     /// As in [`LoadContext`].
     pub backend_config: &'a BTreeMap<String, String>,
+    /// As in [`LoadContext`].
+    pub paths: &'a PathRules,
 }
 
 /// Which instance of a model is to be made.

@@ -15,6 +15,7 @@
 mod backend_table;
 mod check;
 mod draft;
+mod files;
 mod json;
 mod model;
 mod normalize;

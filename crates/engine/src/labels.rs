@@ -1,18 +1,49 @@
 //! Label files: the names of an output's classes.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, io, path::Path};
 
+use galatea_backend::relative_inside;
 use galatea_config::ModelConfig;
 use galatea_types::Error;
 
+use crate::repository::read_text_file;
+
 /// The labels of each output that has them, by class.
-pub(crate) type Labels = BTreeMap<String, Vec<String>>;
+pub(crate) type Labels = BTreeMap<String, LabelFile>;
+
+/// One label per line. The text is kept whole: a file of short lines costs a small multiple of its size.
+#[derive(Debug, Default)]
+pub(crate) struct LabelFile {
+    text: String,
+    /// Where each line begins, and the end of the last. Files are shorter than 4 GiB.
+    starts: Vec<u32>,
+}
+
+impl LabelFile {
+    fn new(text: String) -> Self {
+        let mut starts: Vec<u32> = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            starts.push(at);
+            at += u32::try_from(line.len()).unwrap_or(u32::MAX - at);
+        }
+        starts.push(at);
+        Self { text, starts }
+    }
+
+    /// The label of a class.
+    pub fn get(&self, class: usize) -> Option<&str> {
+        let (start, end) = (self.starts.get(class)?, self.starts.get(class.checked_add(1)?)?);
+        Some(self.text.get(*start as usize..*end as usize)?.trim_end())
+    }
+}
 
 /// A label file that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to read label file {path} of output '{output}': {source}")]
+#[error("failed to read label file '{path}' of output '{output}': {source}")]
 pub(crate) struct LabelError {
     output: String,
+    /// As the configuration has it: clients read this.
     path: String,
     source: io::Error,
 }
@@ -28,14 +59,34 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, Lab
     let mut labels = Labels::new();
     for output in config.outputs() {
         let Some(file) = &output.label_filename else { continue };
-        let path = model_dir.join(file);
-        let text = fs::read_to_string(&path).map_err(|source| LabelError {
+        let text = read_file(file, model_dir).map_err(|source| LabelError {
             output: output.name.to_string(),
-            path: path.display().to_string(),
+            path: file.clone(),
             source,
         })?;
-        let lines = text.lines().map(|line| line.trim_end().to_owned());
-        labels.insert(output.name.to_string(), lines.collect());
+        labels.insert(output.name.to_string(), LabelFile::new(text));
     }
     Ok(labels)
+}
+
+/// Paths that lead out of the folder were refused before: this is no place to be wrong about it.
+fn read_file(file: &str, model_dir: &Path) -> io::Result<String> {
+    let inside = relative_inside(file).ok_or(io::ErrorKind::InvalidFilename)?;
+    read_text_file(&model_dir.join(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_a_line_without_the_space_behind_it() {
+        let labels = LabelFile::new("cat \r\n\n  dog\nö".to_owned());
+        let all: Vec<_> = (0..4).map(|class| labels.get(class)).collect();
+        assert_eq!(all, [Some("cat"), Some(""), Some("  dog"), Some("ö")]);
+        assert_eq!((labels.get(4), labels.get(usize::MAX)), (None, None));
+        let closed = LabelFile::new("a\nb\n".to_owned());
+        assert_eq!((closed.get(1), closed.get(2)), (Some("b"), None));
+        assert_eq!(LabelFile::new(String::new()).get(0), None);
+    }
 }

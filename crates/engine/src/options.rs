@@ -31,6 +31,9 @@ pub struct EngineOptions {
     pub has_strict_readiness: bool,
     /// Whether backends complete configurations, and a model may have none.
     pub auto_completes_config: bool,
+    /// Whether configurations in load requests may name files outside of their model: environments of Python models,
+    /// libraries of operators.
+    pub allows_override_paths: bool,
     /// How many models are loaded at a time.
     pub load_thread_count: usize,
     /// `--backend-config`.
@@ -68,6 +71,7 @@ impl Default for EngineOptions {
             startup_models: Vec::new(),
             has_strict_readiness: true,
             auto_completes_config: true,
+            allows_override_paths: false,
             load_thread_count: 4,
             backend_config: BackendSettings::default(),
             exit_timeout: Duration::from_secs(30),

@@ -6,6 +6,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use galatea_backend::relative_inside;
 use galatea_types::{Buffer, Code, Error, NotInHostMemory};
 
 use crate::repository::FolderLease;
@@ -72,20 +73,24 @@ impl LoadOverrides {
 }
 
 fn safe_relative(path: &str) -> Result<PathBuf, OverrideError> {
+    relative_inside(path).ok_or_else(|| OverrideError::OutsideFolder {
+        path: path.to_owned(),
+        normalized: normalized(path),
+    })
+}
+
+/// As Triton's text has it.
+fn normalized(path: &str) -> PathBuf {
     let mut normalized = PathBuf::new();
-    let mut escapes = path.is_empty();
     for component in Path::new(path).components() {
-        match component {
-            Component::Normal(part) => normalized.push(part),
-            Component::CurDir => {}
-            Component::ParentDir => escapes |= !normalized.pop(),
-            Component::RootDir | Component::Prefix(_) => escapes = true,
+        let is_up = component == Component::ParentDir && normalized.file_name().is_some();
+        if is_up {
+            normalized.pop();
+        } else if component != Component::CurDir {
+            normalized.push(component);
         }
     }
-    if escapes || normalized.as_os_str().is_empty() {
-        return Err(OverrideError::OutsideFolder { path: path.to_owned(), normalized });
-    }
-    Ok(normalized)
+    normalized
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl ServedModel {
 
     /// The class label of an output, when the model has a label file for it.
     pub fn label(&self, output: &str, class: usize) -> Option<&str> {
-        self.spec.labels.get(output)?.get(class).map(String::as_str)
+        self.spec.labels.get(output)?.get(class)
     }
 
     /// Whether a request would be executed now: an instance works. The model's own check is

@@ -24,6 +24,9 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
             }
             name => return Err(unknown(name).into()),
         }
+        for (key, value) in &accelerator.parameters {
+            context.paths.check_setting(key, value)?;
+        }
     }
     match context.config.optimization().cpu_accelerators.first() {
         None => Ok(()),

@@ -20,6 +20,7 @@ fn context(text: &str) -> LoadContext {
         model_dir: PathBuf::new(),
         version_dir: PathBuf::new(),
         backend_config: BTreeMap::new(),
+        paths: galatea_backend::PathRules::anywhere(),
         server: ServerAccess::default(),
     }
 }

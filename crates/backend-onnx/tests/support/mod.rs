@@ -89,6 +89,7 @@ pub fn complete(
         version: 1,
         version_dir: &version_dir,
         backend_config,
+        paths: &galatea_backend::PathRules::anywhere(),
     };
     Ok(backend().complete_config(raw.into(), &context)?.into_raw())
 }
@@ -100,6 +101,7 @@ pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {
         model_dir: folder.path().to_path_buf(),
         version_dir: folder.version_dir(),
         backend_config: BTreeMap::new(),
+        paths: galatea_backend::PathRules::anywhere(),
         server: ServerAccess::default(),
     }
 }

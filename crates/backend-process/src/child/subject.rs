@@ -30,6 +30,7 @@ pub(super) fn complete(backend: &dyn Backend, subject: &Subject) -> Result<Strin
         version: subject.version,
         version_dir: &subject.version_dir,
         backend_config: &subject.backend_config,
+        paths: &subject.paths(),
     };
     Ok(to_json(backend.complete_config(config, &context)?.raw()))
 }
@@ -48,6 +49,7 @@ pub(super) fn load(
         model_dir: subject.model_dir.clone(),
         version_dir: subject.version_dir.clone(),
         backend_config: subject.backend_config.clone(),
+        paths: subject.paths(),
         server: ServerAccess::default(),
     })?;
     let instance = model.new_instance(&InstanceSpec {

@@ -20,6 +20,7 @@ fn complete(
         version: 1,
         version_dir: &folder.path().join("1"),
         backend_config: settings,
+        paths: &galatea_backend::PathRules::anywhere(),
     };
     let written = parse_json(config).expect("a configuration").into();
     Ok(common::backend().complete_config(written, &context)?.into_raw())

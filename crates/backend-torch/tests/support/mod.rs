@@ -95,6 +95,7 @@ pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {
         model_dir: folder.path().to_path_buf(),
         version_dir: folder.version_dir(),
         backend_config: BTreeMap::new(),
+        paths: galatea_backend::PathRules::anywhere(),
         server: ServerAccess::default(),
     }
 }

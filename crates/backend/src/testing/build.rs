@@ -25,6 +25,7 @@ pub fn load_context(fixture: &Fixture) -> LoadContext {
         version_dir: fixture.model_dir.join(fixture.version.to_string()),
         model_dir: fixture.model_dir.clone(),
         backend_config: fixture.backend_config.clone(),
+        paths: crate::PathRules::anywhere(),
         server: ServerAccess::default(),
     }
 }

@@ -1,16 +1,16 @@
 //! From a model's configuration as written to the checked one: completed by its backend, with defaults filled in.
 
-use std::{fs, io};
+use std::io;
 
-use galatea_backend::{Backend, CompletionContext};
+use galatea_backend::{Backend, CompletionContext, PathRules};
 use galatea_config::{CheckContext, ConfigDraft, ModelConfig, NormalizeContext, RawModelConfig};
 use galatea_types::{Error, Result};
 
-use super::backends::Backends;
-use crate::{options::GpuOptions, repository::ModelFolder};
-
-/// Name of the file in a model's folder.
-pub(super) const FILE: &str = "config.pbtxt";
+use super::{backends::Backends, paths};
+use crate::{
+    options::GpuOptions,
+    repository::{CONFIG_FILE, ModelFolder, read_text_file},
+};
 
 /// How configurations are completed.
 pub(super) struct Completion<'a> {
@@ -18,25 +18,27 @@ pub(super) struct Completion<'a> {
     pub gpus: &'a GpuOptions,
     /// Whether backends may complete a configuration, and a model may have none.
     pub is_automatic: bool,
+    /// Where paths in the configuration may lead.
+    pub paths: &'a PathRules,
 }
 
 /// The configuration in a model's folder.
 pub(super) fn read(folder: &ModelFolder, may_be_missing: bool) -> Result<RawModelConfig> {
-    let path = folder.path().join(FILE);
-    let source = match fs::read_to_string(&path) {
+    let path = folder.path().join(CONFIG_FILE);
+    let source = match read_text_file(&path) {
         Ok(source) => source,
         Err(e) if e.kind() == io::ErrorKind::NotFound && may_be_missing => {
             return Ok(RawModelConfig::default());
         }
         Err(e) => {
-            let text = format!("failed to read {}: {e}", path.display());
+            let text = format!("failed to read {}/{CONFIG_FILE}: {e}", folder.name);
             return Err(Error::invalid_arg(text).with_source(e));
         }
     };
     galatea_config::parse_text(&source)
         // Clients read this: they get the path inside the repository, not the one on the server.
         .map_err(|e| {
-            let text = e.render(&format!("{}/{FILE}", folder.name), &source);
+            let text = e.render(&format!("{}/{CONFIG_FILE}", folder.name), &source);
             Error::invalid_arg(text).with_source(e)
         })
 }
@@ -56,6 +58,7 @@ impl Completion<'_> {
             version_files: &version_files,
             available_gpus: &self.gpus.available,
         };
+        let raw = paths::check_files(raw, &folder.name)?;
         let raw = galatea_config::resolve_backend(raw, &context)?;
         if !self.is_automatic || raw.backend.is_empty() {
             return Ok((self.checked(raw, &context)?, None));
@@ -90,6 +93,7 @@ impl Completion<'_> {
             version: lowest,
             version_dir: &version_dir,
             backend_config: &backend_config,
+            paths: self.paths,
         };
         Ok(backend.complete_config(raw.into(), &context)?.into_raw())
     }

@@ -13,6 +13,7 @@ mod dependency_error;
 mod load_failure;
 mod model_loader;
 mod model_manager;
+mod paths;
 mod plan;
 mod version_loader;
 mod waves;

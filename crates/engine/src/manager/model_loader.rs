@@ -15,6 +15,7 @@ use super::{
     load_failure::{
         Failures, LoadFailure, VersionFailure, VersionFailures, no_version, no_version_by_policy,
     },
+    paths,
     plan::LoadPlan,
     version_loader::{VersionLoader, ensemble_scheduler},
 };
@@ -34,6 +35,8 @@ pub(super) struct ModelLoader {
     pub versions: VersionLoader,
     pub gpus: GpuOptions,
     pub auto_completes_config: bool,
+    /// Whether configurations in load requests may name files outside of their model.
+    pub allows_override_paths: bool,
     pub operations: OperationLocks,
 }
 
@@ -85,10 +88,13 @@ impl ModelLoader {
 
     fn plan(&self, request: &LoadRequest) -> Result<LoadPlan, LoadFailure> {
         let name = &request.name;
+        let paths =
+            paths::rules(name, &request.overrides, &self.repository, self.allows_override_paths);
         let completion = Completion {
             backends: &self.versions.backends,
             gpus: &self.gpus,
             is_automatic: self.auto_completes_config,
+            paths: &paths,
         };
         let plan = LoadPlan::new(name, &request.overrides, &self.repository, &completion);
         let plan = plan.map_err(|error| {

@@ -11,7 +11,6 @@ use galatea_types::Result;
 
 use super::{
     backends::Backends,
-    configuration,
     control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
     load_failure::{Failures, LoadFailure},
@@ -25,7 +24,7 @@ use crate::{
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::{Repository, is_model_name},
+    repository::{CONFIG_FILE, Repository, is_model_name},
     startup::{FailedModels, ModelFailure, StartupError},
     unloader::Unloader,
 };
@@ -69,6 +68,7 @@ impl ModelManager {
                 versions,
                 gpus: options.gpus.clone(),
                 auto_completes_config: options.auto_completes_config,
+                allows_override_paths: options.allows_override_paths,
                 operations: OperationLocks::default(),
             },
             repository,
@@ -171,7 +171,7 @@ impl ModelManager {
         let raw = match &overrides.config {
             Some(json) => galatea_config::parse_json(json).ok(),
             None => {
-                let text = self.repository.read_text(name, configuration::FILE);
+                let text = self.repository.read_text(name, CONFIG_FILE);
                 text.ok().and_then(|text| galatea_config::parse_text(&text).ok())
             }
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use galatea_backend::PathRules;
 use galatea_config::{ModelConfig, VersionPolicy};
 use galatea_types::{Error, Result};
 
@@ -18,6 +19,8 @@ pub(super) struct LoadPlan {
     pub folder: ModelFolder,
     pub config: Arc<ModelConfig>,
     pub versions: Vec<i64>,
+    /// Where paths in the configuration may lead.
+    pub paths: PathRules,
     /// Why the backend could not be opened, or could not complete the configuration: every version fails to
     /// load with it.
     pub backend_failure: Option<Error>,
@@ -40,7 +43,8 @@ impl LoadPlan {
         };
         let (config, backend_failure) = completion.run(raw, &folder)?;
         let versions = choose_versions(config.version_policy(), &folder);
-        Ok(Self { folder, config: Arc::new(config), versions, backend_failure })
+        let paths = completion.paths.clone();
+        Ok(Self { folder, config: Arc::new(config), versions, paths, backend_failure })
     }
 }
 

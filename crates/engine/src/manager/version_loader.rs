@@ -49,6 +49,7 @@ impl VersionLoader {
             model_dir: plan.folder.path().to_owned(),
             version_dir: plan.folder.version_dir(version),
             backend_config: self.backends.settings(config.backend()),
+            paths: plan.paths.clone(),
             server: self.server.clone(),
         })?;
         let model = Arc::from(model);

@@ -8,6 +8,9 @@ use std::{
 
 use super::{error::RepositoryError, root::FolderLease};
 
+/// Name of the file in a model's folder that configures it.
+pub(crate) const CONFIG_FILE: &str = "config.pbtxt";
+
 /// A model's folder on this machine, and what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFolder {

@@ -8,6 +8,7 @@ use super::{
     error::RepositoryError,
     folder::folder_names,
     root::{FolderLease, RepositoryRoot},
+    text_file::read_text_file,
 };
 
 /// A folder with one folder per model. Nothing is copied: a model's files are read where they are.
@@ -42,7 +43,7 @@ impl RepositoryRoot for LocalRoot {
     }
 
     fn read_text(&self, model: &str, file: &str) -> io::Result<String> {
-        fs::read_to_string(self.0.join(model).join(file))
+        read_text_file(&self.0.join(model).join(file))
     }
 
     fn lease(&self, model: &str) -> Result<FolderLease> {

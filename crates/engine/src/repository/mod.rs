@@ -4,13 +4,17 @@ mod error;
 mod folder;
 mod local;
 mod root;
+mod text_file;
 
 use std::{io, sync::Arc};
 
 use galatea_types::Result;
 
 use self::error::RepositoryError;
-pub(crate) use self::folder::{ModelFolder, is_model_name};
+pub(crate) use self::{
+    folder::{CONFIG_FILE, ModelFolder, is_model_name},
+    text_file::read_text_file,
+};
 pub use self::{
     local::LocalRoot,
     root::{FolderLease, RepositoryRoot},

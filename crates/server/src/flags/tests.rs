@@ -32,7 +32,7 @@ const TRITON: &str = "
     trace-log-frequency";
 
 const OWN: &str = "
-    memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
+    allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
     max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {

@@ -66,6 +66,14 @@ pub const REPOSITORY: &[Row] = &[
     .stores(|o, v| v.put(&mut o.model_config_name))
     .not_yet("every model is configured by its config.pbtxt"),
     Row::new(
+        "allow-override-paths",
+        Kind::Bool,
+        "Let configurations that clients send with a load request name files outside of the \
+         model's folder: EXECUTION_ENV_PATH, libraries of operators, caches.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.engine.allows_override_paths)),
+    Row::new(
         "model-load-thread-count",
         at_least(1),
         "How many models are loaded at the same time.",

@@ -1,0 +1,56 @@
+//! Which files a configuration may name.
+
+use galatea_backend::{PathRules, relative_inside};
+use galatea_config::{ConfigDraft, RawModelConfig};
+use galatea_types::Error;
+
+use crate::{
+    overrides::LoadOverrides,
+    repository::{CONFIG_FILE, Repository},
+};
+
+/// A file that is not one of the model's.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{field} '{path}' of model '{model}' must be a relative path that stays inside of the model's folder. To use a \
+     file from elsewhere, put a link to it into the folder"
+)]
+struct FileError {
+    field: &'static str,
+    path: String,
+    model: String,
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        Self::invalid_arg(error.to_string()).with_source(error)
+    }
+}
+
+/// Refuses files that lie outside of the model's folder, whoever wrote the configuration: the labels of a model would
+/// show their text to clients.
+pub(super) fn check_files(raw: RawModelConfig, model: &str) -> Result<RawModelConfig, Error> {
+    let draft = ConfigDraft::from(raw);
+    let outside = draft.files().into_iter().find(|(_, path)| relative_inside(path).is_none());
+    if let Some((field, path)) = outside {
+        let (path, model) = (path.to_owned(), model.to_owned());
+        return Err(FileError { field, path, model }.into());
+    }
+    Ok(draft.into_raw())
+}
+
+/// Where other paths of the configuration may lead: anywhere if it is the repository's, or if requests are trusted.
+pub(super) fn rules(
+    model: &str,
+    overrides: &LoadOverrides,
+    repository: &Repository,
+    trusts_requests: bool,
+) -> PathRules {
+    if overrides.config.is_none() || trusts_requests {
+        return PathRules::anywhere();
+    }
+    let text = repository.read_text(model, CONFIG_FILE).ok();
+    let of_repository = text.and_then(|text| galatea_config::parse_text(&text).ok());
+    let trusted = of_repository.map(|raw| ConfigDraft::from(raw).host_paths());
+    PathRules::inside_model(trusted.unwrap_or_default())
+}

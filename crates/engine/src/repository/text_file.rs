@@ -1,0 +1,67 @@
+//! Text files of a model: read whole, and bounded.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+/// What a text file of a model may have at most: a configuration, the labels of an output.
+pub(crate) const MAX_TEXT_FILE: u64 = 16 << 20;
+
+/// Reads a regular file of at most [`MAX_TEXT_FILE`] bytes. Anything else, a pipe that nobody writes to for example, is
+/// an error at once.
+///
+/// # Errors
+/// Of kind `NotFound` when there is no such file.
+pub(crate) fn read_text_file(path: &Path) -> io::Result<String> {
+    let file = open_regular(path)?;
+    let mut text = String::new();
+    let read = file.take(MAX_TEXT_FILE + 1).read_to_string(&mut text)?;
+    if read as u64 > MAX_TEXT_FILE {
+        let text = format!("the file is larger than {MAX_TEXT_FILE} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(text)
+}
+
+/// Without waiting for the writer of a pipe, or for a device.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn regular_files_are_read_up_to_the_bound() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("text");
+        fs::write(&path, "a\nb").expect("written");
+        assert_eq!(read_text_file(&path).expect("text"), "a\nb");
+        File::create(&path).expect("file").set_len(MAX_TEXT_FILE + 1).expect("sparse");
+        let error = read_text_file(&path).expect_err("too large");
+        assert_eq!(error.to_string(), "the file is larger than 16777216 bytes");
+        let missing = read_text_file(&folder.path().join("none")).expect_err("none");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_pipe_without_a_writer_blocks_nobody() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().expect("started").success());
+        for other in [path.as_path(), folder.path(), Path::new("/dev/zero")] {
+            let error = read_text_file(other).expect_err("not a file");
+            assert_eq!(error.to_string(), "not a regular file", "{}", other.display());
+        }
+    }
+}
