@@ -11,6 +11,7 @@ use super::{
     field::read_at,
     input::{self, BinaryTail, Sources},
     json::{Cursor, for_each_element, for_each_member},
+    limits::{self, Count},
     output, parameters, raw,
 };
 use crate::{
@@ -62,7 +63,7 @@ impl Decoder<'_> {
         let mut sources = Sources {
             tail: BinaryTail { body, next: header_length },
             regions: self.regions,
-            model_name: self.model.name(),
+            model: self.model,
         };
         let decoded = Header::scan(json, &mut sources)
             .and_then(|header| self.read_header(header, &mut request, &mut plan))
@@ -83,7 +84,7 @@ impl Decoder<'_> {
         let cursor = header.cursor;
         if let Some(at) = header.id {
             let id = read_at(&cursor, at, "id", Cursor::expect_string)?;
-            request.id = String::from_utf8_lossy(&id).into_owned();
+            request.id = limits::id(&id)?;
         }
         if let Some(at) = header.parameters {
             parameters::read(&mut cursor.at(at), request, plan, self.is_for_lines)?;
@@ -94,7 +95,8 @@ impl Decoder<'_> {
         };
         check_unique(request)?;
         if let Some(at) = header.outputs {
-            output::read_all(&mut cursor.at(at), self.regions, request, plan)?;
+            let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
+            output::read_all(&mut cursor.at(at), self.regions, count, request, plan)?;
         }
         Ok(())
     }
@@ -143,7 +145,6 @@ fn check_unique(request: &InferRequest) -> Result<()> {
     if request.inputs.len() < 2 {
         return Ok(());
     }
-    // A set, because a hostile request can name a million inputs.
     let mut seen = HashSet::with_capacity(request.inputs.len());
     match request.inputs.iter().find(|input| !seen.insert(&*input.name)) {
         None => Ok(()),
@@ -159,10 +160,13 @@ fn check_unique(request: &InferRequest) -> Result<()> {
 fn scan_inputs(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
     let start = cursor.position();
     let mut inputs = Vec::with_capacity(4);
+    let model = sources.model;
+    let mut count = Count::of_tensors("inputs", model.inputs().len(), model.name());
     let array = cursor.expect_array().map_err(|e| DecodeError::from(e).in_field("inputs"));
     let result = array.and_then(|()| {
         for_each_element(cursor, |cursor| {
-            inputs.push(input::decode(cursor, sources)?);
+            count.next()?;
+            inputs.push(input::decode(cursor, sources, &inputs)?);
             Ok(())
         })
     });

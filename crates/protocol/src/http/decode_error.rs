@@ -45,6 +45,10 @@ pub(super) enum DecodeError {
         prefix: String,
         input: String,
     },
+    #[error("the request has more than {most} {what}, which model '{model}' never takes")]
+    TooMany { what: &'static str, most: usize, model: String },
+    #[error("the request id is longer than {0} bytes")]
+    LongId(usize),
     #[error("Output can't set both 'shared_memory_region' and 'classification'")]
     ClassesInRegion,
     #[error(
@@ -80,6 +84,10 @@ pub(super) enum DecodeError {
     ValueOutOfRange { value: i128, data_type: DataType },
     #[error("a string is longer than 4294967295 bytes")]
     StringTooLong,
+    #[error("the server has no memory for the data of this request; try again later")]
+    NoMemory,
+    #[error("shape of input '{input}' has more than {most} dimensions")]
+    TooManyDimensions { input: String, most: usize },
     #[error(
         "receiving {data_type} data via JSON is not supported. Please use the binary data format for input {input}"
     )]
@@ -119,6 +127,10 @@ pub(super) enum DecodeError {
     // The model repository.
     #[error("Invalid value for 'ready': expected a boolean")]
     ReadyNotBoolean,
+    #[error("the body of the request must be a JSON object")]
+    BodyNotObject,
+    #[error("the request brings more than {0} files")]
+    TooManyFiles(usize),
     #[error("unexpected error on creating Triton parameter")]
     LoadParameter,
     #[error("failed to decode the base64 content of 'file:{path}'")]
@@ -152,6 +164,7 @@ impl DecodeError {
             | Self::NotObject
             | Self::KeywordNotObject(_)
             | Self::LoadParameter => Code::Internal,
+            Self::NoMemory => Code::Exhausted,
             _ => Code::InvalidArg,
         }
     }

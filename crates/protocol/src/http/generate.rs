@@ -12,8 +12,9 @@ use super::{
     encode::{push_data, push_float, push_numbers, push_parameter, push_string},
     field::read_at,
     json::{Cursor, Kind, for_each_element, for_each_member},
+    limits::{self, Count, MAX_PARAMETERS},
     parameters::custom_value,
-    tensor_data,
+    tensor_data::{self, Elements, Expected},
 };
 
 /// The one key that does not name a tensor or a parameter: an object of more keys.
@@ -53,8 +54,7 @@ fn checked_document(start: &Cursor<'_>) -> Result<String> {
     })?;
     cursor.end_document()?;
     let Some(at) = id else { return Ok(String::new()) };
-    let id = read_at(&cursor, at, "id", Cursor::expect_string)?;
-    Ok(String::from_utf8_lossy(&id).into_owned())
+    limits::id(&read_at(&cursor, at, "id", Cursor::expect_string)?)
 }
 
 /// What the keys of an object become.
@@ -69,7 +69,10 @@ impl Mapping<'_> {
     /// Reads the object the cursor stands on.
     fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         let mut seen = HashSet::new();
+        let most = self.model.inputs().len() + MAX_PARAMETERS;
+        let mut count = Count::new("members", most, self.model.name());
         for_each_member(cursor, |key, cursor| {
+            count.next()?;
             let is_first = seen.insert(key.to_vec());
             let key = String::from_utf8_lossy(key);
             let spec = self.model.inputs().iter().find(|input| *input.name == *key);
@@ -117,7 +120,9 @@ fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> 
     let shape = || {
         shape_of(spec, is_batched, count).ok_or_else(|| DecodeError::NoShape(spec.name.to_string()))
     };
-    let data = |cursor: &mut _| tensor_data::decode_any(cursor, spec.data_type, count, &spec.name);
+    let (data_type, elements) = (spec.data_type, Elements::Kept);
+    let expected = Expected { data_type, count, input_name: &spec.name, elements };
+    let data = |cursor: &mut _| tensor_data::decode_any(cursor, expected);
     let (shape, data) = if spec.data_type == DataType::Bytes {
         // Triton needs the bytes to know their size, so a wrong type is reported before a wrong shape.
         let data = data(cursor)?;

@@ -1,14 +1,16 @@
 //! One element of `inputs`.
 
 use bytes::Bytes;
+use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Shape, Tensor};
 
 use super::{
     decode_error::{DecodeError, Result},
     field::{read_at, read_member},
     json::{Cursor, for_each_element, for_each_member},
+    limits::{self, MAX_RANK},
     region::RegionParameters,
-    tensor_data,
+    tensor_data::{self, Elements, Expected},
 };
 use crate::regions::Regions;
 
@@ -16,8 +18,7 @@ use crate::regions::Regions;
 pub(super) struct Sources<'a> {
     pub tail: BinaryTail<'a>,
     pub regions: &'a dyn Regions,
-    /// For the messages.
-    pub model_name: &'a str,
+    pub model: &'a ModelConfig,
 }
 
 impl Sources<'_> {
@@ -26,7 +27,7 @@ impl Sources<'_> {
         if self.tail.is_used_up() {
             return Ok(());
         }
-        Err(DecodeError::UnusedBytes(self.model_name.to_owned()))
+        Err(DecodeError::UnusedBytes(self.model.name().to_string()))
     }
 }
 
@@ -54,6 +55,23 @@ impl BinaryTail<'_> {
     }
 }
 
+/// Which inputs have their data kept.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    model: &'a ModelConfig,
+    before: &'a [Tensor],
+}
+
+impl Wanted<'_> {
+    fn elements_of(self, name: &str) -> Elements {
+        let is_first = || self.before.iter().all(|tensor| &*tensor.name != name);
+        match self.model.input(name) {
+            Some(_) if is_first() => Elements::Kept,
+            _ => Elements::Checked,
+        }
+    }
+}
+
 /// Where in the text each member's value starts.
 #[derive(Default)]
 struct Members {
@@ -71,8 +89,16 @@ struct SourceParameters {
     region: RegionParameters,
 }
 
-/// Reads the input object the cursor stands on and steps over it.
-pub(super) fn decode(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Tensor> {
+/// Reads the input object the cursor stands on and steps over it. `before` are the inputs that stand before it.
+///
+/// Its data is kept only where the model has such an input and the request has it once. Else it is checked as any
+/// other, for the texts of its errors, and forgotten: the request is refused by the name then.
+pub(super) fn decode(
+    cursor: &mut Cursor<'_>,
+    sources: &mut Sources<'_>,
+    before: &[Tensor],
+) -> Result<Tensor> {
+    let wanted = Wanted { model: sources.model, before };
     let mut members = Members::default();
     let mut data = None;
     for_each_member(cursor, |key, cursor| {
@@ -91,7 +117,7 @@ pub(super) fn decode(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Resu
         if key == b"data" {
             // Clients write name, type and shape first: one pass then does it. Else `data` is read later.
             let mut ahead = cursor.clone();
-            data = members.read_data(&mut ahead).ok();
+            data = members.read_data(&mut ahead, wanted).ok();
             if data.is_some() {
                 *cursor = ahead;
                 return Ok(());
@@ -99,7 +125,7 @@ pub(super) fn decode(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Resu
         }
         cursor.skip_value()
     })?;
-    members.into_tensor(cursor, data, sources)
+    members.into_tensor(cursor, data, wanted, sources)
 }
 
 impl Members {
@@ -107,6 +133,7 @@ impl Members {
         self,
         cursor: &Cursor<'_>,
         data: Option<Buffer>,
+        wanted: Wanted<'_>,
         sources: &mut Sources<'_>,
     ) -> Result<Tensor> {
         let parameters = self.source_parameters(cursor)?;
@@ -117,7 +144,7 @@ impl Members {
         let data = if let Some(at) = parameters.binary_data_size {
             let size = read_at(cursor, at, "binary_data_size", Cursor::expect_u64)?;
             sources.tail.take(size).map_err(|missing| {
-                let (input, model) = (name.clone(), sources.model_name.to_owned());
+                let (input, model) = (name.clone(), sources.model.name().to_string());
                 DecodeError::MissingBytes { input, missing, model }
             })?
         } else if let Some(span) = parameters.region.span(cursor, sources.regions)? {
@@ -125,7 +152,7 @@ impl Members {
         } else {
             match (data, self.data) {
                 (Some(data), _) => data,
-                (None, Some(at)) => self.read_data(&mut cursor.at(at))?,
+                (None, Some(at)) => self.read_data(&mut cursor.at(at), wanted)?,
                 (None, None) => Buffer::default(),
             }
         };
@@ -135,7 +162,7 @@ impl Members {
         Ok(Tensor::new(name, data_type, shape, data))
     }
 
-    fn read_data(&self, cursor: &mut Cursor<'_>) -> Result<Buffer> {
+    fn read_data(&self, cursor: &mut Cursor<'_>, wanted: Wanted<'_>) -> Result<Buffer> {
         let name = self.name(cursor)?;
         let Some(data_type) = self.data_type(cursor)? else {
             return Err(DecodeError::InvalidDataType(name));
@@ -149,12 +176,13 @@ impl Members {
             cursor.skip_value()?;
             return Ok(Buffer::default());
         }
-        tensor_data::decode(cursor, data_type, count, &name)
+        let elements = wanted.elements_of(&name);
+        tensor_data::decode(cursor, Expected { data_type, count, input_name: &name, elements })
     }
 
     fn name(&self, cursor: &Cursor<'_>) -> Result<String> {
         let name = read_member(cursor, self.name, "name", Cursor::expect_string)?;
-        Ok(String::from_utf8_lossy(&name).into_owned())
+        Ok(limits::name(&name).into_owned())
     }
 
     /// `None` for a name that is no data type.
@@ -168,6 +196,10 @@ impl Members {
             let mut shape = Shape::scalar();
             for_each_element(cursor, |cursor| -> Result<()> {
                 let dim = cursor.expect_u64()?;
+                if shape.len() == MAX_RANK {
+                    let input = self.name(cursor)?;
+                    return Err(DecodeError::TooManyDimensions { input, most: MAX_RANK });
+                }
                 let in_range = i64::try_from(dim);
                 shape.push(in_range.map_err(|_| DecodeError::DimensionOutOfRange(dim))?);
                 Ok(())

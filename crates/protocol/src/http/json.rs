@@ -73,9 +73,9 @@ impl<'a> Cursor<'a> {
         self.pos
     }
 
-    /// Length of the whole text.
-    pub fn text_len(&self) -> usize {
-        self.text.len()
+    /// Bytes of text from here to the end.
+    pub fn text_left(&self) -> usize {
+        self.text.len().saturating_sub(self.pos)
     }
 
     /// The syntax error of `text` as one document, if it has one.

@@ -15,6 +15,7 @@ mod generate;
 mod input;
 mod json;
 mod json_error;
+mod limits;
 mod lines;
 mod number;
 mod output;

@@ -8,6 +8,7 @@ use super::{
     decode_error::{DecodeError, Result},
     field::{read_at, read_member},
     json::{Cursor, for_each_element, for_each_member},
+    limits::{self, Count},
     region::RegionParameters,
 };
 use crate::{
@@ -19,11 +20,13 @@ use crate::{
 pub(super) fn read_all(
     cursor: &mut Cursor<'_>,
     regions: &dyn Regions,
+    mut count: Count<'_>,
     request: &mut InferRequest,
     plan: &mut AnswerPlan,
 ) -> Result<()> {
     cursor.expect_array().map_err(|e| DecodeError::from(e).in_field("outputs"))?;
     for_each_element(cursor, |cursor| -> Result<()> {
+        count.next()?;
         plan.outputs.push(read(cursor, regions)?);
         Ok(())
     })?;
@@ -47,7 +50,7 @@ fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput>
         cursor.skip_value()
     })?;
     let name = read_member(cursor, name, "name", Cursor::expect_string)?;
-    let name: Arc<str> = String::from_utf8_lossy(&name).into();
+    let name: Arc<str> = limits::name(&name).into();
     let form = match parameters {
         Some(at) => read_form(&mut cursor.at(at), regions)?,
         None => AnswerForm::Inline,

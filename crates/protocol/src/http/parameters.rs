@@ -8,6 +8,7 @@ use super::{
     decode_error::{DecodeError, Result},
     json::{Cursor, Kind, Number, for_each_member},
     json_error::JsonError,
+    limits::{self, Count, MAX_PARAMETERS},
 };
 use crate::answer_form::{AnswerForm, AnswerPlan};
 
@@ -22,9 +23,13 @@ pub(super) fn read(
     if cursor.kind() != Kind::Object {
         return Err(DecodeError::ParametersNotObject);
     }
+    let model = request.model_name.clone();
+    let mut count = Count::new("parameters", MAX_PARAMETERS, &model);
     for_each_member(cursor, |key, cursor| {
+        count.next()?;
         let key = String::from_utf8_lossy(key);
-        let in_parameter = |error: JsonError| DecodeError::from(error).in_field(&key);
+        let in_parameter =
+            |error: JsonError| DecodeError::from(error).in_field(&limits::name(key.as_bytes()));
         match key.as_ref() {
             "sequence_id" => {
                 request.correlation_id = correlation_id(cursor).map_err(in_parameter)?
@@ -88,7 +93,7 @@ pub(super) fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<Parame
             Number::Real(x) => ParameterValue::Double(x),
         }),
         Kind::Object | Kind::Array | Kind::Null | Kind::Other => {
-            Err(DecodeError::ParameterType(name.to_owned()))
+            Err(DecodeError::ParameterType(limits::name(name.as_bytes()).into_owned()))
         }
     }
 }

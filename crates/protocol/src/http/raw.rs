@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, Shape, Tensor, byte_strings};
+use galatea_types::{AlignedBlock, Buffer, Shape, Tensor, byte_strings};
 
 use super::decode_error::{DecodeError, Result};
 
@@ -16,7 +16,7 @@ pub(super) fn read(body: &Bytes, model: &ModelConfig) -> Result<Tensor> {
     let mut shape = spec.dims.clone();
     let data = match spec.data_type.byte_size() {
         None if shape[..] != [1] => return Err(DecodeError::RawStringShape(spec.name.to_string())),
-        None => byte_strings::pack(&[&body[..]]).map_err(|_| DecodeError::StringTooLong)?,
+        None => pack(body)?,
         Some(size) => {
             if shape.iter().filter(|&&d| d < 0).count() > 1 {
                 return Err(DecodeError::RawVariableDims(spec.name.to_string()));
@@ -31,6 +31,14 @@ pub(super) fn read(body: &Bytes, model: &ModelConfig) -> Result<Tensor> {
     };
     let shape = if model.has_batching() { shape.with_leading(1) } else { shape };
     Ok(Tensor::new(spec.name.clone(), spec.data_type, shape, data))
+}
+
+/// The body as one element.
+fn pack(body: &[u8]) -> Result<Buffer> {
+    let mut block = AlignedBlock::try_with_capacity(byte_strings::packed_len(body))
+        .map_err(|_| DecodeError::NoMemory)?;
+    byte_strings::push(&mut block, body).map_err(|_| DecodeError::StringTooLong)?;
+    Ok(block.freeze())
 }
 
 /// Sets the one variable dimension, if there is one, to what `available` bytes allow. Returns the bytes the

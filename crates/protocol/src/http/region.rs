@@ -2,7 +2,7 @@
 
 use galatea_types::RegionSpan;
 
-use super::{decode_error::Result, field::read_at, json::Cursor};
+use super::{decode_error::Result, field::read_at, json::Cursor, limits};
 use crate::regions::Regions;
 
 const REGION: &str = "shared_memory_region";
@@ -38,7 +38,7 @@ impl RegionParameters {
     pub fn span(&self, cursor: &Cursor<'_>, regions: &dyn Regions) -> Result<Option<RegionSpan>> {
         let Some(at) = self.name else { return Ok(None) };
         let name = read_at(cursor, at, REGION, Cursor::expect_string)?;
-        let region = regions.find(&String::from_utf8_lossy(&name))?;
+        let region = regions.find(&limits::name(&name))?;
         let number = |at: Option<usize>, field| {
             at.map_or(Ok(0), |at| read_at(cursor, at, field, Cursor::expect_u64))
         };

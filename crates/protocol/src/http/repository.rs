@@ -8,6 +8,7 @@ use galatea_types::Buffer;
 use super::{
     decode_error::{DecodeError, Result},
     json::{Cursor, Kind, for_each_member},
+    limits::MAX_FILES,
 };
 
 /// What a load request brings along in place of the repository's files.
@@ -37,6 +38,7 @@ pub fn decode_index(body: &[u8]) -> galatea_types::Result<bool> {
 
 /// Parameter values are strings: `config`, and `file:PATH` in base64.
 pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
+    refuse_non_object(body)?;
     let mut request = LoadRequest::default();
     for_each_parameter(body, |key, cursor| {
         let Some(name) = parameter_name(key) else {
@@ -48,6 +50,9 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
                 request.config = Some(String::from_utf8_lossy(&value).into_owned());
             }
             LoadParameter::File(path) => {
+                if request.files.len() == MAX_FILES {
+                    return Err(DecodeError::TooManyFiles(MAX_FILES));
+                }
                 let content = STANDARD
                     .decode(&value)
                     .map_err(|source| DecodeError::FileContent { path: path.clone(), source })?;
@@ -57,6 +62,16 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
         Ok(())
     })?;
     Ok(request)
+}
+
+/// Triton takes any JSON value for no parameters at all: whoever sends one has meant something else.
+fn refuse_non_object(body: &[u8]) -> Result<()> {
+    match body.is_empty() || Cursor::new(body).kind() == Kind::Object {
+        true => Ok(()),
+        false => Err(Cursor::check_document(body)
+            .err()
+            .map_or(DecodeError::BodyNotObject, DecodeError::from)),
+    }
 }
 
 enum LoadParameter {
@@ -73,6 +88,7 @@ fn parameter_name(key: &[u8]) -> Option<LoadParameter> {
 
 /// Whether an unload request takes along the models that need this one.
 pub fn decode_unload(body: &[u8]) -> galatea_types::Result<bool> {
+    refuse_non_object(body)?;
     let mut unload_dependents = false;
     for_each_parameter(body, |key, cursor| {
         if key != b"unload_dependents" {

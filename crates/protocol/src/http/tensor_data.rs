@@ -1,5 +1,7 @@
 //! The `data` array of an input, straight into the tensor's buffer.
 
+use std::collections::TryReserveError;
+
 use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
 use super::{
@@ -8,28 +10,40 @@ use super::{
     json_error::JsonError,
 };
 
+/// What becomes of the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elements {
+    /// They are the data of the tensor.
+    Kept,
+    /// They are checked and forgotten: no model takes the tensor.
+    Checked,
+}
+
+/// Which data is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected<'n> {
+    pub data_type: DataType,
+    /// Of elements.
+    pub count: usize,
+    pub input_name: &'n str,
+    pub elements: Elements,
+}
+
 /// Reads the array, nested in any way, the cursor stands on: integers within the range of their type, floating point
 /// numbers to the nearest value, BYTES as strings.
 ///
 /// BYTES data may have any number of elements here: the check against the model knows how many it takes.
-pub(crate) fn decode(
-    cursor: &mut Cursor<'_>,
-    data_type: DataType,
-    count: usize,
-    input_name: &str,
-) -> Result<Buffer> {
+///
+/// Memory is taken for as many elements as the text that is left can hold, whatever the shape says.
+pub(crate) fn decode(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Result<Buffer> {
     cursor.expect_array().map_err(|error| in_data(error.into()))?;
-    decode_any(cursor, data_type, count, input_name)
+    decode_any(cursor, expected)
 }
 
 /// [`decode`], which also takes a single value that is in no array.
-pub(crate) fn decode_any(
-    cursor: &mut Cursor<'_>,
-    data_type: DataType,
-    count: usize,
-    input_name: &str,
-) -> Result<Buffer> {
-    let mut reader = Reader { cursor, count };
+pub(crate) fn decode_any(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Result<Buffer> {
+    let Expected { data_type, count, input_name, elements } = expected;
+    let mut reader = Reader { cursor, count, elements };
     match data_type {
         DataType::Bool => reader.fixed(|r| Ok([u8::from(r.cursor.expect_bool()?)])),
         DataType::Uint8 => reader.fixed(|r| r.unsigned::<u8>().map(u8::to_le_bytes)),
@@ -66,6 +80,7 @@ enum ElementError {
     SignedOutOfRange(i64),
     CountMismatch,
     StringTooLong,
+    NoMemory,
 }
 
 impl ElementError {
@@ -78,6 +93,7 @@ impl ElementError {
             Self::SignedOutOfRange(value) => out_of_range(value.into()),
             Self::CountMismatch => DecodeError::CountMismatch,
             Self::StringTooLong => DecodeError::StringTooLong,
+            Self::NoMemory => DecodeError::NoMemory,
         }
     }
 }
@@ -88,9 +104,16 @@ impl From<JsonError> for ElementError {
     }
 }
 
+impl From<TryReserveError> for ElementError {
+    fn from(_: TryReserveError) -> Self {
+        Self::NoMemory
+    }
+}
+
 struct Reader<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
     count: usize,
+    elements: Elements,
 }
 
 impl Reader<'_, '_> {
@@ -99,14 +122,26 @@ impl Reader<'_, '_> {
         mut element: impl FnMut(&mut Self) -> Result<[u8; N], ElementError>,
     ) -> Result<Buffer, ElementError> {
         // An element takes two bytes of text at least, so a huge shape cannot claim memory it has no data for.
-        let capacity = self.count.min(self.cursor.text_len()) * N;
-        let mut block = AlignedBlock::with_capacity(capacity);
+        let capacity = self.count.min(self.cursor.text_left() / 2 + 1).saturating_mul(N);
+        let is_kept = self.elements == Elements::Kept;
+        let mut block = AlignedBlock::try_with_capacity(if is_kept { capacity } else { 0 })?;
         let mut missing = self.count;
-        self.read(&mut |reader| {
+        let mut next = || {
             missing = missing.checked_sub(1).ok_or(ElementError::CountMismatch)?;
-            block.extend_from_slice(&element(reader)?);
-            Ok(())
-        })?;
+            Ok::<(), ElementError>(())
+        };
+        if is_kept {
+            self.read(&mut |reader| {
+                next()?;
+                block.extend_from_slice(&element(reader)?);
+                Ok(())
+            })?;
+        } else {
+            self.read(&mut |reader| {
+                next()?;
+                element(reader).map(drop)
+            })?;
+        }
         if missing > 0 {
             return Err(ElementError::CountMismatch);
         }
@@ -114,11 +149,20 @@ impl Reader<'_, '_> {
     }
 
     fn strings(&mut self) -> Result<Buffer, ElementError> {
-        let mut block = AlignedBlock::with_capacity(self.count.min(self.cursor.text_len()) * 16);
+        if self.elements == Elements::Checked {
+            self.read(&mut |reader| Ok(reader.cursor.expect_string().map(drop)?))?;
+            return Ok(Buffer::default());
+        }
+        // Short strings are the usual ones; the rest grows. Packed, three bytes of text, `"",`, take four at most.
+        let most = self.cursor.text_left() / 3 * 4 + 4;
+        let guess = self.count.saturating_mul(16).min(most);
+        let mut block = AlignedBlock::try_with_capacity(guess)?;
         self.read(&mut |reader| {
             let text = reader.cursor.expect_string()?;
+            block.try_reserve(byte_strings::packed_len(&text))?;
             byte_strings::push(&mut block, &text).map_err(|_| ElementError::StringTooLong)
         })?;
+        block.shrink_if_sparse();
         Ok(block.freeze())
     }
 

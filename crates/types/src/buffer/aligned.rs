@@ -1,5 +1,7 @@
 //! Host memory that starts where compute libraries want it.
 
+use std::collections::TryReserveError;
+
 use bytes::Bytes;
 
 use super::Buffer;
@@ -23,6 +25,27 @@ impl AlignedBlock {
         let start = padding_of(bytes.as_ptr());
         bytes.resize(start, 0);
         Self { bytes, start }
+    }
+
+    /// An empty block with room for `capacity` bytes, where the system has them: for sizes that come from outside.
+    pub fn try_with_capacity(capacity: usize) -> Result<Self, TryReserveError> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(capacity.saturating_add(BUFFER_ALIGNMENT))?;
+        let start = padding_of(bytes.as_ptr());
+        bytes.resize(start, 0);
+        Ok(Self { bytes, start })
+    }
+
+    /// Makes room for `additional` bytes more, where the system has them. The block grows geometrically.
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), TryReserveError> {
+        self.bytes.try_reserve(additional)
+    }
+
+    /// Gives back the room that is not used, where it is more than what is.
+    pub fn shrink_if_sparse(&mut self) {
+        if self.bytes.capacity() / 2 > self.bytes.len() + BUFFER_ALIGNMENT {
+            self.bytes.shrink_to_fit();
+        }
     }
 
     /// Appends `data`.

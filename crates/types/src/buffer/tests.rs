@@ -19,6 +19,19 @@ fn blocks_are_aligned() {
 }
 
 #[test]
+fn room_that_the_system_does_not_have_is_an_error() {
+    assert!(AlignedBlock::try_with_capacity(usize::MAX / 2).is_err());
+    let mut block = AlignedBlock::try_with_capacity(100).expect("little");
+    assert!(block.try_reserve(usize::MAX / 2).is_err());
+    block.extend_from_slice(&[5; 100]);
+    block.try_reserve(1 << 20).expect("little");
+    block.shrink_if_sparse();
+    let buffer = block.freeze();
+    assert!(buffer.is_aligned_to(BUFFER_ALIGNMENT));
+    assert_eq!(host(&buffer), &[5; 100]);
+}
+
+#[test]
 fn a_block_that_outgrows_its_capacity_is_aligned_all_the_same() {
     let mut block = AlignedBlock::with_capacity(3);
     block.extend_from_slice(&[1; 1000]);

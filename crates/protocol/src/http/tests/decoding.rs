@@ -137,8 +137,8 @@ fn binary_tensors_are_slices_of_the_body_in_input_order() {
         {"name":"B","shape":[1],"datatype":"INT32","data":[9]},
         {"name":"C","shape":[1],"datatype":"FP16","parameters":{"binary_data_size":2}}]}"#;
     let body = Bytes::from([json.as_bytes(), &[1, 2, 3, 4]].concat());
-    let (request, _) =
-        decode(&body, json.len(), &model(0, Vec::new()), Some(3), &NoRegions).expect("valid");
+    let model = model(0, ["A", "B", "C"].map(|name| spec(name, DataType::Fp32, &[-1])).to_vec());
+    let (request, _) = decode(&body, json.len(), &model, Some(3), &NoRegions).expect("valid");
     assert_eq!(request.model_version, Some(3));
     let data: Vec<&[u8]> = request.inputs.iter().map(|t| t.host().expect("host memory")).collect();
     assert_eq!(data, [&[1, 2][..], &[9, 0, 0, 0], &[3, 4]]);

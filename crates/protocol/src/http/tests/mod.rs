@@ -32,14 +32,19 @@ fn model(max_batch_size: u32, inputs: Vec<Spec>) -> ModelConfig {
     testing::model_config(&text)
 }
 
+/// A model that has the inputs of these tests. Their types and dimensions are not looked at here.
+fn any_model() -> ModelConfig {
+    model(0, vec![spec("I", DataType::Fp32, &[-1])])
+}
+
 fn decode_json(json: impl AsRef<[u8]>) -> Result<(InferRequest, AnswerPlan)> {
     let json = json.as_ref();
-    decode(&Bytes::from(json.to_vec()), json.len(), &model(0, Vec::new()), None, &NoRegions)
+    decode(&Bytes::from(json.to_vec()), json.len(), &any_model(), None, &NoRegions)
 }
 
 fn decode_binary(json: &str, tail: &[u8]) -> Result<(InferRequest, AnswerPlan)> {
     let body = Bytes::from([json.as_bytes(), tail].concat());
-    decode(&body, json.len(), &model(0, Vec::new()), None, &NoRegions)
+    decode(&body, json.len(), &any_model(), None, &NoRegions)
 }
 
 /// The data of the one input of a request with this JSON data.

@@ -2,10 +2,7 @@
 
 use galatea_command_line::Kind;
 
-use super::{
-    super::setting,
-    row::{Row, at_least},
-};
+use super::row::{Row, at_least};
 
 /// The note on memory that Triton holds ready for all models.
 const OWN_MEMORY: &str = "each runtime library manages the memory of its models";
