@@ -7,6 +7,7 @@ use galatea_backend::{
     batching::{self, Content, GroupRunner, Joined, ModelOutput},
 };
 use galatea_config::ModelConfig;
+use galatea_division_faults::DivisionFault;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use crate::{binding::TensorBinding, model::OnnxModel, ort::Value, sessions::Sessions};
@@ -61,6 +62,10 @@ impl GroupRunner for OnnxInstance {
             .collect();
         let options = &model.run_options;
         self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
     }
 
     fn outputs(&self, outputs: Vec<Value>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {

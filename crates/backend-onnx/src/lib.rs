@@ -4,7 +4,8 @@
 //! - Everything unsafe is in `ort`, a thin layer over the C interface.
 //! - A model's weights are in memory once per device, however many instances it has there.
 //! - Tensor bytes are not copied for a request alone, and once where several join.
-//! - No status of the library and no model can end the process: each becomes an error of that load or run.
+//! - No status of the library ends the process, and no integer division either (ADR 13): each becomes an error of that
+//!   load or run. What else can, a crash or an abort in the library, needs `isolation`.
 
 #![warn(missing_docs)]
 
@@ -76,7 +77,7 @@ impl Backend for OnnxBackend {
         // Only the declarations are looked at: no time for optimising, no threads.
         options.graph_level(GraphLevel::Disabled)?;
         options.intra_op_threads(1)?;
-        let session = Session::load(&self.library, &path, &options)?;
+        let session = Session::load(&self.library, &path, options)?;
         complete::complete(config, &Signature::read(&session)?, context)
     }
 

@@ -65,7 +65,7 @@ impl OnnxModel {
             let providers = providers(library, context, device)?;
             let load = |intra_op| {
                 let options = session_options(library, &settings, intra_op, &providers)?;
-                Session::load(library, &path, &options)
+                Session::load(library, &path, options)
             };
             let session = load(threads.intra_op)?;
             if signature.is_none() {

@@ -7,6 +7,7 @@ use galatea_backend::{
     batching::{self, GroupRunner, Joined, ModelOutput, missing},
 };
 use galatea_config::ModelConfig;
+use galatea_division_faults::DivisionFault;
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -67,13 +68,17 @@ impl GroupRunner for TorchInstance {
     }
 
     fn run(&self, inputs: Vec<Input>, _: &[usize]) -> Result<Vec<Output>> {
-        let outputs = self.module.run(inputs, self.model.inputs.form).map_err(|text| {
+        let outputs = self.module.run(inputs, self.model.inputs.form)?.map_err(|text| {
             Error::internal(format!("PyTorch execute failure: {}", self.model.explain(&text)))
         });
         if self.model.settings.cleans_cache {
             self.model.library.empty_cache();
         }
         outputs
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
     }
 
     fn outputs(&self, outputs: Vec<Output>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {

@@ -9,7 +9,8 @@
 //! - A model's weights are in memory once per device, however many instances it has, unless it writes to them.
 //! - Tensor bytes are not copied for a request alone, and once where several join; results are libtorch's own
 //!   memory.
-//! - No exception and no model can end the process: each becomes an error of that load or run.
+//! - No exception ends the process, and no integer division either (ADR 13): each becomes an error of that load or run.
+//!   What else can, a crash or an abort in the library, needs `isolation`.
 
 #![warn(missing_docs)]
 

@@ -7,10 +7,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use galatea_division_faults::FaultDomain;
 use galatea_types::{Error, Result};
 use ort_sys::{OrtAllocator, OrtApi, OrtApiBase, OrtEnv, OrtLoggingLevel, OrtMemoryInfo};
 
-use super::provider_kind::ProviderKind;
+use super::{provider_kind::ProviderKind, threads};
 
 /// The oldest C interface used here; every later library still offers it.
 const API_VERSION: u32 = 17;
@@ -51,6 +52,8 @@ pub(crate) struct Library {
     cpu_memory: NonNull<OrtMemoryInfo>,
     allocator: NonNull<OrtAllocator>,
     version: String,
+    /// Of the threads that sessions may share.
+    global_faults: Arc<FaultDomain>,
     /// Whether CUDA can be used: finding out opens large libraries.
     cuda: OnceLock<Result<()>>,
 }
@@ -75,7 +78,9 @@ impl Library {
         let Some(api) = (unsafe { (base.GetApi)(API_VERSION).as_ref() }) else {
             return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
         };
-        let env = create_env(api, global_threads)?;
+        galatea_division_faults::install();
+        let global_faults = FaultDomain::new();
+        let env = create_env(api, global_threads, &global_faults)?;
         let mut cpu_memory = ptr::null_mut();
         // SAFETY: the out pointer is valid; the result is checked before it is used.
         check(api, unsafe {
@@ -89,7 +94,8 @@ impl Library {
         // SAFETY: as above; the default allocator is owned by the library and never freed.
         check(api, unsafe { (api.GetAllocatorWithDefaultOptions)(&mut allocator) })?;
         let (cpu_memory, allocator) = (non_null(cpu_memory)?, non_null(allocator)?);
-        Ok(Arc::new(Self { api, env, cpu_memory, allocator, version, cuda: OnceLock::new() }))
+        let cuda = OnceLock::new();
+        Ok(Arc::new(Self { api, env, cpu_memory, allocator, version, global_faults, cuda }))
     }
 
     pub fn api(&self) -> &'static OrtApi {
@@ -106,6 +112,11 @@ impl Library {
 
     pub fn allocator(&self) -> *mut OrtAllocator {
         self.allocator.as_ptr()
+    }
+
+    /// Faults of the threads that sessions may share.
+    pub fn global_faults(&self) -> &Arc<FaultDomain> {
+        &self.global_faults
     }
 
     /// E.g. `1.31.1`.
@@ -173,7 +184,11 @@ fn open_base(path: &Path) -> Result<&'static OrtApiBase> {
     Ok(base.ok_or_else(|| OpenError::MissingSymbol { path: path.into(), symbol })?)
 }
 
-fn create_env(api: &'static OrtApi, threads: Option<GlobalThreads>) -> Result<NonNull<OrtEnv>> {
+fn create_env(
+    api: &'static OrtApi,
+    threads: Option<GlobalThreads>,
+    faults: &Arc<FaultDomain>,
+) -> Result<NonNull<OrtEnv>> {
     let mut env = ptr::null_mut();
     let level = OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING;
     let name = c"galatea".as_ptr();
@@ -185,12 +200,24 @@ fn create_env(api: &'static OrtApi, threads: Option<GlobalThreads>) -> Result<No
         Some(threads) => {
             let mut options = ptr::null_mut();
             // SAFETY: the options are created, filled, used and released within this block; each
-            // call gets pointers that are valid for it.
+            // call gets pointers that are valid for it. The library is never closed, and holds the domain.
             unsafe {
                 check(api, (api.CreateThreadingOptions)(&mut options))?;
                 let made = check(api, (api.SetGlobalIntraOpNumThreads)(options, threads.intra_op))
                     .and_then(|()| {
                         check(api, (api.SetGlobalInterOpNumThreads)(options, threads.inter_op))
+                    })
+                    .and_then(|()| {
+                        let create = Some(threads::create as _);
+                        check(api, (api.SetGlobalCustomCreateThreadFn)(options, create))
+                    })
+                    .and_then(|()| {
+                        let domain = threads::creation_options(faults);
+                        check(api, (api.SetGlobalCustomThreadCreationOptions)(options, domain))
+                    })
+                    .and_then(|()| {
+                        let join = Some(threads::join as _);
+                        check(api, (api.SetGlobalCustomJoinThreadFn)(options, join))
                     })
                     .and_then(|()| {
                         let create = api.CreateEnvWithCustomLoggerAndGlobalThreadPools;

@@ -5,6 +5,7 @@ mod options;
 mod provider_kind;
 mod providers;
 mod session;
+mod threads;
 mod value;
 
 pub(crate) use library::{GlobalThreads, Library};

@@ -2,10 +2,14 @@
 
 use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr, ptr::NonNull, sync::Arc};
 
+use galatea_division_faults::FaultDomain;
 use galatea_types::{Error, Result};
 use ort_sys::{ExecutionMode as OrtMode, GraphOptimizationLevel as OrtLevel, OrtSessionOptions};
 
-use super::library::{Library, non_null};
+use super::{
+    library::{Library, non_null},
+    threads,
+};
 
 /// How far the graph is rewritten before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +30,67 @@ pub(crate) enum ExecutionMode {
 pub(crate) struct SessionOptions {
     library: Arc<Library>,
     options: NonNull<OrtSessionOptions>,
+    threads: ThreadSource,
+    /// A provider or a library of operators may compute on threads of its own.
+    has_foreign_threads: bool,
 }
+
+/// Where a session's threads come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ThreadSource {
+    Own,
+    Global,
+    /// ONNX Runtime makes them itself: only so it can pin them to cores.
+    Pinned,
+}
+
+/// The entry that says which cores the threads are pinned to.
+const AFFINITIES: &str = "session.intra_op_thread_affinities";
 
 impl SessionOptions {
     pub fn new(library: &Arc<Library>) -> Result<Self> {
         let mut options = ptr::null_mut();
         // SAFETY: the out pointer is valid.
         library.check(unsafe { (library.api().CreateSessionOptions)(&mut options) })?;
-        Ok(Self { library: library.clone(), options: non_null(options)? })
+        let options = non_null(options)?;
+        let threads = ThreadSource::Own;
+        Ok(Self { library: library.clone(), options, threads, has_foreign_threads: false })
     }
 
     pub(super) fn as_ptr(&self) -> *const OrtSessionOptions {
         self.options.as_ptr()
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut OrtSessionOptions {
+    /// For adding a provider.
+    pub(super) fn for_provider(&mut self) -> *mut OrtSessionOptions {
+        self.has_foreign_threads = true;
         self.options.as_ptr()
+    }
+
+    /// Makes the session's threads ones whose faults are known to be the session's, where that can be. What is
+    /// returned must live as long as the session.
+    pub(super) fn watch_threads(&mut self) -> Result<Arc<FaultDomain>> {
+        let faults = match self.threads {
+            ThreadSource::Pinned => return Ok(FaultDomain::with_unknown_threads()),
+            ThreadSource::Global => return Ok(self.library.global_faults().clone()),
+            ThreadSource::Own if self.has_foreign_threads => FaultDomain::with_unknown_threads(),
+            ThreadSource::Own => FaultDomain::new(),
+        };
+        let (api, options) = (self.library.api(), self.options.as_ptr());
+        let domain = threads::creation_options(&faults);
+        // SAFETY: as in `intra_op_threads`; the functions are of the types that the C header asks for, and the session
+        // holds the domain.
+        unsafe {
+            self.library.check((api.SessionOptionsSetCustomCreateThreadFn)(
+                options,
+                Some(threads::create),
+            ))?;
+            self.library
+                .check((api.SessionOptionsSetCustomThreadCreationOptions)(options, domain))?;
+            self.library
+                .check((api.SessionOptionsSetCustomJoinThreadFn)(options, Some(threads::join)))?;
+        }
+        Ok(faults)
     }
 
     pub(super) fn library(&self) -> &Arc<Library> {
@@ -62,6 +111,7 @@ impl SessionOptions {
 
     /// Uses the threads of the environment, which must have been opened with some.
     pub fn use_global_threads(&mut self) -> Result<()> {
+        self.threads = ThreadSource::Global;
         let set = self.library.api().DisablePerSessionThreads;
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr()) })
@@ -105,6 +155,9 @@ impl SessionOptions {
 
     /// A setting ONNX Runtime knows by name, e.g. `session.intra_op.allow_spinning`.
     pub fn entry(&mut self, key: &str, value: &str) -> Result<()> {
+        if key == AFFINITIES && self.threads == ThreadSource::Own {
+            self.threads = ThreadSource::Pinned;
+        }
         let (key, value) = (c_string(key)?, c_string(value)?);
         let set = self.library.api().AddSessionConfigEntry;
         // SAFETY: as in `intra_op_threads`; both strings are terminated and copied by the library.
@@ -114,6 +167,7 @@ impl SessionOptions {
     /// Loads a library of custom operators.
     pub fn custom_operators(&mut self, path: &Path) -> Result<()> {
         let path = c_path(path)?;
+        self.has_foreign_threads = true;
         let register = self.library.api().RegisterCustomOpsLibrary_V2;
         // SAFETY: as in `intra_op_threads`; the library runs code its owner put into the repository.
         self.library.check(unsafe { register(self.options.as_ptr(), path.as_ptr()) })

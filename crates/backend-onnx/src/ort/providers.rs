@@ -149,7 +149,7 @@ impl<'s, T> ProviderOptions<'s, T> {
         append: unsafe extern "system" fn(*mut OrtSessionOptions, *const T) -> OrtStatusPtr,
     ) -> Result<()> {
         // SAFETY: both are alive, and the session's options are borrowed exclusively.
-        let status = unsafe { append(self.session.as_mut_ptr(), self.options.as_ptr()) };
+        let status = unsafe { append(self.session.for_provider(), self.options.as_ptr()) };
         self.session.library().check(status)
     }
 }

@@ -11,6 +11,7 @@ use std::{
     thread::{self, Thread},
 };
 
+use galatea_division_faults::FaultDomain;
 use galatea_types::{DataType, Result, Shape};
 use ort_sys::{OrtRunOptions, OrtSession, OrtStatus, OrtStatusPtr, OrtTypeInfo, OrtValue};
 
@@ -88,6 +89,7 @@ pub(crate) enum RunMode {
 pub(crate) struct Session {
     library: Arc<Library>,
     session: NonNull<OrtSession>,
+    faults: Arc<FaultDomain>,
 }
 
 // SAFETY: a session's run function is documented as safe to call from several threads at once.
@@ -96,15 +98,21 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
-    pub fn load(library: &Arc<Library>, path: &Path, options: &SessionOptions) -> Result<Self> {
+    pub fn load(library: &Arc<Library>, path: &Path, mut options: SessionOptions) -> Result<Self> {
         let path = c_path(path)?;
-        let mut session = ptr::null_mut();
-        let create = library.api().CreateSession;
-        // SAFETY: all pointers are valid for the call.
-        library.check(unsafe {
-            create(library.env(), path.as_ptr(), options.as_ptr(), &mut session)
-        })?;
-        Ok(Self { library: library.clone(), session: non_null(session)? })
+        let faults = options.watch_threads()?;
+        let load = || {
+            let mut session = ptr::null_mut();
+            let create = library.api().CreateSession;
+            // SAFETY: all pointers are valid for the call.
+            library.check(unsafe {
+                create(library.env(), path.as_ptr(), options.as_ptr(), &mut session)
+            })?;
+            let (library, faults) = (library.clone(), faults.clone());
+            Ok(Self { library, session: non_null(session)?, faults })
+        };
+        // What is constant in the graph is computed here.
+        faults.run_once(load)?
     }
 
     pub fn inputs(&self) -> Result<Vec<TensorInfo>> {
@@ -152,8 +160,18 @@ impl Session {
         Ok(TensorInfo { name: c_name.to_string_lossy().into_owned(), c_name, kind, dims })
     }
 
-    /// Computes `outputs` from `inputs`.
+    /// Computes `outputs` from `inputs`. Fails where that took an integer division without a result.
     pub fn run(
+        self: &Arc<Self>,
+        options: &RunOptions,
+        inputs: &[(&CStr, &Value)],
+        outputs: &[&CStr],
+        mode: RunMode,
+    ) -> Result<Vec<Value>> {
+        self.faults.run(|| self.compute(options, inputs, outputs, mode))?
+    }
+
+    fn compute(
         self: &Arc<Self>,
         options: &RunOptions,
         inputs: &[(&CStr, &Value)],

@@ -8,6 +8,7 @@ use galatea_backend::{
     batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
 };
 use galatea_config::{ModelConfig, TensorSpec};
+use galatea_division_faults::DivisionFault;
 use galatea_types::{AlignedBlock, Error, Result};
 
 use super::{container::Container, model::PackageModel, tensor::Operand};
@@ -75,7 +76,9 @@ impl GroupRunner for PackageInstance {
     }
 
     fn run(&self, operands: Vec<Operand>, _: &[usize]) -> Result<Vec<Output>> {
-        let outputs = self.container.run(operands).map_err(|text| {
+        // The code may write to its inputs: it is not run again where another run may have been at fault.
+        let faults = self.model.library.faults();
+        let outputs = faults.run_once(|| self.container.run(operands))?.map_err(|text| {
             Error::internal(format!(
                 "Inductor model instance \"{}\" execution failure: {text}",
                 self.model.config.name()
@@ -85,6 +88,10 @@ impl GroupRunner for PackageInstance {
             self.model.library.empty_cache();
         }
         outputs
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
     }
 
     fn outputs(&self, outputs: Vec<Output>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {

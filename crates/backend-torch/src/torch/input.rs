@@ -54,7 +54,7 @@ impl Input {
         Ok(Self { name, shape: joined.shape, content })
     }
 
-    /// What the shim reads. Gives the data away: `release` is called once for it, by the shim.
+    /// What the shim reads. `release` is called once for the data, by the shim.
     pub(super) fn lend(&mut self) -> RawInput {
         let mut raw = RawInput {
             name: self.name.as_ptr(),
@@ -70,7 +70,7 @@ impl Input {
         };
         match &mut self.content {
             Owned::Elements { scalar_type, data } => {
-                let data = std::mem::take(data);
+                let data = data.clone();
                 raw.scalar_type = *scalar_type;
                 raw.data = data.as_ptr().cast_mut().cast();
                 raw.release = Some(release);

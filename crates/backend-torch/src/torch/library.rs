@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use galatea_division_faults::FaultDomain;
 use galatea_types::{Error, LockExt, Result};
 use libloading::os::unix::{Library as Handle, RTLD_LAZY, RTLD_LOCAL};
 
@@ -55,6 +56,8 @@ pub(crate) struct Library {
     stable: Result<Runtime, &'static str>,
     /// Whether each thread count was set: the first model that specifies one decides it.
     chosen_threads: Mutex<(bool, bool)>,
+    /// Of all runs: libtorch computes large operations on threads of its own, which all modules share.
+    faults: Arc<FaultDomain>,
 }
 
 impl Library {
@@ -62,6 +65,7 @@ impl Library {
     /// machine has a driver, because nothing else would, and libtorch asks for it only once. The stable functions
     /// that packages use come from `stable`, or from libtorch.
     pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
+        galatea_division_faults::install();
         let handle = open(path)?;
         check_interface(&handle, path)?;
         // SAFETY: the number of the interface guarantees that the functions have these types; the handle is kept below.
@@ -89,12 +93,18 @@ impl Library {
             cuda_devices: cuda_devices.try_into().unwrap_or(0),
             stable: stable_functions,
             chosen_threads: Mutex::default(),
+            faults: FaultDomain::with_unknown_threads(),
         }))
     }
 
     /// E.g. `2.15.0`.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// What tells a run whether it divided an integer in a way that has no result.
+    pub fn faults(&self) -> &FaultDomain {
+        &self.faults
     }
 
     /// GPUs this libtorch can use.

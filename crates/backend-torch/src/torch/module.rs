@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use galatea_division_faults::DivisionFault;
 use galatea_types::LockExt;
 
 use super::{
@@ -103,10 +104,15 @@ impl Module {
         let switches = numbered(switches);
         let (mut module, mut error) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the path is terminated, the places for results are valid.
-        let status = unsafe {
+        let load = || unsafe {
             (library.interface.load)(text.as_ptr(), device, switches, &mut module, &mut error)
         };
-        library.check(status, error)?;
+        let status = library.faults().run_once(load);
+        if status.is_err() && !module.is_null() {
+            // SAFETY: made by `load`, and nothing else has it.
+            unsafe { (library.interface.free_module)(module) };
+        }
+        library.check(status.map_err(|fault| fault.to_string())?, error)?;
         let module = NonNull::new(module).ok_or("libtorch returned no module")?;
         // SAFETY: the module is alive.
         let writes = unsafe { (library.interface.module_writes)(module.as_ptr()) } != 0;
@@ -128,9 +134,26 @@ impl Module {
         self.alone.is_some()
     }
 
-    /// Calls `forward`. What it returns is taken apart into one output per tensor or list of texts.
-    pub fn run(&self, mut inputs: Vec<Input>, form: Form) -> Result<Vec<Output>, String> {
+    /// Calls `forward`. What it returns is taken apart into one output per tensor or list of texts, or is libtorch's
+    /// error.
+    ///
+    /// # Errors
+    /// It divided an integer in a way that has no result. A module that writes to what it holds is not run again to
+    /// find out whether it or another one did.
+    pub fn run(
+        &self,
+        mut inputs: Vec<Input>,
+        form: Form,
+    ) -> Result<Result<Vec<Output>, String>, DivisionFault> {
         let _turn = self.alone.as_ref().map(|lock| lock.lock_unpoisoned());
+        let faults = self.library.faults();
+        match self.writes() {
+            true => faults.run_once(|| self.forward(&mut inputs, form)),
+            false => faults.run(|| self.forward(&mut inputs, form)),
+        }
+    }
+
+    fn forward(&self, inputs: &mut [Input], form: Form) -> Result<Vec<Output>, String> {
         let form = match form {
             Form::Positional => interface::POSITIONAL,
             Form::Dictionary => interface::DICTIONARY,

@@ -33,6 +33,13 @@ pub trait GroupRunner {
     /// Computes. `wanted`: the outputs that some request asks for.
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Self::Outputs>;
 
+    /// Whether a failure of [`GroupRunner::run`] is that of one request's data, so that those that ran with it are
+    /// to be run again, each alone.
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        let _ = error;
+        false
+    }
+
     /// The wanted outputs, in the order of `wanted`.
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
 }
@@ -59,16 +66,22 @@ fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) 
     match gather(runner, batch, group) {
         Ok(inputs) => {
             batch.mark_input_done();
-            if let Err(error) = run(runner, batch, group, inputs) {
-                fail(batch, group, &error);
+            match run(runner, batch, group, inputs) {
+                Ok(()) => {}
+                Err(error) if group.len() > 1 && runner.is_of_one_request(&error) => {
+                    execute_each(runner, batch, group);
+                }
+                Err(error) => fail(batch, group, &error),
             }
         }
         // One that does not fit must not fail those beside it.
-        Err(_) if group.len() > 1 => {
-            group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
-        }
+        Err(_) if group.len() > 1 => execute_each(runner, batch, group),
         Err(error) => fail(batch, group, &error),
     }
+}
+
+fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
+    group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
 }
 
 fn gather<R: GroupRunner>(runner: &R, batch: &Batch, group: &[usize]) -> Result<R::Inputs> {
@@ -171,8 +184,13 @@ mod tests {
             self.runs.lock().expect("no panic").push(inputs.shape[0]);
             match inputs.data.host()?.first() {
                 Some(0) => Err(Error::internal("zero")),
+                _ if inputs.data.host()?.contains(&255) => Err(Error::internal("one is bad")),
                 _ => Ok(inputs),
             }
+        }
+
+        fn is_of_one_request(&self, error: &Error) -> bool {
+            error.message() == "one is bad"
         }
 
         fn outputs(&self, outputs: ModelOutput, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
@@ -237,5 +255,13 @@ mod tests {
 
         let requests = vec![ask(&[0, 2], &[1, 2]), ask(&[3, 4], &[1, 2])];
         assert_eq!(answers(&echo, requests), [Err("zero".to_owned()), Err("zero".to_owned())]);
+    }
+
+    #[test]
+    fn a_failure_of_one_requests_data_leaves_the_others_alone() {
+        let echo = echo(4);
+        let requests = vec![ask(&[1, 2], &[1, 2]), ask(&[255, 4], &[1, 2])];
+        assert_eq!(answers(&echo, requests), [Ok(vec![1, 2]), Err("one is bad".to_owned())]);
+        assert_eq!(*echo.runs.lock().expect("no panic"), [2, 1, 1]);
     }
 }

@@ -1,0 +1,125 @@
+//! Runs that share threads, and how each learns whether a fault was its own.
+
+use std::sync::{
+    Arc, RwLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use galatea_types::{Error, RwLockExt};
+
+use crate::owner::{Expecting, counting, unowned};
+
+/// A run divided an integer in a way that has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the model divides an integer by zero, or the smallest integer by -1")]
+pub struct DivisionFault;
+
+impl From<DivisionFault> for Error {
+    fn from(fault: DivisionFault) -> Self {
+        Self::internal(fault.to_string()).with_source(fault)
+    }
+}
+
+impl DivisionFault {
+    /// Whether this is why `error` came about.
+    pub fn is_cause_of(error: &Error) -> bool {
+        let source = std::error::Error::source(error);
+        source.is_some_and(|source| source.is::<Self>())
+    }
+}
+
+/// Runs whose work is done by the same threads: those of one session, say.
+///
+/// A fault on a thread that called [`FaultDomain::run`] is that run's for sure. One on a thread of the domain's may be
+/// any run's that overlapped it: each of those is done again alone, and only the one that faults again has failed.
+#[derive(Debug, Default)]
+pub struct FaultDomain {
+    /// Faults of the domain's own threads.
+    faults: AtomicU64,
+    /// Taken for writing by a run that must be alone.
+    gate: RwLock<()>,
+    /// Runs may be helped by threads that nobody entered with [`FaultDomain::on_own_thread`].
+    has_unknown_threads: bool,
+}
+
+/// How a run went.
+enum Verdict {
+    Good,
+    /// It faulted itself.
+    Faulted,
+    /// It or another one that overlapped it did.
+    Suspect,
+}
+
+impl FaultDomain {
+    /// All threads that compute, the callers' aside, call [`FaultDomain::on_own_thread`].
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Threads that nobody knows compute as well.
+    pub fn with_unknown_threads() -> Arc<Self> {
+        Arc::new(Self { has_unknown_threads: true, ..Self::default() })
+    }
+
+    /// Calls `run`, twice where it has to be found out which of several runs has faulted. What it returned beside a
+    /// fault is dropped.
+    pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, DivisionFault> {
+        match self.beside_others(&mut run) {
+            (result, Verdict::Good) => return Ok(result),
+            (_, Verdict::Faulted) => return Err(DivisionFault),
+            (_, Verdict::Suspect) => {}
+        }
+        let _alone = self.gate.write_unpoisoned();
+        match self.watched(run) {
+            (result, Verdict::Good) => Ok(result),
+            _ => Err(DivisionFault),
+        }
+    }
+
+    /// The same for what cannot be done twice: it fails where it only may have faulted.
+    pub fn run_once<T>(&self, run: impl FnOnce() -> T) -> Result<T, DivisionFault> {
+        match self.beside_others(run) {
+            (result, Verdict::Good) => Ok(result),
+            _ => Err(DivisionFault),
+        }
+    }
+
+    /// Calls `work`, all that one of the domain's own threads does.
+    pub fn on_own_thread<T>(&self, work: impl FnOnce() -> T) -> T {
+        counting(&self.faults, work)
+    }
+
+    fn beside_others<T>(&self, run: impl FnOnce() -> T) -> (T, Verdict) {
+        let _shared = self.gate.read_unpoisoned();
+        self.watched(run)
+    }
+
+    /// Counters are read before and after: a helper's fault is counted before the helper reports that its part is
+    /// done, and so before the run returns.
+    fn watched<T>(&self, run: impl FnOnce() -> T) -> (T, Verdict) {
+        let _expecting = self.has_unknown_threads.then(Expecting::begin);
+        let before = self.faults_of_others();
+        let own = AtomicU64::new(0);
+        let result = counting(&own, run);
+        let verdict = if own.load(Ordering::SeqCst) > 0 {
+            Verdict::Faulted
+        } else if self.faults_of_others() != before {
+            {
+                eprintln!("SUSPECT");
+                Verdict::Suspect
+            }
+        } else {
+            Verdict::Good
+        };
+        (result, verdict)
+    }
+
+    fn faults_of_others(&self) -> (u64, u64) {
+        let unowned = if self.has_unknown_threads { unowned() } else { 0 };
+        (self.faults.load(Ordering::SeqCst), unowned)
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
