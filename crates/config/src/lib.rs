@@ -28,8 +28,8 @@ mod text;
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
 pub use check::{
     BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,
-    KindProblem, MetricsError, NameError, ResponseCacheError, SequenceError, StateError, StepError,
-    StepModelError, TensorError, TensorProblem, WarmupError,
+    KindProblem, LimitError, MetricsError, NameError, ResponseCacheError, SequenceError,
+    StateError, StepError, StepModelError, TensorError, TensorProblem, WarmupError,
 };
 pub use draft::{ConfigDraft, TensorDraft};
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;

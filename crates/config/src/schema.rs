@@ -13,6 +13,13 @@ pub(crate) fn model_config() -> Option<MessageDescriptor> {
     DESCRIPTOR.clone()
 }
 
+/// Most bytes of a configuration; one of a thousand tensors has about 0.1 MiB.
+pub(crate) const MAX_SOURCE_SIZE: usize = 4 << 20;
+
+/// Most members of all lists and maps of a configuration together. A short text could have millions of them, each of
+/// which costs memory many times its text.
+pub(crate) const MAX_ELEMENTS: usize = 1 << 16;
+
 /// The error of callers when [`model_config`] is `None`.
 pub(crate) const BROKEN: &str = "the built-in description of ModelConfig cannot be read";
 

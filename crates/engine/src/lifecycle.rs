@@ -48,7 +48,16 @@ pub(crate) struct Generation(u64);
 struct Record {
     state: VersionState,
     owner: Generation,
+    /// No repository holds the model: when the version is gone, so is its record.
+    is_transient: bool,
 }
+
+/// Longest reason that is kept, in bytes: that of a failure may quote what a client sent.
+const MAX_REASON: usize = 8 << 10;
+
+/// Versions of one model that are not there any more and are remembered all the same. A client that brings its own
+/// files can load version after version.
+const MAX_PAST_VERSIONS: usize = 256;
 
 /// Why a model has no version at all: reading ("polling") it from the repository failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +92,9 @@ pub(crate) struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// A load of this version begins. A version that is ready stays READY meanwhile.
-    pub fn begin_loading(&self, model: &str, version: i64) -> Generation {
+    /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository
+    /// holds the model.
+    pub fn begin_loading(&self, model: &str, version: i64, is_transient: bool) -> Generation {
         let mut table = self.lock();
         table.last_generation += 1;
         let generation = Generation(table.last_generation);
@@ -93,8 +103,8 @@ impl Lifecycle {
         match versions.get(&version) {
             Some(Record { state: VersionState::Ready, .. }) => {}
             _ => {
-                versions
-                    .insert(version, Record { state: VersionState::Loading, owner: generation });
+                let state = VersionState::Loading;
+                versions.insert(version, Record { state, owner: generation, is_transient });
             }
         }
         generation
@@ -102,11 +112,17 @@ impl Lifecycle {
 
     /// The version is ready.
     pub fn loaded(&self, model: &str, version: i64, generation: Generation) {
-        self.put(model, version, Record { state: VersionState::Ready, owner: generation });
+        let mut table = self.lock();
+        let versions = table.models.entry(model.to_owned()).or_default();
+        let is_transient = versions.get(&version).is_some_and(|record| record.is_transient);
+        let state = VersionState::Ready;
+        versions.insert(version, Record { state, owner: generation, is_transient });
+        self.changed.notify_all();
     }
 
     /// The load failed. What was ready before still is, so its record stays.
     pub fn failed(&self, model: &str, version: i64, generation: Generation, reason: String) {
+        let reason = shortened(reason);
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
@@ -122,6 +138,10 @@ impl Lifecycle {
     }
 
     pub fn set_poll_failure(&self, model: &str, why: PollFailure) {
+        let why = match why {
+            PollFailure::Unreadable(reason) => PollFailure::Unreadable(shortened(reason)),
+            PollFailure::NoVersion(reason) => PollFailure::NoVersion(shortened(reason)),
+        };
         self.lock().poll_failures.insert(model.to_owned(), why);
         self.changed.notify_all();
     }
@@ -181,18 +201,42 @@ impl Lifecycle {
         let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
         if let Some(record) = record.filter(|r| r.owner == generation) {
             record.state = state;
+            table.forget_past(model);
             self.changed.notify_all();
         }
-    }
-
-    fn put(&self, model: &str, version: i64, record: Record) {
-        self.lock().models.entry(model.to_owned()).or_default().insert(version, record);
-        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock_unpoisoned()
     }
+}
+
+impl Table {
+    /// Forgets versions of a model that are gone and that nobody has to know about.
+    fn forget_past(&mut self, model: &str) {
+        let Some(versions) = self.models.get_mut(model) else { return };
+        let is_past = |r: &Record| matches!(r.state, VersionState::Unavailable { .. });
+        versions.retain(|_, record| !(record.is_transient && is_past(record)));
+        let past = versions.iter().filter(|(_, record)| is_past(record));
+        let oldest = past.map(|(&version, record)| (record.owner, version)).min();
+        let excess = versions.values().filter(|r| is_past(r)).count() > MAX_PAST_VERSIONS;
+        if let Some((_, version)) = oldest.filter(|_| excess) {
+            versions.remove(&version);
+        }
+        if versions.is_empty() {
+            self.models.remove(model);
+        }
+    }
+}
+
+fn shortened(mut reason: String) -> String {
+    if reason.len() > MAX_REASON {
+        let dropped = reason.len() - MAX_REASON;
+        reason.truncate(reason.floor_char_boundary(MAX_REASON));
+        reason.push_str(&format!("... ({dropped} bytes more)"));
+        reason.shrink_to_fit();
+    }
+    reason
 }
 
 fn count_live(table: &Table) -> usize {
@@ -215,7 +259,7 @@ mod tests {
     #[test]
     fn the_life_of_a_version() {
         let lifecycle = Lifecycle::default();
-        let first = lifecycle.begin_loading("m", 1);
+        let first = lifecycle.begin_loading("m", 1, false);
         assert_eq!(state(&lifecycle, 1), "LOADING ");
         assert!(!lifecycle.is_all_ready());
         lifecycle.loaded("m", 1, first);
@@ -231,9 +275,9 @@ mod tests {
     #[test]
     fn an_unload_after_a_reload_leaves_the_new_record_alone() {
         let lifecycle = Lifecycle::default();
-        let old = lifecycle.begin_loading("m", 1);
+        let old = lifecycle.begin_loading("m", 1, false);
         lifecycle.loaded("m", 1, old);
-        let new = lifecycle.begin_loading("m", 1);
+        let new = lifecycle.begin_loading("m", 1, false);
         assert_eq!(state(&lifecycle, 1), "READY ");
         lifecycle.loaded("m", 1, new);
         lifecycle.unloading("m", 1, old);
@@ -244,12 +288,39 @@ mod tests {
     #[test]
     fn a_failed_reload_keeps_the_old_one_ready() {
         let lifecycle = Lifecycle::default();
-        let old = lifecycle.begin_loading("m", 1);
+        let old = lifecycle.begin_loading("m", 1, false);
         lifecycle.loaded("m", 1, old);
-        let new = lifecycle.begin_loading("m", 1);
+        let new = lifecycle.begin_loading("m", 1, false);
         lifecycle.failed("m", 1, new, "no such file".to_owned());
         assert_eq!(state(&lifecycle, 1), "READY ");
         lifecycle.failed("m", 1, old, "gone".to_owned());
         assert_eq!(state(&lifecycle, 1), "UNAVAILABLE gone");
+    }
+
+    #[test]
+    fn nothing_stays_of_a_model_that_no_repository_holds() {
+        let lifecycle = Lifecycle::default();
+        let failing = lifecycle.begin_loading("m", 1, true);
+        lifecycle.failed("m", 1, failing, "no such file".to_owned());
+        let other = lifecycle.begin_loading("m", 2, true);
+        lifecycle.loaded("m", 2, other);
+        assert_eq!(state(&lifecycle, 2), "READY ");
+        lifecycle.unloading("m", 2, other);
+        lifecycle.unloaded("m", 2, other);
+        assert_eq!(lifecycle.model_names(), [""; 0]);
+        assert!(lifecycle.is_all_ready());
+    }
+
+    #[test]
+    fn past_versions_and_reasons_are_bounded() {
+        let lifecycle = Lifecycle::default();
+        for version in 1..=1000 {
+            let generation = lifecycle.begin_loading("m", version, false);
+            lifecycle.failed("m", version, generation, "ö".repeat(1 << 20));
+        }
+        let versions = lifecycle.versions("m");
+        assert_eq!((versions.len(), versions[0].0), (MAX_PAST_VERSIONS, 745));
+        let reason = versions[0].1.reason();
+        assert!(reason.len() < MAX_REASON + 50 && reason.ends_with("(2088960 bytes more)"));
     }
 }

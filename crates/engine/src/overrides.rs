@@ -21,6 +21,13 @@ pub struct LoadOverrides {
     pub files: BTreeMap<String, Buffer>,
 }
 
+/// Files of one load request.
+const MAX_FILES: usize = 4096;
+/// Bytes of the path of such a file.
+const MAX_PATH: usize = 1024;
+/// Folders of such a path, and the file itself.
+const MAX_DEPTH: usize = 16;
+
 /// Why the files of a load request cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OverrideError {
@@ -31,6 +38,12 @@ pub(crate) enum OverrideError {
         normalized.display()
     )]
     OutsideFolder { path: String, normalized: PathBuf },
+    #[error("{count} files in a load request, the limit is {MAX_FILES}")]
+    TooMany { count: usize },
+    #[error("the path of a file parameter has {size} bytes, the limit is {MAX_PATH}")]
+    LongPath { size: usize },
+    #[error("the path of file parameter '{path}' has {depth} parts, the limit is {MAX_DEPTH}")]
+    DeepPath { path: String, depth: usize },
     #[error("failed to write override files: {0}")]
     Write(#[from] io::Error),
     #[error(transparent)]
@@ -44,14 +57,17 @@ impl From<OverrideError> for Error {
                 Self::new(Code::Internal, error.to_string()).with_source(error)
             }
             OverrideError::Unreadable(error) => error.into(),
-            OverrideError::WithoutConfig | OverrideError::OutsideFolder { .. } => {
-                Self::invalid_arg(error.to_string())
-            }
+            _ => Self::invalid_arg(error.to_string()),
         }
     }
 }
 
 impl LoadOverrides {
+    /// Whether the model is loaded as the repository has it.
+    pub fn is_empty(&self) -> bool {
+        self.config.is_none() && self.files.is_empty()
+    }
+
     /// The files as a model's folder, which is removed when the model is unloaded. `None` when there are none.
     pub(crate) fn write_files(&self) -> Result<Option<FolderLease>, OverrideError> {
         if self.files.is_empty() {
@@ -60,9 +76,10 @@ impl LoadOverrides {
         if self.config.is_none() {
             return Err(OverrideError::WithoutConfig);
         }
+        let paths = self.checked_paths()?;
         let folder = tempfile::tempdir()?;
-        for (path, content) in &self.files {
-            let target = folder.path().join(safe_relative(path)?);
+        for (path, content) in paths.iter().zip(self.files.values()) {
+            let target = folder.path().join(path);
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -70,13 +87,28 @@ impl LoadOverrides {
         }
         Ok(Some(FolderLease::new(folder)))
     }
+
+    /// The paths of the files, in their order, before anything is written.
+    fn checked_paths(&self) -> Result<Vec<PathBuf>, OverrideError> {
+        if self.files.len() > MAX_FILES {
+            return Err(OverrideError::TooMany { count: self.files.len() });
+        }
+        self.files.keys().map(|path| safe_relative(path)).collect()
+    }
 }
 
 fn safe_relative(path: &str) -> Result<PathBuf, OverrideError> {
-    relative_inside(path).ok_or_else(|| OverrideError::OutsideFolder {
+    if path.len() > MAX_PATH {
+        return Err(OverrideError::LongPath { size: path.len() });
+    }
+    let inside = relative_inside(path).ok_or_else(|| OverrideError::OutsideFolder {
         path: path.to_owned(),
         normalized: normalized(path),
-    })
+    })?;
+    match inside.components().count() {
+        depth if depth > MAX_DEPTH => Err(OverrideError::DeepPath { path: path.to_owned(), depth }),
+        _ => Ok(inside),
+    }
 }
 
 /// As Triton's text has it.

@@ -4,9 +4,9 @@ use galatea_types::Error;
 
 use super::{
     batch_io::BatchIoError, ensemble::EnsembleError, instance_groups::InstanceGroupError,
-    metrics::MetricsError, names::NameError, response_cache::ResponseCacheError,
-    scheduling::BatchingError, sequence::SequenceError, states::StateError, tensors::TensorError,
-    warmup::WarmupError,
+    limits::LimitError, metrics::MetricsError, names::NameError,
+    response_cache::ResponseCacheError, scheduling::BatchingError, sequence::SequenceError,
+    states::StateError, tensors::TensorError, warmup::WarmupError,
 };
 
 /// Why a configuration cannot work: by the part of it that is wrong.
@@ -21,6 +21,9 @@ pub enum ConfigError {
         /// The model.
         model: String,
     },
+    /// A count beyond what the server makes.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// `max_batch_size`.
     #[error("'max_batch_size' must be non-negative value for {model}")]
     NegativeBatchSize {

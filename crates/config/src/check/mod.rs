@@ -6,6 +6,7 @@ mod data_type;
 mod ensemble;
 mod error;
 mod instance_groups;
+mod limits;
 mod metrics;
 mod names;
 mod optimization;
@@ -30,6 +31,7 @@ pub use self::{
     ensemble::EnsembleError,
     error::ConfigError,
     instance_groups::{InstanceGroupError, KindProblem},
+    limits::LimitError,
     metrics::MetricsError,
     names::NameError,
     response_cache::ResponseCacheError,
@@ -65,6 +67,7 @@ impl ModelConfig {
 fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
     let raw = &config.raw;
     names::check(raw, context)?;
+    limits::check(raw)?;
     let version_policy = version_policy(raw.version_policy.as_ref(), &raw.name)?;
     let max_batch_size = max_batch_size(raw)?;
     let scheduling = scheduling(raw)?;

@@ -10,6 +10,20 @@ use crate::schema;
 /// Why a configuration override cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
+    /// It is too long.
+    #[error("Invalid config override: it has {size} bytes, the limit is {limit}")]
+    TooLong {
+        /// Its bytes.
+        size: usize,
+        /// The most that are read.
+        limit: usize,
+    },
+    /// It has too many parts.
+    #[error("Invalid config override: its lists and maps have more than {limit} members together")]
+    TooManyElements {
+        /// The most that are read.
+        limit: usize,
+    },
     /// It is no JSON.
     #[error("Invalid config override: {0}")]
     Json(#[from] serde_json::Error),

@@ -7,9 +7,13 @@ mod writer;
 
 use galatea_types::Result;
 use prost_reflect::DynamicMessage;
+use serde_json::Value;
 
 pub use self::error::{FieldError, OverrideError};
-use crate::{RawModelConfig, schema};
+use crate::{
+    RawModelConfig,
+    schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},
+};
 
 /// Reads a configuration override.
 ///
@@ -23,9 +27,26 @@ pub fn parse_json(json: &str) -> Result<RawModelConfig> {
 }
 
 fn read(json: &str) -> std::result::Result<RawModelConfig, OverrideError> {
+    if json.len() > MAX_SOURCE_SIZE {
+        return Err(OverrideError::TooLong { size: json.len(), limit: MAX_SOURCE_SIZE });
+    }
     let value = serde_json::from_str(json)?;
+    if count_elements(&value) > MAX_ELEMENTS {
+        return Err(OverrideError::TooManyElements { limit: MAX_ELEMENTS });
+    }
     let descriptor = schema::model_config().ok_or(OverrideError::NoSchema)?;
     Ok(reader::read_message(descriptor, &value)?.transcode_to()?)
+}
+
+/// Members of all lists and objects. The recursion is as deep as JSON is read.
+fn count_elements(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => values.len() + values.iter().map(count_elements).sum::<usize>(),
+        Value::Object(members) => {
+            members.len() + members.values().map(count_elements).sum::<usize>()
+        }
+        _ => 0,
+    }
 }
 
 /// The configuration as one line of JSON. Messages and `oneof` members that are not set are left out;

@@ -83,3 +83,17 @@ fn writes_unknown_enums_and_odd_floats() {
         assert!(json.contains(part), "{part} not in {json}");
     }
 }
+
+#[test]
+fn an_override_of_many_small_parts_is_refused_before_they_are_made() {
+    let many = format!("{{\"input\":[{}{{}}]}}", "{},".repeat(70_000));
+    assert_eq!(
+        parse_json(&many).unwrap_err().message(),
+        "Invalid config override: its lists and maps have more than 65536 members together"
+    );
+    let long = format!("{{\"name\":\"{}\"}}", "x".repeat(5 << 20));
+    assert_eq!(
+        parse_json(&long).unwrap_err().message(),
+        "Invalid config override: it has 5242891 bytes, the limit is 4194304"
+    );
+}

@@ -9,10 +9,10 @@ use super::{
     lexer::{Lexer, Token, TokenKind},
     scalar, suggest,
 };
-use crate::{RawModelConfig, schema};
-
-/// Largest text read, in bytes; a configuration of a thousand tensors has about 0.1 MiB.
-const MAX_SOURCE_SIZE: usize = 4 << 20;
+use crate::{
+    RawModelConfig,
+    schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},
+};
 
 type Result<T> = std::result::Result<T, TextError>;
 
@@ -44,6 +44,8 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token<'a>,
+    /// Members of lists and maps so far.
+    element_count: usize,
 }
 
 /// An opening brace or bracket, and the one that closes it.
@@ -58,7 +60,7 @@ impl<'a> Parser<'a> {
     fn new(source: &'a str) -> Self {
         let mut lexer = Lexer::new(source);
         let token = lexer.next();
-        Self { lexer, token }
+        Self { lexer, token, element_count: 0 }
     }
 
     fn advance(&mut self) -> Token<'a> {
@@ -205,11 +207,23 @@ impl<'a> Parser<'a> {
     }
 
     fn parse_value(&mut self, fields: &mut Fields, field: &FieldDescriptor) -> Result<()> {
+        if field.is_list() || field.is_map() {
+            self.count_element()?;
+        }
         let value = match field.kind() {
             Kind::Message(descriptor) => Value::Message(self.parse_braced(field, descriptor)?),
             kind => self.parse_scalar(field, &kind)?,
         };
         fields.store(field, value);
+        Ok(())
+    }
+
+    fn count_element(&mut self) -> Result<()> {
+        self.element_count += 1;
+        if self.element_count > MAX_ELEMENTS {
+            let text = format!("lists and maps have more than {MAX_ELEMENTS} members together");
+            return Err(self.error(text));
+        }
         Ok(())
     }
 

@@ -185,6 +185,14 @@ fn keeps_to_its_limits() {
     assert!(parse_text(&"input { ".repeat(1 << 18)).is_err());
     let name = "n".repeat(1 << 20);
     assert!(parse_text(&name).unwrap_err().message.len() < 200);
-    let many = format!("input {{ dims: [ {} 1 ] }}", "1,".repeat(1 << 18));
-    assert_eq!(parse_text(&many).unwrap().input[0].dims.len(), (1 << 18) + 1);
+    let many = format!("input {{ dims: [ {} 1 ] }}", "1,".repeat(1 << 15));
+    assert_eq!(parse_text(&many).unwrap().input[0].dims.len(), (1 << 15) + 1);
+}
+
+#[test]
+fn a_text_of_many_small_parts_is_refused() {
+    for part in ["input{}", "metric_tags{}", "input{dims:1 dims:1 dims:1}"] {
+        let error = parse_text(&part.repeat(70_000)).unwrap_err();
+        assert_eq!(error.message, "lists and maps have more than 65536 members together");
+    }
 }

@@ -65,12 +65,12 @@ impl Control {
         model: String,
         overrides: LoadOverrides,
     ) -> impl Future<Output = Result<()>> + Send + use<> {
-        let has_overrides = overrides.config.is_some() || !overrides.files.is_empty();
+        let has_overrides = !overrides.is_empty();
         let operation = Operation::Load { model: model.clone(), has_overrides };
-        let manager = self.manager.clone();
-        let done =
-            self.pool.submit(operation, move || manager.load(&model, overrides).map(|()| true));
-        async { done.await.map(drop) }
+        let (manager, allowed) = (self.manager.clone(), self.manager.check_call(&model));
+        let load = move || manager.load(&model, overrides).map(|()| true);
+        let submitted = allowed.map(|()| self.pool.submit(operation, load));
+        async { submitted?.await.map(drop) }
     }
 
     /// [`Engine::unload_model`](crate::Engine::unload_model).
@@ -83,11 +83,10 @@ impl Control {
         with_dependents: bool,
     ) -> impl Future<Output = Result<()>> + Send + use<> {
         let operation = Operation::Unload { model: model.clone(), with_dependents };
-        let manager = self.manager.clone();
-        let done = self
-            .pool
-            .submit(operation, move || manager.unload(&model, with_dependents).map(|()| true));
-        async { done.await.map(drop) }
+        let (manager, allowed) = (self.manager.clone(), self.manager.check_call(&model));
+        let unload = move || manager.unload(&model, with_dependents).map(|()| true);
+        let submitted = allowed.map(|()| self.pool.submit(operation, unload));
+        async { submitted?.await.map(drop) }
     }
 
     /// Whether a model is ready, by its own check too if it has one. False also for one that does not exist.

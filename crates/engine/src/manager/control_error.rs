@@ -8,6 +8,8 @@ pub(super) enum ControlError {
     NotExplicit,
     #[error("Model name cannot be empty")]
     EmptyName,
+    #[error("invalid model name: it has {size} bytes, the limit is {limit}")]
+    LongName { size: usize, limit: usize },
     #[error("invalid model name '{name}', model name must not contain path traversal characters")]
     PathTraversal { name: String },
 }
@@ -16,7 +18,9 @@ impl From<ControlError> for Error {
     fn from(error: ControlError) -> Self {
         let code = match error {
             ControlError::NotExplicit => Code::Unavailable,
-            ControlError::EmptyName | ControlError::PathTraversal { .. } => Code::InvalidArg,
+            ControlError::EmptyName
+            | ControlError::LongName { .. }
+            | ControlError::PathTraversal { .. } => Code::InvalidArg,
         };
         Self::new(code, error.to_string())
     }

@@ -29,16 +29,18 @@ struct Known {
 pub(super) struct LoadRequest {
     pub name: String,
     pub needs: BTreeSet<String>,
+    /// It was named by the user or a client.
+    pub is_explicit: bool,
     pub overrides: LoadOverrides,
 }
 
 impl Dependencies {
-    /// Remembers a model that is to be loaded. `is_explicit`: it was named by the user or a client.
-    pub fn record(&self, request: &LoadRequest, is_explicit: bool) {
+    /// Remembers a model that was loaded, or that is to be as soon as what it needs is there.
+    pub fn record(&self, request: &LoadRequest) {
         let mut known = self.lock();
         let entry = known.entry(request.name.clone()).or_default();
         entry.needs.clone_from(&request.needs);
-        entry.is_explicit |= is_explicit;
+        entry.is_explicit |= request.is_explicit;
         // Only an ensemble is ever loaded again without being named.
         if !request.needs.is_empty() {
             entry.overrides.clone_from(&request.overrides);
@@ -63,6 +65,7 @@ impl Dependencies {
             known.get(name).map(|k| LoadRequest {
                 name: name.clone(),
                 needs: k.needs.clone(),
+                is_explicit: k.is_explicit,
                 overrides: k.overrides.clone(),
             })
         };
@@ -119,16 +122,21 @@ mod tests {
 
     fn load_request(name: &str, needs: &[&str]) -> LoadRequest {
         let needs = needs.iter().map(|&n| n.to_owned()).collect();
-        LoadRequest { name: name.to_owned(), needs, overrides: LoadOverrides::default() }
+        let overrides = LoadOverrides::default();
+        LoadRequest { name: name.to_owned(), needs, is_explicit: true, overrides }
+    }
+
+    fn needed(name: &str, needs: &[&str]) -> LoadRequest {
+        LoadRequest { is_explicit: false, ..load_request(name, needs) }
     }
 
     fn known() -> Dependencies {
         let known = Dependencies::default();
-        known.record(&load_request("outer", &["inner", "a"]), true);
-        known.record(&load_request("inner", &["a", "b"]), false);
-        known.record(&load_request("a", &[]), false);
-        known.record(&load_request("b", &[]), false);
-        known.record(&load_request("alone", &["b2"]), true);
+        known.record(&load_request("outer", &["inner", "a"]));
+        known.record(&needed("inner", &["a", "b"]));
+        known.record(&needed("a", &[]));
+        known.record(&needed("b", &[]));
+        known.record(&load_request("alone", &["b2"]));
         known
     }
 
@@ -149,7 +157,7 @@ mod tests {
         let forgotten = |with, explicit: &[&str]| {
             let known = known();
             for name in explicit {
-                known.record(&load_request(name, &[]), true);
+                known.record(&load_request(name, &[]));
             }
             known.forget("outer", with).into_iter().collect::<Vec<_>>()
         };
@@ -157,7 +165,7 @@ mod tests {
         assert_eq!(forgotten(true, &[]), ["a", "b", "inner", "outer"]);
         assert_eq!(forgotten(true, &["b"]), ["a", "inner", "outer"]);
         let known = known();
-        known.record(&load_request("third", &["a"]), true);
+        known.record(&load_request("third", &["a"]));
         assert!(!known.forget("outer", true).contains("a"));
     }
 

@@ -13,6 +13,8 @@ mod dependency_error;
 mod load_failure;
 mod model_loader;
 mod model_manager;
+mod operations;
+mod panic_wall;
 mod paths;
 mod plan;
 mod version_loader;

@@ -1,9 +1,6 @@
 //! Loads and unloads one model: all its versions or none.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{Error, LockExt, Result};
@@ -15,6 +12,8 @@ use super::{
     load_failure::{
         Failures, LoadFailure, VersionFailure, VersionFailures, no_version, no_version_by_policy,
     },
+    operations::Operations,
+    panic_wall::guarded,
     paths,
     plan::LoadPlan,
     version_loader::{VersionLoader, ensemble_scheduler},
@@ -37,18 +36,7 @@ pub(super) struct ModelLoader {
     pub auto_completes_config: bool,
     /// Whether configurations in load requests may name files outside of their model.
     pub allows_override_paths: bool,
-    pub operations: OperationLocks,
-}
-
-/// One load or unload of a model at a time; different models do not wait for each other.
-#[derive(Default)]
-pub(super) struct OperationLocks(Mutex<HashMap<String, Arc<Mutex<()>>>>);
-
-impl OperationLocks {
-    fn of(&self, model: &str) -> Arc<Mutex<()>> {
-        let mut locks = self.0.lock_unpoisoned();
-        locks.entry(model.to_owned()).or_default().clone()
-    }
+    pub operations: Operations,
 }
 
 impl ModelLoader {
@@ -59,8 +47,7 @@ impl ModelLoader {
         failures: &Mutex<Failures>,
     ) -> Result<(), LoadFailure> {
         let name = &request.name;
-        let operation = self.operations.of(name);
-        let _one_at_a_time = operation.lock_unpoisoned();
+        let _one_at_a_time = self.operations.begin(name);
         if self.models.is_exiting() {
             return Err(LoadFailure::Exiting);
         }
@@ -75,8 +62,7 @@ impl ModelLoader {
 
     /// Unloads all versions of a model once their last requests have left.
     pub fn unload(&self, name: &str) {
-        let operation = self.operations.of(name);
-        let _one_at_a_time = operation.lock_unpoisoned();
+        let _one_at_a_time = self.operations.begin(name);
         self.models.replace(name, ReadyVersions::new());
     }
 
@@ -96,7 +82,8 @@ impl ModelLoader {
             is_automatic: self.auto_completes_config,
             paths: &paths,
         };
-        let plan = LoadPlan::new(name, &request.overrides, &self.repository, &completion);
+        let plan =
+            guarded(|| LoadPlan::new(name, &request.overrides, &self.repository, &completion));
         let plan = plan.map_err(|error| {
             log::error!("Poll failed for model directory '{name}': {error}");
             self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));
@@ -117,7 +104,7 @@ impl ModelLoader {
     ) -> Result<(), LoadFailure> {
         let models = self
             .models_of_steps(&plan, failures)
-            .and_then(|models| join(&mut plan, &models).map(|()| models))
+            .and_then(|models| guarded(|| join(&mut plan, &models)).map(|()| models))
             .map_err(|error| {
                 let name = &plan.folder.name;
                 log::error!("{error}");
@@ -178,11 +165,12 @@ impl ModelLoader {
         let mut ready = ReadyVersions::new();
         let mut failures = Vec::new();
         let support = check_support(&plan.config);
-        let begun: Vec<(i64, Generation)> =
-            plan.versions.iter().map(|&v| (v, self.lifecycle.begin_loading(name, v))).collect();
+        let is_transient = matches!(self.repository.find(name), Ok(None));
+        let begin = |&v: &i64| (v, self.lifecycle.begin_loading(name, v, is_transient));
+        let begun: Vec<(i64, Generation)> = plan.versions.iter().map(begin).collect();
         for &(version, generation) in &begun {
             log::info!("loading: {name}:{version}");
-            match support.clone().and_then(|()| load(version, generation)) {
+            match support.clone().and_then(|()| guarded(|| load(version, generation))) {
                 Ok(model) => {
                     ready.insert(version, Arc::new(model));
                 }

@@ -14,7 +14,8 @@ use super::{
     control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
     load_failure::{Failures, LoadFailure},
-    model_loader::{ModelLoader, OperationLocks},
+    model_loader::ModelLoader,
+    operations::Operations,
     version_loader::VersionLoader,
     waves,
 };
@@ -24,7 +25,7 @@ use crate::{
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::{CONFIG_FILE, Repository, is_model_name},
+    repository::{CONFIG_FILE, MAX_MODEL_NAME, Repository, is_model_name},
     startup::{FailedModels, ModelFailure, StartupError},
     unloader::Unloader,
 };
@@ -69,7 +70,7 @@ impl ModelManager {
                 gpus: options.gpus.clone(),
                 auto_completes_config: options.auto_completes_config,
                 allows_override_paths: options.allows_override_paths,
-                operations: OperationLocks::default(),
+                operations: Operations::default(),
             },
             repository,
             models,
@@ -88,7 +89,8 @@ impl ModelManager {
             self.add_request(&name, LoadOverrides::default(), true, &mut requests);
         }
         let count = requests.len();
-        let failures = self.load_all(requests.into_values().collect(), Failures::new());
+        let failures = self.load_all(requests.values().cloned().collect(), Failures::new());
+        self.remember(requests, &failures);
         if failures.is_empty() {
             return Ok(());
         }
@@ -106,12 +108,12 @@ impl ModelManager {
 
     /// See [`Engine::load_model`](crate::Engine::load_model).
     pub fn load(&self, name: &str, overrides: LoadOverrides) -> Result<()> {
-        self.check_explicit()?;
-        check_name(name)?;
+        self.check_call(name)?;
         let mut requests = BTreeMap::new();
         self.add_request(name, overrides, true, &mut requests);
         let names: BTreeSet<String> = requests.keys().cloned().collect();
-        let mut failures = self.load_all(requests.into_values().collect(), Failures::new());
+        let mut failures = self.load_all(requests.values().cloned().collect(), Failures::new());
+        self.remember(requests, &failures);
         // Where a load failed, what was ready before still is.
         let is_changed =
             |name: &String| matches!(failures.get(name), None | Some(LoadFailure::Invalid(_)));
@@ -125,8 +127,7 @@ impl ModelManager {
 
     /// See [`Engine::unload_model`](crate::Engine::unload_model).
     pub fn unload(&self, name: &str, unload_dependents: bool) -> Result<()> {
-        self.check_explicit()?;
-        check_name(name)?;
+        self.check_call(name)?;
         let forgotten = self.dependencies.forget(name, unload_dependents);
         for ensemble in self.dependencies.dependents(&forgotten) {
             self.loader.unload(&ensemble.name);
@@ -135,6 +136,18 @@ impl ModelManager {
             self.loader.unload(&name);
         }
         Ok(())
+    }
+
+    /// Remembers what was loaded, and of what failed the models of the repository as they are there: an ensemble is
+    /// loaded when what it needs is. Nothing stays of a name that no repository holds, or of what came with a load
+    /// request that failed.
+    fn remember(&self, requests: BTreeMap<String, LoadRequest>, failures: &Failures) {
+        let is_worth_it = |request: &LoadRequest| {
+            let is_plain = request.overrides.is_empty();
+            let is_held = || !matches!(self.repository.find(&request.name), Ok(None));
+            !failures.contains_key(&request.name) || (is_plain && is_held())
+        };
+        requests.values().filter(|r| is_worth_it(r)).for_each(|r| self.dependencies.record(r));
     }
 
     fn load_all(&self, requests: Vec<LoadRequest>, failures: Failures) -> Failures {
@@ -149,14 +162,13 @@ impl ModelManager {
         is_explicit: bool,
         requests: &mut BTreeMap<String, LoadRequest>,
     ) {
-        if let Some(request) = requests.get(name) {
-            self.dependencies.record(request, is_explicit);
+        if let Some(request) = requests.get_mut(name) {
+            request.is_explicit |= is_explicit;
             return;
         }
-        let needs = self.models_of_steps(name, &overrides);
-        let request = LoadRequest { name: name.to_owned(), needs: needs.clone(), overrides };
-        self.dependencies.record(&request, is_explicit);
-        requests.insert(name.to_owned(), request);
+        let (name, needs) = (name.to_owned(), self.models_of_steps(name, &overrides));
+        let request = LoadRequest { name, needs: needs.clone(), is_explicit, overrides };
+        requests.insert(request.name.clone(), request);
         for needed in needs {
             let is_loadable = || matches!(self.repository.find(&needed), Ok(Some(_)));
             if !self.models.contains(&needed) && is_loadable() {
@@ -178,10 +190,11 @@ impl ModelManager {
         raw.map(|raw| ConfigDraft::from(raw).step_models()).unwrap_or_default()
     }
 
-    fn check_explicit(&self) -> Result<(), ControlError> {
+    /// Whether clients may load and unload a model of this name.
+    pub fn check_call(&self, name: &str) -> Result<()> {
         match self.control_mode {
-            ControlMode::Explicit => Ok(()),
-            ControlMode::None => Err(ControlError::NotExplicit),
+            ControlMode::Explicit => Ok(check_name(name)?),
+            ControlMode::None => Err(ControlError::NotExplicit.into()),
         }
     }
 }
@@ -201,6 +214,9 @@ fn causes_first(failures: Failures) -> Vec<ModelFailure> {
 fn check_name(name: &str) -> Result<(), ControlError> {
     if name.is_empty() {
         return Err(ControlError::EmptyName);
+    }
+    if name.len() > MAX_MODEL_NAME {
+        return Err(ControlError::LongName { size: name.len(), limit: MAX_MODEL_NAME });
     }
     if !is_model_name(name) {
         return Err(ControlError::PathTraversal { name: name.to_owned() });

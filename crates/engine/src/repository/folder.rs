@@ -11,6 +11,9 @@ use super::{error::RepositoryError, root::FolderLease};
 /// Name of the file in a model's folder that configures it.
 pub(crate) const CONFIG_FILE: &str = "config.pbtxt";
 
+/// Longest name of a model, in bytes: the longest that a folder can have.
+pub(crate) const MAX_MODEL_NAME: usize = 255;
+
 /// A model's folder on this machine, and what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFolder {
@@ -52,7 +55,9 @@ impl ModelFolder {
 /// Whether a name can be that of a model's folder: one component of a path. Any other could lead out of the
 /// repository.
 pub(crate) fn is_model_name(name: &str) -> bool {
-    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
+    !matches!(name, "" | "." | "..")
+        && name.len() <= MAX_MODEL_NAME
+        && !name.contains(['/', '\\', '\0'])
 }
 
 /// A version folder is named by a positive integer without leading zeros; everything else in a model's folder is
@@ -100,7 +105,7 @@ mod tests {
         for name in ["m", "a.b", "..a", "ä", "a b"] {
             assert!(is_model_name(name), "{name}");
         }
-        for name in ["", ".", "..", "a/b", "../m", "/m", "a\\b", "a\0"] {
+        for name in ["", ".", "..", "a/b", "../m", "/m", "a\\b", "a\0", &"x".repeat(256)] {
             assert!(!is_model_name(name), "{name:?}");
         }
     }

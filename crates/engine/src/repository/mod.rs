@@ -12,7 +12,7 @@ use galatea_types::Result;
 
 use self::error::RepositoryError;
 pub(crate) use self::{
-    folder::{CONFIG_FILE, ModelFolder, is_model_name},
+    folder::{CONFIG_FILE, MAX_MODEL_NAME, ModelFolder, is_model_name},
     text_file::read_text_file,
 };
 pub use self::{

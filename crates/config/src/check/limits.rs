@@ -1,0 +1,104 @@
+//! Counts for which the server makes something, a thread or a queue: each has a limit.
+
+use galatea_proto::inference::model_config::SchedulingChoice;
+
+use crate::RawModelConfig;
+
+/// Instances of a model, over all groups and GPUs. Each has a thread, those of Python models a process.
+pub(crate) const MAX_INSTANCES: u64 = 1024;
+
+/// Levels of priority of a model. Each has a queue.
+pub(crate) const MAX_PRIORITY_LEVELS: u64 = 1024;
+
+/// A count beyond what the server makes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} of model '{model}' is {value}, the limit is {limit}: {fix}")]
+pub struct LimitError {
+    /// The path of the field.
+    field: &'static str,
+    /// The model.
+    model: String,
+    /// As given.
+    value: u64,
+    /// The largest that works.
+    limit: u64,
+    /// What to do.
+    fix: &'static str,
+}
+
+pub(super) fn check(raw: &RawModelConfig) -> Result<(), LimitError> {
+    let refuse = |field, value, limit, fix| {
+        let model = raw.name.clone();
+        Err(LimitError { field, model, value, limit, fix })
+    };
+    let instances = instance_count(raw);
+    if instances > MAX_INSTANCES {
+        let fix = "all groups together must not have more instances";
+        return refuse("instance_group.count", instances, MAX_INSTANCES, fix);
+    }
+    if let Some(SchedulingChoice::DynamicBatching(dynamic)) = &raw.scheduling_choice {
+        let levels = dynamic.priority_levels;
+        if levels > MAX_PRIORITY_LEVELS {
+            let fix = "use fewer levels";
+            let field = "dynamic_batching.priority_levels";
+            return refuse(field, levels, MAX_PRIORITY_LEVELS, fix);
+        }
+    }
+    Ok(())
+}
+
+fn instance_count(raw: &RawModelConfig) -> u64 {
+    let of_group = |count: i32, gpus: usize| {
+        let count = u64::try_from(count).unwrap_or(0).max(1);
+        count.saturating_mul(u64::try_from(gpus.max(1)).unwrap_or(u64::MAX))
+    };
+    let groups = raw.instance_group.iter().map(|group| of_group(group.count, group.gpus.len()));
+    groups.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{parse_text, testing::Host};
+
+    #[track_caller]
+    fn checked(text: &str) -> Result<(), String> {
+        let tensors = "input { name: 'x' data_type: TYPE_FP32 dims: 1 } \
+                       output { name: 'y' data_type: TYPE_FP32 dims: 1 }";
+        let raw = parse_text(&format!("name: 'm' backend: 'b' {tensors} {text}")).expect("text");
+        let checked = Host { gpus: &[0, 1], ..Host::default() }.check(raw);
+        checked.map(drop).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn instances_are_counted_over_groups_and_gpus() {
+        assert_eq!(checked("instance_group { count: 1024 kind: KIND_CPU }"), Ok(()));
+        let text = |value| {
+            Err(format!(
+                "instance_group.count of model 'm' is {value}, the limit is 1024: all groups together must not have \
+                 more instances"
+            ))
+        };
+        assert_eq!(
+            checked("instance_group { count: 2000000000 kind: KIND_CPU }"),
+            text("2000000000")
+        );
+        let two = "instance_group { count: 1000 kind: KIND_CPU } instance_group { count: 25 kind: KIND_CPU }";
+        assert_eq!(checked(two), text("1025"));
+        let gpus = "instance_group { count: 513 kind: KIND_GPU gpus: [ 0, 1 ] }";
+        assert_eq!(checked(gpus), text("1026"));
+    }
+
+    #[test]
+    fn levels_of_priority() {
+        let levels = |n: u64| {
+            format!("dynamic_batching {{ priority_levels: {n} default_priority_level: 1 }}")
+        };
+        assert_eq!(checked(&levels(1024)), Ok(()));
+        for n in [1025, 1_000_000_000_000, u64::MAX] {
+            let text = format!(
+                "dynamic_batching.priority_levels of model 'm' is {n}, the limit is 1024: use fewer levels"
+            );
+            assert_eq!(checked(&levels(n)), Err(text));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What stays of loads that fail: nothing.
+#![allow(clippy::expect_used)] // a test may stop where it stands
+
+mod fixture;
+
+use std::{fs, time::Duration};
+
+use galatea_engine::LoadOverrides;
+use galatea_types::Code;
+
+use fixture::{CONFIG, add_model, eventually, explicit, index, wait};
+
+/// Memory of the process, in MiB.
+fn resident() -> usize {
+    let text = fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.expect("a number") * 4 / 1024
+}
+
+fn overrides(config: String) -> LoadOverrides {
+    LoadOverrides { config: Some(config), ..LoadOverrides::default() }
+}
+
+#[test]
+fn names_of_failed_loads_do_not_stay_in_memory() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let load = |name: String| wait(f.engine.control().load(name, LoadOverrides::default()));
+    let before = resident();
+    for i in 0..2000 {
+        let error = load(format!("{i}{}", "x".repeat(60_000))).expect_err("no such model");
+        assert_eq!(error.code(), Code::InvalidArg);
+        assert!(error.message().starts_with("invalid model name: it has 60"), "{error}");
+        assert!(error.message().ends_with("bytes, the limit is 255"), "{error}");
+    }
+    for i in 0..20_000 {
+        load(format!("{i:0>255}")).expect_err("no such model");
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 20, "{grown} MiB for names of models that do not exist");
+    assert_eq!(index(&f.engine), ["m:-:-:"]);
+}
+
+#[test]
+fn ensembles_that_are_refused_do_not_stay_in_memory() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let padding = "x".repeat(3 << 20);
+    let config = |tail: &str| {
+        format!(
+            r#"{{"platform":"ensemble","ensemble_scheduling":{{"step":[{{"model_name":"none",
+                "input_map":{{"IN":"IN"}},"output_map":{{"OUT":"OUT"}}}}]}},
+                "input":[{{"name":"IN","data_type":"TYPE_INT32","dims":[1]}}],
+                "output":[{{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}}],
+                "metric_tags":{{"{padding}":""}}{tail}}}"#
+        )
+    };
+    let before = resident();
+    for i in 0..60 {
+        let mut with_files = overrides(config(""));
+        with_files.files.insert("1/x".to_owned(), vec![0; 1 << 20].into());
+        f.engine.load_model(&format!("e{i}"), with_files).expect_err("no such step");
+        f.engine.load_model("m", overrides(config(""))).expect_err("no such step");
+        f.engine.load_model("m", overrides(config(",\"nonsense\":1"))).expect_err("no field");
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 60, "{grown} MiB for ensembles that were refused");
+    let rows = index(&f.engine);
+    assert_eq!(rows.len(), 1, "only the repository's model is remembered");
+    assert!(rows[0].starts_with("m:-:UNAVAILABLE:") && rows[0].len() < 10_000);
+}
+
+#[test]
+fn a_reason_is_remembered_in_part() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let name = "y".repeat(1 << 20);
+    let error = f.engine.load_model("m", overrides(format!(r#"{{"name":"{name}","backend":"copy"}}"#)));
+    error.expect_err("another name than the folder's");
+    let reason = &index(&f.engine)[0];
+    assert!(reason.len() < 10_000 && reason.ends_with("bytes more)"), "{} bytes", reason.len());
+}
+
+#[test]
+fn files_of_a_load_request_are_gone_when_it_fails_and_when_the_model_is_replaced() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let config = r#"{"backend":"copy","max_batch_size":4,
+        "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
+        "output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}]}"#;
+    let with_file = |path: &str| {
+        let mut all = overrides(config.to_owned());
+        all.files.insert("1/model".to_owned(), vec![1].into());
+        all.files.insert(path.to_owned(), vec![1].into());
+        all
+    };
+    let folder = || f.backend.loaded_from.lock().expect("no panic").clone();
+    f.engine.load_model("m", with_file("1/first")).expect("loads");
+    let first = folder();
+    f.engine.load_model("m", with_file("1/second")).expect("loads");
+    let second = folder();
+    assert!(second.join("second").is_file() && first != second);
+    eventually("the files of the first are gone", || !first.exists());
+    f.engine.load_model("m", with_file("1/fails_to_load")).expect_err("fails");
+    let parent = second.ancestors().nth(2).expect("the folder of temporary files");
+    let models = || {
+        let entries = fs::read_dir(parent).expect("readable").flatten();
+        let is_ours = |e: &fs::DirEntry| e.path().join("1/model").exists();
+        entries.filter(|e| e.path().join("1/fails_to_load").exists() && is_ours(e)).count()
+    };
+    assert_eq!(models(), 0, "the files of the failed load are gone");
+    assert!(second.join("second").is_file(), "the model that is ready keeps its own");
+    assert!(f.engine.shutdown(std::time::Instant::now() + Duration::from_secs(20)));
+    assert!(!second.exists(), "nothing stays after the exit");
+}
+
+#[test]
+fn too_many_or_too_deep_files_are_refused_before_any_is_written() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let mut many = overrides("{}".to_owned());
+    many.files = (0..5000).map(|i| (format!("1/{i}"), vec![0].into())).collect();
+    let error = f.engine.load_model("m", many).expect_err("too many");
+    assert!(
+        error.message().ends_with("5000 files in a load request, the limit is 4096"),
+        "{error}"
+    );
+    let mut deep = overrides("{}".to_owned());
+    deep.files.insert(format!("{}x", "a/".repeat(100)), vec![0].into());
+    let error = f.engine.load_model("m", deep).expect_err("too deep");
+    assert!(error.message().contains("has 101 parts, the limit is 16"), "{error}");
+    let mut long = overrides("{}".to_owned());
+    long.files.insert("a".repeat(1 << 20), vec![0].into());
+    let error = f.engine.load_model("m", long).expect_err("too long");
+    assert!(error.message().contains("1048576 bytes, the limit is 1024"), "{error}");
+    assert!(error.message().len() < 500);
+}
+
+#[test]
+fn a_panic_while_loading_is_the_reason_and_the_model_can_be_loaded_again() {
+    let f = explicit(|root| {
+        add_model(root, "m", &[1, 2], &format!("{CONFIG} version_policy {{ all {{}} }}"));
+        fs::write(root.join("m/2/panics"), "").expect("file");
+    });
+    let error = f.engine.load_model("m", LoadOverrides::default()).expect_err("it panics");
+    let text = "load failed for model 'm': version 2 is at UNAVAILABLE state: Internal: loading ended in a panic: \
+                the model panics when it is loaded;\n";
+    assert_eq!(error.message(), text);
+    eventually("nothing is loading", || {
+        index(&f.engine).iter().all(|row| row.contains(":UNAVAILABLE:"))
+    });
+    fs::remove_file(f.root.path().join("m/2/panics")).expect("removed");
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    assert!(f.engine.shutdown(std::time::Instant::now() + Duration::from_secs(20)));
+}
