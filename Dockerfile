@@ -10,6 +10,7 @@ WORKDIR /src
 COPY .cargo .cargo
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
+COPY fuzz fuzz
 COPY xtask xtask
 COPY container container
 RUN cargo build --release --locked --package galatea

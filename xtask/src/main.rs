@@ -7,6 +7,7 @@ mod attack;
 mod bench;
 mod codegen;
 mod demo;
+mod fuzz;
 mod process;
 mod setup;
 mod suite;
@@ -24,6 +25,8 @@ usage: cargo xtask <task> [options]
                      `sentences`: text to vectors, by Python models around an ONNX model
   test [filter...]   every test: workspace, then the stock clients and the real Triton against the built server
   bench [options]    one table: cost and latency of this server, side by side with its peers
+  fuzz [target...] [--seconds N]
+                     the parsers of foreign bytes under libFuzzer and the address sanitizer, a minute each
   attack [options]   one table: what a stranger can send, and what it does to memory, descriptors and other clients
   setup              fetch what the tests need (clients, models, peers) into target/peers
   tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
@@ -49,6 +52,7 @@ fn run() -> Result<()> {
         "test" => suite::run(&rest),
         "attack" => attack::run(&rest),
         "bench" => bench::run(&rest),
+        "fuzz" => fuzz::run(&rest),
         "setup" => setup::run(),
         "tidy" => tidy::run(),
         "codegen" => codegen::run(&rest),

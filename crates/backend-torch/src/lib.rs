@@ -25,6 +25,9 @@ mod settings;
 mod shared_model;
 mod torch;
 
+#[doc(hidden)]
+pub use aoti::{make_unloadable, read_call_spec, read_package};
+
 use std::{path::Path, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, LoadContext, Model};

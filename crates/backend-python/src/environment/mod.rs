@@ -36,3 +36,15 @@ pub use self::{
     request::{Environment, EnvironmentRequest},
     resolve::resolve,
 };
+
+/// Unpacks an archive into a new folder, at most this many bytes and files: for fuzzing.
+#[doc(hidden)]
+pub fn unpack(
+    archive: &std::path::Path,
+    folder: &std::path::Path,
+    bytes: u64,
+    files: u64,
+) -> Result<(), String> {
+    let bounds = archive::Bounds { bytes, files };
+    archive::unpack(archive, folder, bounds, &mut |_| ()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,14 @@
+//! One target of `galatea-fuzz` under libFuzzer: the one that the variable `GALATEA_FUZZ_TARGET` names.
+#![no_main]
+
+use std::{env, sync::LazyLock};
+
+use galatea_fuzz::{Target, target};
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<&Target> = LazyLock::new(|| {
+    let name = env::var("GALATEA_FUZZ_TARGET").unwrap_or_default();
+    target(&name).unwrap_or_else(|| panic!("GALATEA_FUZZ_TARGET names no target: '{name}'"))
+});
+
+fuzz_target!(|data: &[u8]| (TARGET.run)(data));

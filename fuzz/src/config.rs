@@ -1,0 +1,56 @@
+//! Model configurations, as text and as JSON.
+
+use std::sync::LazyLock;
+
+use galatea_config::{
+    CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_json, parse_text,
+    to_json,
+};
+
+use crate::memory::{Bound, bounded};
+
+/// A message of the configuration is some hundred bytes long, and two bytes of text are enough for one.
+const BOUND: Bound = Bound { per_byte: 1024, base: 1 << 20 };
+
+/// What the first use of the readers leaves in memory.
+static SCHEMA: LazyLock<()> = LazyLock::new(|| drop(to_json(&parse_text("").expect("empty"))));
+
+/// No `config.pbtxt` makes the parser, the defaults or the checks panic; and what they accept survives the way through
+/// JSON and back.
+pub fn text(data: &[u8]) {
+    let Ok(source) = str::from_utf8(data) else { return };
+    LazyLock::force(&SCHEMA);
+    bounded(source.len(), BOUND, || match parse_text(source) {
+        Ok(raw) => exercise(raw),
+        Err(error) => drop(error.render("config.pbtxt", source)),
+    });
+}
+
+/// The same of a configuration in JSON.
+pub fn json(data: &[u8]) {
+    let Ok(source) = str::from_utf8(data) else { return };
+    LazyLock::force(&SCHEMA);
+    bounded(source.len(), BOUND, || {
+        if let Ok(raw) = parse_json(source) {
+            exercise(raw);
+        }
+    });
+}
+
+fn exercise(raw: RawModelConfig) {
+    let json = to_json(&raw);
+    let read = parse_json(&json).expect("our own JSON");
+    assert_eq!(to_json(&read), json);
+    let files = ["model.onnx".to_owned()];
+    let context =
+        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[0] };
+    if let Ok(config) = normalize(raw, &context) {
+        let context = CheckContext {
+            directory_name: "m",
+            supports_gpus: true,
+            available_gpus: &[0],
+            ..Default::default()
+        };
+        let _ = ModelConfig::check(config, &context);
+    }
+}

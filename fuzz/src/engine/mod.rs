@@ -1,0 +1,4 @@
+//! The engine with the built-in backends.
+
+pub mod overrides;
+pub mod sequence;

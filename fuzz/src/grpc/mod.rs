@@ -1,0 +1,6 @@
+//! gRPC: messages, whole requests, connections.
+
+pub mod connection;
+mod frames;
+pub mod message;
+pub mod request;

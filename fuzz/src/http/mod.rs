@@ -1,0 +1,5 @@
+//! HTTP: bodies, whole requests, connections.
+
+pub mod body;
+pub mod connection;
+pub mod request;

@@ -1,0 +1,60 @@
+//! What the load tool reads: data files, the answers of servers, the summaries of other runs.
+
+use std::sync::LazyLock;
+
+use galatea_client::decode_infer_response;
+use galatea_perf_load::data::read_json;
+use galatea_perf_report::html;
+use galatea_perf_types::{
+    model::{InputInfo, ModelInfo, OutputInfo, SchedulingKind},
+    summary::Summary,
+};
+use galatea_types::DataType;
+
+/// One input and output of each type, of open shape. The names are one letter long, so that they are soon found.
+static MODEL: LazyLock<ModelInfo> = LazyLock::new(|| {
+    let names = || ('A'..).map(String::from).zip(DataType::ALL);
+    let inputs = names().map(|(name, data_type)| InputInfo {
+        name,
+        data_type,
+        shape: vec![-1],
+        is_shape_tensor: false,
+        optional: true,
+    });
+    let outputs = names().map(|(name, data_type)| OutputInfo { name, data_type, shape: vec![-1] });
+    ModelInfo {
+        name: "m".to_owned(),
+        version: String::new(),
+        max_batch_size: 4,
+        scheduling: SchedulingKind::None,
+        decoupled: false,
+        response_cache: false,
+        top_level_response_cache: false,
+        inputs: inputs.collect(),
+        outputs: outputs.collect(),
+        composing: Vec::new(),
+    }
+});
+
+/// No bytes make the reader of data files panic.
+pub fn data(json: &[u8]) {
+    if let Ok(data) = read_json(json, &MODEL) {
+        assert!((0..data.stream_count()).all(|stream| data.step_count(stream) > 0));
+    }
+}
+
+/// Any bytes as what a server answers over HTTP: tensors or an error, never a panic; and tensors lie within the
+/// bytes that came, where they are binary.
+pub fn http_response(data: &[u8]) {
+    let Ok(outputs) = decode_infer_response(data) else { return };
+    for output in &outputs {
+        assert!(output.data.len() <= 8 * data.len(), "{output:?}");
+    }
+}
+
+/// Any summary of another run can be drawn beside one's own.
+pub fn summary(json: &[u8]) {
+    if let Ok(summary) = serde_json::from_slice::<Summary>(json) {
+        html::page(&[summary.clone(), summary]);
+    }
+}
