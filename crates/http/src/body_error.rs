@@ -2,8 +2,8 @@
 
 use std::io;
 
-use galatea_types::Error;
-use tokio::task::JoinError;
+use galatea_frontend::HeavyWorkError;
+use galatea_types::{Code, Error, OverBudget};
 
 /// What is wrong with a body. The texts are Triton's where it has them.
 #[derive(Debug, thiserror::Error)]
@@ -27,17 +27,23 @@ pub(crate) enum BodyError {
         "the request body grows to more than {most} bytes, {growth} times its size, when it is decompressed"
     )]
     Grows { most: usize, growth: usize },
-    /// The thread that decompresses it panicked.
-    #[error("failed to decompress the body")]
-    Abandoned(#[source] JoinError),
+    /// The threads that decompress it have too much to do.
+    #[error(transparent)]
+    Heavy(#[from] HeavyWorkError),
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    #[error("the server has no memory for the request body; try again later")]
+    NoMemory,
 }
 
 impl From<BodyError> for Error {
     fn from(error: BodyError) -> Self {
-        let new = match error {
-            BodyError::Abandoned(_) => Error::internal,
-            _ => Error::invalid_arg,
+        let code = match error {
+            BodyError::Heavy(error) => return error.into(),
+            BodyError::OverBudget(error) => return error.into(),
+            BodyError::NoMemory => Code::Exhausted,
+            _ => Code::InvalidArg,
         };
-        new(error.to_string()).with_source(error)
+        Error::new(code, error.to_string()).with_source(error)
     }
 }

@@ -8,16 +8,18 @@ use flate2::{
     read::{GzDecoder, ZlibDecoder},
     write::{GzEncoder, ZlibEncoder},
 };
+use galatea_frontend::HeavyWork;
+use galatea_types::MemoryReservation;
 use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
 };
-use tokio::task::spawn_blocking;
 
-use crate::{body_error::BodyError, request_body::Collector};
+use crate::{body_error::BodyError, collector::Collector, state::ServerState};
 
-/// Bodies from this size on are worked on by a blocking thread, not by one that serves connections.
-const LONG: usize = 64 << 10;
+/// Responses from this size on are not compressed on the connection's thread: that takes ten times as long as other
+/// work on as many bytes.
+const LONG: usize = 8 << 10;
 /// How much is decompressed at a time.
 const PIECE: usize = 64 << 10;
 /// A body may grow to this size whatever its compressed one, and beyond to `MAX_GROWTH` times that.
@@ -77,41 +79,56 @@ fn weighed(range: &str) -> Option<(Coding, f32)> {
     Some((coding, weight.ok()?))
 }
 
-/// The content of a compressed body, at most `limit` bytes, with what lies behind a header of
-/// `header_length` bytes aligned.
+/// The content of a compressed body, at most as long as a body may be, with what lies behind a header of
+/// `header_length` bytes aligned. `memory` holds the compressed body, and afterwards the content.
 pub(crate) async fn decompress(
+    state: &ServerState,
     body: Bytes,
     header_length: Option<usize>,
-    limit: usize,
+    memory: &mut MemoryReservation,
 ) -> Result<Bytes, BodyError> {
-    if body.len() < LONG {
-        return decompress_now(&body, header_length, limit);
+    // How long the content is shows only when it is there: what turns out to be long is begun anew elsewhere.
+    let short = HeavyWork::MIN_BYTES.min(state.options.max_input_size);
+    if body.len() <= short
+        && let Ok(content) = decompress_now(&body, header_length, short, memory)
+    {
+        return Ok(content);
     }
-    spawn_blocking(move || decompress_now(&body, header_length, limit))
-        .await
-        .unwrap_or_else(|e| Err(BodyError::Abandoned(e)))
+    let limit = state.options.max_input_size;
+    let mut taken = std::mem::take(memory);
+    taken.shrink_to(body.len());
+    let work = move || {
+        let mut content = taken.sibling();
+        let result = decompress_now(&body, header_length, limit, &mut content);
+        (result, content)
+    };
+    let (result, content) = state.options.heavy_work.run(work).await?;
+    *memory = content;
+    result
 }
 
 fn decompress_now(
     body: &[u8],
     header_length: Option<usize>,
     limit: usize,
+    memory: &mut MemoryReservation,
 ) -> Result<Bytes, BodyError> {
     if body.is_empty() {
         return Err(BodyError::Empty);
     }
+    let into = Collector::new(0, header_length, limit, memory);
     // Either format is taken under either name.
     if body.starts_with(&[0x1f, 0x8b]) {
-        read_all(GzDecoder::new(body), body.len(), Collector::new(0, header_length, limit))
+        read_all(GzDecoder::new(body), body.len(), into)
     } else {
-        read_all(ZlibDecoder::new(body), body.len(), Collector::new(0, header_length, limit))
+        read_all(ZlibDecoder::new(body), body.len(), into)
     }
 }
 
 fn read_all(
     mut from: impl Read,
     compressed: usize,
-    mut into: Collector,
+    mut into: Collector<'_>,
 ) -> Result<Bytes, BodyError> {
     let most = compressed.saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
     let mut total = 0usize;
@@ -131,12 +148,18 @@ fn read_all(
 }
 
 /// The pieces of a body as one compressed one; `None` where that fails.
-pub(crate) async fn compress(coding: Coding, pieces: Vec<Bytes>) -> Option<Vec<u8>> {
-    let result = if pieces.iter().map(Bytes::len).sum::<usize>() < LONG {
-        compress_now(coding, &pieces)
+pub(crate) async fn compress(
+    state: &ServerState,
+    coding: Coding,
+    pieces: Vec<Bytes>,
+) -> Option<Vec<u8>> {
+    let size: usize = pieces.iter().map(Bytes::len).sum();
+    let work = move || compress_now(coding, &pieces);
+    let result = if size < LONG {
+        work()
     } else {
-        let work = spawn_blocking(move || compress_now(coding, &pieces));
-        work.await.unwrap_or_else(|e| Err(io::Error::other(e)))
+        let result = state.options.heavy_work.run(work).await;
+        result.unwrap_or_else(|error| Err(io::Error::other(error)))
     };
     result.inspect_err(|e| log::warn!("failed to compress a response: {e}")).ok()
 }
@@ -191,6 +214,14 @@ mod tests {
         ] {
             assert_eq!(chosen(accepted), coding, "{accepted}");
         }
+    }
+
+    fn decompress_now(
+        body: &[u8],
+        header_length: Option<usize>,
+        limit: usize,
+    ) -> Result<Bytes, BodyError> {
+        super::decompress_now(body, header_length, limit, &mut MemoryReservation::default())
     }
 
     fn packed(coding: Coding, content: &[u8]) -> Vec<u8> {

@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use galatea_engine::ServedModel;
-use galatea_protocol::http::{decode_generate, encode_generate, error_body, server_sent_event};
-use galatea_types::{Error, InferResponse, RequestContext, Result};
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header::CONTENT_ENCODING};
-use hyper::body::Incoming;
+use galatea_protocol::http::{encode_generate, error_body, server_sent_event};
+use galatea_types::{Error, InferResponse, Result};
+use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_ENCODING};
 
 use crate::{
     body::Body,
-    request_body,
+    received::Received,
     response_stream::ResponseStream,
     responses::{JSON, failure, reply},
     route::ModelPath,
     state::ServerState,
-    streamed::StreamedBody,
+    streamed::{StreamedBody, bytes_of},
+    work,
 };
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
@@ -25,10 +25,10 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; c
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    request: &mut Request<Incoming>,
+    received: &mut Received,
 ) -> http::Response<Body> {
-    match submit(state, path, request).await {
-        Ok((_model, responses)) => in_one(responses).await,
+    match submit(state, path, received).await {
+        Ok((_model, responses)) => in_one(state, responses).await,
         Err(error) => failure(&error, JSON),
     }
 }
@@ -37,9 +37,9 @@ pub(crate) async fn respond(
 pub(crate) async fn respond_with_events(
     state: &ServerState,
     path: ModelPath<'_>,
-    request: &mut Request<Incoming>,
+    received: &mut Received,
 ) -> http::Response<Body> {
-    match submit(state, path, request).await {
+    match submit(state, path, received).await {
         Ok((model, responses)) => in_events(state, model, responses).await,
         Err(error) => failure(&error, JSON),
     }
@@ -48,16 +48,15 @@ pub(crate) async fn respond_with_events(
 async fn submit(
     state: &ServerState,
     path: ModelPath<'_>,
-    request: &mut Request<Incoming>,
+    received: &mut Received,
 ) -> Result<(Arc<ServedModel>, ResponseStream)> {
     let version = path.version()?;
     let model = state.engine.model(path.name, version)?;
-    refuse_compressed(request.headers())?;
-    let limit = state.options.max_input_size;
-    let body = request_body::read(request.body_mut(), None, limit).await?;
-    let context = RequestContext::new();
-    let request = decode_generate(&body, model.config(), version)?;
-    let responses = ResponseStream::submit(request, context, &model, &state.options.memory)?;
+    refuse_compressed(received.headers())?;
+    let body = received.body(None, state.options.max_input_size).await?;
+    let mut context = received.context();
+    let decoded = work::decode_flat(state, (&model, version), body, &mut context.memory);
+    let responses = ResponseStream::submit(decoded.await?, context, &model, &state.options.memory)?;
     Ok((model, responses))
 }
 
@@ -72,13 +71,18 @@ fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
 }
 
 /// The status is that of the first response, as in Triton, even where the body is an error about their number.
-async fn in_one(mut responses: ResponseStream) -> http::Response<Body> {
+async fn in_one(state: &ServerState, mut responses: ResponseStream) -> http::Response<Body> {
     let (mut status, mut body, mut count) = (StatusCode::OK, Vec::new(), 0usize);
     loop {
         let response = responses.next().await;
+        let size = bytes_of(&response);
         if let Some(result) = response.result {
             if count == 0 {
-                (status, body) = document(result);
+                let written = state.options.heavy_work.run_sized(size, || document(result));
+                (status, body) = match written.await {
+                    Ok(document) => document,
+                    Err(error) => return failure(&error.into(), JSON),
+                };
             }
             count += 1;
         }
@@ -108,8 +112,7 @@ async fn in_events(
     let write = |response: galatea_types::Response| {
         response.result.map(|result| server_sent_event(&document(result).1))
     };
-    let held = (state.in_flight.begin(), model);
-    let body = StreamedBody::new(first, responses, Box::new(write), held);
+    let body = StreamedBody::new(state, first, responses, Arc::new(write), model);
     reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
 }
 

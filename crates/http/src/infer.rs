@@ -1,27 +1,30 @@
 //! Inference requests: body in, one response or lines of responses out.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_frontend::CancelOnDrop;
 use galatea_protocol::{
-    AnswerPlan, NoRegions,
-    http::{EncodedResponse, decode, encode},
+    AnswerPlan,
+    http::{EncodedResponse, decode},
 };
 use galatea_types::{Error, InferResponse, Refused, RequestContext, Responder, Result};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
 };
-use hyper::body::{Body as _, Incoming};
 
 use crate::{
     body::Body,
     body_error::BodyError,
     compression::{self, Coding},
-    lines, request_body,
+    lines,
+    received::Received,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
     state::ServerState,
+    work::{self, InferBody},
 };
 
 const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
@@ -33,9 +36,9 @@ const MAX_JOINED: usize = 16 << 10;
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    request: &mut Request<Incoming>,
+    received: &mut Received,
 ) -> Response<Body> {
-    let is_in_lines = lines::are_accepted(request.headers());
+    let is_in_lines = lines::are_accepted(received.headers());
     let checked = (|| {
         let version = path.version()?;
         let model = state.engine.model(path.name, version)?;
@@ -48,40 +51,37 @@ pub(crate) async fn respond(
         Ok(found) => found,
         Err(error) => return failure(&error, TEXT),
     };
-    let Some(coding) = Coding::of_request(request.headers()) else { return unknown_coding() };
-    let limit = state.options.max_input_size;
-    let (body, header_length) = match read(request, coding, limit).await {
+    let Some(coding) = Coding::of_request(received.headers()) else { return unknown_coding() };
+    let body = match read(state, received, coding).await {
         Ok(read) => read,
         Err((error, content_type)) => return failure(&error, content_type),
     };
+    let context = received.context();
     if is_in_lines {
-        return lines::respond(state, model, version, (body, header_length)).await;
+        return lines::respond(state, (model, version), body, context).await;
     }
-    match infer(&model, version, &body, header_length).await {
-        Ok((response, plan)) => {
-            drop(body);
-            let label = |output: &str, class| model.label(output, class);
-            match encode(response, &plan, label) {
-                Ok(encoded) => success_as(Coding::for_response(request.headers()), encoded).await,
-                Err(error) => failure(&error, TEXT),
+    match infer(state, (&model, version), body, context).await {
+        Ok((response, plan)) => match work::render(state, &model, response, plan).await {
+            Ok(encoded) => {
+                success_as(state, Coding::for_response(received.headers()), encoded).await
             }
-        }
+            Err(error) => failure(&error, TEXT),
+        },
         Err(error) => failure(&error, JSON),
     }
 }
 
 async fn infer(
-    model: &ServedModel,
-    version: Option<i64>,
-    body: &Bytes,
-    header_length: Option<usize>,
+    state: &ServerState,
+    model: (&Arc<ServedModel>, Option<i64>),
+    body: InferBody,
+    mut context: RequestContext,
 ) -> Result<(InferResponse, AnswerPlan)> {
-    let header_length = header_length.unwrap_or(body.len());
-    let context = RequestContext::new();
-    let (request, plan) = decode(body, header_length, model.config(), version, &NoRegions)?;
+    let decoded = work::decode_infer(state, model, body, &mut context.memory, decode);
+    let (request, plan) = decoded.await?;
     let cancel = CancelOnDrop::new(context.cancellation.clone());
     let (responder, answer) = Responder::unary();
-    model.infer(request, context, responder).map_err(Refused::into_error)?;
+    model.0.infer(request, context, responder).map_err(Refused::into_error)?;
     let answer = answer.await;
     cancel.disarm();
     let response =
@@ -108,25 +108,28 @@ fn unknown_coding() -> Response<Body> {
 
 /// The body and where its JSON ends. An error comes with its content type.
 async fn read(
-    request: &mut Request<Incoming>,
+    state: &ServerState,
+    received: &mut Received,
     coding: Coding,
-    limit: usize,
-) -> Result<(Bytes, Option<usize>), (Error, HeaderValue)> {
+) -> Result<InferBody, (Error, HeaderValue)> {
+    let limit = state.options.max_input_size;
     let as_text = |error: BodyError| (error.into(), TEXT);
     if coding != Coding::Identity {
-        let body = request_body::read(request.body_mut(), None, limit).await;
+        let body = received.body(None, limit).await.map_err(as_text)?;
         // Only for alignment here: its limits are those of the content.
-        let hint = header_length(request.headers(), None).unwrap_or_default();
-        let body = compression::decompress(body.map_err(as_text)?, hint, limit).await;
-        let body = body.map_err(as_text)?;
-        let header_length = header_length(request.headers(), Some(body.len() as u64));
-        return Ok((body, header_length.map_err(|error| (error, TEXT))?));
+        let hint = header_length(received.headers(), None).unwrap_or_default();
+        let inflated = compression::decompress(state, body, hint, &mut received.memory).await;
+        let content = inflated.map_err(as_text)?;
+        let header_length = header_length(received.headers(), Some(content.len() as u64));
+        return Ok(InferBody {
+            content,
+            header_length: header_length.map_err(|error| (error, TEXT))?,
+        });
     }
-    let content_length = request.body().size_hint().exact();
-    let header_length =
-        header_length(request.headers(), content_length).map_err(|error| (error, TEXT))?;
-    let body = request_body::read(request.body_mut(), header_length, limit).await;
-    Ok((body.map_err(|error| (error.into(), JSON))?, header_length))
+    let header_length = header_length(received.headers(), received.content_length())
+        .map_err(|error| (error, TEXT))?;
+    let body = received.body(header_length, limit).await;
+    Ok(InferBody { content: body.map_err(|error| (error.into(), JSON))?, header_length })
 }
 
 /// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.
@@ -146,7 +149,11 @@ fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Opt
 }
 
 /// The response in the coding the client asked for. Its header length is that of the JSON before it is compressed.
-async fn success_as(coding: Coding, encoded: EncodedResponse) -> Response<Body> {
+async fn success_as(
+    state: &ServerState,
+    coding: Coding,
+    encoded: EncodedResponse,
+) -> Response<Body> {
     if coding == Coding::Identity {
         return success(encoded);
     }
@@ -154,7 +161,7 @@ async fn success_as(coding: Coding, encoded: EncodedResponse) -> Response<Body> 
     let header_length = (!binary.is_empty()).then(|| HeaderValue::from(json.len()));
     let mut pieces = vec![Bytes::from(json)];
     pieces.extend(binary);
-    let Some(content) = compression::compress(coding, pieces.clone()).await else {
+    let Some(content) = compression::compress(state, coding, pieces.clone()).await else {
         let binary = pieces.split_off(1);
         return success(EncodedResponse { json: pieces.concat(), binary });
     };

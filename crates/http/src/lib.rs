@@ -22,6 +22,7 @@
 
 mod body;
 mod body_error;
+mod collector;
 mod compression;
 mod generate;
 mod infer;
@@ -30,6 +31,7 @@ mod management;
 mod metrics;
 mod options;
 mod readiness;
+mod received;
 mod repository;
 mod request_body;
 mod response_stream;
@@ -39,6 +41,7 @@ mod server;
 mod service;
 mod state;
 mod streamed;
+mod work;
 
 pub use options::HttpOptions;
 pub use server::{serve, serve_metrics};

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use galatea_engine::ServedModel;
 use galatea_protocol::{
-    AnswerPlan, NoRegions,
+    AnswerPlan,
     http::{decode_for_lines, error_line, response_line},
     http_status,
 };
@@ -19,6 +18,7 @@ use crate::{
     responses::{JSON, failure, reply},
     state::ServerState,
     streamed::StreamedBody,
+    work::{self, InferBody},
 };
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
@@ -40,19 +40,11 @@ fn names_lines(range: &str) -> bool {
 /// Waits for the first response, whose error decides the status; later errors are lines.
 pub(crate) async fn respond(
     state: &ServerState,
-    model: Arc<ServedModel>,
-    version: Option<i64>,
-    (body, header_length): (Bytes, Option<usize>),
+    (model, version): (Arc<ServedModel>, Option<i64>),
+    body: InferBody,
+    context: RequestContext,
 ) -> http::Response<Body> {
-    let submitted = (|| {
-        let header_length = header_length.unwrap_or(body.len());
-        let config = model.config();
-        let context = RequestContext::new();
-        let (request, plan) = decode_for_lines(&body, header_length, config, version, &NoRegions)?;
-        let empty = end_of(&model, request.id.clone());
-        Ok((ResponseStream::submit(request, context, &model, &state.options.memory)?, plan, empty))
-    })();
-    drop(body);
+    let submitted = submit(state, (&model, version), body, context).await;
     let (mut responses, plan, empty) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
@@ -61,9 +53,22 @@ pub(crate) async fn respond(
     let status = status_for(&first);
     let labels = model.clone();
     let write = move |response: Response| write_line(response, &plan, &empty, &labels);
-    let held = (state.in_flight.begin(), model);
-    let body = StreamedBody::new(first, responses, Box::new(write), held);
+    let body = StreamedBody::new(state, first, responses, Arc::new(write), model);
     reply(status, HeaderValue::from_static(MEDIA_TYPE), Body::Streamed(Box::new(body)))
+}
+
+async fn submit(
+    state: &ServerState,
+    (model, version): (&Arc<ServedModel>, Option<i64>),
+    body: InferBody,
+    mut context: RequestContext,
+) -> Result<(ResponseStream, AnswerPlan, InferResponse)> {
+    let memory = &mut context.memory;
+    let decoded = work::decode_infer(state, (model, version), body, memory, decode_for_lines);
+    let (request, plan) = decoded.await?;
+    let empty = end_of(model, request.id.clone());
+    let responses = ResponseStream::submit(request, context, model, &state.options.memory)?;
+    Ok((responses, plan, empty))
 }
 
 fn status_for(first: &Response) -> StatusCode {

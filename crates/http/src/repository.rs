@@ -5,14 +5,13 @@ use bytes::Bytes;
 use galatea_engine::{IndexEntry, LoadOverrides};
 use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
 use galatea_types::Result;
-use http::{Request, Response};
-use hyper::body::Incoming;
+use http::Response;
 
-use crate::{body::Body, request_body, responses::ok_or_failure, state::ServerState};
+use crate::{body::Body, received::Received, responses::ok_or_failure, state::ServerState};
 
-pub(crate) async fn index(state: &ServerState, request: &mut Request<Incoming>) -> Response<Body> {
+pub(crate) async fn index(state: &ServerState, received: &mut Received) -> Response<Body> {
     let engine = state.engine.clone();
-    let body = body_of(state, request).await;
+    let body = body_of(state, received).await;
     let list = move || {
         let rows = engine.repository_index(protocol::decode_index(&body?)?);
         Ok(index_document(&rows))
@@ -36,18 +35,21 @@ fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
 pub(crate) async fn load(
     state: &ServerState,
     name: String,
-    request: &mut Request<Incoming>,
+    received: &mut Received,
 ) -> Response<Body> {
-    let body = body_of(state, request).await;
+    let body = body_of(state, received).await;
     ok_or_failure(load_now(state, name, body).await)
 }
 
-/// The files in the body are decoded on a control thread too: they may be large.
+/// The files in the body may be large.
 async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
-    let control = state.engine.control();
     let body = body?;
-    let decoded = control.query(move || protocol::decode_load(&body)).await?;
-    let LoadRequest { config, files } = decoded?;
+    let decode = {
+        let size = body.len();
+        state.options.heavy_work.run_sized(size, move || protocol::decode_load(&body))
+    };
+    let LoadRequest { config, files } = decode.await??;
+    let control = state.engine.control();
     control.load(name, LoadOverrides { config, files }).await?;
     Ok(Vec::new())
 }
@@ -55,18 +57,21 @@ async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Res
 pub(crate) async fn unload(
     state: &ServerState,
     name: String,
-    request: &mut Request<Incoming>,
+    received: &mut Received,
 ) -> Response<Body> {
-    let body = body_of(state, request).await;
+    let body = body_of(state, received).await;
     ok_or_failure(unload_now(state, name, body).await)
 }
 
 async fn unload_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
-    let with_dependents = protocol::decode_unload(&body?)?;
+    let body = body?;
+    let size = body.len();
+    let decode = move || protocol::decode_unload(&body);
+    let with_dependents = state.options.heavy_work.run_sized(size, decode).await??;
     state.engine.control().unload(name, with_dependents).await?;
     Ok(Vec::new())
 }
 
-async fn body_of(state: &ServerState, request: &mut Request<Incoming>) -> Result<Bytes> {
-    Ok(request_body::read(request.body_mut(), None, state.options.max_input_size).await?)
+async fn body_of(state: &ServerState, received: &mut Received) -> Result<Bytes> {
+    Ok(received.body(None, state.options.max_input_size).await?)
 }

@@ -60,7 +60,8 @@ impl ResponseStream {
 
 fn cut_off() -> Response {
     let error = Error::unavailable(format!(
-        "more than {MAX_BACKLOG} bytes of responses wait for a client that does not read them"
+        "more than {MAX_BACKLOG} bytes of responses wait for a client that does not read them, or more than the server has \
+         left (--memory-budget)"
     ));
     Response { result: Some(Err(error)), is_final: true }
 }

@@ -79,10 +79,19 @@ impl Protocol for Service {
     }
 }
 
+/// Longest head of a request, and most headers in it; more is answered 431.
+const MAX_HEAD: usize = 32 << 10;
+const MAX_HEADERS: usize = 100;
+/// Most bytes read at once.
+const READ_BUFFER: usize = 64 << 10;
+
 fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     // Header names as Triton writes them, and no header it does not send. Not `pipeline_flush`: it copies
     // every body into the write buffer.
     builder.title_case_headers(true).auto_date_header(false);
+    // What a client may make the server hold before its request is known. The buffer is also what an idle connection
+    // keeps of its last body.
+    builder.max_header_size(MAX_HEAD).max_headers(MAX_HEADERS).max_buf_size(READ_BUFFER);
     builder
 }

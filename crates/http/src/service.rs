@@ -14,7 +14,9 @@ use hyper::body::{Body as _, Incoming};
 use crate::{
     HttpOptions,
     body::Body,
-    generate, infer, management, metrics, readiness, repository, request_body,
+    generate, infer, management, metrics, readiness,
+    received::Received,
+    repository,
     responses::{JSON, failure, method_not_allowed, not_found},
     route::{self, ModelAction, Route},
     state::ServerState,
@@ -45,19 +47,21 @@ impl Service {
 
     pub async fn call(&self, request: Request<Incoming>, call: CallGuard) -> Response<Body> {
         let _answering = self.state.in_flight.begin();
+        let mut received = Received::new(request, call, &self.state.options.memory);
         let response = match self.content {
-            Content::Inference => catch_panic(REQUEST, self.respond(request)).await,
+            Content::Inference => catch_panic(REQUEST, self.respond(&mut received)).await,
             Content::Metrics => {
                 // The body is not read.
-                let head = request.map(drop);
-                catch_panic(REQUEST, async { metrics::respond(&self.state.engine, &head) }).await
+                let head = &received.request;
+                catch_panic(REQUEST, async { metrics::respond(&self.state.engine, head) }).await
             }
         };
         let mut response = response.unwrap_or_else(|| {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
-        if let Body::Streamed(streamed) = response.body_mut() {
-            streamed.hold(call);
+        match response.body_mut() {
+            Body::Streamed(streamed) => streamed.hold(received.into_call()),
+            whole => whole.count_to(&self.state.options.memory),
         }
         if self.state.in_flight.is_closed() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -65,19 +69,19 @@ impl Service {
         response
     }
 
-    async fn respond(&self, mut request: Request<Incoming>) -> Response<Body> {
-        let response = self.dispatch(&mut request).await;
+    async fn respond(&self, received: &mut Received) -> Response<Body> {
+        let response = self.dispatch(received).await;
         // A client that waits for `100 Continue` is not asked to send what nobody reads.
-        if !request.body().is_end_stream() && !request.headers().contains_key(EXPECT) {
-            request_body::discard(request.body_mut(), self.state.options.max_input_size).await;
+        if !received.request.body().is_end_stream() && !received.headers().contains_key(EXPECT) {
+            received.discard_body(self.state.options.max_input_size).await;
         }
         response
     }
 
-    async fn dispatch(&self, request: &mut Request<Incoming>) -> Response<Body> {
-        let path = request.uri().path().to_owned();
+    async fn dispatch(&self, received: &mut Received) -> Response<Body> {
+        let path = received.request.uri().path().to_owned();
         let Some(route) = route::parse(&path) else { return not_found() };
-        if !route.allows(request.method()) {
+        if !route.allows(received.request.method()) {
             return method_not_allowed(route.early_error_type());
         }
         if self.state.in_flight.is_closed() && !matches!(route, Route::Live | Route::Ready) {
@@ -85,18 +89,18 @@ impl Service {
         }
         let state = &self.state;
         match route {
-            Route::Model(ModelAction::Infer, model) => infer::respond(state, model, request).await,
+            Route::Model(ModelAction::Infer, model) => infer::respond(state, model, received).await,
             Route::Model(ModelAction::Generate, model) => {
-                generate::respond(state, model, request).await
+                generate::respond(state, model, received).await
             }
             Route::Model(ModelAction::GenerateStream, model) => {
-                generate::respond_with_events(state, model, request).await
+                generate::respond_with_events(state, model, received).await
             }
             Route::Model(ModelAction::Ready, model) => readiness::respond(state, model).await,
             Route::AllStatistics => management::all_statistics(state).await,
-            Route::RepositoryIndex => repository::index(state, request).await,
-            Route::Load(name) => repository::load(state, name.to_owned(), request).await,
-            Route::Unload(name) => repository::unload(state, name.to_owned(), request).await,
+            Route::RepositoryIndex => repository::index(state, received).await,
+            Route::Load(name) => repository::load(state, name.to_owned(), received).await,
+            Route::Unload(name) => repository::unload(state, name.to_owned(), received).await,
             route => management::respond(state, route),
         }
     }

@@ -2,20 +2,23 @@
 
 use std::{
     convert::Infallible,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use galatea_engine::ServedModel;
-use galatea_frontend::{CallGuard, RequestGuard};
-use galatea_types::Response;
+use galatea_frontend::{CallGuard, HeavyWork, HeavyWorkError, RequestGuard};
+use galatea_types::{MemoryBudget, Response};
 use http_body::Frame;
 
-use crate::response_stream::ResponseStream;
+use crate::{body::counted, response_stream::ResponseStream, state::ServerState};
 
 /// Writes a response as a piece of a body; `None` where there is nothing to write.
-pub(crate) type WriteResponse = Box<dyn FnMut(Response) -> Option<Vec<u8>> + Send>;
+pub(crate) type WriteResponse = Arc<dyn Fn(Response) -> Option<Vec<u8>> + Send + Sync>;
+
+type Writing = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, HeavyWorkError>> + Send>>;
 
 /// A body of a piece per response, each handed over as soon as it is there. Dropped before its end, it
 /// cancels the request: the client has gone.
@@ -24,6 +27,10 @@ pub(crate) struct StreamedBody {
     /// Taken before the body began, because the status depended on it.
     first: Option<Response>,
     write: WriteResponse,
+    /// A long response that is written elsewhere.
+    writing: Option<Writing>,
+    heavy_work: Arc<HeavyWork>,
+    memory: Arc<MemoryBudget>,
     is_ended: bool,
     _held: Held,
     call: Option<CallGuard>,
@@ -34,12 +41,23 @@ pub(crate) type Held = (RequestGuard, Arc<ServedModel>);
 
 impl StreamedBody {
     pub fn new(
+        state: &ServerState,
         first: Response,
         responses: ResponseStream,
         write: WriteResponse,
-        held: Held,
+        model: Arc<ServedModel>,
     ) -> Self {
-        Self { responses, first: Some(first), write, is_ended: false, _held: held, call: None }
+        Self {
+            responses,
+            first: Some(first),
+            write,
+            writing: None,
+            heavy_work: state.options.heavy_work.clone(),
+            memory: state.options.memory.clone(),
+            is_ended: false,
+            _held: (state.in_flight.begin(), model),
+            call: None,
+        }
     }
 
     /// The connection is busy until the body has ended.
@@ -51,20 +69,55 @@ impl StreamedBody {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        while !self.is_ended {
-            let response = match self.first.take() {
-                Some(response) => response,
-                None => ready!(self.responses.poll_next(context)),
+        loop {
+            let piece = match &mut self.writing {
+                Some(writing) => {
+                    let written = ready!(writing.as_mut().poll(context));
+                    self.writing = None;
+                    match written {
+                        Ok(piece) => piece,
+                        Err(error) => {
+                            log::warn!("a stream of responses was cut off: {error}");
+                            self.is_ended = true;
+                            None
+                        }
+                    }
+                }
+                None if self.is_ended => return Poll::Ready(None),
+                None => {
+                    let response = match self.first.take() {
+                        Some(response) => response,
+                        None => ready!(self.responses.poll_next(context)),
+                    };
+                    self.is_ended = response.is_final;
+                    self.begin_writing(response)
+                }
             };
-            self.is_ended = response.is_final;
-            if let Some(piece) = (self.write)(response) {
-                return Poll::Ready(Some(Ok(Frame::data(piece.into()))));
+            if let Some(piece) = piece {
+                return Poll::Ready(Some(Ok(Frame::data(counted(piece.into(), &self.memory)))));
             }
         }
-        Poll::Ready(None)
+    }
+
+    /// The piece, unless the response is long.
+    fn begin_writing(&mut self, response: Response) -> Option<Vec<u8>> {
+        if !HeavyWork::is_heavy(bytes_of(&response)) {
+            return (self.write)(response);
+        }
+        let write = self.write.clone();
+        self.writing = Some(Box::pin(self.heavy_work.run(move || write(response))));
+        None
     }
 
     pub fn is_end_stream(&self) -> bool {
-        self.is_ended
+        self.is_ended && self.writing.is_none()
+    }
+}
+
+/// Of the outputs.
+pub(crate) fn bytes_of(response: &Response) -> usize {
+    match &response.result {
+        Some(Ok(response)) => response.outputs.iter().map(|output| output.data.len()).sum(),
+        _ => 0,
     }
 }

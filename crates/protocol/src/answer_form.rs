@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, num::NonZero, sync::Arc};
 
-use galatea_types::{Buffer, RegionSpan, RequestedOutput, Result, Tensor};
+use galatea_types::{Buffer, InferResponse, RegionSpan, RequestedOutput, Result, Tensor};
 
 use crate::{classification::classify, encode_error::EncodeError};
 
@@ -124,6 +124,12 @@ impl AnswerPlan {
     pub fn form_of(&self, output: &str) -> &AnswerForm {
         let planned = self.outputs.iter().find(|planned| &*planned.name == output);
         planned.map_or(&self.default_form, |planned| &planned.form)
+    }
+
+    /// How many bytes of the outputs have to be read to write the response: those that do not go as they are.
+    pub fn bytes_to_render(&self, response: &InferResponse) -> usize {
+        let is_read = |output: &&Tensor| !matches!(self.form_of(&output.name), AnswerForm::Binary);
+        response.outputs.iter().filter(is_read).map(|output| output.data.len()).sum()
     }
 
     /// Whether some output may come as its bytes.

@@ -1,8 +1,8 @@
 //! The classification extension: the best classes of an output, as text.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, fmt, io::Write as _};
 
-use galatea_types::{DataType, Result, Shape, Tensor, byte_strings};
+use galatea_types::{AlignedBlock, DataType, Result, Shape, Tensor, byte_strings};
 
 use crate::encode_error::EncodeError;
 
@@ -13,6 +13,8 @@ use crate::encode_error::EncodeError;
 /// `[batch, min(k, row elements)]`; else all elements are ranked together, shape `[min(k, elements)]`.
 /// `label` gives the text of a class, if it has one. Fails for data types without an order Triton knows
 /// (BOOL, FP16, BF16, BYTES) and for data that does not fill the shape.
+///
+/// Takes one pass over the data and, besides the texts, memory for `2 * k` indices.
 pub fn classify<'a>(
     tensor: &Tensor,
     k: u32,
@@ -24,19 +26,61 @@ pub fn classify<'a>(
     let row_count = usize::try_from(rows).unwrap_or(0);
     let row_len = scores.len().checked_div(row_count).unwrap_or(0);
     let kept = row_len.min(usize::try_from(k).unwrap_or(usize::MAX));
-    let mut texts = Vec::with_capacity(row_count.min(scores.len()) * kept);
-    for row in scores.chunks_exact(row_len.max(1)) {
-        for index in best(row, kept) {
-            texts.push(class_text(row.get(index), index, label(index)));
-        }
+    let mut classes = Classes::new(kept, row_count.min(scores.len()), row_len)?;
+    for row in 0..if row_len > 0 { row_count } else { 0 } {
+        let row = Row { scores: &scores, start: row * row_len, len: row_len };
+        classes.push_best(&row, &label)?;
     }
-    let data = byte_strings::pack(&texts).map_err(|_| EncodeError::LabelTooLong)?;
     let mut shape = Shape::scalar();
     if is_batched {
         shape.push(rows);
     }
     shape.push(i64::try_from(kept).unwrap_or(i64::MAX));
-    Ok(Tensor::new(tensor.name.clone(), DataType::Bytes, shape, data))
+    classes.texts.shrink_if_sparse();
+    Ok(Tensor::new(tensor.name.clone(), DataType::Bytes, shape, classes.texts.freeze()))
+}
+
+/// What is written of an output, and the memory that ranking it takes.
+struct Classes {
+    /// Of a row.
+    kept: usize,
+    texts: AlignedBlock,
+    best: Vec<usize>,
+    text: Vec<u8>,
+}
+
+/// Bytes of the text of a class without a label, about.
+const TEXT_SIZE: usize = 24;
+
+impl Classes {
+    fn new(kept: usize, row_count: usize, row_len: usize) -> Result<Self, EncodeError> {
+        let mut best = Vec::new();
+        best.try_reserve_exact(kept.saturating_mul(2).min(row_len))?;
+        let size = kept.saturating_mul(row_count).saturating_mul(TEXT_SIZE);
+        let texts = AlignedBlock::try_with_capacity(size)?;
+        Ok(Self { kept, texts, best, text: Vec::new() })
+    }
+
+    /// Appends the texts of the best classes of a row, best first.
+    fn push_best<'a>(
+        &mut self,
+        row: &Row<'_>,
+        label: impl Fn(usize) -> Option<&'a str>,
+    ) -> Result<(), EncodeError> {
+        row.rank(self.kept, &mut self.best);
+        for &index in &self.best {
+            self.text.clear();
+            // Writing to memory cannot fail.
+            let _ = write!(self.text, "{}:{index}", row.score(index));
+            if let Some(label) = label(index) {
+                let _ = write!(self.text, ":{label}");
+            }
+            self.texts.try_reserve(byte_strings::packed_len(&self.text))?;
+            byte_strings::push(&mut self.texts, &self.text)
+                .map_err(|_| EncodeError::LabelTooLong)?;
+        }
+        Ok(())
+    }
 }
 
 /// Integers are kept exact and print without decimals, as in Triton.
@@ -66,50 +110,91 @@ impl Score {
     }
 }
 
-fn class_text(score: Option<&Score>, index: usize, label: Option<&str>) -> String {
-    let value = match score {
-        Some(Score::Integer(n)) => n.to_string(),
-        Some(Score::Real(x)) => format!("{x:.6}"),
-        None => String::new(),
-    };
-    match label {
-        Some(label) => format!("{value}:{index}:{label}"),
-        None => format!("{value}:{index}"),
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Score::Integer(n) => n.fmt(f),
+            Score::Real(x) => write!(f, "{x:.6}"),
+        }
     }
 }
 
-/// Indices of the `count` highest scores, best first.
-fn best(row: &[Score], count: usize) -> Vec<usize> {
-    let by_rank = |&a: &usize, &b: &usize| match (row.get(a), row.get(b)) {
-        (Some(x), Some(y)) => x.descending(*y).then(a.cmp(&b)),
-        _ => Ordering::Equal,
-    };
-    let mut indices: Vec<usize> = (0..row.len()).collect();
-    if count < indices.len() {
-        indices.select_nth_unstable_by(count, by_rank);
-        indices.truncate(count);
-    }
-    indices.sort_unstable_by(by_rank);
-    indices
+/// The elements of an output, where they lie.
+struct Scores<'d> {
+    data: &'d [u8],
+    element_size: usize,
+    read: fn(&[u8]) -> Score,
 }
 
-fn scores_of(tensor: &Tensor) -> Result<Vec<Score>> {
+impl Scores<'_> {
+    fn len(&self) -> usize {
+        self.data.len() / self.element_size
+    }
+
+    /// Of an element that there is; the lowest of others.
+    fn get(&self, index: usize) -> Score {
+        let start = index * self.element_size;
+        let bytes = self.data.get(start..start + self.element_size);
+        bytes.map_or(Score::Real(f64::NAN), self.read)
+    }
+}
+
+/// The elements that are ranked together.
+struct Row<'s> {
+    scores: &'s Scores<'s>,
+    start: usize,
+    len: usize,
+}
+
+impl Row<'_> {
+    fn score(&self, index: usize) -> Score {
+        self.scores.get(self.start + index)
+    }
+
+    /// Makes `best` the indices of the `count` highest scores, best first.
+    fn rank(&self, count: usize, best: &mut Vec<usize>) {
+        let by_rank =
+            |&a: &usize, &b: &usize| self.score(a).descending(self.score(b)).then(a.cmp(&b));
+        best.clear();
+        let Some(last) = count.checked_sub(1) else { return };
+        // Twice as many are gathered, then the better half kept: together that takes a few steps per element. From then
+        // on what is not better than the worst of those is passed over.
+        let mut worst = None;
+        for index in 0..self.len {
+            if worst.is_some_and(|worst| by_rank(&worst, &index).is_lt()) {
+                continue;
+            }
+            best.push(index);
+            if best.len() == count.saturating_mul(2) {
+                best.select_nth_unstable_by(last, by_rank);
+                best.truncate(count);
+                worst = best.last().copied();
+            }
+        }
+        best.sort_unstable_by(by_rank);
+        best.truncate(count);
+    }
+}
+
+fn scores_of(tensor: &Tensor) -> Result<Scores<'_>> {
     let data = tensor.host()?;
-    let scores = match tensor.data_type {
-        DataType::Uint8 => read(data, |b| Score::Integer(u8::from_le_bytes(b).into())),
-        DataType::Uint16 => read(data, |b| Score::Integer(u16::from_le_bytes(b).into())),
-        DataType::Uint32 => read(data, |b| Score::Integer(u32::from_le_bytes(b).into())),
-        DataType::Uint64 => read(data, |b| Score::Integer(u64::from_le_bytes(b).into())),
-        DataType::Int8 => read(data, |b| Score::Integer(i8::from_le_bytes(b).into())),
-        DataType::Int16 => read(data, |b| Score::Integer(i16::from_le_bytes(b).into())),
-        DataType::Int32 => read(data, |b| Score::Integer(i32::from_le_bytes(b).into())),
-        DataType::Int64 => read(data, |b| Score::Integer(i64::from_le_bytes(b).into())),
-        DataType::Fp32 => read(data, |b| Score::Real(f32::from_le_bytes(b).into())),
-        DataType::Fp64 => read(data, |b| Score::Real(f64::from_le_bytes(b))),
+    let read: fn(&[u8]) -> Score = match tensor.data_type {
+        DataType::Uint8 => |b| Score::Integer(u8::from_le_bytes(element(b)).into()),
+        DataType::Uint16 => |b| Score::Integer(u16::from_le_bytes(element(b)).into()),
+        DataType::Uint32 => |b| Score::Integer(u32::from_le_bytes(element(b)).into()),
+        DataType::Uint64 => |b| Score::Integer(u64::from_le_bytes(element(b)).into()),
+        DataType::Int8 => |b| Score::Integer(i8::from_le_bytes(element(b)).into()),
+        DataType::Int16 => |b| Score::Integer(i16::from_le_bytes(element(b)).into()),
+        DataType::Int32 => |b| Score::Integer(i32::from_le_bytes(element(b)).into()),
+        DataType::Int64 => |b| Score::Integer(i64::from_le_bytes(element(b)).into()),
+        DataType::Fp32 => |b| Score::Real(f32::from_le_bytes(element(b)).into()),
+        DataType::Fp64 => |b| Score::Real(f64::from_le_bytes(element(b))),
         DataType::Bool | DataType::Fp16 | DataType::Bf16 | DataType::Bytes => {
             return Err(EncodeError::NoClasses(tensor.data_type).into());
         }
     };
+    let element_size = tensor.data_type.byte_size().unwrap_or(1);
+    let scores = Scores { data, element_size, read };
     if tensor.shape.element_count() == Some(scores.len()) {
         return Ok(scores);
     }
@@ -117,9 +202,9 @@ fn scores_of(tensor: &Tensor) -> Result<Vec<Score>> {
     Err(EncodeError::ShapeMismatch { output, elements, shape }.into())
 }
 
-fn read<const N: usize>(data: &[u8], score: impl Fn([u8; N]) -> Score) -> Vec<Score> {
-    let (elements, _) = data.as_chunks::<N>();
-    elements.iter().map(|bytes| score(*bytes)).collect()
+/// The bytes of one element, which there are as many of as its type has.
+fn element<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
 #[cfg(test)]
@@ -156,6 +241,24 @@ mod tests {
         assert_eq!(&classes.shape[..], [4]);
         let expected = ["10000000000.000000:2", "0.250000:0", "-0.500000:3", "NaN:1"];
         assert_eq!(texts(&classes), expected);
+    }
+
+    #[test]
+    fn the_best_are_found_among_many_in_whatever_order_they_come() {
+        let scattered = |i: usize| (i * 7919 % 1000) as f32;
+        let orders: [fn(usize) -> f32; 3] = [scattered, |i| i as f32, |i| -(i as f32)];
+        for value in orders.into_iter().map(|order| move |i: usize| order(i)) {
+            let values: Vec<f32> = (0..1000).map(value).collect();
+            for k in [1, 3, 499, 500, 999, 1000, 5000] {
+                let classes =
+                    classify(&fp32(&[1000], &values), k, false, |_| None).expect("classes");
+                let mut expected: Vec<usize> = (0..1000).collect();
+                expected.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+                let expected = expected.iter().take(k as usize);
+                let expected = expected.map(|&i| format!("{:.6}:{i}", values[i]));
+                assert_eq!(texts(&classes), expected.collect::<Vec<_>>(), "{k}");
+            }
+        }
     }
 
     #[test]

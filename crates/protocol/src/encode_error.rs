@@ -1,8 +1,8 @@
 //! Why an output cannot be returned in the form that was asked for.
 
-use std::sync::Arc;
+use std::{collections::TryReserveError, sync::Arc};
 
-use galatea_types::{DataType, Error, Shape};
+use galatea_types::{Code, DataType, Error, Shape};
 use thiserror::Error;
 
 /// An output that has no such form.
@@ -25,8 +25,16 @@ pub(crate) enum EncodeError {
          {needed} bytes to hold the results"
     )]
     RegionTooSmall { output: Arc<str>, available: u64, needed: u64 },
+    #[error("the server has no memory for the response; try again later")]
+    NoMemory,
     #[error("Response has byte size {size} which exceeds gRPC's byte size limit {limit}.")]
     MessageTooLong { size: usize, limit: usize },
+}
+
+impl From<TryReserveError> for EncodeError {
+    fn from(_: TryReserveError) -> Self {
+        Self::NoMemory
+    }
 }
 
 impl From<EncodeError> for Error {
@@ -36,6 +44,7 @@ impl From<EncodeError> for Error {
             EncodeError::NoJsonForm { .. }
             | EncodeError::NoClasses(_)
             | EncodeError::MessageTooLong { .. } => Self::invalid_arg(text),
+            EncodeError::NoMemory => Self::new(Code::Exhausted, text),
             EncodeError::TruncatedElement { .. }
             | EncodeError::LabelTooLong
             | EncodeError::ShapeMismatch { .. }

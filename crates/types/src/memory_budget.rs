@@ -79,6 +79,11 @@ pub struct MemoryReservation {
 }
 
 impl MemoryReservation {
+    /// A reservation of no bytes of the same budget.
+    pub fn sibling(&self) -> Self {
+        Self { budget: self.budget.clone(), bytes: 0 }
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -95,31 +95,31 @@ pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
         DataType::Bool => push_list(json, data.iter(), |json, &b| push_bool(json, b != 0)),
         DataType::Uint8 => push_list(json, data.iter(), |json, &n| push_integer(json, n)),
         DataType::Int8 => {
-            push_numbers(json, data, |json, b| push_integer(json, i8::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, i8::from_le_bytes(b)))?
         }
         DataType::Uint16 => {
-            push_numbers(json, data, |json, b| push_integer(json, u16::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, u16::from_le_bytes(b)))?
         }
         DataType::Int16 => {
-            push_numbers(json, data, |json, b| push_integer(json, i16::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, i16::from_le_bytes(b)))?
         }
         DataType::Uint32 => {
-            push_numbers(json, data, |json, b| push_integer(json, u32::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, u32::from_le_bytes(b)))?
         }
         DataType::Int32 => {
-            push_numbers(json, data, |json, b| push_integer(json, i32::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, i32::from_le_bytes(b)))?
         }
         DataType::Uint64 => {
-            push_numbers(json, data, |json, b| push_integer(json, u64::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, u64::from_le_bytes(b)))?
         }
         DataType::Int64 => {
-            push_numbers(json, data, |json, b| push_integer(json, i64::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_integer(json, i64::from_le_bytes(b)))?
         }
         DataType::Fp32 => {
-            push_numbers(json, data, |json, b| push_float(json, f32::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_float(json, f32::from_le_bytes(b)))?
         }
         DataType::Fp64 => {
-            push_numbers(json, data, |json, b| push_float(json, f64::from_le_bytes(b)))
+            push_numbers(json, data, |json, b| push_float(json, f64::from_le_bytes(b)))?
         }
         DataType::Bytes => return push_elements(json, tensor),
         DataType::Fp16 | DataType::Bf16 => {
@@ -134,16 +134,17 @@ pub(crate) fn push_numbers<const N: usize>(
     json: &mut Vec<u8>,
     data: &[u8],
     push: impl Fn(&mut Vec<u8>, [u8; N]),
-) {
+) -> Result<(), EncodeError> {
     let (elements, _) = data.as_chunks::<N>();
     // About what most numbers take, so that the text seldom moves as it grows.
-    json.reserve(elements.len().saturating_mul(2 * N + 5));
+    json.try_reserve(elements.len().saturating_mul(2 * N + 5))?;
     push_list(json, elements.iter(), |json, bytes| push(json, *bytes));
+    Ok(())
 }
 
 fn push_elements(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     let data = tensor.host()?;
-    json.reserve(data.len());
+    json.try_reserve(data.len()).map_err(EncodeError::from)?;
     for (i, element) in byte_strings::elements(data).enumerate() {
         if i > 0 {
             json.push(b',');

@@ -217,7 +217,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> galatea_types::Result<()>
     if tensor.data_type == DataType::Fp32 {
         push_numbers(json, tensor.host()?, |json, b| {
             push_float(json, f64::from(f32::from_le_bytes(b)))
-        });
+        })?;
     } else {
         push_data(json, tensor)?;
     }

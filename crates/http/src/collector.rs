@@ -1,0 +1,199 @@
+//! The pieces of a body, joined as they come.
+
+use bytes::Bytes;
+use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, MemoryReservation};
+
+use crate::body_error::BodyError;
+
+/// A body up to this size is not counted to the budget: the number of connections bounds those.
+const UNCOUNTED: usize = 4 << 10;
+/// The budget is asked for so much at a time.
+const COUNTED_AT_ONCE: usize = 64 << 10;
+/// An announced length is believed up to this size, and beyond up to so many times what has come. Each step copies what
+/// has come: for an honest body a sixteenth, in the end.
+const BELIEVED: usize = 64 << 10;
+const BELIEVED_TIMES: usize = 16;
+
+/// Joins the pieces of a body.
+pub(crate) struct Collector<'m> {
+    expected: usize,
+    limit: usize,
+    /// Bytes before the content, so that what follows the header is aligned.
+    padding: usize,
+    /// The content needs no alignment: a body in one piece is used as it is.
+    has_free_placement: bool,
+    whole: Option<Bytes>,
+    block: Option<AlignedBlock>,
+    /// Room of the block, padding included.
+    room: usize,
+    size: usize,
+    memory: &'m mut MemoryReservation,
+    /// Of the size, rounded up.
+    counted: usize,
+}
+
+impl<'m> Collector<'m> {
+    /// `expected`: how many bytes will come, 0 where that is not known.
+    pub fn new(
+        expected: usize,
+        header_length: Option<usize>,
+        limit: usize,
+        memory: &'m mut MemoryReservation,
+    ) -> Self {
+        let behind_boundary = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
+        Self {
+            expected,
+            limit,
+            padding: (BUFFER_ALIGNMENT - behind_boundary) % BUFFER_ALIGNMENT,
+            has_free_placement: header_length.is_none(),
+            whole: None,
+            block: None,
+            room: 0,
+            size: 0,
+            memory,
+            counted: 0,
+        }
+    }
+
+    pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
+        self.size += data.len();
+        if self.size > self.limit {
+            return Err(BodyError::TooLarge { size: self.size, limit: self.limit });
+        }
+        self.count()?;
+        let is_first = self.whole.is_none() && self.block.is_none();
+        if is_first && self.has_free_placement && self.size >= self.expected {
+            self.whole = Some(data);
+            return Ok(());
+        }
+        let mut block = match self.block.take() {
+            Some(block) if self.padding + self.size <= self.room => block,
+            outgrown => self.grown(outgrown)?,
+        };
+        block.extend_from_slice(&data);
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Asks the budget for what has come and is not counted yet.
+    fn count(&mut self) -> Result<(), BodyError> {
+        if self.size > self.counted.max(UNCOUNTED) {
+            let most = self.expected.max(self.size);
+            let size = self.size.next_multiple_of(COUNTED_AT_ONCE).min(most);
+            self.memory.try_grow(size - self.counted)?;
+            self.counted = size;
+        }
+        Ok(())
+    }
+
+    /// A larger block with what has come before.
+    fn grown(&mut self, outgrown: Option<AlignedBlock>) -> Result<AlignedBlock, BodyError> {
+        let believed = BELIEVED.max(self.size.saturating_mul(BELIEVED_TIMES)).min(self.expected);
+        // Where no length was announced the block doubles.
+        let capacity =
+            believed.max(self.size.saturating_mul(if outgrown.is_some() { 2 } else { 1 }));
+        let capacity = capacity.min(self.limit.max(self.size)).max(self.size);
+        self.room = self.padding + capacity;
+        let mut block =
+            AlignedBlock::try_with_capacity(self.room).map_err(|_| BodyError::NoMemory)?;
+        match outgrown {
+            Some(mut outgrown) => block.extend_from_slice(outgrown.as_mut_slice()),
+            None => {
+                block.extend_zeroed(self.padding);
+                block.extend_from_slice(self.whole.take().as_deref().unwrap_or_default());
+            }
+        }
+        Ok(block)
+    }
+
+    pub fn finish(self) -> Bytes {
+        let Some(block) = self.block else { return self.whole.unwrap_or_default() };
+        let length = block.len();
+        block.into_bytes().slice(self.padding..length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::MemoryBudget;
+
+    use super::*;
+
+    fn collect(pieces: &[&'static [u8]], header_length: Option<usize>) -> Result<Bytes, BodyError> {
+        let expected = pieces.iter().map(|p| p.len()).sum();
+        let mut memory = MemoryReservation::default();
+        let mut collector = Collector::new(expected, header_length, 100, &mut memory);
+        pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
+        Ok(collector.finish())
+    }
+
+    #[test]
+    fn binary_data_is_aligned_however_the_body_is_cut() {
+        for pieces in [&[&b"{json}DATA"[..]][..], &[b"{js", b"on}DA", b"TA"], &[b"{json}", b"DATA"]]
+        {
+            let body = collect(pieces, Some(6)).expect("short body");
+            assert_eq!(&body[..], b"{json}DATA");
+            let data = body.slice(6..10);
+            assert!(data.as_ptr().addr().is_multiple_of(BUFFER_ALIGNMENT));
+        }
+    }
+
+    #[test]
+    fn long_bodies_are_whole_and_aligned_whether_announced_or_not() {
+        let content: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
+        for expected in [content.len(), 0] {
+            let mut memory = MemoryReservation::default();
+            let mut collector = Collector::new(expected, Some(7), usize::MAX, &mut memory);
+            for piece in content.chunks(50_000) {
+                collector.push(Bytes::copy_from_slice(piece)).expect("no limit");
+            }
+            let body = collector.finish();
+            assert!(body == content);
+            assert!(body.slice(7..).as_ptr().addr().is_multiple_of(BUFFER_ALIGNMENT));
+        }
+    }
+
+    #[test]
+    fn json_in_one_piece_is_not_copied() {
+        let piece: &'static [u8] = b"{\"inputs\":[]}";
+        assert_eq!(collect(&[piece], None).expect("short").as_ptr(), piece.as_ptr());
+        assert_eq!(&collect(&[b"{\"a\"", b":1}"], None).expect("short")[..], b"{\"a\":1}");
+        assert!(collect(&[], None).expect("empty").is_empty());
+    }
+
+    #[test]
+    fn the_limit_holds_for_bodies_of_unknown_length() {
+        let mut memory = MemoryReservation::default();
+        let mut collector = Collector::new(0, None, 100, &mut memory);
+        collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
+        let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
+        assert!(error.to_string().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
+    }
+
+    #[test]
+    fn an_announced_length_takes_memory_as_bytes_come() {
+        let budget = MemoryBudget::new(1 << 20);
+        let mut memory = budget.reservation();
+        let mut collector = Collector::new(1 << 30, None, 1 << 30, &mut memory);
+        let piece = Bytes::from(vec![0; 10_000]);
+        collector.push(piece.clone()).expect("little");
+        assert!(collector.room <= 10_000 * BELIEVED_TIMES + BUFFER_ALIGNMENT, "{}", collector.room);
+        let refused = (0..1000).find_map(|_| collector.push(piece.clone()).err());
+        assert!(matches!(refused, Some(BodyError::OverBudget(_))), "{refused:?}");
+        drop(memory);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_body_is_counted_once_and_not_beyond_its_length() {
+        let budget = MemoryBudget::new(1 << 20);
+        for (size, counted) in [(4000, 0), (5000, 5000), (100_000, 100_000)] {
+            let mut memory = budget.reservation();
+            let mut collector = Collector::new(size, None, 1 << 20, &mut memory);
+            vec![0; size].chunks(3000).for_each(|piece| {
+                collector.push(Bytes::copy_from_slice(piece)).expect("within the budget");
+            });
+            assert_eq!(memory.bytes(), counted);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Decoding of requests and rendering of responses, on the connection's thread or, where they are long, on one for
+//! long requests.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use galatea_config::ModelConfig;
+use galatea_engine::ServedModel;
+use galatea_protocol::{
+    AnswerPlan, NoRegions, Regions,
+    http::{EncodedResponse, decode_generate, encode},
+};
+use galatea_types::{DataType, InferRequest, InferResponse, MemoryReservation, OverBudget, Result};
+
+use crate::state::ServerState;
+
+/// Decoded requests up to this size are not counted to the budget: the number of connections bounds those.
+const UNCOUNTED: usize = 4 << 10;
+
+/// One of the functions that decode an inference request.
+pub(crate) type Decode = fn(
+    &Bytes,
+    usize,
+    &ModelConfig,
+    Option<i64>,
+    &dyn Regions,
+) -> Result<(InferRequest, AnswerPlan)>;
+
+/// The body of an inference request, and where its JSON ends, if not at the end.
+pub(crate) struct InferBody {
+    pub content: Bytes,
+    pub header_length: Option<usize>,
+}
+
+impl InferBody {
+    fn json_length(&self) -> usize {
+        self.header_length.unwrap_or(self.content.len()).min(self.content.len())
+    }
+
+    /// How much of it has to be read or copied to decode it: the JSON, or all of a raw body that becomes one string.
+    fn bytes_to_decode(&self, model: &ModelConfig) -> usize {
+        let becomes_string = || model.inputs().iter().any(|i| i.data_type == DataType::Bytes);
+        match self.json_length() {
+            0 if becomes_string() => self.content.len(),
+            length => length,
+        }
+    }
+}
+
+/// Decodes the body of an inference request. `memory`, which holds the body, holds afterwards what is left of it and
+/// what was made of it.
+pub(crate) async fn decode_infer(
+    state: &ServerState,
+    (model, version): (&Arc<ServedModel>, Option<i64>),
+    body: InferBody,
+    memory: &mut MemoryReservation,
+    decode: Decode,
+) -> Result<(InferRequest, AnswerPlan)> {
+    let size = body.bytes_to_decode(model.config());
+    let binary = body.content.len() - body.json_length();
+    let model = model.clone();
+    let work = move || {
+        let header_length = body.header_length.unwrap_or(body.content.len());
+        decode(&body.content, header_length, model.config(), version, &NoRegions)
+    };
+    let decoded = state.options.heavy_work.run_sized(size, work).await??;
+    count_decoded(&decoded.0, binary, memory)?;
+    Ok(decoded)
+}
+
+/// As [`decode_infer`], for the body of a generate request.
+pub(crate) async fn decode_flat(
+    state: &ServerState,
+    (model, version): (&Arc<ServedModel>, Option<i64>),
+    body: Bytes,
+    memory: &mut MemoryReservation,
+) -> Result<InferRequest> {
+    let model = model.clone();
+    let size = body.len();
+    let work = move || decode_generate(&body, model.config(), version);
+    let request = state.options.heavy_work.run_sized(size, work).await??;
+    count_decoded(&request, 0, memory)?;
+    Ok(request)
+}
+
+/// Of the tensors, `binary` bytes are those of the body, which then stays; else it has gone.
+fn count_decoded(
+    request: &InferRequest,
+    binary: usize,
+    memory: &mut MemoryReservation,
+) -> Result<(), OverBudget> {
+    let total: usize = request.inputs.iter().map(|tensor| tensor.data.len()).sum();
+    let made = total.saturating_sub(binary);
+    if made > UNCOUNTED {
+        memory.try_grow(made)?;
+    }
+    if binary == 0 {
+        memory.shrink_to(made);
+    }
+    Ok(())
+}
+
+/// Writes a response in the form that was asked for.
+pub(crate) async fn render(
+    state: &ServerState,
+    model: &Arc<ServedModel>,
+    response: InferResponse,
+    plan: AnswerPlan,
+) -> Result<EncodedResponse> {
+    let size = plan.bytes_to_render(&response);
+    let model = model.clone();
+    let work = move || encode(response, &plan, |output, class| model.label(output, class));
+    state.options.heavy_work.run_sized(size, work).await?
+}
