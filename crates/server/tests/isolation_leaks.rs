@@ -1,0 +1,52 @@
+//! Nothing of an isolated model is left when it ends. Alone in its process, because it counts the process's resources.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, helpers included"
+)]
+
+#[allow(dead_code)]
+#[path = "isolation/children.rs"]
+mod children;
+#[path = "../../backend-onnx/tests/support/mod.rs"]
+mod support;
+
+use std::fs;
+
+use galatea_backend::testing::{instance_spec, request, run_batch};
+use galatea_types::{DataType, Tensor};
+
+use children::{built_in, identity_fixture, instance, load, processes, signal, wait_until};
+
+fn count(folder: &str) -> usize {
+    fs::read_dir(folder).expect("readable").count()
+}
+
+fn mappings() -> usize {
+    let maps = fs::read_to_string("/proc/self/maps").expect("readable");
+    maps.lines().filter(|line| line.contains("memfd:galatea-")).count()
+}
+
+#[test]
+fn nothing_of_an_isolated_model_is_left() {
+    let model = load(&*built_in("identity"), &identity_fixture());
+    let name = instance_spec("m", 0).name;
+    drop(instance(&*model, 0));
+    let resources = || (count("/proc/self/fd"), count("/proc/self/task"), mappings());
+    let before = resources();
+    for how in ["", "KILL", "SEGV", ""] {
+        let (mut kept, _alarms) = instance(&*model, 0);
+        let large = Tensor::new("INPUT0", DataType::Uint8, [1, 3 << 20], vec![9; 3 << 20]);
+        let answers = run_batch(&mut *kept, vec![request("m", 1, vec![large])]);
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(processes(&name).len(), 1);
+        if !how.is_empty() {
+            assert!(signal(&name, how));
+        }
+        drop((kept, answers));
+        assert_eq!(processes(&name), [0; 0]);
+        wait_until("something of the process is left", || resources() == before);
+    }
+}
