@@ -40,6 +40,7 @@ pub(crate) fn complete(
             model_dir: context.model_dir,
             version_dir: context.version_dir,
             parameters: &defaults.parameters(config.parameters()),
+            paths: &defaults.paths(&config.parameters(), context.paths),
             backend_config: &backend_config,
         },
         &defaults.variables,
@@ -51,6 +52,8 @@ pub(crate) fn complete(
         arenas: settings.arenas,
         timeout: settings.timeout,
         timeout_setting: settings::TIMEOUT,
+        initialization: settings.initialization,
+        execution: settings.execution,
         services: PythonServices::new(ServerAccess::default()),
         alarm: InstanceAlarm::default(),
     })?;

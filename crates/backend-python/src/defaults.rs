@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use galatea_backend::PathRules;
 use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 
@@ -41,6 +42,14 @@ impl ModelDefaults {
             own.entry(EXECUTION_ENV_PATH.to_owned()).or_insert_with(packed);
         }
         own
+    }
+
+    /// Where the environment among [`ModelDefaults::parameters`] may lie: the backend's own is the operator's.
+    pub fn paths(&self, own: &BTreeMap<String, String>, rules: &PathRules) -> PathRules {
+        match own.contains_key(EXECUTION_ENV_PATH) {
+            true => rules.clone(),
+            false => PathRules::anywhere(),
+        }
     }
 
     /// A model's settings, with the backend's where they lack a key.

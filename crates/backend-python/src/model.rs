@@ -55,7 +55,7 @@ impl PythonModel {
     ) -> Result<Self> {
         let config = &context.config;
         let backend_config = defaults.settings(&context.backend_config);
-        let settings = Settings::read(&backend_config)?;
+        let settings = Settings::read(&backend_config)?.of_model(config.parameters())?;
         check_parameters(&context)?;
         let file = defaults.file(&context.version_dir, config.default_model_filename())?;
         let environment = environment::resolve(
@@ -64,6 +64,7 @@ impl PythonModel {
                 model_dir: &context.model_dir,
                 version_dir: &context.version_dir,
                 parameters: &defaults.parameters(config.parameters().clone()),
+                paths: &defaults.paths(config.parameters(), &context.paths),
                 backend_config: &backend_config,
             },
             &defaults.variables,
@@ -113,6 +114,8 @@ impl PythonModel {
             arenas: self.settings.arenas,
             timeout: self.settings.timeout,
             timeout_setting: settings::TIMEOUT,
+            initialization: self.settings.initialization,
+            execution: self.settings.execution,
             services: PythonServices::new(self.context.server.clone()),
             alarm: spec.alarm.clone(),
         })?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
 use galatea_telemetry::logger;
 use galatea_types::{Error, Result};
-use galatea_worker::ArenaLimits;
+use galatea_worker::{ArenaLimits, TimeLimit};
 use serde_json::{Value, json};
 
 use crate::environment;
@@ -14,11 +14,16 @@ const GROWTH: &str = "shm-growth-byte-size";
 const MAX_SIZE: &str = "shm-max-byte-size";
 const REGION_PREFIX: &str = "shm-region-prefix-name";
 pub(crate) const TIMEOUT: &str = "stub-timeout-seconds";
+const INITIALIZATION: &str = "initialization-timeout-secs";
+const EXECUTION: &str = "execution-timeout-secs";
+/// Parameter of a model, over the setting of the backend.
+const EXECUTION_PARAMETER: &str = "EXECUTION_TIMEOUT_SECS";
 const THREAD_POOL: &str = "thread-pool-size";
 const QUEUE_SIZE: &str = "shm_message_queue_size";
 
 /// Settings that this module reads.
-const READ_HERE: [&str; 5] = [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT];
+const READ_HERE: [&str; 7] =
+    [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT, INITIALIZATION, EXECUTION];
 /// Settings without an effect on this backend that Triton's users give, or that are read elsewhere: no warning.
 const READ_ELSEWHERE: [&str; 9] = [
     "auto-complete-config",
@@ -40,7 +45,15 @@ pub(crate) struct Settings {
     pub arenas: ArenaLimits,
     /// How long an interpreter may take to start, and a model to finalize.
     pub timeout: Duration,
+    /// Of initializing a model.
+    pub initialization: TimeLimit,
+    /// Of a worker that has requests and responds to none.
+    pub execution: TimeLimit,
 }
+
+/// Models load for many minutes, but not for ever.
+const INITIALIZATION_SECS: u64 = 3600;
+const EXECUTION_SECS: u64 = 600;
 
 impl Settings {
     /// Errors name the setting and its limits. Unknown settings are ignored.
@@ -65,7 +78,21 @@ impl Settings {
         Ok(Self {
             arenas: ArenaLimits { initial, growth, max },
             timeout: Duration::from_secs(seconds),
+            initialization: time_limit(config, INITIALIZATION, INITIALIZATION_SECS)?,
+            execution: time_limit(config, EXECUTION, EXECUTION_SECS)?,
         })
+    }
+
+    /// With what a model's own `parameters` say.
+    ///
+    /// # Errors
+    /// When such a parameter has a value it cannot have; the error names it.
+    pub fn of_model(self, parameters: &BTreeMap<String, String>) -> Result<Self> {
+        let Some(text) = parameters.get(EXECUTION_PARAMETER) else { return Ok(self) };
+        let seconds = text.trim().parse();
+        let seconds = seconds
+            .map_err(|_| SettingError::NoNumber { key: EXECUTION_PARAMETER, text: text.clone() })?;
+        Ok(Self { execution: limit_of(seconds, EXECUTION_PARAMETER), ..self })
     }
 
     /// Warns of settings that neither this backend nor its environments read.
@@ -74,6 +101,19 @@ impl Settings {
             log::warn!("backend 'python': setting '{key}' is unknown and has no effect");
         }
     }
+}
+
+/// Seconds; 0: no limit.
+fn time_limit(
+    config: &BTreeMap<String, String>,
+    setting: &'static str,
+    default: u64,
+) -> Result<TimeLimit, SettingError> {
+    number(config, setting).map(|seconds| limit_of(seconds.unwrap_or(default), setting))
+}
+
+fn limit_of(seconds: u64, setting: &'static str) -> TimeLimit {
+    TimeLimit { limit: (seconds > 0).then(|| Duration::from_secs(seconds)), setting }
 }
 
 fn unknown(config: &BTreeMap<String, String>) -> Vec<&str> {
@@ -156,12 +196,36 @@ mod tests {
     }
 
     #[test]
+    fn a_model_may_have_a_limit_of_its_own() {
+        let seconds = |limit: TimeLimit| limit.limit.map(|limit| limit.as_secs());
+        let settings = read(&[]).expect("defaults");
+        assert_eq!(seconds(settings.execution), Some(600));
+        assert_eq!(seconds(settings.initialization), Some(3600));
+        let settings = read(&[(EXECUTION, "7"), (INITIALIZATION, "0")]).expect("read");
+        assert_eq!((seconds(settings.execution), settings.execution.setting), (Some(7), EXECUTION));
+        assert_eq!(seconds(settings.initialization), None);
+        let with = |text: &str| {
+            settings.of_model(&[(EXECUTION_PARAMETER.to_owned(), text.to_owned())].into())
+        };
+        assert_eq!(seconds(with("9").expect("read").execution), Some(9));
+        assert_eq!(seconds(with("0").expect("read").execution), None);
+        let error = with("soon").expect_err("no number");
+        assert!(error.message().contains(EXECUTION_PARAMETER), "{error}");
+        assert_eq!(
+            settings.of_model(&BTreeMap::new()).expect("none").execution,
+            settings.execution
+        );
+    }
+
+    #[test]
     fn wrong_values_are_refused_with_their_key() {
         let wrong = [
             (DEFAULT_SIZE, "1000"),
             (GROWTH, "0"),
             (MAX_SIZE, "1000"),
             (TIMEOUT, "soon"),
+            (EXECUTION, "-1"),
+            (INITIALIZATION, "soon"),
             (THREAD_POOL, "0"),
             (REGION_PREFIX, ""),
         ];

@@ -18,6 +18,7 @@ use crate::{
     requests::ActiveRequests,
     transport::{Channels, Delivery, Message, ReceiveError, WorkerEnds},
     waker::Waker,
+    watchdog::TimeLimit,
     wire::{Malformed, Outgoing},
 };
 
@@ -48,6 +49,8 @@ pub struct Connection<S> {
     pub config: Option<Arc<ModelConfig>>,
     /// What the server does for this kind of worker.
     pub services: S,
+    /// How long the worker may have requests without responding to any.
+    pub(crate) execution_limit: TimeLimit,
 }
 
 impl<S: Services> Connection<S> {
@@ -57,6 +60,7 @@ impl<S: Services> Connection<S> {
         limits: ArenaLimits,
         services: S,
         alarm: InstanceAlarm,
+        execution_limit: TimeLimit,
     ) -> io::Result<(Self, WorkerEnds)> {
         let waker = Arc::new(Waker::new()?);
         let memory = Arc::new(SharedMemory::new(limits, waker.clone())?);
@@ -69,6 +73,7 @@ impl<S: Services> Connection<S> {
             requests: ActiveRequests::default(),
             config,
             services,
+            execution_limit,
         };
         Ok((connection, ends))
     }

@@ -15,11 +15,14 @@ use crate::{
     printed::PrintedLines,
     process::OutputPipes,
     transport::Received,
+    watchdog::{Look, Watchdog, is_stopped},
     wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
 };
 
-/// How often shared memory that may be idle is checked.
+/// How often a worker is looked at that has work, or shared memory that may be idle.
 const TICK: Duration = Duration::from_secs(1);
+/// How often one is looked at that has neither.
+const IDLE_TICK: Duration = Duration::from_secs(3);
 /// Idle ticks until unused memory goes back to the kernel.
 const TICKS_UNTIL_TRIM: u32 = 3;
 /// Events handled before the other descriptors are polled again.
@@ -34,11 +37,15 @@ pub(crate) struct EventThread<S> {
     /// Use of the shared memory at the last tick.
     last_uses: u64,
     idle_ticks: u32,
+    watchdog: Watchdog,
+    last_tick: Instant,
 }
 
 impl<S: Services> EventThread<S> {
     pub fn new(connection: Arc<Connection<S>>, output: OutputPipes) -> Self {
         Self {
+            watchdog: Watchdog::new(connection.execution_limit),
+            last_tick: Instant::now(),
             connection,
             stdout: Some(PrintedLines::new(output.stdout, Level::Info)),
             stderr: PrintedLines::new(output.stderr, Level::Warn),
@@ -63,8 +70,8 @@ impl<S: Services> EventThread<S> {
             if self.connection.memory.releases().are_many() {
                 self.connection.channels.send_releases();
             }
-            if ready.is_tick {
-                self.trim_memory();
+            if self.is_tick_due() {
+                self.tick();
             }
             if ready.has_ended {
                 break;
@@ -103,17 +110,16 @@ impl<S: Services> EventThread<S> {
         let stderr = self.is_stderr_open.then_some(&self.stderr);
         watched.extend(stdout.map(|p| PollFd::new(p.stream(), PollFlags::IN)));
         watched.extend(stderr.map(|p| PollFd::new(p.stream(), PollFlags::IN)));
-        let timeout = connection.waker.is_ticking().then(|| TICK.try_into().ok()).flatten();
-        let is_tick = match rustix::event::poll(&mut watched, timeout.as_ref()) {
-            Ok(count) => count == 0,
-            Err(rustix::io::Errno::INTR) => false,
+        let left = |tick: Duration| tick.saturating_sub(self.last_tick.elapsed());
+        let timeout = self.interval().and_then(|tick| left(tick).try_into().ok());
+        match rustix::event::poll(&mut watched, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
-        };
+        }
         let is_ready = |i: usize| watched.get(i).is_some_and(|w| !w.revents().is_empty());
         Some(Ready {
             has_ended: is_ready(0),
             is_woken: is_ready(1),
-            is_tick,
             stdout: stdout.is_some() && is_ready(3),
             stderr: stderr.is_some() && is_ready(if stdout.is_some() { 4 } else { 3 }),
         })
@@ -148,20 +154,67 @@ impl<S: Services> EventThread<S> {
         has_ended.then_some(()).ok_or(Malformed("it closed its connection"))
     }
 
-    /// Gives the shared memory of an idle worker back to the kernel.
-    fn trim_memory(&mut self) {
+    /// Between two ticks; `None`: there is nothing to look at.
+    fn interval(&self) -> Option<Duration> {
+        match self.connection.waker.is_ticking() {
+            true => Some(TICK),
+            false => self.watchdog.is_on().then_some(IDLE_TICK),
+        }
+    }
+
+    /// By the clock: a worker that sends events without pause is looked at all the same.
+    fn is_tick_due(&self) -> bool {
+        self.interval().is_some_and(|tick| self.last_tick.elapsed() >= tick)
+    }
+
+    fn tick(&mut self) {
+        // However late this tick is: a server that was itself stopped does not blame the worker for that.
+        let elapsed = self.interval().unwrap_or(TICK);
+        self.last_tick = Instant::now();
+        self.watch(elapsed);
+        let connection = self.connection.clone();
+        if !connection.waker.is_ticking() || !self.is_memory_trimmed() {
+            return;
+        }
+        connection.waker.stop_ticking();
+        // A request that was sent just before saw that it was ticking.
+        if connection.requests.has_any() {
+            connection.waker.start_ticking();
+        }
+    }
+
+    /// Replaces a worker that does not respond.
+    fn watch(&mut self, elapsed: Duration) {
+        let Connection { lifecycle, requests, channels, .. } = &*self.connection;
+        let overdue = self.watchdog.look(Look {
+            elapsed,
+            is_busy: requests.has_any() && !channels.has_reply(),
+            progress: requests.progress(),
+            is_stopped: lifecycle.process().is_some_and(|process| is_stopped(process.id())),
+        });
+        if let Some(overdue) = overdue {
+            lifecycle.mark_dead(Some(&overdue.to_string()));
+        }
+    }
+
+    /// Gives the shared memory of an idle worker back to the kernel. True: no request and no memory is in use.
+    fn is_memory_trimmed(&mut self) -> bool {
         let connection = &*self.connection;
         connection.channels.send_releases();
         let uses = connection.memory.uses();
         let is_idle = std::mem::replace(&mut self.last_uses, uses) == uses;
         self.idle_ticks = if is_idle { self.idle_ticks + 1 } else { 0 };
-        if self.idle_ticks < TICKS_UNTIL_TRIM || !connection.memory.trim() {
-            return;
+        if self.idle_ticks < TICKS_UNTIL_TRIM
+            || connection.requests.has_any()
+            || !connection.memory.trim()
+        {
+            return false;
         }
-        if connection.channels.send_event(&Outgoing::new(kind::TRIM, 0)).is_ok() {
+        let is_sent = connection.channels.send_event(&Outgoing::new(kind::TRIM, 0)).is_ok();
+        if is_sent {
             self.idle_ticks = 0;
-            connection.waker.stop_ticking();
         }
+        is_sent
     }
 }
 
@@ -170,7 +223,6 @@ impl<S: Services> EventThread<S> {
 struct Ready {
     has_ended: bool,
     is_woken: bool,
-    is_tick: bool,
     stdout: bool,
     stderr: bool,
 }

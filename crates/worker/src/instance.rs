@@ -15,6 +15,7 @@ use crate::{
     exception::with_traceback,
     execution::{Executed, Execution},
     requests::{ActiveRequests, ResponseContent},
+    transport::ReceiveError,
     worker::{Wait, Worker},
 };
 
@@ -26,6 +27,8 @@ pub struct WorkerInstance<S: Services> {
     may_answer_later: bool,
     worker: Worker<S>,
     encoder: BatchEncoder,
+    /// Executions that the worker still has although their callers are answered, in the order of its replies.
+    abandoned: VecDeque<Execution>,
 }
 
 /// Requests that are sent to a worker ahead of its replies: docs/adr/0006-python-workers.md has the measurement.
@@ -64,6 +67,7 @@ impl<S: Services> WorkerInstance<S> {
             may_answer_later,
             worker,
             encoder: BatchEncoder::new(config, version),
+            abandoned: VecDeque::new(),
         }
     }
 
@@ -87,6 +91,7 @@ impl<S: Services> WorkerInstance<S> {
             return None;
         }
         batch.mark_input_done();
+        connection.waker.start_ticking();
         if self.is_decoupled {
             // Before the worker starts: a first response may come before `execute` has returned there.
             self.take_out(batch, &execution.requests);
@@ -111,27 +116,57 @@ impl<S: Services> WorkerInstance<S> {
     }
 
     /// Waits for the reply; those to executions sent before must have been taken. False: the worker is gone.
-    fn complete(&mut self, batch: &mut Batch, execution: &Execution, wait: Wait) -> bool {
-        let executed = self.receive(execution.id, wait);
+    fn complete(&mut self, batch: &mut Batch, execution: Execution, wait: Wait) -> bool {
+        let executed = self.receive(execution.id, until_callers_deadline(batch).unwrap_or(wait));
         batch.mark_output_started();
         match executed {
-            Ok(executed) => {
-                self.respond(batch, &execution.requests, executed);
-                true
+            Ok(executed) => self.respond(batch, &execution.requests, executed),
+            Err(ReceiveError::TimedOut) => {
+                expire(batch);
+                self.abandoned.push_back(execution);
             }
             // Detached requests fail when the event thread has read the worker's last events.
-            Err(error) => {
-                batch.fail_all(&error);
-                false
+            Err(ReceiveError::Disconnected) => {
+                batch.fail_all(&self.connection().lifecycle.mark_dead(None));
+                return false;
             }
         }
+        true
     }
 
-    fn receive(&mut self, id: u64, wait: Wait) -> Result<Executed> {
+    /// The reply to the execution `id`, behind those that nobody waits for any more.
+    fn receive(&mut self, id: u64, wait: Wait) -> Result<Executed, ReceiveError> {
+        self.receive_abandoned(wait)?;
         let connection = self.connection().clone();
-        let executed =
-            self.worker.receive(wait, |message| Executed::read(&connection, message, id));
-        executed.map_err(|_| connection.lifecycle.mark_dead(None))
+        self.worker.receive(wait, |message| Executed::read(&connection, message, id))
+    }
+
+    /// Takes the replies that nobody waits for any more.
+    fn receive_abandoned(&mut self, wait: Wait) -> Result<(), ReceiveError> {
+        while let Some(id) = self.abandoned.front().map(|execution| execution.id) {
+            let connection = self.connection().clone();
+            self.worker.receive(wait, |message| Executed::read(&connection, message, id))?;
+            if let Some(execution) = self.abandoned.pop_front() {
+                self.remove(&execution);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is sent to a worker that still has requests whose callers are gone: they would only queue up in
+    /// it. False: it had them until the deadline of this batch, or is gone; the batch is answered.
+    fn is_free_for(&mut self, batch: &mut Batch, wait: Wait) -> bool {
+        if self.abandoned.is_empty() {
+            return true;
+        }
+        match self.receive_abandoned(until_callers_deadline(batch).unwrap_or(wait)) {
+            Ok(()) => return true,
+            Err(ReceiveError::TimedOut) => expire(batch),
+            Err(ReceiveError::Disconnected) => {
+                batch.fail_all(&self.connection().lifecycle.mark_dead(None));
+            }
+        }
+        false
     }
 
     fn respond(&self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
@@ -210,9 +245,12 @@ impl<S: Services> ModelInstance for WorkerInstance<S> {
     fn execute(&mut self, batch: &mut Batch) {
         // Known before requests are taken out.
         let wait = wait(batch);
+        if !self.is_free_for(batch, wait) {
+            return;
+        }
         let Some(execution) = self.prepare(batch) else { return };
         match self.connection().send_command(self.encoder.message()) {
-            Ok(()) => drop(self.complete(batch, &execution, wait)),
+            Ok(()) => drop(self.complete(batch, execution, wait)),
             Err(error) => batch.fail_all(&error),
         }
     }
@@ -224,6 +262,13 @@ impl<S: Services> ModelInstance for WorkerInstance<S> {
     /// The worker finds its next request waiting when it has answered one. It reads a message only then: requests
     /// behind the one that kills it were not started.
     fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
+        if !self.abandoned.is_empty() {
+            for mut batch in batches {
+                self.execute(&mut batch);
+                done(batch);
+            }
+            return;
+        }
         let mut sent = VecDeque::with_capacity(batches.len());
         for mut batch in batches {
             match self.send_ahead(&mut batch) {
@@ -238,7 +283,7 @@ impl<S: Services> ModelInstance for WorkerInstance<S> {
         let mut is_gone = false;
         for (mut batch, execution) in sent {
             match is_gone {
-                false => is_gone = !self.complete(&mut batch, &execution, Wait::Sleep),
+                false => is_gone = !self.complete(&mut batch, execution, Wait::Sleep),
                 true => {
                     self.remove(&execution);
                     batch.hand_back();
@@ -247,6 +292,24 @@ impl<S: Services> ModelInstance for WorkerInstance<S> {
             done(batch);
         }
     }
+}
+
+/// Until when the callers of a batch wait, when each of them said so with its request's `timeout`: the latest counts. The
+/// deadlines of gRPC calls are kept where the calls are served.
+fn until_callers_deadline(batch: &Batch) -> Option<Wait> {
+    let deadlines = batch.pending().map(|pending| {
+        let timeout = pending.request.timeout.filter(|timeout| !timeout.is_zero())?;
+        pending.context.timeline.received.checked_add(timeout)
+    });
+    let latest = deadlines.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    Some(Wait::Until(latest))
+}
+
+/// Answers requests whose callers wait no longer, and tells the model, in case it asks. The text is that of a time-out in
+/// the queue.
+fn expire(batch: &mut Batch) {
+    batch.pending().for_each(|pending| pending.context.cancellation.cancel());
+    batch.fail_all(&Error::unavailable("Request timeout expired"));
 }
 
 /// A model that called this one waits for every wake-up; the client of a request notices none.

@@ -9,6 +9,7 @@
 //!   requests it had.
 //! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
 //!   memory are released with it.
+//! - A worker that does not respond is replaced: nothing waits for it for ever.
 //! - A large tensor is copied once when sent to the worker; an output tensor is not copied at all.
 
 #![warn(missing_docs)]
@@ -38,6 +39,7 @@ mod spin;
 mod start_error;
 mod transport;
 mod waker;
+mod watchdog;
 pub mod wire;
 mod worker;
 
@@ -52,4 +54,5 @@ pub use received_request::received_request;
 pub use requests::{ActiveRequests, ResponseContent};
 pub use server_connection::ServerConnection;
 pub use transport::{Channels, Message};
+pub use watchdog::TimeLimit;
 pub use worker::{Worker, WorkerOptions};

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -104,6 +107,8 @@ pub struct ActiveRequests {
     by_key: Mutex<HashMap<u64, Arc<ActiveRequest>>>,
     /// A request ended or was removed.
     changed: Condvar,
+    /// Responses, final or not, and requests removed.
+    progress: AtomicU64,
 }
 
 impl ActiveRequests {
@@ -117,6 +122,7 @@ impl ActiveRequests {
 
     /// The request is answered, or will be by its batch.
     pub(crate) fn remove(&self, key: u64) {
+        self.note_progress();
         let mut by_key = self.by_key.lock_unpoisoned();
         by_key.remove(&key);
         self.changed.notify_all();
@@ -148,6 +154,7 @@ impl ActiveRequests {
     /// A response that came as an event. One for a request that is answered already is dropped.
     pub(crate) fn respond(&self, key: u64, content: Option<ResponseContent>, is_final: bool) {
         let Some(request) = self.get(key) else { return };
+        self.note_progress();
         request.respond(content, is_final);
         match is_final {
             // Its batch takes the response.
@@ -167,6 +174,20 @@ impl ActiveRequests {
     pub(crate) fn fail_all(&self, error: &Error) {
         let keys: Vec<u64> = self.by_key.lock_unpoisoned().keys().copied().collect();
         keys.into_iter().for_each(|key| self.fail(key, error));
+    }
+
+    /// Whether any request is not answered yet.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.by_key.lock_unpoisoned().is_empty()
+    }
+
+    /// Changes with every response.
+    pub(crate) fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+
+    fn note_progress(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
     }
 
     /// False also for a request that is answered.

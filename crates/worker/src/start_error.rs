@@ -1,6 +1,6 @@
 //! Why a worker did not become ready.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use galatea_types::Error;
 
@@ -29,6 +29,16 @@ pub(crate) enum StartError {
     /// `exit`: how; `last_lines`: of stderr, each after a line break.
     #[error("the {} of {identity} {exit} before the model was ready{last_lines}", identity.role)]
     Exited { identity: WorkerIdentity, exit: String, last_lines: String },
+    #[error(
+        "the model did not initialize in the {} of {identity} within {} s ({setting}){last_lines}",
+        identity.role, limit.as_secs_f64()
+    )]
+    NotInitialized {
+        identity: WorkerIdentity,
+        limit: Duration,
+        setting: &'static str,
+        last_lines: String,
+    },
 }
 
 impl From<StartError> for Error {
@@ -38,9 +48,10 @@ impl From<StartError> for Error {
             StartError::NoResources { .. }
             | StartError::NoThread(_)
             | StartError::NotExecuted { .. } => Error::unavailable(text),
-            StartError::ThreadEnded | StartError::Failed { .. } | StartError::Exited { .. } => {
-                Error::internal(text)
-            }
+            StartError::ThreadEnded
+            | StartError::Failed { .. }
+            | StartError::Exited { .. }
+            | StartError::NotInitialized { .. } => Error::internal(text),
         }
     }
 }

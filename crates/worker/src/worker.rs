@@ -21,6 +21,7 @@ use crate::{
     spin::Spin,
     start_error::StartError,
     transport::{Message, ReceiveError},
+    watchdog::TimeLimit,
     wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, code_from_number, flag, kind},
 };
 
@@ -38,6 +39,10 @@ pub struct WorkerOptions<S> {
     pub timeout: Duration,
     /// Name of the setting with that limit, for errors.
     pub timeout_setting: &'static str,
+    /// Of initializing the model.
+    pub initialization: TimeLimit,
+    /// Of requests: how long none of them may be answered.
+    pub execution: TimeLimit,
     /// What the server does for the worker.
     pub services: S,
     /// Raised at its end.
@@ -59,6 +64,7 @@ pub struct Worker<S: Services> {
     program: Arc<Program>,
     timeout: Duration,
     timeout_setting: &'static str,
+    initialization: TimeLimit,
     /// `None` once it has been joined.
     event_thread: Option<EventThreadHandle>,
     buffer: Vec<u8>,
@@ -71,9 +77,10 @@ impl<S: Services> Worker<S> {
     pub fn start(options: WorkerOptions<S>) -> Result<Self> {
         let identity = options.identity.clone();
         let failed = |error| StartError::NoResources { identity, error };
-        let WorkerOptions { config, arenas, services, alarm, program, .. } = options;
+        let WorkerOptions { identity, config, arenas, services, alarm, program, .. } = options;
         let (connection, ends) =
-            Connection::new(options.identity, config, arenas, services, alarm).map_err(failed)?;
+            Connection::new(identity, config, arenas, services, alarm, options.execution)
+                .map_err(failed)?;
         let connection = Arc::new(connection);
         let event_thread = spawn(&connection, ends, &program)?;
         let mut worker = Self {
@@ -81,6 +88,7 @@ impl<S: Services> Worker<S> {
             program,
             timeout: options.timeout,
             timeout_setting: options.timeout_setting,
+            initialization: options.initialization,
             event_thread: Some(event_thread),
             buffer: vec![0; PACKET_LIMIT],
             spin: Spin::default(),
@@ -138,11 +146,13 @@ impl<S: Services> Worker<S> {
         StartError::Failed { identity, program, reason: text }.into()
     }
 
-    /// Sends a command and waits for its reply, which has the kind after it. An exception of the model's code is an
-    /// error with the traceback as its source.
+    /// Sends a command and waits for its reply, which has the kind after it, as long as initializing may take. An
+    /// exception of the model's code is an error with the traceback as its source.
     pub fn request(&mut self, kind: u8, settings: &Value) -> Result<Value> {
         self.connection.send_command(&Outgoing::with_text(kind, &settings.to_string()))?;
-        let reply = self.receive(Wait::Sleep, |message| {
+        let deadline = self.initialization.limit.and_then(|l| Instant::now().checked_add(l));
+        let wait = deadline.map_or(Wait::Sleep, Wait::Until);
+        let reply = self.receive(wait, |message| {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
                 let failure = Failure::read(message.packet.payload)?;
@@ -155,13 +165,23 @@ impl<S: Services> Worker<S> {
             let value = serde_json::from_slice(message.packet.payload.meta);
             value.map(Ok).map_err(|_| Malformed("it is not JSON"))
         });
-        reply.unwrap_or_else(|_| {
-            let exit = self.connection.lifecycle.kill();
-            let last_lines = self.join_event_thread();
-            let exit = exit.map_or_else(String::new, |exit| exit.to_string());
-            let identity = self.connection.lifecycle.identity().clone();
-            Err(StartError::Exited { identity, exit, last_lines }.into())
-        })
+        reply.unwrap_or_else(|error| Err(self.initialization_error(error).into()))
+    }
+
+    fn initialization_error(&mut self, error: ReceiveError) -> StartError {
+        let exit = self.connection.lifecycle.kill();
+        let last_lines = self.join_event_thread();
+        let identity = self.connection.lifecycle.identity().clone();
+        let TimeLimit { limit, setting } = self.initialization;
+        match (error, limit) {
+            (ReceiveError::TimedOut, Some(limit)) => {
+                StartError::NotInitialized { identity, limit, setting, last_lines }
+            }
+            _ => {
+                let exit = exit.map_or_else(String::new, |exit| exit.to_string());
+                StartError::Exited { identity, exit, last_lines }
+            }
+        }
     }
 
     /// The model is initialized: from now on the end of the worker is a failure.
@@ -222,8 +242,19 @@ impl<S: Services> Worker<S> {
         if connection.send_command(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
             return;
         }
-        let finalized = self.receive(Wait::Until(deadline), |m| expect(m, kind::FINALIZED));
-        if finalized.is_err() {
+        // Replies that nobody waited for any more come before.
+        let is_reply = |m: &Message<'_>| match m.packet.header.kind {
+            kind::EXECUTED => Ok(true),
+            _ => expect(m, kind::FINALIZED).map(|()| false),
+        };
+        let finalized = loop {
+            match self.receive(Wait::Until(deadline), is_reply) {
+                Ok(true) => {}
+                Ok(false) => break true,
+                Err(_) => break false,
+            }
+        };
+        if !finalized {
             let (seconds, identity) = (self.timeout.as_secs(), connection.lifecycle.identity());
             log::warn!("{identity} did not finish within {seconds} s and is killed");
             return;
@@ -294,6 +325,8 @@ mod tests {
             arenas: ArenaLimits { initial: 4096, growth: 4096, max: None },
             timeout: Duration::from_secs(seconds),
             timeout_setting: "stub-timeout-seconds",
+            initialization: TimeLimit::default(),
+            execution: TimeLimit::default(),
             services: NoServices,
             alarm: InstanceAlarm::default(),
         });

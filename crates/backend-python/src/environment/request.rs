@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use galatea_backend::PathRules;
+
 use super::{lease::EnvironmentLease, options};
 
 /// Parameter of a model's configuration.
@@ -35,6 +37,8 @@ pub struct EnvironmentRequest<'a> {
     pub version_dir: &'a Path,
     /// `parameters` of the model's configuration.
     pub parameters: &'a BTreeMap<String, String>,
+    /// Where `EXECUTION_ENV_PATH` may lead.
+    pub paths: &'a PathRules,
     /// `--backend-config=python,KEY=VALUE`: `python-interpreter`, `default-environment`, and the limits of
     /// `environment-...`.
     pub backend_config: &'a BTreeMap<String, String>,

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use galatea_backend::PathRules;
 use galatea_runtimes::{Environment as Variables, data_folder};
 use galatea_types::{Error, Result};
 
@@ -49,8 +50,7 @@ impl Resolution<'_> {
         if let Some(value) = given(self.request.parameters, EXECUTION_ENV_PATH) {
             let prefixed =
                 |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
-            let path = execution_path(value, self.request.model_dir)
-                .map_err(|error| prefixed(error.into()))?;
+            let path = execution_path(value, self.request.model_dir, self.request.paths)?;
             return self.open(&path).map_err(prefixed);
         }
         let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
@@ -161,14 +161,20 @@ fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a s
     settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
-fn execution_path(value: &str, model_dir: &Path) -> Result<PathBuf, ResolveError> {
-    if let Some(rest) = value.strip_prefix(MODEL_DIRECTORY) {
-        return Ok(model_dir.join(rest.trim_start_matches('/')));
-    }
+fn execution_path(value: &str, model_dir: &Path, rules: &PathRules) -> Result<PathBuf> {
     if value.contains("://") {
-        return Err(ResolveError::Remote);
+        return Err(Error::from(ResolveError::Remote)
+            .prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': ")));
     }
-    Ok(model_dir.join(value))
+    let inside = match value.strip_prefix(MODEL_DIRECTORY) {
+        // What the configuration in the repository says may lead elsewhere from there, too.
+        Some(rest) if rules.trusts(value) => {
+            return Ok(model_dir.join(rest.trim_start_matches('/')));
+        }
+        Some(rest) => rest.trim_start_matches('/'),
+        None => value,
+    };
+    Ok(rules.resolve(EXECUTION_ENV_PATH, model_dir, inside)?)
 }
 
 /// Why no environment can be found.
@@ -226,12 +232,39 @@ mod tests {
 
     #[test]
     fn the_path_of_an_environment() {
-        let path = |value: &str| execution_path(value, Path::new("/models/m"));
+        let anywhere = PathRules::anywhere();
+        let path = |value: &str| execution_path(value, Path::new("/models/m"), &anywhere);
         let expected = PathBuf::from("/models/m/env.tar.gz");
         for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "/models/m/env.tar.gz"] {
             assert_eq!(path(value).expect("a path"), expected, "{value}");
         }
         assert_eq!(path("/envs/a").expect("a path"), PathBuf::from("/envs/a"));
         assert!(path("s3://bucket/env.tar.gz").expect_err("remote").to_string().contains("remote"));
+    }
+
+    #[test]
+    fn the_environment_that_a_request_names_lies_in_the_model() {
+        let trusted = ["/envs/a", "$$TRITON_MODEL_DIRECTORY/../env"].map(str::to_owned);
+        let rules = PathRules::inside_model(trusted.to_vec());
+        let path = |value: &str| execution_path(value, Path::new("/models/m"), &rules);
+        for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "./env.tar.gz"] {
+            let found = path(value).expect("a path");
+            assert_eq!(found, PathBuf::from("/models/m/env.tar.gz"), "{value}");
+        }
+        assert_eq!(path("/envs/a").expect("trusted"), PathBuf::from("/envs/a"));
+        assert!(path("$$TRITON_MODEL_DIRECTORY/../env").is_ok(), "trusted");
+        let outside = [
+            "/envs/b",
+            "../b",
+            "env/../../b",
+            "$$TRITON_MODEL_DIRECTORY/../b",
+            "$$TRITON_MODEL_DIRECTORY/env/../../b",
+            "$$TRITON_MODEL_DIRECTORY//../b",
+        ];
+        for value in outside {
+            let error = path(value).expect_err(value);
+            assert!(error.message().contains("EXECUTION_ENV_PATH"), "{error}");
+            assert!(error.message().contains("--allow-override-paths"), "{error}");
+        }
     }
 }

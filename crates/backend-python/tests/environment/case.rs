@@ -68,6 +68,7 @@ impl Case {
             model_dir: &self.at("model"),
             version_dir: &self.at("model/1"),
             parameters: &self.parameters,
+            paths: &galatea_backend::PathRules::anywhere(),
             backend_config: &self.backend_config,
         };
         resolve(&request, &Variables::of(self.variables.clone()))

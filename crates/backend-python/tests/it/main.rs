@@ -9,4 +9,5 @@ mod conformance;
 mod executions;
 mod starts;
 mod streams;
+mod watchdog;
 mod worker_exits;

@@ -203,6 +203,13 @@ impl Channels {
         }
     }
 
+    /// Whether a reply waits to be received.
+    pub(crate) fn has_reply(&self) -> bool {
+        let mut watched = [PollFd::new(&self.commands, PollFlags::IN)];
+        let now = Duration::ZERO.try_into().ok();
+        rustix::event::poll(&mut watched, now.as_ref()).is_ok_and(|count| count > 0)
+    }
+
     /// Sleeps until `commands` has something or the process has ended; true in the latter case.
     fn poll_commands(
         &self,
