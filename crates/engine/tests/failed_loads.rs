@@ -72,7 +72,8 @@ fn ensembles_that_are_refused_do_not_stay_in_memory() {
 fn a_reason_is_remembered_in_part() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let name = "y".repeat(1 << 20);
-    let error = f.engine.load_model("m", overrides(format!(r#"{{"name":"{name}","backend":"copy"}}"#)));
+    let error =
+        f.engine.load_model("m", overrides(format!(r#"{{"name":"{name}","backend":"copy"}}"#)));
     error.expect_err("another name than the folder's");
     let reason = &index(&f.engine)[0];
     assert!(reason.len() < 10_000 && reason.ends_with("bytes more)"), "{} bytes", reason.len());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_backend::PathRules;
-use galatea_config::{ModelConfig, VersionPolicy};
+use galatea_config::{InstanceGroup, ModelConfig, VersionPolicy};
 use galatea_types::{Error, Result};
 
 use super::configuration::{self, Completion};
@@ -43,9 +43,41 @@ impl LoadPlan {
         };
         let (config, backend_failure) = completion.run(raw, &folder)?;
         let versions = choose_versions(config.version_policy(), &folder);
+        check_instances(&config, versions.len())?;
         let paths = completion.paths.clone();
         Ok(Self { folder, config: Arc::new(config), versions, paths, backend_failure })
     }
+}
+
+/// Instances of all versions of a model: each has a thread at least.
+const MAX_INSTANCES: u64 = 4096;
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "model '{model}' would have {instances} instances in {versions} versions, the limit is {MAX_INSTANCES}: let \
+     'version_policy' choose fewer versions"
+)]
+struct TooManyInstances {
+    model: String,
+    instances: u64,
+    versions: usize,
+}
+
+impl From<TooManyInstances> for Error {
+    fn from(error: TooManyInstances) -> Self {
+        Self::invalid_arg(error.to_string()).with_source(error)
+    }
+}
+
+fn check_instances(config: &ModelConfig, versions: usize) -> Result<(), TooManyInstances> {
+    let of_group = |group: &InstanceGroup| u64::from(group.count) * group.gpus.len().max(1) as u64;
+    let of_version: u64 = config.instance_groups().iter().map(of_group).sum();
+    let instances = of_version.saturating_mul(versions as u64);
+    if instances > MAX_INSTANCES {
+        let model = config.name().to_string();
+        return Err(TooManyInstances { model, instances, versions });
+    }
+    Ok(())
 }
 
 fn choose_versions(policy: &VersionPolicy, folder: &ModelFolder) -> Vec<i64> {

@@ -2,12 +2,22 @@
 //!
 //! Nothing else makes a [`ModelConfig`], so that no test is about a state that no model can have.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unreachable,
+    reason = "it serves tests, which may stop where they stand"
+)]
+
+mod numbers;
+
 use galatea_types::{DataType, Result, Shape};
 
 use crate::{
     CheckContext, Format, ModelConfig, NormalizeContext, RawModelConfig, TensorSpec, normalize,
     parse_text,
 };
+
+pub use self::numbers::{ConfigField, number_fields, text_fields};
 
 /// What a configuration is completed by and checked against. Without GPUs and files by default.
 #[derive(Clone, Copy, Debug, Default)]
