@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A reader has a buffer, and one for what it inflates.
-const BOUND: Bound = Bound { per_byte: 1100, base: 1 << 20 };
+const BOUND: Bound = Bound { per_byte: 64, base: 1 << 20 };
 
 /// What an environment may unpack to here.
 const MOST_BYTES: u64 = 100_000;

@@ -10,7 +10,7 @@ use galatea_config::{
 use crate::memory::{Bound, bounded};
 
 /// A message of the configuration is some hundred bytes long, and two bytes of text are enough for one.
-const BOUND: Bound = Bound { per_byte: 1024, base: 1 << 20 };
+const BOUND: Bound = Bound { per_byte: 512, base: 256 << 10 };
 
 /// What the first use of the readers leaves in memory.
 static SCHEMA: LazyLock<()> = LazyLock::new(|| drop(to_json(&parse_text("").expect("empty"))));

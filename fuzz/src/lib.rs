@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "archive_pt2", run: archives::pt2 },
     Target { name: "archive_tar", run: archives::tar },
     Target { name: "call_spec", run: archives::call_spec },
+    Target { name: "client_grpc_response", run: load_tool::grpc_response },
     Target { name: "client_http_response", run: load_tool::http_response },
     Target { name: "config_json", run: config::json },
     Target { name: "config_text", run: config::text },
@@ -52,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "load_data", run: load_tool::data },
     Target { name: "load_overrides", run: engine::overrides::run },
     Target { name: "perf_summary", run: load_tool::summary },
+    Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },
 ];
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use galatea_client::decode_infer_response;
+use galatea_client::{decode_infer_message, decode_infer_response};
 use galatea_perf_load::data::read_json;
 use galatea_perf_report::html;
 use galatea_perf_types::{
@@ -48,6 +48,17 @@ pub fn data(json: &[u8]) {
 pub fn http_response(data: &[u8]) {
     let Ok(outputs) = decode_infer_response(data) else { return };
     for output in &outputs {
+        assert!(output.data.len() <= 8 * data.len(), "{output:?}");
+    }
+}
+
+/// The same of what it answers over gRPC, however the network cuts it. The first byte is the size of the pieces.
+pub fn grpc_response(data: &[u8]) {
+    let Some((&size, bytes)) = data.split_first() else { return };
+    let cut = decode_infer_message(bytes.chunks(usize::from(size) + 1));
+    let whole = decode_infer_message(std::iter::once(bytes));
+    assert_eq!(format!("{cut:?}"), format!("{whole:?}"));
+    for output in cut.into_iter().flatten() {
         assert!(output.data.len() <= 8 * data.len(), "{output:?}");
     }
 }

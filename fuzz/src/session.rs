@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A connection has buffers whatever is sent.
-const BOUND: Bound = Bound { per_byte: 256, base: 2 << 20 };
+const BOUND: Bound = Bound { per_byte: 32, base: 1 << 20 };
 /// An answer is there sooner, mostly.
 const PATIENCE: Duration = Duration::from_millis(3);
 
@@ -30,9 +30,10 @@ pub enum Ending {
     Abort,
 }
 
-/// Sends `bytes` on a connection of its own. Panics when the server does not end it, or takes too much memory.
-pub fn exchange(server: &Server, bytes: &[u8], ending: Ending) {
-    bounded(bytes.len(), BOUND, || {
+/// Sends `bytes`, which are `length` when nothing is compressed, on a connection of its own. Panics when the server
+/// does not end it, or takes too much memory.
+pub fn exchange(server: &Server, bytes: &[u8], length: usize, ending: Ending) {
+    bounded(length, BOUND, || {
         let mut stream = server.connect();
         send(&mut stream, bytes);
         match ending {

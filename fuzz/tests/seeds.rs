@@ -68,6 +68,7 @@ replayed! {
     archive_pt2
     archive_tar
     call_spec
+    client_grpc_response
     client_http_response
     config_json
     config_text
@@ -85,6 +86,7 @@ replayed! {
     load_data
     load_overrides
     perf_summary
+    worker_exchange
     worker_message
 }
 

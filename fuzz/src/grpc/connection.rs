@@ -93,7 +93,7 @@ pub fn run(data: &[u8]) {
     client.parts.into_iter().for_each(|part| part.write(&mut bytes, &mut next_stream));
     edits::apply(&mut bytes, &client.edits);
     bytes.splice(0..0, PREFACE.iter().copied());
-    exchange(&GRPC, &bytes, client.ending);
+    exchange(&GRPC, &bytes, bytes.len(), client.ending);
 }
 
 impl Part {

@@ -43,7 +43,7 @@ const PATHS: [&str; 22] = [
 
 /// Any bytes on a connection.
 pub fn head(data: &[u8]) {
-    exchange(&HTTP, data, Ending::HalfClose);
+    exchange(&HTTP, data, data.len(), Ending::HalfClose);
 }
 
 /// What a client sends on one connection.
@@ -104,13 +104,14 @@ enum Header {
 pub fn run(data: &[u8]) {
     let Ok(mut client) = Unstructured::new(data).arbitrary::<Client>() else { return };
     let mut bytes = Vec::new();
-    client.calls.iter_mut().for_each(|call| call.write(&mut bytes));
+    let saved: usize = client.calls.iter_mut().map(|call| call.write(&mut bytes)).sum();
     edits::apply(&mut bytes, &client.edits);
-    exchange(&HTTP, &bytes, client.ending);
+    exchange(&HTTP, &bytes, bytes.len() + saved, client.ending);
 }
 
 impl Call {
-    fn write(&mut self, bytes: &mut Vec<u8>) {
+    /// Returns by how much compression made it shorter.
+    fn write(&mut self, bytes: &mut Vec<u8>) -> usize {
         let (body, json_length) = match &mut self.body {
             Body::Nothing => (Vec::new(), None),
             Body::Bytes(bytes) => (bytes.clone(), None),
@@ -128,8 +129,10 @@ impl Call {
             bytes.extend(json_length_header(length).bytes());
         }
         self.headers.iter().for_each(|header| bytes.extend(header.text().bytes()));
+        let plain_length = body.len();
         let body = self.packing.write(body, bytes);
         self.framing.write(&body, bytes);
+        plain_length.saturating_sub(body.len())
     }
 }
 

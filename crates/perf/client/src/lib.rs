@@ -29,6 +29,8 @@ mod transport;
 pub use admin::Admin;
 pub use call::{CallTimes, Keep, Reply};
 pub use connector::{Caller, Connector};
+#[doc(hidden)]
+pub use grpc::decode_infer_message;
 pub use facts::{
     CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
 };
