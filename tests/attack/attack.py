@@ -40,6 +40,9 @@ def warm_up(target):
         target.ask("GET", path)
     target.ask("POST", "/v2/repository/index", {})
     target.load("vector")
+    for model in target.attack.loads:
+        status, text = target.load(model)
+        assert status == 200, f"{model}: {text}"
 
 
 def played(target, attack):
@@ -74,6 +77,7 @@ def measured(target, attack, limit):
         before = watch.use_of(target.pid)
         watcher = watch.Watcher(target.pid, None if target.group.folder else limit)
         watcher.start()
+        target.group.forget_peak()
         cpu, start = watch.cpu_seconds(target.pid), time.monotonic()
         note, achieved = played(target, attack)
         end = time.monotonic()
@@ -85,7 +89,7 @@ def measured(target, attack, limit):
         return {
             "before": vars(before), "peak": vars(peak), "after": vars(after) if alive else None,
             "settle": settle, "alive": alive, "serves": serves, "achieved": achieved, "note": note,
-            "cpu": cpu, "attack seconds": end - start, "goals": attack.goals,
+            "group peak": target.group.peak_mb(), "cpu": cpu, "attack seconds": end - start, "goals": attack.goals,
             "quiet": {what: other.latency(what, quiet, start) for what in bystander.PAUSES},
             "during": {what: other.latency(what, start, end) for what in bystander.PAUSES},
         }

@@ -6,7 +6,7 @@ import time
 
 import models
 import raw_http
-from registry import Achieved, attack
+from registry import attack
 
 
 def binary(model, count, outputs):
@@ -24,21 +24,21 @@ def binary(model, count, outputs):
 def classification(target):
     """ten clients that want a tensor of 60 MB classified, 15 million classes"""
     wanted = {"outputs": [{"name": "OUTPUT0", "parameters": {"classification": 15_000_000}}]}
-    return raw_http.heavy(target, 10, binary("vector", 15_000_000, wanted))
+    return target.heavy(10, binary("vector", 15_000_000, wanted))
 
 
 @attack("classification-top-1", triton=True)
 def classification_top_1(target):
     """ten clients that want the first class of a tensor of 60 MB"""
     wanted = {"outputs": [{"name": "OUTPUT0", "parameters": {"classification": 1}}]}
-    return raw_http.heavy(target, 10, binary("vector", 15_000_000, wanted))
+    return target.heavy(10, binary("vector", 15_000_000, wanted))
 
 
 @attack("json-answers", triton=True)
 def json_answers(target):
     """ten clients that want a tensor of 10 MB written in JSON"""
     wanted = {"outputs": [{"name": "OUTPUT0", "parameters": {"binary_data": False}}]}
-    return raw_http.heavy(target, 10, binary("vector", 2_500_000, wanted))
+    return target.heavy(10, binary("vector", 2_500_000, wanted))
 
 
 @attack("queue-flood", triton=True)
@@ -57,10 +57,9 @@ def readable(connection):
     return bool(poll.poll(0))
 
 
-@attack("unread-answers-http", models=models.many_answers)
+@attack("unread-answers-http", models=models.many_answers, loads=("many_answers",))
 def unread_answers(target):
     """a stream of 2.5 GB from a decoupled model, by a client that does not read"""
-    load(target, "many_answers")
     body = json.dumps({"COUNT": [2500], "SIZE": [1_000_000]}).encode()
     held = raw_http.connect(target.http, 30, receive_buffer=4096)
     held.sendall(raw_http.post("/v2/models/many_answers/generate_stream", body))
@@ -106,10 +105,5 @@ def pipelined(target):
 @attack("repository-index", models=models.many)
 def repository_index(target):
     """ten clients list a repository of 3,000 models"""
-    return raw_http.heavy(target, 10, raw_http.post("/v2/repository/index", b"{}"))
+    return target.heavy(10, raw_http.post("/v2/repository/index", b"{}"))
 
-
-def load(target, model):
-    status, text = target.load(model)
-    if status != 200:
-        raise Achieved(f"a model of the attack cannot be loaded: {text[:120]}")

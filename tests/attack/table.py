@@ -4,9 +4,8 @@ import watch
 
 RSS_GOAL_MB = 20
 GOALS_MS = {"simple": 10, "health": 20}
-# Threads of a pool that come with the first work of a kind and stay are few; a leak is many.
 HEADS = (
-    "attack", "server", "RSS MB before/peak/after", "descriptors", "threads", "simple ms p50/p99/max",
+    "attack", "server", "RSS MB before/peak/after", "group MB", "descriptors", "threads", "simple ms p50/p99/max",
     "health ms p50/p99/max", "failed", "outcome", "s", "note",
 )
 
@@ -67,10 +66,11 @@ def failed(during):
 
 def cells(row):
     if "did not start" in row:
-        return (row["attack"], row["server"], *[""] * 6, verdict(row), "", "")
+        return (row["attack"], row["server"], *[""] * 7, verdict(row), "", "")
     note = row["note"] + (f"; CPU {row['cpu']:.1f} s" if row["cpu"] is not None else "")
     return (
-        row["attack"], row["server"], three(row, "rss_mb", ".0f"), three(row, "descriptors", "d"),
+        row["attack"], row["server"], three(row, "rss_mb", ".0f"),
+        "-" if row["group peak"] is None else f"{row['group peak']:.0f}", three(row, "descriptors", "d"),
         three(row, "threads", "d"), latency(row["during"]["simple"]), latency(row["during"]["health"]),
         failed(row["during"]), verdict(row), f"{row['attack seconds']:.0f}", note,
     )

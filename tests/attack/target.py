@@ -5,11 +5,13 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import clients
 import limits
 import models
+import raw_http
 import servers
 
 EXIT_SECONDS = 10
@@ -71,6 +73,17 @@ class Target:
         except Exception as error:
             return 0, repr(error)
         return status, answer.decode(errors="replace")
+
+    def heavy(self, count, sent, seconds=4.0):
+        """So many clients that send the same request again and again; how often each status came."""
+
+        def exchange(_):
+            if not self.is_alive():
+                time.sleep(0.2)
+                return 0
+            return raw_http.exchange(self.http, sent)[0]
+
+        return raw_http.statuses(raw_http.together(count, exchange, seconds))
 
     def load(self, model, config=None, files=None, parameters=None):
         """(status, text) of a load; `config` is a dictionary, `files` maps paths to bytes."""

@@ -82,12 +82,6 @@ def together(count, work, seconds=None):
     return found
 
 
-def heavy(target, count, sent, seconds=4.0):
-    """So many clients that send the same request again and again; how often each status came."""
-    answers = together(count, lambda _: exchange(target.http, sent)[0], seconds)
-    return statuses(answers)
-
-
 def statuses(answers):
     """For example "200 x12, 503 x3"; 0 stands for no answer."""
     return ", ".join(f"{status} x{answers.count(status)}" for status in sorted(set(answers)))

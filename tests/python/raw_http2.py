@@ -108,6 +108,11 @@ class Connection:
                     return 0 if self.closed else room
                 self._changed.wait(left)
 
+    def wait(self, happened, patience=10.0):
+        """Until `happened()` or the end of the connection; whether that came in time. Asked again at every frame."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.closed or happened(), patience)
+
     def _read(self):
         try:
             with self.socket.makefile("rb") as stream:

@@ -1,0 +1,278 @@
+"""What a stranger can send, in small: the server lives, its memory stays within a few times the bytes it was sent, and
+other clients have their answers. `cargo xtask attack` plays the same at full size, and docs/security.md has the table."""
+
+import base64
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+import clients
+import processes
+import raw_http
+import raw_http2
+from repositories import add_sub_config, identity_config, tensor, write_model
+
+# How many bytes the server may hold for each byte of a request, and what it needs in any case.
+FACTOR, SLACK = 4, 24 * 1024 * 1024
+SECRET = "secret-of-the-host"
+SLOW = 'parameters { key: "execute_delay_ms" value { string_value: "300" } }\n'
+SLOW_LOAD = 'parameters { key: "creation_delay_sec" value { string_value: "8" } }\n'
+EXPLICIT = ("--model-control-mode=explicit", "--load-model=simple", "--load-model=vector", "--load-model=strings", "--load-model=slow")
+NO_ANSWER = 0
+
+
+@pytest.fixture
+def server(repository, serve):
+    repository.add("simple", "add_sub", add_sub_config())
+    repository.add("vector", "identity", identity_config())
+    repository.add("strings", "identity", identity_config("TYPE_STRING"))
+    repository.add("slow", "identity", identity_config(more=SLOW))
+    started = serve(repository.path, *EXPLICIT)
+    serves_on(started)
+    return started
+
+
+def address(text):
+    host, port = text.rsplit(":", 1)
+    return host, int(port)
+
+
+def serves_on(server):
+    """Another client has its answer."""
+    assert server.process.poll() is None, f"the server ended: {server.process.returncode}"
+    assert clients.ask(server.http, "POST", "/v2/models/simple/infer", clients.pair_json())[0] == 200
+
+
+class Memory:
+    """The most memory the server held since `Memory(server)`, in bytes beyond what it held then."""
+
+    def __init__(self, server):
+        self.pid = server.pid
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+        self.before = self._field("VmRSS")
+
+    def _field(self, name):
+        return int(processes.status(self.pid)[name].split()[0]) * 1024
+
+    def grown(self):
+        return self._field("VmHWM") - self.before
+
+    def within(self, sent):
+        assert self.grown() <= FACTOR * sent + SLACK, f"{self.grown()} bytes held for {sent} sent"
+
+
+def post(server, path, body, timeout=30):
+    return raw_http.exchange(address(server.http), raw_http.post(path, body), timeout)
+
+
+def load(server, model, config=None, timeout=15):
+    """(status, text); a status of 0 says that there was no answer in time."""
+    parameters = {"parameters": {"config": json.dumps(config)}} if config else {}
+    status, text = post(server, f"/v2/repository/models/{model}/load", json.dumps(parameters).encode(), timeout)
+    return status, text.decode()
+
+
+def call(server, method, payload):
+    with grpc.insecure_channel(server.grpc, options=[("grpc.max_send_message_length", -1)]) as channel:
+        try:
+            channel.unary_unary(raw_http2.SERVICE + method)(payload, timeout=30)
+        except grpc.RpcError as error:
+            return error.code().name
+    return "OK"
+
+
+def vector_config(**more):
+    return {
+        "name": "vector", "backend": "identity",
+        "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [-1]}],
+        "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [-1], **more.pop("output", {})}],
+        **more,
+    }
+
+
+# ---- what requests make the server hold
+
+
+def test_claims_of_strings_cost_what_was_sent(server):
+    """Many inputs, each of which says that it has a hundred million strings: the old server asked for all of it."""
+    claim = b'{"name":"I%d","shape":[99999999],"datatype":"BYTES","data":[""]}'
+    body = b'{"inputs":[' + b",".join(claim % number for number in range(100_000)) + b"]}"
+    memory = Memory(server)
+    status, _ = post(server, "/v2/models/strings/infer", body)
+    assert status == 400
+    memory.within(len(body))
+    serves_on(server)
+
+
+def small_request(model):
+    request = service_pb2.ModelInferRequest(model_name=model, raw_input_contents=[bytes(4)])
+    request.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
+    return raw_http2.message(request.SerializeToString())
+
+
+# ---- configurations that come with a load
+
+
+def test_label_files_stay_inside_the_model(server, repository, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("host") / "secret.txt"
+    secret.write_text(f"{SECRET}\n{SECRET}\n")
+    relative = os.path.relpath(secret, repository.path / "vector")
+    classify = {
+        "inputs": [{"name": "INPUT0", "shape": [2], "datatype": "FP32", "data": [1, 2]}],
+        "outputs": [{"name": "OUTPUT0", "parameters": {"classification": 2}}],
+    }
+    for path in (str(secret), relative):
+        status, text = load(server, "vector", vector_config(output={"label_filename": path}))
+        assert status in (400, 500) and SECRET not in text, f"{path}: {status} {text}"
+        assert SECRET not in clients.ask(server.http, "POST", "/v2/models/vector/infer", classify)[2].decode()
+
+
+def test_label_files_are_files(server, repository):
+    """A FIFO is opened without end by whoever reads it; a sparse file of 2 GB would be read whole."""
+    os.mkfifo(repository.path / "vector/fifo")
+    with open(repository.path / "vector/huge.txt", "wb") as file:
+        file.truncate(2_000_000_000)
+    for path in ("fifo", "huge.txt", "1"):
+        status, _ = load(server, "vector", vector_config(output={"label_filename": path}))
+        assert status in (400, 500), path
+    assert load(server, "strings")[0] == 200
+
+
+HUGE = (1_000_000_000_000, 2_000_000_000, 2**64 - 1)
+COUNTS = {
+    "priority_levels": lambda n: {"max_batch_size": 8, "dynamic_batching": {"priority_levels": n, "default_priority_level": 1}},
+    "instance_group": lambda n: {"instance_group": [{"count": n, "kind": "KIND_CPU"}]},
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_that_no_machine_has(server, name):
+    for number in HUGE:
+        status, text = load(server, "vector", vector_config(**COUNTS[name](number)))
+        assert status in (400, 500), f"{name} = {number}: {status} {text}"
+        serves_on(server)
+    assert server.stop(timeout=60) == 0
+
+
+# ---- loads
+
+
+def test_nothing_stays_of_failed_loads(server):
+    """Names of 60 KB that are no model's."""
+    memory = Memory(server)
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        for number in range(400):
+            with pytest.raises(grpc.RpcError):
+                stub.RepositoryModelLoad(service_pb2.RepositoryModelLoadRequest(model_name=f"{number:05d}" + "n" * 60_000))
+        listed = [model.name[:5] for model in stub.RepositoryIndex(service_pb2.RepositoryIndexRequest()).models]
+    assert sorted(listed) == sorted(["simpl", "vecto", "strin", "slow"])
+    assert memory.grown() < 16 * 1024 * 1024
+
+
+def test_loads_that_wait_starve_nothing(server, repository):
+    """1,200 loads of one slow model, more than a pool of threads has."""
+    repository.add("late", "identity", identity_config(more=SLOW_LOAD))
+    held = raw_http.many(address(server.http), 1200, raw_http.post("/v2/repository/models/late/load", b"{}"))
+    try:
+        for path in ("/v2/repository/index", "/v2/repository/models/vector/load"):
+            assert post(server, path, b"{}", 5)[0] == 200, path
+        ready = raw_http.head("GET", "/v2/models/vector/ready")
+        assert raw_http.exchange(address(server.http), ready, 5)[0] == 200
+        serves_on(server)
+    finally:
+        raw_http.close(held)
+    assert server.stop(timeout=60) == 0
+
+
+@pytest.mark.parametrize("body", [b"[]", b"5", b'"text"', b"true", b'{"parameters":[]}'])
+def test_load_bodies_are_objects(server, body):
+    assert post(server, "/v2/repository/models/vector/load", body)[0] in (400, 500)
+
+
+# ---- connections
+
+
+WORKER = """\
+import os
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("PID", np.array([os.getpid()], np.int32))]) for _ in requests]
+"""
+
+
+def worker(repository):
+    (repository.path / "worker/1").mkdir(parents=True)
+    (repository.path / "worker/1/model.py").write_text(WORKER)
+    config = tensor("input", "IN", "TYPE_INT32", "1") + tensor("output", "PID", "TYPE_INT32", "1")
+    (repository.path / "worker/config.pbtxt").write_text(f'backend: "python"\n{config}')
+
+
+def worker_pid(server):
+    """None while the model does not answer."""
+    body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "INT32", "data": [0]}]}
+    status, text = post(server, "/v2/models/worker/infer", json.dumps(body).encode())
+    return json.loads(text)["outputs"][0]["data"][0] if status == 200 else None
+
+
+def until(happened, limit):
+    begin = time.monotonic()
+    while not happened():
+        assert time.monotonic() - begin < limit, "waited in vain"
+
+
+def test_idle_clients_leave_descriptors_for_the_server(repository, serve):
+    """256 descriptors, 224 idle clients: health, metrics and a new Python worker have theirs."""
+    worker(repository)
+    few = serve(repository.path, through=("prlimit", "--nofile=256:256"))
+    pid = worker_pid(few)
+    held = raw_http.many(address(few.http), 224, b"", keep_trying=True)
+    try:
+        for to, path in ((few.http, "/v2/health/live"), (few.metrics, "/metrics")):
+            assert raw_http.exchange(address(to), raw_http.head("GET", path, Connection="close"), 10)[0] == 200, path
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: worker_pid(few) not in (None, pid), 20)
+    finally:
+        raw_http.close(held)
+
+
+# ---- models
+
+
+def test_a_division_without_result_ends_one_request(repository, serve):
+    """The least INT32 by -1 in an ONNX model: a fault of the processor."""
+    tensors = [helper.make_tensor_value_info(n, TensorProto.INT32, [None]) for n in ("A", "B", "C")]
+    graph = helper.make_graph([helper.make_node("Div", ["A", "B"], ["C"])], "divide", tensors[:2], tensors[2:])
+    config = "".join(tensor(kind, name, "TYPE_INT32", "-1") for kind, name in (("input", "A"), ("input", "B"), ("output", "C")))
+    folder = repository.add("divide", "onnxruntime", config)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "1/model.onnx")
+    server = serve(repository.path)
+
+    def divide(by):
+        body = {"inputs": [
+            {"name": "A", "shape": [1], "datatype": "INT32", "data": [-2147483648]},
+            {"name": "B", "shape": [1], "datatype": "INT32", "data": [by]},
+        ]}
+        return post(server, "/v2/models/divide/infer", json.dumps(body).encode())
+
+    assert divide(2)[0] == 200
+    assert divide(-1)[0] not in (NO_ANSWER, 200)
+    assert server.process.poll() is None
+    until(lambda: divide(2)[0] == 200, 20)
+
+
