@@ -173,6 +173,12 @@ impl Engine {
         self.metrics.render(&self.models.all())
     }
 
+    /// Answers the requests that wait for models and that nobody waits for any more: what they hold is free before
+    /// their turn comes. Returns how many there were.
+    pub fn release_abandoned(&self) -> usize {
+        self.models.all().iter().map(|model| model.release_abandoned()).sum()
+    }
+
     /// Refuses requests and loads from now on; loads under way are finished. [`Engine::shutdown`] does it too.
     pub fn begin_exit(&self) {
         self.models.begin_exit();

@@ -77,6 +77,10 @@ impl ServedModel {
         self.spec.scheduler.in_flight()
     }
 
+    pub(crate) fn release_abandoned(&self) -> usize {
+        self.spec.scheduler.release_abandoned()
+    }
+
     /// Waits until no request is queued or executing; false when `deadline` passes first.
     pub(crate) fn wait_until_idle(&self, deadline: Instant) -> bool {
         self.spec.scheduler.wait_until_idle(deadline)

@@ -21,6 +21,10 @@ pub trait Scheduler: Send + Sync {
     /// Requests queued, executing and streaming.
     fn in_flight(&self) -> usize;
 
+    /// Answers the requests that wait and that nobody waits for any more, so that the memory they hold is free before
+    /// their turn comes. Returns how many there were.
+    fn release_abandoned(&self) -> usize;
+
     /// Waits until nothing is in flight, while requests are still accepted; false when that is not so by
     /// `deadline`.
     fn wait_until_idle(&self, deadline: Instant) -> bool;

@@ -17,7 +17,7 @@ use crate::{Code, Error};
 /// only counted ([`MemoryReservation::grow`]), so that a full server finishes its work instead of failing it.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    limit: usize,
+    limit: AtomicUsize,
     used: AtomicUsize,
     refused: AtomicUsize,
 }
@@ -25,7 +25,8 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// A budget of `limit` bytes.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0), refused: AtomicUsize::new(0) })
+        let [limit, used, refused] = [limit, 0, 0].map(AtomicUsize::new);
+        Arc::new(Self { limit, used, refused })
     }
 
     /// A budget that never refuses.
@@ -35,7 +36,12 @@ impl MemoryBudget {
 
     /// Bytes that may be in use.
     pub fn limit(&self) -> usize {
-        self.limit
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes how many bytes may be in use, from the next ones on.
+    pub fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Bytes in use.
@@ -50,7 +56,7 @@ impl MemoryBudget {
 
     /// Whether more is in use than the limit allows: work in hand may grow beyond it.
     pub fn is_exceeded(&self) -> bool {
-        self.used() > self.limit
+        self.used() > self.limit()
     }
 
     /// A reservation of no bytes, which grows with what it stands for.
@@ -59,13 +65,14 @@ impl MemoryBudget {
     }
 
     fn take(&self, bytes: usize) -> Result<(), OverBudget> {
+        let limit = self.limit();
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if before.checked_add(bytes).is_some_and(|used| used <= self.limit) {
+        if before.checked_add(bytes).is_some_and(|used| used <= limit) {
             return Ok(());
         }
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         self.refused.fetch_add(1, Ordering::Relaxed);
-        Err(OverBudget { limit: self.limit })
+        Err(OverBudget { limit })
     }
 }
 

@@ -69,6 +69,11 @@ impl Scheduler for EnsembleScheduler {
         self.0.in_flight.count()
     }
 
+    /// Its requests wait in the queues of its steps' models.
+    fn release_abandoned(&self) -> usize {
+        0
+    }
+
     fn wait_until_idle(&self, deadline: Instant) -> bool {
         self.0.in_flight.wait_until_idle(deadline)
     }

@@ -66,11 +66,19 @@ impl Responses {
     /// Answers requests that left the queue without being executed.
     pub fn answer_dropped(&self, dropped: Vec<(QueuedRequest, DropReason)>) {
         for (request, reason) in dropped {
-            let (reason, error) = match reason {
-                DropReason::Expired => (FailureReason::Rejected, RequestFailure::Expired),
-                DropReason::Abandoned => (FailureReason::Canceled, RequestFailure::Abandoned),
-            };
-            self.fail(request, reason, error.into());
+            match reason {
+                DropReason::Expired => {
+                    self.fail(request, FailureReason::Rejected, RequestFailure::Expired.into());
+                }
+                DropReason::Abandoned => self.answer_abandoned([request]),
+            }
+        }
+    }
+
+    /// Answers requests that nobody waits for, and frees what they hold.
+    pub fn answer_abandoned(&self, requests: impl IntoIterator<Item = QueuedRequest>) {
+        for request in requests {
+            self.fail(request, FailureReason::Canceled, RequestFailure::Abandoned.into());
         }
     }
 

@@ -106,6 +106,11 @@ impl<T: Queued> Backlog<T> {
         self.requests.count_wanted(limit)
     }
 
+    /// Removes all requests that nobody waits for: each must be answered.
+    pub fn take_abandoned(&mut self) -> Vec<T> {
+        self.requests.take_abandoned()
+    }
+
     /// Removes the requests that the last decision found expired or abandoned: each must be answered.
     pub fn take_dropped(&mut self) -> Vec<(T, DropReason)> {
         self.requests.take_dropped()

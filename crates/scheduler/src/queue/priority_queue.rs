@@ -187,6 +187,26 @@ impl<T: Queued> PriorityQueue<T> {
         taken
     }
 
+    /// Removes all requests that nobody waits for, wherever they stand; those found by
+    /// [`PriorityQueue::skip_unservable`] are left to who called that.
+    pub fn take_abandoned(&mut self) -> Vec<T> {
+        let mut abandoned = Vec::new();
+        let lists = self.levels.iter_mut().flat_map(|level| [&mut level.timely, &mut level.late]);
+        for entries in lists.filter(|list| list.iter().any(|e| e.value.is_abandoned())) {
+            let kept = std::mem::take(entries).into_iter().filter_map(|entry| {
+                if !entry.value.is_abandoned() {
+                    return Some(entry);
+                }
+                abandoned.push(entry.value);
+                None
+            });
+            *entries = kept.collect();
+        }
+        self.len -= abandoned.len();
+        self.item_count -= abandoned.iter().map(T::item_count).sum::<u64>();
+        abandoned
+    }
+
     /// Removes what [`PriorityQueue::skip_unservable`] dropped: each must be answered.
     pub fn take_dropped(&mut self) -> Vec<(T, DropReason)> {
         std::mem::take(&mut self.dropped)

@@ -45,6 +45,8 @@ pub struct SchedulerSpec {
 pub struct QueueScheduler {
     /// One for each group of instances that share a queue.
     queues: Vec<Arc<RequestQueue>>,
+    /// What answers the requests of each queue.
+    responses: Vec<Responses>,
     route: Route,
     model_name: Arc<str>,
     accounting: Arc<RequestAccounting>,
@@ -78,16 +80,19 @@ impl QueueScheduler {
         let new_queue = |group: &Vec<InstanceSpec>| {
             Arc::new(RequestQueue::new(&config, group.len(), hold_until_queued))
         };
+        let accounting =
+            Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
+        let new_responses = |_| {
+            let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
+            Responses::new(config.name().clone(), accounting.clone(), order)
+        };
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let scheduler = Self {
             queues: groups.iter().map(new_queue).collect(),
+            responses: groups.iter().map(new_responses).collect(),
             route,
             model_name: config.name().clone(),
-            accounting: Arc::new(RequestAccounting::new(
-                config.name().clone(),
-                version,
-                statistics,
-            )),
+            accounting,
             threads: Mutex::new(Vec::new()),
         };
         let context = Arc::new(ModelContext {
@@ -97,7 +102,7 @@ impl QueueScheduler {
             may_answer_later,
             is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
         });
-        let slots = scheduler.slots(groups, preserves_ordering(&config));
+        let slots = scheduler.slots(groups);
         scheduler.start_threads(&context, slots).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
@@ -107,19 +112,18 @@ impl QueueScheduler {
         InstanceReadiness::new(self.queues.clone())
     }
 
-    fn slots(&self, groups: Vec<Vec<InstanceSpec>>, preserves_ordering: bool) -> Vec<InstanceSlot> {
-        let slots_of = |(queue, group): (&Arc<RequestQueue>, Vec<InstanceSpec>)| {
-            let order = preserves_ordering.then(Arc::<CompletionQueue>::default);
-            let name = &self.model_name;
+    fn slots(&self, groups: Vec<Vec<InstanceSpec>>) -> Vec<InstanceSlot> {
+        let queues = self.queues.iter().zip(&self.responses);
+        let slots_of = |((queue, responses), group): ((&Arc<RequestQueue>, &Responses), Vec<_>)| {
             let new_slot = |(index, spec)| InstanceSlot {
                 queue: queue.clone(),
-                responses: Responses::new(name.clone(), self.accounting.clone(), order.clone()),
+                responses: responses.clone(),
                 index,
                 spec,
             };
             group.into_iter().enumerate().map(new_slot).collect::<Vec<_>>()
         };
-        self.queues.iter().zip(groups).flat_map(slots_of).collect()
+        queues.zip(groups).flat_map(slots_of).collect()
     }
 
     fn start_threads(&self, context: &Arc<ModelContext>, slots: Vec<InstanceSlot>) -> Result<()> {
@@ -204,6 +208,17 @@ impl Scheduler for QueueScheduler {
 
     fn in_flight(&self) -> usize {
         self.queues.iter().map(|queue| queue.in_flight()).sum()
+    }
+
+    fn release_abandoned(&self) -> usize {
+        let release = |(queue, responses): (&Arc<RequestQueue>, &Responses)| {
+            let abandoned = queue.take_abandoned();
+            let count = abandoned.len();
+            responses.answer_abandoned(abandoned);
+            queue.finish(count);
+            count
+        };
+        self.queues.iter().zip(&self.responses).map(release).sum()
     }
 
     fn wait_until_idle(&self, deadline: Instant) -> bool {

@@ -153,6 +153,15 @@ impl<T: Queued> RequestQueue<T> {
         count
     }
 
+    /// Gives back the requests that nobody waits for, which count as taken until [`RequestQueue::finish`]. A thread
+    /// that pulls finds them by itself when it comes to them; this is for the time until then.
+    pub fn take_abandoned(&self) -> Vec<T> {
+        let mut state = self.parking.lock();
+        let abandoned = state.backlog.take_abandoned();
+        state.executing += abandoned.len();
+        abandoned
+    }
+
     /// Requests that have no final response yet.
     pub fn in_flight(&self) -> usize {
         self.parking.lock().in_flight()

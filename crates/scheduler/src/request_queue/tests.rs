@@ -15,11 +15,12 @@ const ITERATIONS: usize = 1000;
 struct Numbered {
     arrival: u64,
     queued_at: Instant,
+    is_abandoned: bool,
 }
 
 impl Numbered {
     fn new() -> Self {
-        Self { arrival: u64::MAX, queued_at: Instant::now() }
+        Self { arrival: u64::MAX, queued_at: Instant::now(), is_abandoned: false }
     }
 }
 
@@ -33,7 +34,7 @@ impl Queued for Numbered {
     }
 
     fn is_abandoned(&self) -> bool {
-        false
+        self.is_abandoned
     }
 
     fn placement(&self) -> Placement {
@@ -185,6 +186,52 @@ fn threads_stay_until_the_last_stream_has_ended() {
             assert!(other.join().expect("no panic").is_empty());
             stream.join().expect("no panic");
             assert!(queue.wait_for_end(Instant::now()));
+        },
+        ITERATIONS,
+    );
+}
+
+/// Whoever comes first takes an abandoned request, an instance or who looks for them, and none is taken twice.
+#[test]
+fn abandoned_requests_are_taken_once() {
+    shuttle::check_random(
+        || {
+            let queue = direct(1, 0);
+            let instance = {
+                let queue = queue.clone();
+                thread::spawn(move || {
+                    let (mut seen, mut done) = (Vec::new(), 0);
+                    loop {
+                        let arrivals: Vec<u64> = match queue.pull(0, 1, done) {
+                            Work::Batch(requests) => requests.iter().map(|r| r.arrival).collect(),
+                            Work::Dropped(dropped) => {
+                                dropped.iter().map(|(request, _)| request.arrival).collect()
+                            }
+                            Work::Restart(error) => panic!("{error}"),
+                            Work::End => return seen,
+                        };
+                        done = arrivals.len();
+                        seen.extend(arrivals);
+                    }
+                })
+            };
+            let looker = {
+                let queue = queue.clone();
+                thread::spawn(move || {
+                    let abandoned = queue.take_abandoned();
+                    queue.finish(abandoned.len());
+                    abandoned.iter().map(|request| request.arrival).collect::<Vec<_>>()
+                })
+            };
+            for is_abandoned in [true, false, true] {
+                queue.push(Numbered { is_abandoned, ..Numbered::new() }).expect("accepted");
+            }
+            let mut seen = looker.join().expect("no panic");
+            assert!(!seen.contains(&1), "somebody waits for it");
+            queue.close();
+            seen.extend(instance.join().expect("no panic"));
+            seen.sort_unstable();
+            assert_eq!((seen, queue.in_flight()), (vec![0, 1, 2], 0));
         },
         ITERATIONS,
     );

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, helpers included"
 )]
 
+mod abandoned;
 mod alarms;
 mod answers;
 mod batching;

@@ -10,6 +10,7 @@ mod repositories;
 mod services;
 mod shutdown;
 mod socket;
+mod upkeep;
 
 use std::{process::ExitCode, time::Instant};
 
@@ -17,9 +18,9 @@ use anyhow::{Context, Result, bail};
 use galatea_engine::{Engine, EngineOptions};
 use galatea_telemetry::logger::{self, LogSettings};
 
-use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets};
+use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets, upkeep::Upkeep};
 use crate::{
-    memory,
+    memory::BudgetRule,
     options::{Note, ServeOptions},
     panic_hook,
 };
@@ -41,7 +42,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     panic_hook::install();
     log_notes(&options.notes);
     connections::share(&mut options);
-    options.share_memory(memory::budget(options.memory_budget));
+    let budget_rule = BudgetRule::new(options.memory_budget);
+    options.share_memory(budget_rule.budget());
     let repositories = repositories::open(&options.repositories)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
@@ -65,6 +67,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         Err(error) => log::warn!("serving what could be loaded: {error}"),
         Ok(()) => {}
     }
+    let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
+        .context("failed to start a thread")?;
     let services = Services::start(sockets, &engine, &options)?;
     Ok(signals.serve_until_stopped(&engine, services, exit_timeout))
 }

@@ -3,6 +3,7 @@
 // The lint's exception for tests does not reach what several tests share.
 #![allow(clippy::expect_used)]
 
+mod memory;
 mod server;
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, process::Command, thread};
@@ -355,15 +356,4 @@ fn nothing_but_errors_with_info_and_warnings_off() {
         text.lines().all(|line| line.starts_with('E') || line.starts_with("error: ")),
         "{text}"
     );
-}
-
-#[test]
-fn the_memory_budget_is_logged_and_among_the_metrics() {
-    let repository = Repository::new().with("identity", IDENTITY);
-    let server = start(&repository, &["--memory-budget=300M"]);
-    let line = "Memory budget of requests and responses: 300 MiB";
-    assert!(server.output().contains(line), "{}", server.output());
-    let metrics = server.metrics();
-    assert!(metrics.contains("\ngalatea_memory_budget_limit_bytes 314572800\n"), "{metrics}");
-    assert!(metrics.contains("\ngalatea_memory_budget_refused_total 0"), "{metrics}");
 }

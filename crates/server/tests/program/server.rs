@@ -184,12 +184,20 @@ impl Drop for Server {
 }
 
 pub fn post(port: u16, path: &str, body: &str) -> String {
+    exchange(port, &post_request(path, body))
+}
+
+/// Sends a request and comes back without the answer.
+pub fn send(port: u16, path: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("connected");
+    stream.write_all(post_request(path, body).as_bytes()).expect("sent");
+    stream
+}
+
+fn post_request(path: &str, body: &str) -> String {
     let length = body.len();
-    exchange(
-        port,
-        &format!(
-            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-        ),
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     )
 }
 

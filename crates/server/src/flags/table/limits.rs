@@ -14,8 +14,9 @@ pub const LIMITS: &[Row] = &[
         "memory-budget",
         Kind::Form("<bytes>|<percent>%"),
         "Memory that requests and responses may take in all, in bytes, with a unit (512M, 4G), or \
-     as a share of what the machine and its control groups allow. What comes beyond that is \
-     refused as 503 or RESOURCE_EXHAUSTED; what is in hand goes on.",
+         as a share of what the machine and its control groups allow beyond what the server and \
+         its models hold. What comes beyond that is refused as 503 or RESOURCE_EXHAUSTED; what \
+         is in hand goes on.",
     )
     .default("50%")
     .stores(setting::memory_budget),

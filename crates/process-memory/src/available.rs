@@ -8,21 +8,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::kib_of;
+
 /// Bytes that the machine and its control groups allow this process; `None` where nothing can be read.
 pub fn available() -> Option<usize> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(machine_total);
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| kib_of(&text, "MemTotal:"));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let limits = group_folders(&groups, &mounts);
     let group = limits.iter().filter_map(|(folder, file)| lowest_limit(folder, file)).min();
     machine.into_iter().chain(group).min()
-}
-
-/// `MemTotal` of `/proc/meminfo`, in bytes.
-fn machine_total(meminfo: &str) -> Option<usize> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 /// A control group's folder, and where the mount that it lies in begins.
@@ -84,8 +80,6 @@ mod tests {
 
     #[test]
     fn the_machine_says_how_much_it_has() {
-        assert_eq!(machine_total("MemTotal:  24684084 kB\nMemFree: 1 kB\n"), Some(25_276_502_016));
-        assert_eq!(machine_total("MemFree: 1 kB\n"), None);
         assert!(available().is_some_and(|bytes| bytes > 1 << 20));
     }
 

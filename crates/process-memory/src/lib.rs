@@ -1,0 +1,59 @@
+//! Memory of this process: how much the machine and its control groups allow, how much it has now, and giving back what
+//! is free.
+
+#![warn(missing_docs)]
+
+mod available;
+
+use std::fs;
+
+pub use self::available::available;
+
+/// Bytes of this process that lie in the machine's memory; `None` where the system does not say.
+pub fn resident() -> Option<usize> {
+    kib_of(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+/// Gives the pages that the allocator keeps for later back to the system, those in the middle of what is in use
+/// included. Takes milliseconds where much is free; other threads may wait for memory that long.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: may be called at any time, by any thread.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
+/// The number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
+fn kib_of(text: &str, name: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_proc() {
+        let text = "VmHWM:\t 900 kB\nVmRSS:\t  24684084 kB\n";
+        assert_eq!(kib_of(text, "VmRSS:"), Some(25_276_502_016));
+        assert_eq!(kib_of(text, "VmSwap:"), None);
+        assert!(resident().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    /// Blocks so small that the allocator keeps them, with some in use between them.
+    #[test]
+    fn what_is_free_goes_back() {
+        let mut blocks: Vec<Option<Vec<u8>>> =
+            (0..64 * 1024).map(|_| Some(vec![1; 1024])).collect();
+        let full = resident().expect("known");
+        let used = blocks.iter_mut().enumerate().filter(|(number, _)| number % 64 != 0);
+        used.for_each(|(_, block)| *block = None);
+        trim();
+        let after = resident().expect("known");
+        assert!(after + (32 << 20) < full, "{after} of {full} bytes are left");
+        assert_eq!(blocks.iter().flatten().count(), 1024);
+    }
+}
