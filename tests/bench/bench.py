@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
 import frontends  # noqa: E402
+import isolation  # noqa: E402
 import load_tool  # noqa: E402
 import models  # noqa: E402
 import process  # noqa: E402
@@ -38,6 +39,7 @@ SECTIONS = {
     "perf": load_tool.tools,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
+    "isolation": isolation.compared,
 }
 
 

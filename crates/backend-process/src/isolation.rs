@@ -4,14 +4,17 @@ use std::{collections::BTreeMap, time::Duration};
 
 use galatea_backend::Settings;
 use galatea_types::{Error, Result};
+use galatea_worker::TimeLimit;
 
 const ISOLATION: &str = "isolation";
 const MEMORY_LIMIT: &str = "isolation_memory_limit";
 pub(crate) const START_TIMEOUT: &str = "isolation_timeout_seconds";
+const EXECUTION_TIMEOUT: &str = "isolation_execution_timeout_seconds";
 
 /// Room that a process needs before any model: less is a mistake in the unit.
 const LEAST_MEMORY: u64 = 64 << 20;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_EXECUTION_SECONDS: u64 = 600;
 
 /// What a model's parameters, or else the settings of its backend, say about isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Isolation {
     pub memory_limit: Option<u64>,
     /// `isolation_timeout_seconds`: how long a process may take to start, and to end.
     pub timeout: Duration,
+    /// `isolation_execution_timeout_seconds`: how long requests may go without an answer; 0 in the setting is for ever.
+    pub execution: TimeLimit,
 }
 
 impl Isolation {
@@ -48,7 +53,10 @@ impl Isolation {
             Some(seconds) => Duration::from_secs(seconds),
             None => DEFAULT_TIMEOUT,
         };
-        Ok(Self { is_wanted, memory_limit, timeout })
+        let seconds = source.number(EXECUTION_TIMEOUT)?.unwrap_or(DEFAULT_EXECUTION_SECONDS);
+        let limit = (seconds > 0).then(|| Duration::from_secs(seconds));
+        let execution = TimeLimit { limit, setting: EXECUTION_TIMEOUT };
+        Ok(Self { is_wanted, memory_limit, timeout, execution })
     }
 }
 
@@ -90,6 +98,9 @@ mod tests {
         assert!(!is_wanted(&[("isolation", "none")], &[("isolation", "process")]));
         let limited = read(&[("isolation_memory_limit", "1073741824")], &[]).expect("read");
         assert_eq!((limited.memory_limit, limited.timeout), (Some(1 << 30), DEFAULT_TIMEOUT));
+        let seconds = |model| read(model, &[]).expect("read").execution.limit;
+        assert_eq!(seconds(&[]), Some(Duration::from_secs(600)));
+        assert_eq!(seconds(&[("isolation_execution_timeout_seconds", "0")]), None);
     }
 
     #[test]
@@ -101,6 +112,7 @@ mod tests {
             ("isolation_memory_limit", "much"),
             ("isolation_timeout_seconds", "0"),
             ("isolation_timeout_seconds", "-1"),
+            ("isolation_execution_timeout_seconds", "soon"),
         ];
         for (key, value) in wrong {
             let error = read(&[(key, value)], &[]).expect_err(key);

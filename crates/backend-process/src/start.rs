@@ -61,7 +61,7 @@ impl ChildProgram {
             timeout: isolation.timeout,
             timeout_setting: START_TIMEOUT,
             initialization: TimeLimit::default(),
-            execution: TimeLimit::default(),
+            execution: isolation.execution,
             services: NoServices,
             alarm,
         })

@@ -22,6 +22,7 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
     ("crates/backend-builtin", &[PROTOBUF]),
     ("crates/backend-onnx", &[PROTOBUF]),
+    ("crates/backend-process", &[PROTOBUF]),
     ("crates/backend-python", &[PROTOBUF]),
     ("crates/worker", &[PROTOBUF]),
     ("crates/backend-torch", &[PROTOBUF]),
