@@ -3,20 +3,20 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_engine::{Engine, ServedModel};
-use galatea_frontend::CancelOnDrop;
-use galatea_proto::inference::{ModelInferRequest, ModelInferResponse};
+use galatea_frontend::{CancelOnDrop, HeavyWork};
+use galatea_proto::inference::ModelInferResponse;
 use galatea_protocol::{
-    AnswerPlan, NoRegions,
-    grpc::{check_message_size, decode, encode},
+    AnswerForm, AnswerPlan, NoRegions,
+    grpc::{Pieces, RequestMessage, check_message_size, decode, decoding_work, encode},
     parse_model_version,
 };
 use galatea_types::{
-    Error, InferRequest, InferResponse, Refused, RequestContext, Responder, Result,
+    Error, InferRequest, InferResponse, MemoryReservation, Refused, RequestContext, Responder,
+    Result,
 };
-use tokio::sync::oneshot;
 use tonic::Status;
 
-use crate::status::status_of;
+use crate::{messages::Message, state::ServerState, status::status_of};
 
 /// A request on its way, with what is needed to return its responses as the client asked.
 ///
@@ -28,29 +28,36 @@ pub(crate) struct Pending {
     _cancel: CancelOnDrop,
 }
 
-pub(crate) fn find_model(engine: &Engine, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
-    engine.model(&message.model_name, parse_model_version(&message.model_version)?)
+/// A request that is to be handed to its model.
+pub(crate) struct Prepared {
+    pub request: InferRequest,
+    pub context: RequestContext,
+    pub pending: Pending,
 }
 
-/// Decodes a request that is then to be handed to the model.
-pub(crate) fn read(
+pub(crate) fn find_model(engine: &Engine, message: &RequestMessage) -> Result<Arc<ServedModel>> {
+    engine.model(message.model_name(), parse_model_version(message.model_version())?)
+}
+
+/// Decodes a request for `model`. What that takes is asked of the budget first, and held beside the bytes of the message
+/// until the request is answered.
+pub(crate) fn prepare(
     model: Arc<ServedModel>,
-    message: ModelInferRequest,
+    message: RequestMessage,
+    mut memory: MemoryReservation,
     max_response_size: usize,
-) -> Result<(InferRequest, RequestContext, Pending)> {
-    let context = RequestContext::new();
+) -> Result<Prepared> {
+    memory.try_grow(message.decoded_size())?;
+    let mut context = RequestContext::new();
+    context.memory = memory;
     let (request, plan) = decode(message, model.config(), &NoRegions)?;
     let _cancel = CancelOnDrop::new(context.cancellation.clone());
-    Ok((request, context, Pending { model, plan, max_response_size, _cancel }))
+    Ok(Prepared { request, context, pending: Pending { model, plan, max_response_size, _cancel } })
 }
 
-/// Finds the model, reads the request and hands it to the engine. Fails where nothing is executed.
-fn submit(
-    engine: &Engine,
-    message: ModelInferRequest,
-    deadline: Option<Instant>,
-    max_response_size: usize,
-) -> Result<(Pending, oneshot::Receiver<Result<InferResponse>>)> {
+fn prepare_unary(engine: &Engine, message: Message, max_response_size: usize) -> Result<Prepared> {
+    let Message { bytes, memory } = message;
+    let message = RequestMessage::read(bytes)?;
     let model = find_model(engine, &message)?;
     if model.config().is_decoupled() {
         // It may respond any number of times, and this call has one response.
@@ -58,22 +65,36 @@ fn submit(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));
     }
-    let (request, mut context, pending) = read(model, message, max_response_size)?;
-    context.deadline = deadline;
-    let (responder, answer) = Responder::unary();
-    pending.model.infer(request, context, responder).map_err(Refused::into_error)?;
-    Ok((pending, answer))
+    prepare(model, message, memory, max_response_size)
+}
+
+/// Whether reading the message would hold up the other clients of the thread.
+pub(crate) fn is_heavy(message: &Pieces) -> bool {
+    use bytes::Buf;
+    HeavyWork::is_heavy(message.remaining()) && HeavyWork::is_heavy(decoding_work(message))
+}
+
+async fn prepare_anywhere(state: &ServerState, message: Message) -> Result<Prepared> {
+    let limit = state.options.max_response_size;
+    if !is_heavy(&message.bytes) {
+        return prepare_unary(&state.engine, message, limit);
+    }
+    let engine = state.engine.clone();
+    state.options.heavy_work.run(move || prepare_unary(&engine, message, limit)).await?
 }
 
 /// The whole of ModelInfer.
 pub(crate) async fn infer(
-    engine: &Engine,
-    message: ModelInferRequest,
+    state: &ServerState,
+    message: Message,
     deadline: Option<Instant>,
-    max_response_size: usize,
 ) -> Result<ModelInferResponse, Status> {
-    let (pending, answer) =
-        submit(engine, message, deadline, max_response_size).map_err(|e| status_of(&e))?;
+    let prepared = prepare_anywhere(state, message).await.map_err(|e| status_of(&e))?;
+    let Prepared { request, mut context, pending } = prepared;
+    context.deadline = deadline;
+    let (responder, answer) = Responder::unary();
+    let submitted = pending.model.infer(request, context, responder);
+    submitted.map_err(|refused| status_of(&refused.into_error()))?;
     let answer = match deadline {
         None => answer.await,
         Some(deadline) => tokio::time::timeout_at(deadline.into(), answer)
@@ -82,11 +103,26 @@ pub(crate) async fn infer(
     };
     // A responder answers also when it is dropped, so the channel never closes empty.
     let answer = answer.unwrap_or_else(|_| Err(unanswered()));
-    pending.render(answer).map_err(|e| status_of(&e))
+    let rendered = if pending.is_heavy(&answer) {
+        let rendered = state.options.heavy_work.run(move || pending.render(answer)).await;
+        rendered.unwrap_or_else(|error| Err(error.into()))
+    } else {
+        pending.render(answer)
+    };
+    rendered.map_err(|e| status_of(&e))
 }
 
 pub(crate) fn unanswered() -> Error {
     Error::internal("the request was dropped without a response")
+}
+
+impl Prepared {
+    /// Hands the request to its model.
+    pub fn submit(self, responder: Responder) -> Result<Pending> {
+        let Self { request, context, pending } = self;
+        pending.model.infer(request, context, responder).map_err(Refused::into_error)?;
+        Ok(pending)
+    }
 }
 
 impl Pending {
@@ -97,6 +133,17 @@ impl Pending {
     /// Whether a decoupled model's end without a response is sent as an empty one.
     pub fn wants_empty_final(&self) -> bool {
         self.plan.wants_empty_final()
+    }
+
+    /// Whether rendering the answer would hold up the other clients of the thread: its values are ranked or copied.
+    pub fn is_heavy(&self, answer: &Result<InferResponse>) -> bool {
+        let Ok(response) = answer else { return false };
+        let outputs =
+            response.outputs.iter().filter(|output| HeavyWork::is_heavy(output.data.len()));
+        outputs.map(|output| self.plan.form_of(&output.name)).any(|form| match form {
+            AnswerForm::Inline | AnswerForm::Binary => false,
+            AnswerForm::Classes { .. } | AnswerForm::Region(_) => true,
+        })
     }
 
     /// The message of a response, as the client asked for it and not longer than can be sent.

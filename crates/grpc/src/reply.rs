@@ -1,9 +1,15 @@
 //! What a stream sends back for a response, an end without one, or an error.
 
-use galatea_frontend::KeyedResponse;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use galatea_frontend::{HeavyWork, KeyedResponse};
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::parameter_message;
-use galatea_types::{Error, ParameterValue};
+use galatea_types::{Error, ParameterValue, Response};
 use tonic::Status;
 
 use crate::{
@@ -18,55 +24,139 @@ pub(crate) struct Reply {
     pub weight: usize,
 }
 
+/// A reply on its way to the client.
+pub(crate) struct Outgoing {
+    reply: Rendered,
+    /// Bytes of the response that are counted to the stream until it is sent.
+    pub size: usize,
+}
+
+/// A reply that is there, or one that is being made by another thread.
+enum Rendered {
+    Ready(Box<Reply>),
+    Rendering(Pin<Box<dyn Future<Output = Reply> + Send>>),
+}
+
 /// A request of a stream whose final response has not come.
 pub(crate) struct Open {
     pub id: String,
     /// As the client wrote it: empty when it left the choice to the server.
     pub version: String,
-    pub pending: Pending,
+    pub pending: Arc<Pending>,
     /// The stream ends with the first error of a model.
     pub is_strict: bool,
+    /// Bytes of the request's message.
+    pub size: usize,
 }
 
 impl Open {
     /// The reply of an ordinary model, which answers once.
-    pub fn only_reply(&self, mut received: KeyedResponse) -> Reply {
+    pub fn only_reply(&self, mut received: KeyedResponse, heavy_work: &HeavyWork) -> Outgoing {
         received.response.result.get_or_insert_with(|| Err(unanswered()));
         received.response.is_final = true;
-        self.reply(received).unwrap_or_else(|| self.failure_reply(&unanswered(), true, 0))
+        let size = size_of(&received.response);
+        let unanswered = || self.named_as().failure(&unanswered(), true, 0);
+        let reply = self.reply(received, heavy_work);
+        Outgoing { size, ..reply.unwrap_or_else(|| Outgoing::ready(unanswered())) }
     }
 
     /// The reply; `None` for an end without a response, unless the client asked for those.
-    pub fn reply(&self, received: KeyedResponse) -> Option<Reply> {
+    pub fn reply(&self, received: KeyedResponse, heavy_work: &HeavyWork) -> Option<Outgoing> {
         let weight = received.weight();
         let is_final = received.response.is_final;
-        let item = match received.response.result {
-            None if is_final && self.pending.wants_empty_final() => {
-                self.named(String::new(), is_final)
-            }
-            None => return None,
-            Some(result) => match self.pending.render(result) {
-                Ok(response) => marked(String::new(), response, is_final),
-                Err(error) => return Some(self.failure_reply(&error, is_final, weight)),
-            },
+        let Some(result) = received.response.result else {
+            let item = (is_final && self.pending.wants_empty_final())
+                .then(|| Ok(self.named_as().message(String::new(), is_final)));
+            return item.map(|item| Outgoing::ready(Reply { item, weight }));
         };
-        Some(Reply { item: Ok(item), weight })
+        let named = self.named_as();
+        if !self.pending.is_heavy(&result) {
+            let rendered = self.pending.render(result);
+            return Some(Outgoing::ready(named.reply(rendered, is_final, weight)));
+        }
+        let pending = self.pending.clone();
+        let rendered = heavy_work.run(move || pending.render(result));
+        let rendering = async move {
+            let rendered = rendered.await.unwrap_or_else(|error| Err(error.into()));
+            named.reply(rendered, is_final, weight)
+        };
+        Some(Outgoing { reply: Rendered::Rendering(Box::pin(rendering)), size: 0 })
     }
 
-    fn failure_reply(&self, error: &Error, is_final: bool, weight: usize) -> Reply {
+    fn named_as(&self) -> Named {
+        Named {
+            id: self.id.clone(),
+            model: self.pending.model().config().name().clone(),
+            version: self.version.clone(),
+            is_strict: self.is_strict,
+        }
+    }
+}
+
+impl Outgoing {
+    pub fn ready(reply: Reply) -> Self {
+        Self { reply: Rendered::Ready(Box::new(reply)), size: 0 }
+    }
+
+    /// Whether the reply is there.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Rendered::Rendering(rendering) = &mut self.reply {
+            let reply = ready!(rendering.as_mut().poll(cx));
+            self.reply = Rendered::Ready(Box::new(reply));
+        }
+        Poll::Ready(())
+    }
+
+    /// The reply that is there.
+    pub fn into_reply(self) -> Option<Reply> {
+        match self.reply {
+            Rendered::Ready(reply) => Some(*reply),
+            Rendered::Rendering(_) => None,
+        }
+    }
+}
+
+/// Bytes of the tensors.
+fn size_of(response: &Response) -> usize {
+    let Some(Ok(response)) = &response.result else { return 0 };
+    response.outputs.iter().map(|output| output.data.len()).sum()
+}
+
+/// What the replies to a request are called.
+struct Named {
+    id: String,
+    model: Arc<str>,
+    version: String,
+    is_strict: bool,
+}
+
+impl Named {
+    fn reply(
+        self,
+        rendered: Result<ModelInferResponse, Error>,
+        is_final: bool,
+        weight: usize,
+    ) -> Reply {
+        match rendered {
+            Ok(response) => Reply { item: Ok(marked(String::new(), response, is_final)), weight },
+            Err(error) => self.failure(&error, is_final, weight),
+        }
+    }
+
+    fn failure(self, error: &Error, is_final: bool, weight: usize) -> Reply {
         let item = match self.is_strict {
             true => Err(status_of(error)),
-            false => Ok(self.named(error.message().to_owned(), is_final)),
+            false => Ok(self.message(error.message().to_owned(), is_final)),
         };
         Reply { item, weight }
     }
 
     /// Without outputs, but with id, model and version as the client wrote them.
-    fn named(&self, error_message: String, is_final: bool) -> ModelStreamInferResponse {
+    fn message(self, error_message: String, is_final: bool) -> ModelStreamInferResponse {
         let response = ModelInferResponse {
-            id: self.id.clone(),
-            model_name: self.pending.model().config().name().to_string(),
-            model_version: self.version.clone(),
+            id: self.id,
+            model_name: self.model.to_string(),
+            model_version: self.version,
             ..Default::default()
         };
         marked(error_message, response, is_final)

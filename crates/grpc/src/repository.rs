@@ -7,10 +7,12 @@ use galatea_proto::inference::{
     ModelRepositoryParameter, RepositoryModelLoadRequest, RepositoryModelUnloadRequest,
     model_repository_parameter::ParameterChoice, repository_index_response::ModelIndex,
 };
+use galatea_protocol::grpc::{Pieces, count_fields};
 use galatea_types::{Buffer, Error, Result};
+use prost::Message as _;
 use tonic::Status;
 
-use crate::status::status_of;
+use crate::{messages::Message, status::status_of};
 
 /// Requests that are not understood. Texts are Triton's.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -21,6 +23,8 @@ enum RepositoryError {
     UnknownLoadParameter { key: String },
     #[error("invalid value type for load parameter '{key}', expected {expected}.")]
     LoadParameter { key: String, expected: &'static str },
+    #[error("a load takes {MAX_PARAMETERS} parameters at most, and this one has {count}")]
+    TooManyParameters { count: usize },
     #[error("invalid value type for 'unload_dependents' parameter, expected bool_param.")]
     UnloadDependents,
 }
@@ -54,14 +58,28 @@ pub(crate) fn index_message(entry: IndexEntry) -> ModelIndex {
     }
 }
 
-pub(crate) async fn load(
-    engine: &Engine,
-    request: RepositoryModelLoadRequest,
-) -> Result<(), Status> {
-    refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
-    let overrides = load_overrides(request.parameters).map_err(|e| status_of(&e.into()))?;
-    let loaded = engine.control().load(request.model_name, overrides);
-    loaded.await.map_err(|e| status_of(&e))
+/// Field number of `parameters` in the message.
+const LOAD_PARAMETERS: u32 = 3;
+/// Parameters of a load: the configuration, and the files of one model.
+const MAX_PARAMETERS: usize = 4096;
+
+/// The whole of RepositoryModelLoad.
+pub(crate) async fn load(engine: &Engine, message: Message) -> Result<(), Status> {
+    let Message { bytes, memory: _held } = message;
+    let (name, overrides) = read_load(bytes).map_err(|e| status_of(&e))?;
+    engine.control().load(name, overrides).await.map_err(|e| status_of(&e))
+}
+
+/// The contents of files share the memory of the message.
+fn read_load(message: Pieces) -> Result<(String, LoadOverrides)> {
+    let count = count_fields(&message, LOAD_PARAMETERS);
+    if count > MAX_PARAMETERS {
+        return Err(RepositoryError::TooManyParameters { count }.into());
+    }
+    let request = RepositoryModelLoadRequest::decode(message)
+        .map_err(|e| Error::internal("Unable to parse request").with_source(e))?;
+    refuse_repository_name(&request.repository_name)?;
+    Ok((request.model_name, load_overrides(request.parameters)?))
 }
 
 pub(crate) async fn unload(

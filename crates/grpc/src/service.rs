@@ -6,14 +6,11 @@ use galatea_proto::inference as pb;
 use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use galatea_protocol::parse_model_version;
 use galatea_types::Error;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming, codegen::tokio_stream::Empty};
 
-use crate::{
-    infer, metadata, repository, state::ServerState, statistics, status::status_of,
-    stream::InferStream,
-};
+use crate::{metadata, repository, state::ServerState, statistics, status::status_of};
 
-/// Answers every call of the inference service but ModelInfer.
+/// Answers every call of the inference service but those with long messages.
 pub(crate) struct InferenceService {
     pub state: Arc<ServerState>,
 }
@@ -30,7 +27,7 @@ fn not_supported<T>(what: &str) -> Reply<T> {
 
 #[tonic::async_trait]
 impl GrpcInferenceService for InferenceService {
-    type ModelStreamInferStream = InferStream;
+    type ModelStreamInferStream = Empty<Result<pb::ModelStreamInferResponse, Status>>;
 
     async fn server_live(
         &self,
@@ -88,24 +85,20 @@ impl GrpcInferenceService for InferenceService {
         reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw().clone()) }))
     }
 
-    /// The dispatcher answers ModelInfer itself, without the generated codec; this is the same by the
-    /// generated one, without a deadline.
+    /// The dispatcher answers this call itself, without the generated codec.
     async fn model_infer(
         &self,
-        request: Request<pb::ModelInferRequest>,
+        _: Request<pb::ModelInferRequest>,
     ) -> Reply<pb::ModelInferResponse> {
-        let message = request.into_inner();
-        let response =
-            infer::infer(&self.state.engine, message, None, self.state.max_response_size).await?;
-        Ok(Response::new(response))
+        not_supported("ModelInfer by the generated codec")
     }
 
+    /// The same.
     async fn model_stream_infer(
         &self,
-        request: Request<Streaming<pb::ModelInferRequest>>,
-    ) -> Reply<InferStream> {
-        let (metadata, _, requests) = request.into_parts();
-        Ok(Response::new(InferStream::new(self.state.clone(), &metadata, requests)))
+        _: Request<Streaming<pb::ModelInferRequest>>,
+    ) -> Reply<Self::ModelStreamInferStream> {
+        not_supported("ModelStreamInfer by the generated codec")
     }
 
     async fn model_statistics(
@@ -139,12 +132,12 @@ impl GrpcInferenceService for InferenceService {
         reply(self.state.engine.control().query(list).await.flatten())
     }
 
+    /// The dispatcher answers this call itself: its message may be long.
     async fn repository_model_load(
         &self,
-        request: Request<pb::RepositoryModelLoadRequest>,
+        _: Request<pb::RepositoryModelLoadRequest>,
     ) -> Reply<pb::RepositoryModelLoadResponse> {
-        repository::load(&self.state.engine, request.into_inner()).await?;
-        Ok(Response::new(Default::default()))
+        not_supported("RepositoryModelLoad by the generated codec")
     }
 
     async fn repository_model_unload(

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_frontend::InFlight;
-use galatea_types::MemoryBudget;
+
+use crate::GrpcOptions;
 
 /// What a call is refused with once the server exits.
 pub(crate) const SHUTTING_DOWN: &str =
@@ -13,13 +14,6 @@ pub(crate) const SHUTTING_DOWN: &str =
 /// One per server, for all connections.
 pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
-    /// Of the messages that come, in bytes.
-    pub max_message_size: usize,
-    /// Of the messages that go, in bytes.
-    pub max_response_size: usize,
-    /// Of the responses that wait on one stream, in bytes.
-    pub max_unread: usize,
-    /// Of the whole server, for requests and responses.
-    pub memory: Arc<MemoryBudget>,
+    pub options: GrpcOptions,
     pub in_flight: Arc<InFlight>,
 }

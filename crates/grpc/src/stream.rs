@@ -7,21 +7,34 @@ use std::{
     task::{Context, Poll},
 };
 
-use galatea_engine::ServedModel;
+use bytes::Buf;
 use galatea_frontend::{KeyedResponse, OnOverflow, ResponseKey, ResponseReceiver};
-use galatea_proto::inference::{ModelInferRequest, ModelStreamInferResponse};
-use galatea_types::{Error, Refused, Result};
+use galatea_proto::inference::ModelStreamInferResponse;
+use galatea_protocol::grpc::RequestMessage;
+use galatea_types::{Error, MemoryReservation, Result};
+use http::Request;
+use hyper::body::Incoming;
 use tokio::time::Sleep;
-use tonic::{Status, Streaming, codegen::tokio_stream::Stream, metadata::MetadataMap};
+use tonic::Status;
 
 use crate::{
     deadline::deadline_of,
-    infer::{find_model, read},
-    reply::{Open, Reply, refusal_reply},
+    infer::{Prepared, find_model, is_heavy, prepare},
+    messages::{MaxLength, Message, Messages, over_budget},
+    reply::{Open, Outgoing, Reply, refusal_reply},
     state::{SHUTTING_DOWN, ServerState},
+    status::status_of,
 };
 
-/// The responses of one stream. Polling it reads requests ahead as far as they have come, hands them to the
+/// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
+/// client. A response that waits for the client to read it counts like a request.
+const MAX_OUTSTANDING: usize = 1024;
+/// The same in bytes of requests and of responses that wait.
+const MAX_OUTSTANDING_BYTES: usize = 64 << 20;
+/// What a request of a stream takes beside its message, about.
+const REQUEST_WEIGHT: usize = 2 << 10;
+
+/// The responses of one stream. Polling it reads requests ahead, up to the bounds above, hands them to the
 /// engine, and yields the responses: those of ordinary models in the order of the requests, those of decoupled
 /// ones as they come. Dropping it cancels all requests that are open.
 ///
@@ -30,8 +43,12 @@ use crate::{
 /// models send meanwhile waits in the receiver, up to its limit.
 pub(crate) struct InferStream {
     state: Arc<ServerState>,
-    requests: Streaming<ModelInferRequest>,
+    messages: Messages,
     has_more_requests: bool,
+    /// How the stream ends once the requests that it had are answered, unless well.
+    end: Option<Status>,
+    /// The request that was read last, on another thread.
+    preparing: Option<Preparing>,
     /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors from
     /// before the model had the request never do.
     is_strict: bool,
@@ -44,31 +61,48 @@ pub(crate) struct InferStream {
     decoupled: HashMap<u64, Open>,
     next_decoupled: u64,
     /// What is sent next.
-    ready: VecDeque<Reply>,
+    ready: VecDeque<Outgoing>,
+    /// Bytes of the requests without response, and of the responses in order that wait.
+    outstanding: usize,
+    /// Of those responses; what waits of the others is counted by the receiver.
+    memory: MemoryReservation,
     is_done: bool,
 }
 
 /// A request whose response has its place in the order.
 enum Ordered {
     Running(Open),
-    Answered(Reply),
+    Answered(Outgoing),
 }
+
+/// A request of the stream as far as it could be read.
+struct Read {
+    id: String,
+    version: String,
+    is_decoupled: bool,
+    size: usize,
+    prepared: Result<Prepared>,
+}
+
+type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
 
 type Item = Result<ModelStreamInferResponse, Status>;
 
 impl InferStream {
-    pub fn new(
-        state: Arc<ServerState>,
-        metadata: &MetadataMap,
-        requests: Streaming<ModelInferRequest>,
-    ) -> Self {
-        let deadline = deadline_of(metadata.as_ref());
-        let responses = ResponseReceiver::new(state.max_unread, OnOverflow::Discard, &state.memory);
+    pub fn new(state: &Arc<ServerState>, request: Request<Incoming>) -> Self {
+        let deadline = deadline_of(request.headers());
+        let is_strict = request.headers().get("triton_grpc_error").is_some_and(|v| v == "true");
+        let options = &state.options;
+        let max_length = MaxLength::Option(options.max_message_size);
+        let responses =
+            ResponseReceiver::new(options.max_unread, OnOverflow::Discard, &options.memory);
         Self {
-            state,
-            requests,
+            state: state.clone(),
+            messages: Messages::new(request.into_body(), max_length, state),
             has_more_requests: true,
-            is_strict: metadata.get("triton_grpc_error").is_some_and(|v| v == "true"),
+            end: None,
+            preparing: None,
+            is_strict,
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
             responses,
             ordered: VecDeque::new(),
@@ -76,78 +110,108 @@ impl InferStream {
             decoupled: HashMap::new(),
             next_decoupled: 0,
             ready: VecDeque::new(),
+            outstanding: 0,
+            memory: options.memory.reservation(),
             is_done: false,
         }
     }
 
-    /// Takes every request that is there. Fails when the stream itself is broken.
+    /// Takes the requests that are there, as long as the bounds allow. Fails when the stream itself is broken.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        while self.has_more_requests {
-            match Pin::new(&mut self.requests).poll_next(cx) {
+        while !self.is_full() {
+            if let Some(preparing) = &mut self.preparing {
+                let Poll::Ready(read) = preparing.as_mut().poll(cx) else { break };
+                self.preparing = None;
+                self.start(read.map_err(|e| status_of(&e))?);
+                continue;
+            }
+            if !self.has_more_requests {
+                break;
+            }
+            match self.messages.poll_next(cx) {
                 Poll::Pending => break,
                 Poll::Ready(None) => self.has_more_requests = false,
-                Poll::Ready(Some(message)) => self.start(message?),
+                Poll::Ready(Some(message)) => match message.and_then(with_weight) {
+                    Ok(message) => self.read(message)?,
+                    Err(status) => self.end_with(status)?,
+                },
             }
         }
         Ok(())
     }
 
+    /// One request is always read, however full the server is: it is what the stream waits for.
+    fn is_full(&self) -> bool {
+        let count = self.ordered.len() + self.decoupled.len() + self.ready.len();
+        count >= MAX_OUTSTANDING
+            || self.outstanding >= MAX_OUTSTANDING_BYTES
+            || (count > 0 && self.state.options.memory.is_exceeded())
+    }
+
+    /// Where the server is full, what was taken is answered first. Everything else ends the stream at once.
+    fn end_with(&mut self, status: Status) -> Result<(), Status> {
+        if status.code() != tonic::Code::ResourceExhausted {
+            return Err(status);
+        }
+        self.has_more_requests = false;
+        self.end = Some(status);
+        Ok(())
+    }
+
+    fn read(&mut self, message: Message) -> Result<(), Status> {
+        let state = self.state.clone();
+        if is_heavy(&message.bytes) {
+            let read = self.state.options.heavy_work.run(move || read(&state, message));
+            self.preparing = Some(Box::pin(async { read.await? }));
+        } else {
+            self.start(read(&state, message).map_err(|e| status_of(&e))?);
+        }
+        Ok(())
+    }
+
     /// A request whose model is not found has its place in the order, as one of an ordinary model.
-    fn start(&mut self, message: ModelInferRequest) {
-        match self.find_model(&message) {
-            Ok(model) if model.config().is_decoupled() => self.start_decoupled(model, message),
-            Ok(model) => self.start_ordered(model, message),
-            Err(error) => self.answer_next_ordered(refusal_reply(&error, message.id)),
+    fn start(&mut self, read: Read) {
+        match read.is_decoupled {
+            true => self.start_decoupled(read),
+            false => self.start_ordered(read),
         }
     }
 
-    /// A server that shuts down takes no more requests, not even on a stream that is open.
-    fn find_model(&self, message: &ModelInferRequest) -> Result<Arc<ServedModel>> {
-        if self.state.in_flight.is_closed() {
-            return Err(Error::unavailable(SHUTTING_DOWN));
-        }
-        find_model(&self.state.engine, message)
-    }
-
-    fn start_ordered(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
+    fn start_ordered(&mut self, read: Read) {
         let key = ResponseKey::Ordered(self.first_ordered + self.ordered.len() as u64);
-        match self.submit(key, model, message) {
+        match self.submit(key, read) {
             Ok(open) => self.ordered.push_back(Ordered::Running(open)),
-            Err(refusal) => self.answer_next_ordered(*refusal),
+            Err(refusal) => self.answer_next_ordered(refusal),
         }
     }
 
-    fn start_decoupled(&mut self, model: Arc<ServedModel>, message: ModelInferRequest) {
+    fn start_decoupled(&mut self, read: Read) {
         let number = self.next_decoupled;
         self.next_decoupled += 1;
-        match self.submit(ResponseKey::Unordered(number), model, message) {
+        match self.submit(ResponseKey::Unordered(number), read) {
             Ok(open) => drop(self.decoupled.insert(number, open)),
-            Err(refusal) => self.ready.push_back(*refusal),
+            Err(refusal) => self.ready.push_back(refusal),
         }
     }
 
-    /// Reads a request and hands it to its model; a refusal is the reply.
-    fn submit(
-        &self,
-        key: ResponseKey,
-        model: Arc<ServedModel>,
-        message: ModelInferRequest,
-    ) -> Result<Open, Box<Reply>> {
-        let id = message.id.clone();
-        let version = message.model_version.clone();
-        let read = read(model, message, self.state.max_response_size);
-        let (request, context, pending) =
-            read.map_err(|e| Box::new(refusal_reply(&e, id.clone())))?;
-        let cancellation = context.cancellation.clone();
-        let responder = self.responses.responder(key, cancellation);
-        let accepted = pending.model().infer(request, context, responder);
-        accepted.map_err(|refused| {
-            Box::new(refusal_reply(&Refused::into_error(refused), id.clone()))
-        })?;
-        Ok(Open { id, version, pending, is_strict: self.is_strict })
+    /// Hands a request to its model; a refusal is the reply.
+    fn submit(&mut self, key: ResponseKey, read: Read) -> Result<Open, Outgoing> {
+        let Read { id, version, size, prepared, .. } = read;
+        let submitted = prepared.and_then(|prepared| {
+            let cancellation = prepared.context.cancellation.clone();
+            prepared.submit(self.responses.responder(key, cancellation))
+        });
+        match submitted {
+            Ok(pending) => {
+                self.outstanding += size;
+                let pending = Arc::new(pending);
+                Ok(Open { id, version, pending, is_strict: self.is_strict, size })
+            }
+            Err(error) => Err(Outgoing::ready(refusal_reply(&error, id))),
+        }
     }
 
-    fn answer_next_ordered(&mut self, reply: Reply) {
+    fn answer_next_ordered(&mut self, reply: Outgoing) {
         self.ordered.push_back(Ordered::Answered(reply));
         self.release_ordered();
     }
@@ -176,7 +240,11 @@ impl InferStream {
         let index = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
         let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
         if let Ordered::Running(open) = entry {
-            *entry = Ordered::Answered(open.only_reply(received));
+            self.outstanding -= open.size;
+            let reply = open.only_reply(received, &self.state.options.heavy_work);
+            self.outstanding += reply.size;
+            self.memory.grow(reply.size);
+            *entry = Ordered::Answered(reply);
             self.release_ordered();
         }
     }
@@ -185,12 +253,12 @@ impl InferStream {
         let is_final = received.response.is_final;
         let weight = received.weight();
         let Some(open) = self.decoupled.get(&number) else { return };
-        match open.reply(received) {
+        match open.reply(received, &self.state.options.heavy_work) {
             Some(reply) => self.ready.push_back(reply),
             None => self.responses.release(weight),
         }
-        if is_final {
-            self.decoupled.remove(&number);
+        if is_final && let Some(open) = self.decoupled.remove(&number) {
+            self.outstanding -= open.size;
         }
     }
 
@@ -212,41 +280,49 @@ impl InferStream {
         if let Err(status) = self.read_ahead(cx).and_then(|()| self.collect(cx)) {
             return Poll::Ready(Some(Err(status)));
         }
-        match self.ready.pop_front() {
-            Some(reply) => {
+        match self.poll_ready(cx) {
+            Some(Poll::Ready(reply)) => {
                 self.responses.release(reply.weight);
                 Poll::Ready(Some(reply.item))
             }
-            None if self.is_idle() => Poll::Ready(None),
+            Some(Poll::Pending) => Poll::Pending,
+            None if self.is_idle() => Poll::Ready(self.end.take().map(Err)),
             None => Poll::Pending,
         }
     }
 
+    /// The reply that is next, if there is one.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Option<Poll<Reply>> {
+        if self.ready.front_mut()?.poll(cx).is_pending() {
+            return Some(Poll::Pending);
+        }
+        let outgoing = self.ready.pop_front()?;
+        self.outstanding -= outgoing.size;
+        self.memory.shrink_to(self.memory.bytes().saturating_sub(outgoing.size));
+        outgoing.into_reply().map(Poll::Ready)
+    }
+
     fn is_idle(&self) -> bool {
-        !self.has_more_requests && self.ordered.is_empty() && self.decoupled.is_empty()
+        !self.has_more_requests
+            && self.preparing.is_none()
+            && self.ordered.is_empty()
+            && self.decoupled.is_empty()
     }
 
     /// Nothing more is sent or read; what is still open is cancelled.
     fn finish(&mut self) {
         self.is_done = true;
         self.has_more_requests = false;
+        self.preparing = None;
         self.ordered.clear();
         self.decoupled.clear();
         self.ready.clear();
+        self.memory.shrink_to(0);
         self.responses.close();
     }
-}
 
-fn overflow() -> Status {
-    Status::resource_exhausted(
-        "the client does not read its responses: too many of them wait to be sent",
-    )
-}
-
-impl Stream for InferStream {
-    type Item = Item;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+    /// The next message to send; after a status, or `None`, there is nothing more.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         if self.is_done {
             return Poll::Ready(None);
         }
@@ -256,4 +332,45 @@ impl Stream for InferStream {
         }
         polled
     }
+}
+
+/// The message, with what its request takes beside it.
+fn with_weight(mut message: Message) -> Result<Message, Status> {
+    message.memory.try_grow(REQUEST_WEIGHT).map_err(over_budget)?;
+    Ok(message)
+}
+
+/// Fails where the bytes are no request, which ends the stream.
+fn read(state: &ServerState, message: Message) -> Result<Read> {
+    let Message { bytes, memory } = message;
+    let size = bytes.remaining();
+    let message = RequestMessage::read(bytes)?;
+    let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
+    let (is_decoupled, prepared) = look_up(state, message, memory);
+    Ok(Read { id, version, is_decoupled, size, prepared })
+}
+
+/// A server that shuts down takes no more requests, not even on a stream that is open.
+fn look_up(
+    state: &ServerState,
+    message: RequestMessage,
+    memory: MemoryReservation,
+) -> (bool, Result<Prepared>) {
+    if state.in_flight.is_closed() {
+        return (false, Err(Error::unavailable(SHUTTING_DOWN)));
+    }
+    match find_model(&state.engine, &message) {
+        Ok(model) => {
+            let is_decoupled = model.config().is_decoupled();
+            let limit = state.options.max_response_size;
+            (is_decoupled, prepare(model, message, memory, limit))
+        }
+        Err(error) => (false, Err(error)),
+    }
+}
+
+fn overflow() -> Status {
+    Status::resource_exhausted(
+        "the client does not read its responses: too many of them wait to be sent",
+    )
 }

@@ -9,7 +9,7 @@ use galatea_proto::inference::{
 };
 use galatea_protocol::{
     NoRegions,
-    grpc::{decode, decode_message},
+    grpc::{RequestMessage, decode},
 };
 use prost::Message as _;
 
@@ -38,14 +38,14 @@ pub fn run(data: &[u8]) {
     let model = &*MODEL;
     let mut message = request.message().encode_to_vec();
     let decoded = bounded(message.len(), BOUND, || {
-        decode(decode_message(pieces(&message, size)).expect("a message"), model, &NoRegions)
+        decode(RequestMessage::read(pieces(&message, size)).expect("a message"), model, &NoRegions)
     });
     let (decoded, _) = decoded.expect("a valid request");
     assert_eq!(decoded.id, request.id);
     assert_holds(&decoded, request.inputs.iter());
     edits::apply(&mut message, &edits);
     let _ = bounded(message.len(), BOUND, || {
-        decode(decode_message(pieces(&message, size)).ok()?, model, &NoRegions).ok()
+        decode(RequestMessage::read(pieces(&message, size)).ok()?, model, &NoRegions).ok()
     });
 }
 

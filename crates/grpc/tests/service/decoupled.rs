@@ -13,7 +13,7 @@ use crate::{
     support::*,
 };
 
-fn ask(id: &str) -> ModelInferRequest {
+pub fn ask(id: &str) -> ModelInferRequest {
     let mut request = vector("decoupled", id, &[1.0, 2.0, 3.0, 4.0]);
     request.inputs[0].shape = vec![1, 4];
     request

@@ -6,5 +6,6 @@ mod bad_requests;
 mod decoupled;
 mod infer;
 mod life;
+mod limits;
 mod streams;
 mod support;

@@ -1,10 +1,12 @@
 //! Typed tensor contents into the form that every tensor has. Types that have no field of their own (FP16, BF16) come
 //! raw only.
 
-use galatea_proto::inference::InferTensorContents;
 use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
-use super::decode_error::{DecodeError, Result};
+use super::{
+    decode_error::{DecodeError, Result},
+    fields::{Fields, Parsed, Unreadable, Value, for_each_varint, packed_varints, values},
+};
 
 /// Which input the contents belong to, for the messages.
 pub(super) struct DeclaredInput<'a> {
@@ -24,111 +26,218 @@ impl DeclaredInput<'_> {
     }
 }
 
-/// The data in the one field that is filled; no bytes when none is.
-pub(super) fn read(contents: &InferTensorContents, declared: &DeclaredInput<'_>) -> Result<Buffer> {
-    let mut data = None;
-    for field in fields(contents) {
-        if field.is_empty() {
-            continue;
+/// The fields, in the order in which they are looked at, which decides what a client reads when several are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Bool,
+    Int,
+    Int64,
+    Uint,
+    Uint64,
+    Fp32,
+    Fp64,
+    Bytes,
+}
+
+const FIELDS: [Field; 8] = [
+    Field::Bool,
+    Field::Int,
+    Field::Int64,
+    Field::Uint,
+    Field::Uint64,
+    Field::Fp32,
+    Field::Fp64,
+    Field::Bytes,
+];
+
+/// How many elements each field of the contents has, and the bytes of the strings among them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ContentsFields {
+    counts: [usize; FIELDS.len()],
+    string_bytes: usize,
+}
+
+impl ContentsFields {
+    /// Counts the elements in one more part of the contents.
+    pub fn add(&mut self, message: &[u8]) -> Parsed<()> {
+        for field in Fields::of(message) {
+            let (number, value) = field?;
+            let Some((field, count)) = FIELDS
+                .into_iter()
+                .zip(&mut self.counts)
+                .find(|(field, _)| field.number() == number)
+            else {
+                continue;
+            };
+            *count += field.elements_in(value)?;
+            if let (Field::Bytes, Value::Bytes(string)) = (field, value) {
+                self.string_bytes += string.len();
+            }
         }
+        Ok(())
+    }
+
+    fn filled(&self) -> impl Iterator<Item = (Field, usize)> {
+        FIELDS.into_iter().zip(self.counts).filter(|&(_, count)| count > 0)
+    }
+
+    /// Bytes that the elements take as a tensor of `data_type`.
+    pub fn byte_size(&self, data_type: Option<DataType>) -> usize {
+        self.filled().map(|(field, count)| self.size_of(field, count, data_type)).sum()
+    }
+
+    fn size_of(&self, field: Field, count: usize, data_type: Option<DataType>) -> usize {
+        match field.data_type(data_type).byte_size() {
+            Some(size) => count.saturating_mul(size),
+            None => count.saturating_mul(byte_strings::packed_len(&[])) + self.string_bytes,
+        }
+    }
+}
+
+/// The data in the one field that is filled; no bytes when none is. `parts` are the messages that make up the contents.
+pub(super) fn read<'a>(
+    parts: impl Iterator<Item = Parsed<&'a [u8]>> + Clone,
+    contents: &ContentsFields,
+    declared: &DeclaredInput<'_>,
+) -> Result<Buffer> {
+    let mut data = None;
+    for (field, count) in contents.filled() {
         if data.is_some() {
             let (input, model) = (declared.input.to_owned(), declared.model.to_owned());
             return Err(DecodeError::TwoContents { input, model });
         }
-        data = Some(field.read(declared)?);
+        declared.check(field.data_type(declared.data_type))?;
+        let size = contents.size_of(field, count, declared.data_type);
+        let mut block = AlignedBlock::with_capacity(size);
+        field.fill(&mut block, size, parts.clone(), declared.data_type)?;
+        data = Some(block.freeze());
     }
     Ok(data.unwrap_or_default())
 }
 
-enum Field<'a> {
-    Bool(&'a [bool]),
-    Int(&'a [i32]),
-    Int64(&'a [i64]),
-    Uint(&'a [u32]),
-    Uint64(&'a [u64]),
-    Fp32(&'a [f32]),
-    Fp64(&'a [f64]),
-    Bytes(&'a [bytes::Bytes]),
-}
+impl Field {
+    fn number(self) -> u32 {
+        self as u32 + 1
+    }
 
-/// In the order in which they are looked at, which decides what a client reads when several are filled.
-fn fields(contents: &InferTensorContents) -> [Field<'_>; 8] {
-    [
-        Field::Bool(&contents.bool_contents),
-        Field::Int(&contents.int_contents),
-        Field::Int64(&contents.int64_contents),
-        Field::Uint(&contents.uint_contents),
-        Field::Uint64(&contents.uint64_contents),
-        Field::Fp32(&contents.fp32_contents),
-        Field::Fp64(&contents.fp64_contents),
-        Field::Bytes(&contents.bytes_contents),
-    ]
-}
+    fn elements_in(self, value: Value<'_>) -> Parsed<usize> {
+        match (self, value) {
+            (Self::Bytes, Value::Bytes(_))
+            | (Self::Fp32, Value::Fixed32(_))
+            | (Self::Fp64, Value::Fixed64(_)) => Ok(1),
+            (Self::Bytes, _) => Err(Unreadable),
+            (Self::Fp32, value) => whole(value.bytes()?, size_of::<f32>()),
+            (Self::Fp64, value) => whole(value.bytes()?, size_of::<f64>()),
+            (_, Value::Varint(_)) => Ok(1),
+            (_, packed) => packed_varints(packed.bytes()?),
+        }
+    }
 
-impl Field<'_> {
-    fn is_empty(&self) -> bool {
-        match self {
-            Field::Bool(v) => v.is_empty(),
-            Field::Int(v) => v.is_empty(),
-            Field::Int64(v) => v.is_empty(),
-            Field::Uint(v) => v.is_empty(),
-            Field::Uint64(v) => v.is_empty(),
-            Field::Fp32(v) => v.is_empty(),
-            Field::Fp64(v) => v.is_empty(),
-            Field::Bytes(v) => v.is_empty(),
+    /// What this field holds, given the data type of the request.
+    fn data_type(self, asked: Option<DataType>) -> DataType {
+        match (self, asked) {
+            (Self::Bool, _) => DataType::Bool,
+            (Self::Int, Some(t @ (DataType::Int8 | DataType::Int16))) => t,
+            (Self::Int, _) => DataType::Int32,
+            (Self::Int64, _) => DataType::Int64,
+            (Self::Uint, Some(t @ (DataType::Uint8 | DataType::Uint16))) => t,
+            (Self::Uint, _) => DataType::Uint32,
+            (Self::Uint64, _) => DataType::Uint64,
+            (Self::Fp32, _) => DataType::Fp32,
+            (Self::Fp64, _) => DataType::Fp64,
+            (Self::Bytes, _) => DataType::Bytes,
         }
     }
 
     /// Types narrower than their field keep the low bytes, as in Triton.
-    fn read(&self, declared: &DeclaredInput<'_>) -> Result<Buffer> {
-        declared.check(self.data_type(declared.data_type))?;
-        let buffer = match (self, declared.data_type) {
-            (Field::Bool(v), _) => fixed(v, |b| [u8::from(b)]),
-            (Field::Int(v), Some(DataType::Int8)) => fixed(v, |n| [n.to_le_bytes()[0]]),
-            (Field::Int(v), Some(DataType::Int16)) => fixed(v, |n| low_half(n.to_le_bytes())),
-            (Field::Int(v), _) => fixed(v, i32::to_le_bytes),
-            (Field::Int64(v), _) => fixed(v, i64::to_le_bytes),
-            (Field::Uint(v), Some(DataType::Uint8)) => fixed(v, |n| [n.to_le_bytes()[0]]),
-            (Field::Uint(v), Some(DataType::Uint16)) => fixed(v, |n| low_half(n.to_le_bytes())),
-            (Field::Uint(v), _) => fixed(v, u32::to_le_bytes),
-            (Field::Uint64(v), _) => fixed(v, u64::to_le_bytes),
-            (Field::Fp32(v), _) => fixed(v, f32::to_le_bytes),
-            (Field::Fp64(v), _) => fixed(v, f64::to_le_bytes),
-            (Field::Bytes(v), _) => {
-                byte_strings::pack(v).map_err(|_| DecodeError::ElementTooLong)?
-            }
-        };
-        Ok(buffer)
-    }
-
-    /// What this field holds, given the data type of the request.
-    fn data_type(&self, asked: Option<DataType>) -> DataType {
-        match (self, asked) {
-            (Field::Bool(_), _) => DataType::Bool,
-            (Field::Int(_), Some(t @ (DataType::Int8 | DataType::Int16))) => t,
-            (Field::Int(_), _) => DataType::Int32,
-            (Field::Int64(_), _) => DataType::Int64,
-            (Field::Uint(_), Some(t @ (DataType::Uint8 | DataType::Uint16))) => t,
-            (Field::Uint(_), _) => DataType::Uint32,
-            (Field::Uint64(_), _) => DataType::Uint64,
-            (Field::Fp32(_), _) => DataType::Fp32,
-            (Field::Fp64(_), _) => DataType::Fp64,
-            (Field::Bytes(_), _) => DataType::Bytes,
+    fn fill<'a>(
+        self,
+        block: &mut AlignedBlock,
+        size: usize,
+        parts: impl Iterator<Item = Parsed<&'a [u8]>>,
+        data_type: Option<DataType>,
+    ) -> Result<()> {
+        let values = elements(parts, self.number());
+        match (self, self.data_type(data_type).byte_size()) {
+            (Self::Bytes, _) => fill_strings(block, values),
+            (Self::Fp32 | Self::Fp64, _) => fill_fixed(block, values),
+            (Self::Bool, _) => fill_varints(block, size, values, |n| [u8::from(n != 0)]),
+            (_, Some(1)) => fill_varints(block, size, values, |n| [n.to_le_bytes()[0]]),
+            (_, Some(2)) => fill_varints(block, size, values, low::<2>),
+            (_, Some(4)) => fill_varints(block, size, values, low::<4>),
+            _ => fill_varints(block, size, values, u64::to_le_bytes),
         }
     }
 }
 
-fn low_half([a, b, _, _]: [u8; 4]) -> [u8; 2] {
-    [a, b]
+fn low<const N: usize>(number: u64) -> [u8; N] {
+    number.to_le_bytes().first_chunk().copied().unwrap_or([0; N])
 }
 
-fn fixed<T: Copy, const N: usize>(values: &[T], bytes_of: impl Fn(T) -> [u8; N]) -> Buffer {
-    let byte_size = values.len().saturating_mul(N);
-    let mut block = AlignedBlock::with_capacity(byte_size);
-    block.extend_zeroed(byte_size);
-    let (chunks, _) = block.as_mut_slice().as_chunks_mut::<N>();
-    for (chunk, &value) in chunks.iter_mut().zip(values) {
-        *chunk = bytes_of(value);
+/// Elements in a packed field of `size` bytes each.
+fn whole(packed: &[u8], size: usize) -> Parsed<usize> {
+    if packed.len().is_multiple_of(size) { Ok(packed.len() / size) } else { Err(Unreadable) }
+}
+
+/// The values of a field of the contents, in all their parts.
+fn elements<'a>(
+    parts: impl Iterator<Item = Parsed<&'a [u8]>>,
+    number: u32,
+) -> impl Iterator<Item = Parsed<Value<'a>>> {
+    parts.flat_map(move |part| match part {
+        Ok(message) => values(message, number),
+        // Cannot be: the message was checked. An empty message has no values.
+        Err(_) => values(&[], number),
+    })
+}
+
+fn fill_strings<'a>(
+    block: &mut AlignedBlock,
+    values: impl Iterator<Item = Parsed<Value<'a>>>,
+) -> Result<()> {
+    for value in values {
+        byte_strings::push(block, value?.bytes()?).map_err(|_| DecodeError::ElementTooLong)?;
     }
-    block.freeze()
+    Ok(())
+}
+
+fn fill_fixed<'a>(
+    block: &mut AlignedBlock,
+    values: impl Iterator<Item = Parsed<Value<'a>>>,
+) -> Result<()> {
+    for value in values {
+        match value? {
+            Value::Fixed32(number) => block.extend_from_slice(&number),
+            Value::Fixed64(number) => block.extend_from_slice(&number),
+            packed => block.extend_from_slice(packed.bytes()?),
+        }
+    }
+    Ok(())
+}
+
+fn fill_varints<'a, const N: usize>(
+    block: &mut AlignedBlock,
+    size: usize,
+    values: impl Iterator<Item = Parsed<Value<'a>>>,
+    bytes_of: impl Fn(u64) -> [u8; N],
+) -> Result<()> {
+    block.extend_zeroed(size);
+    let (places, _) = block.as_mut_slice().as_chunks_mut::<N>();
+    let mut places = places.iter_mut();
+    for value in values {
+        match value? {
+            Value::Varint(number) => put(&mut places, bytes_of(number)),
+            packed => {
+                for_each_varint(packed.bytes()?, |number| put(&mut places, bytes_of(number)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// There is a place for each: they were counted.
+fn put<'a, const N: usize>(places: &mut impl Iterator<Item = &'a mut [u8; N]>, bytes: [u8; N]) {
+    if let Some(place) = places.next() {
+        *place = bytes;
+    }
 }

@@ -4,16 +4,15 @@ use std::{collections::HashSet, sync::Arc, vec};
 
 use bytes::Bytes;
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_proto::inference::{
-    ModelInferRequest,
-    model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
-};
-use galatea_types::{Buffer, DataType, InferRequest, RequestedOutput, Shape, Tensor};
+use galatea_types::{Buffer, DataType, InferRequest, RequestedOutput, Tensor};
 
 use super::{
     contents::{self, DeclaredInput},
     decode_error::{DecodeError, Result},
-    parameters,
+    fields::Parsed,
+    input::{InputFields, OutputFields},
+    message::RequestMessage,
+    parameters::{self, ParameterMap, entry},
     region::RegionParameters,
 };
 use crate::{
@@ -27,7 +26,7 @@ use crate::{
 /// Sizes are not checked against shapes here: the engine does that for every front end alike. Errors are
 /// complete and carry Triton's texts. Tensors in shared memory are those of `regions`.
 pub fn decode(
-    message: ModelInferRequest,
+    message: RequestMessage,
     config: &ModelConfig,
     regions: &dyn Regions,
 ) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
@@ -35,22 +34,28 @@ pub fn decode(
 }
 
 fn read(
-    message: ModelInferRequest,
+    message: RequestMessage,
     config: &ModelConfig,
     regions: &dyn Regions,
 ) -> Result<(InferRequest, AnswerPlan)> {
     let mut request = InferRequest::new(config.name().clone());
-    request.model_version = parse_model_version(&message.model_version)?;
-    request.id = message.id;
+    request.model_version = parse_model_version(message.model_version())?;
+    request.id = message.id().to_owned();
     let mut plan = AnswerPlan::new(AnswerForm::Binary, config.has_batching());
-    plan.wants_empty_final = parameters::apply(&mut request, message.parameters)?;
-    check_names(&request, &message.inputs)?;
+    let parameters = message.parameters.iter().map(|bytes| entry(bytes));
+    let parameters = ParameterMap::of(parameters.collect::<Parsed<Vec<_>>>()?);
+    plan.wants_empty_final = parameters::apply(&mut request, &parameters)?;
+    check_counts(&request, &message, config)?;
+    let inputs = message.inputs.iter().map(|bytes| InputFields::parse(bytes));
+    let inputs = inputs.collect::<Parsed<Vec<_>>>()?;
+    check_names(&request, &inputs)?;
     let sources = Sources::new(message.raw_input_contents, config.name(), regions);
-    let (inputs, invalid) = read_inputs(message.inputs, sources, config)?;
-    request.inputs = inputs;
+    let (tensors, invalid) = read_inputs(&inputs, sources, config)?;
+    request.inputs = tensors;
     request.outputs.reserve_exact(message.outputs.len());
-    for output in message.outputs {
-        let name = known_name(config.output(&output.name), &output.name);
+    for output in &message.outputs {
+        let output = OutputFields::parse(output)?;
+        let name = known_name(config.output(output.name), output.name);
         let Some(form) = form_of(&output, regions)? else {
             request.outputs.push(RequestedOutput::plain(name));
             continue;
@@ -60,21 +65,42 @@ fn read(
         plan.outputs.push(planned);
     }
     match invalid {
-        Some(name) => Err(invalid_data_type(&request, &name, config)),
+        Some(name) => Err(invalid_data_type(&request, name, config)),
         None => Ok((request, plan)),
     }
 }
 
-fn check_names(request: &InferRequest, inputs: &[InferInputTensor]) -> Result<()> {
+/// More inputs or outputs than the model has are an error that is found, and worded, later. This many more are not
+/// built for that.
+const MAX_SURPLUS: usize = 64;
+
+fn check_counts(
+    request: &InferRequest,
+    message: &RequestMessage,
+    config: &ModelConfig,
+) -> Result<()> {
+    for (kind, given, expected) in [
+        ("inputs", message.inputs.len(), config.inputs().len()),
+        ("outputs", message.outputs.len(), config.outputs().len()),
+    ] {
+        if given > expected.saturating_add(MAX_SURPLUS) {
+            let (prefix, model) = (request.message_prefix().to_string(), config.name().to_string());
+            return Err(DecodeError::TooMany { prefix, kind, expected, given, model });
+        }
+    }
+    Ok(())
+}
+
+fn check_names(request: &InferRequest, inputs: &[InputFields<'_>]) -> Result<()> {
     let mut names = HashSet::new();
     // The names of two inputs can be compared without a set; most models have no more.
     let twin = match inputs {
         [] | [_] => None,
         [a, b] => (a.name == b.name).then_some(b),
-        _ => inputs.iter().find(|i| !names.insert(i.name.as_str())),
+        _ => inputs.iter().find(|i| !names.insert(i.name)),
     };
     twin.map_or(Ok(()), |input| {
-        let (prefix, input) = (request.message_prefix().to_string(), input.name.clone());
+        let (prefix, input) = (request.message_prefix().to_string(), input.name.to_owned());
         Err(DecodeError::DuplicateInput { prefix, input })
     })
 }
@@ -93,9 +119,9 @@ impl<'a> Sources<'a> {
     }
 
     /// Of a shared-memory region, typed, or the next raw contents: those come in the order of the inputs.
-    fn data_of(&mut self, input: &InferInputTensor, data_type: Option<DataType>) -> Result<Buffer> {
-        let named = || (input.name.clone(), self.model.to_owned());
-        if let Some(parameters) = RegionParameters::read(&input.name, &input.parameters)? {
+    fn data_of(&mut self, input: &InputFields<'_>, data_type: Option<DataType>) -> Result<Buffer> {
+        let named = || (input.name.to_owned(), self.model.to_owned());
+        if let Some(parameters) = RegionParameters::read(input.name, &input.parameters()?)? {
             if input.contents.is_some() {
                 let (input, model) = named();
                 return Err(DecodeError::ContentsInRegion { input, model });
@@ -108,11 +134,11 @@ impl<'a> Sources<'a> {
                 Err(DecodeError::ContentsBesideRaw { input, model })
             }
             Some(contents) => {
-                let declared = DeclaredInput { input: &input.name, model: self.model, data_type };
-                contents::read(contents, &declared)
+                let declared = DeclaredInput { input: input.name, model: self.model, data_type };
+                contents::read(input.contents_parts(), contents, &declared)
             }
             None => self.raw.next().map(Buffer::from).ok_or_else(|| {
-                let (input, model) = (input.name.clone(), self.model.to_owned());
+                let (input, model) = (input.name.to_owned(), self.model.to_owned());
                 DecodeError::NoData { input, model }
             }),
         }
@@ -120,21 +146,21 @@ impl<'a> Sources<'a> {
 }
 
 /// The tensors, and the name of the first one whose data type is none.
-fn read_inputs(
-    inputs: Vec<InferInputTensor>,
+fn read_inputs<'m>(
+    inputs: &[InputFields<'m>],
     mut sources: Sources<'_>,
     config: &ModelConfig,
-) -> Result<(Vec<Tensor>, Option<String>)> {
+) -> Result<(Vec<Tensor>, Option<&'m str>)> {
     let mut invalid = None;
     let mut tensors = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let data_type = DataType::from_protocol_name(&input.datatype);
-        let data = sources.data_of(&input, data_type)?;
+        let data_type = input.data_type();
+        let data = sources.data_of(input, data_type)?;
         match data_type {
             Some(data_type) => tensors.push(Tensor {
-                name: known_name(config.input(&input.name), &input.name),
+                name: known_name(config.input(input.name), input.name),
                 data_type,
-                shape: Shape::from(input.shape),
+                shape: input.shape()?,
                 data,
             }),
             None => invalid = invalid.or(Some(input.name)),
@@ -144,12 +170,10 @@ fn read_inputs(
 }
 
 /// The form an output's parameters ask for; `None` for the usual one.
-fn form_of(
-    output: &InferRequestedOutputTensor,
-    regions: &dyn Regions,
-) -> Result<Option<AnswerForm>> {
-    let region = RegionParameters::read(&output.name, &output.parameters)?;
-    let count = parameters::classification(&output.parameters)?;
+fn form_of(output: &OutputFields<'_>, regions: &dyn Regions) -> Result<Option<AnswerForm>> {
+    let parameters = output.parameters()?;
+    let region = RegionParameters::read(output.name, &parameters)?;
+    let count = parameters::classification(&parameters)?;
     match (region, count) {
         (Some(_), Some(_)) => Err(DecodeError::ClassesInRegion),
         (Some(region), None) => Ok(Some(AnswerForm::Region(region.span(regions)?))),

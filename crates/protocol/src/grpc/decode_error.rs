@@ -3,6 +3,8 @@
 use galatea_types::{DataType, Error};
 use thiserror::Error;
 
+use super::fields::Unreadable;
+
 /// The result of reading a message.
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
@@ -15,6 +17,9 @@ pub(super) enum DecodeError {
     /// The error of a region, or of a model version, as it is.
     #[error(transparent)]
     Value(#[from] Error),
+
+    #[error("Unable to parse request")]
+    Unreadable(#[from] Unreadable),
 
     // Parameters.
     #[error("invalid value type for '{key}' parameter, expected {expected}")]
@@ -39,6 +44,8 @@ pub(super) enum DecodeError {
     ClassesInRegion,
 
     // Inputs.
+    #[error("{prefix}expected {expected} {kind} but got {given} {kind} for model '{model}'")]
+    TooMany { prefix: String, kind: &'static str, expected: usize, given: usize, model: String },
     #[error("{prefix}input '{input}' already exists in request")]
     DuplicateInput {
         /// The request id as Triton puts it before messages.
@@ -86,6 +93,7 @@ impl From<DecodeError> for Error {
     fn from(error: DecodeError) -> Self {
         match error {
             DecodeError::Value(error) => error,
+            DecodeError::Unreadable(_) => Self::internal(error.to_string()).with_source(error),
             error => Self::invalid_arg(error.to_string()),
         }
     }

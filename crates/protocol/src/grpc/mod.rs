@@ -7,7 +7,11 @@ mod contents;
 mod decode;
 mod decode_error;
 mod encode;
+mod fields;
+mod input;
+mod message;
 mod parameters;
+mod pieces;
 mod region;
 mod wire;
 
@@ -16,5 +20,7 @@ mod tests;
 
 pub use decode::decode;
 pub use encode::{check_message_size, encode};
+pub use message::{RequestMessage, count_fields, decoding_work};
 pub use parameters::parameter_message;
-pub use wire::{Pieces, decode_message, encode_message};
+pub use pieces::Pieces;
+pub use wire::{encode_message, encode_stream_message};

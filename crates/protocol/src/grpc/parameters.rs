@@ -1,31 +1,88 @@
 //! Request and output parameters. Names that the protocol gives a meaning are checked for their types; of those that
 //! start with `triton_` all but one are refused, and all others are custom parameters.
 
-use std::{collections::BTreeMap, num::NonZero, time::Duration};
+use std::{num::NonZero, time::Duration};
 
-use galatea_proto::inference::{InferParameter, infer_parameter::ParameterChoice};
+use galatea_proto::inference::{InferParameter, infer_parameter};
 use galatea_types::{CorrelationId, InferRequest, ParameterValue};
 
-use super::decode_error::{DecodeError, EMPTY_FINAL_RESPONSE, Result};
+use super::{
+    decode_error::{DecodeError, EMPTY_FINAL_RESPONSE, Result},
+    fields::{Fields, Parsed},
+};
 
-pub(super) type ParameterMap = BTreeMap<String, InferParameter>;
+/// The value of a parameter, as it stands in the message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Choice<'a> {
+    Bool(bool),
+    Int64(i64),
+    Text(&'a str),
+    Double(f64),
+    Uint64(u64),
+}
+
+/// The key and value of one entry of a map of parameters. A value may be missing or be of no kind.
+pub(super) fn entry(message: &[u8]) -> Parsed<(&str, Option<Choice<'_>>)> {
+    let (mut key, mut choice) = ("", None);
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => key = value.text()?,
+            (2, value) => choice = last_choice(value.bytes()?)?.or(choice),
+            _ => {}
+        }
+    }
+    Ok((key, choice))
+}
+
+fn last_choice(message: &[u8]) -> Parsed<Option<Choice<'_>>> {
+    let mut choice = None;
+    for field in Fields::of(message) {
+        let (number, value) = field?;
+        choice = Some(match number {
+            1 => Choice::Bool(value.varint()? != 0),
+            2 => Choice::Int64(value.varint()?.cast_signed()),
+            3 => Choice::Text(value.text()?),
+            4 => Choice::Double(f64::from_le_bytes(value.fixed64()?)),
+            5 => Choice::Uint64(value.varint()?),
+            _ => continue,
+        });
+    }
+    Ok(choice)
+}
+
+/// Parameters in the order of their names. Of those with the same name the last one counts.
+#[derive(Debug, Default)]
+pub(super) struct ParameterMap<'a>(Vec<(&'a str, Option<Choice<'a>>)>);
+
+impl<'a> ParameterMap<'a> {
+    pub fn of(mut entries: Vec<(&'a str, Option<Choice<'a>>)>) -> Self {
+        entries.reverse();
+        entries.sort_by_key(|(key, _)| *key);
+        entries.dedup_by_key(|(key, _)| *key);
+        Self(entries)
+    }
+
+    pub fn get(&self, key: &str) -> Option<Option<Choice<'a>>> {
+        let at = self.0.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        self.0.get(at).map(|(_, choice)| *choice)
+    }
+}
 
 /// Reads the request's parameters into it. Returns whether the client wants an empty last response.
-pub(super) fn apply(request: &mut InferRequest, parameters: ParameterMap) -> Result<bool> {
+pub(super) fn apply(request: &mut InferRequest, parameters: &ParameterMap<'_>) -> Result<bool> {
     let mut wants_empty_final = false;
-    for (key, parameter) in parameters {
-        let choice = parameter.parameter_choice;
-        match key.as_str() {
+    for &(key, choice) in &parameters.0 {
+        match key {
             "sequence_id" => request.correlation_id = correlation_id(choice)?,
-            "sequence_start" => request.sequence_start = flag(&key, choice.as_ref())?,
-            "sequence_end" => request.sequence_end = flag(&key, choice.as_ref())?,
-            "priority" => request.priority = priority(choice.as_ref())?,
-            "timeout" => request.timeout = timeout(choice.as_ref())?,
-            EMPTY_FINAL_RESPONSE => wants_empty_final = flag(&key, choice.as_ref())?,
+            "sequence_start" => request.sequence_start = flag(key, choice)?,
+            "sequence_end" => request.sequence_end = flag(key, choice)?,
+            "priority" => request.priority = priority(choice)?,
+            "timeout" => request.timeout = timeout(choice)?,
+            EMPTY_FINAL_RESPONSE => wants_empty_final = flag(key, choice)?,
             _ if key.starts_with("triton_") => return Err(DecodeError::ReservedParameter),
             _ => {
-                let value = custom(&key, choice)?;
-                request.parameters.push((key, value));
+                let value = custom(key, choice)?;
+                request.parameters.push((key.to_owned(), value));
             }
         }
     }
@@ -37,72 +94,73 @@ fn wrong_type(key: &str, expected: &'static str) -> DecodeError {
 }
 
 /// 0 and the empty string mean that the request belongs to no sequence.
-fn correlation_id(choice: Option<ParameterChoice>) -> Result<CorrelationId> {
+fn correlation_id(choice: Option<Choice<'_>>) -> Result<CorrelationId> {
     match choice {
-        Some(ParameterChoice::Int64Param(0)) => Ok(CorrelationId::None),
+        Some(Choice::Int64(0)) => Ok(CorrelationId::None),
         // The field is unsigned in the model's eyes; the message carries its bits in a signed one.
-        Some(ParameterChoice::Int64Param(id)) => Ok(CorrelationId::Number(id.cast_unsigned())),
-        Some(ParameterChoice::StringParam(id)) if id.is_empty() => Ok(CorrelationId::None),
-        Some(ParameterChoice::StringParam(id)) => Ok(CorrelationId::Text(id)),
+        Some(Choice::Int64(id)) => Ok(CorrelationId::Number(id.cast_unsigned())),
+        Some(Choice::Text("")) => Ok(CorrelationId::None),
+        Some(Choice::Text(id)) => Ok(CorrelationId::Text(id.to_owned())),
         _ => Err(wrong_type("sequence_id", "int64_param or string_param.")),
     }
 }
 
-fn flag(key: &str, choice: Option<&ParameterChoice>) -> Result<bool> {
+fn flag(key: &str, choice: Option<Choice<'_>>) -> Result<bool> {
     match choice {
-        Some(ParameterChoice::BoolParam(value)) => Ok(*value),
+        Some(Choice::Bool(value)) => Ok(value),
         _ => Err(wrong_type(key, "bool_param.")),
     }
 }
 
-fn priority(choice: Option<&ParameterChoice>) -> Result<u64> {
+fn priority(choice: Option<Choice<'_>>) -> Result<u64> {
     match choice {
-        Some(ParameterChoice::Uint64Param(value)) => Ok(*value),
-        Some(ParameterChoice::Int64Param(value)) => {
-            u64::try_from(*value).map_err(|_| DecodeError::NegativePriority)
+        Some(Choice::Uint64(value)) => Ok(value),
+        Some(Choice::Int64(value)) => {
+            u64::try_from(value).map_err(|_| DecodeError::NegativePriority)
         }
         _ => Err(wrong_type("priority", "int64_param or uint64_param.")),
     }
 }
 
 /// Microseconds. Triton takes a negative one as an unsigned, that is as an endless one: no timeout.
-fn timeout(choice: Option<&ParameterChoice>) -> Result<Option<Duration>> {
+fn timeout(choice: Option<Choice<'_>>) -> Result<Option<Duration>> {
     match choice {
-        Some(ParameterChoice::Int64Param(micros)) => {
-            let micros = u64::try_from(*micros).ok().filter(|&m| m > 0);
+        Some(Choice::Int64(micros)) => {
+            let micros = u64::try_from(micros).ok().filter(|&m| m > 0);
             Ok(micros.map(Duration::from_micros))
         }
         _ => Err(wrong_type("timeout", "int64_param.")),
     }
 }
 
-fn custom(key: &str, choice: Option<ParameterChoice>) -> Result<ParameterValue> {
+fn custom(key: &str, choice: Option<Choice<'_>>) -> Result<ParameterValue> {
     match choice {
-        Some(ParameterChoice::BoolParam(v)) => Ok(ParameterValue::Bool(v)),
-        Some(ParameterChoice::Int64Param(v)) => Ok(ParameterValue::Int(v)),
-        Some(ParameterChoice::StringParam(v)) => Ok(ParameterValue::String(v)),
-        Some(ParameterChoice::DoubleParam(v)) => Ok(ParameterValue::Double(v)),
-        Some(ParameterChoice::Uint64Param(_)) | None => {
+        Some(Choice::Bool(v)) => Ok(ParameterValue::Bool(v)),
+        Some(Choice::Int64(v)) => Ok(ParameterValue::Int(v)),
+        Some(Choice::Text(v)) => Ok(ParameterValue::String(v.to_owned())),
+        Some(Choice::Double(v)) => Ok(ParameterValue::Double(v)),
+        Some(Choice::Uint64(_)) | None => {
             Err(wrong_type(key, "int64_param, bool_param, or string_param."))
         }
     }
 }
 
 /// How many classes the client wants of an output, if it wants classes.
-pub(super) fn classification(parameters: &ParameterMap) -> Result<Option<NonZero<u32>>> {
-    let Some(parameter) = parameters.get("classification") else { return Ok(None) };
-    match parameter.parameter_choice {
-        Some(ParameterChoice::Int64Param(count)) if count > 0 => {
+pub(super) fn classification(parameters: &ParameterMap<'_>) -> Result<Option<NonZero<u32>>> {
+    let Some(choice) = parameters.get("classification") else { return Ok(None) };
+    match choice {
+        Some(Choice::Int64(count)) if count > 0 => {
             // More classes than there can be is as good as all of them.
             Ok(NonZero::new(u32::try_from(count).unwrap_or(u32::MAX)))
         }
-        Some(ParameterChoice::Int64Param(_)) => Err(DecodeError::ClassCount),
+        Some(Choice::Int64(_)) => Err(DecodeError::ClassCount),
         _ => Err(wrong_type("classification", "int64_param")),
     }
 }
 
 /// A parameter of a response.
 pub fn parameter_message(value: ParameterValue) -> InferParameter {
+    use infer_parameter::ParameterChoice;
     let choice = match value {
         ParameterValue::Bool(v) => ParameterChoice::BoolParam(v),
         ParameterValue::Int(v) => ParameterChoice::Int64Param(v),

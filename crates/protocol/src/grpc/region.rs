@@ -1,11 +1,10 @@
 //! The parameters that put a tensor into shared memory.
 
-use galatea_proto::inference::infer_parameter::ParameterChoice;
 use galatea_types::RegionSpan;
 
 use super::{
     decode_error::{DecodeError, Result},
-    parameters::ParameterMap,
+    parameters::{Choice, ParameterMap},
 };
 use crate::regions::Regions;
 
@@ -22,9 +21,9 @@ pub(super) struct RegionParameters<'p> {
 
 impl<'p> RegionParameters<'p> {
     /// `None` where the parameters of the tensor name no region.
-    pub fn read(tensor: &str, parameters: &'p ParameterMap) -> Result<Option<Self>> {
+    pub fn read(tensor: &str, parameters: &ParameterMap<'p>) -> Result<Option<Self>> {
         let Some(region) = parameters.get(REGION) else { return Ok(None) };
-        let Some(ParameterChoice::StringParam(region)) = &region.parameter_choice else {
+        let Some(Choice::Text(region)) = region else {
             return Err(wrong_type(REGION, tensor, "string_param"));
         };
         let offset = integer(OFFSET, tensor, parameters)?.unwrap_or(0);
@@ -41,10 +40,10 @@ impl<'p> RegionParameters<'p> {
     }
 }
 
-fn integer(key: &'static str, tensor: &str, parameters: &ParameterMap) -> Result<Option<i64>> {
-    match parameters.get(key).map(|p| &p.parameter_choice) {
+fn integer(key: &'static str, tensor: &str, parameters: &ParameterMap<'_>) -> Result<Option<i64>> {
+    match parameters.get(key) {
         None => Ok(None),
-        Some(Some(ParameterChoice::Int64Param(value))) => Ok(Some(*value)),
+        Some(Some(Choice::Int64(value))) => Ok(Some(value)),
         Some(_) => Err(wrong_type(key, tensor, "int64_param")),
     }
 }

@@ -15,6 +15,7 @@ use galatea_types::{
     Buffer, Code, DataType, Error, InferRequest, InferResponse, LockExt, Memory, Region, Result,
     Tensor,
 };
+use prost::Message as _;
 
 use super::{NoRegions, Regions};
 use crate::{AnswerForm, AnswerPlan, grpc, http};
@@ -126,7 +127,13 @@ fn over_grpc(input: Parameters<'_>, output: Parameters<'_>, regions: &dyn Region
         },
         ..Default::default()
     };
-    grpc::decode(message, &config(), regions)
+    grpc::decode(grpc_message(&message), &config(), regions)
+}
+
+/// The message over the wire.
+fn grpc_message(message: &ModelInferRequest) -> grpc::RequestMessage {
+    let pieces = grpc::Pieces::from(Bytes::from(message.encode_to_vec()));
+    grpc::RequestMessage::read(pieces).expect("a good message")
 }
 
 fn region(offset: i64, byte_size: i64) -> [(&'static str, ParameterChoice); 3] {

@@ -63,7 +63,8 @@ fn grpc_decoded(spans: &Spans, config: &ModelConfig, regions: &dyn Regions) -> D
         parameters: parameters(spans.outputs[i], spans.output_size),
     };
     let (inputs, outputs) = (vec![input(0), input(1)], vec![output(0), output(1)]);
-    grpc::decode(ModelInferRequest { inputs, outputs, ..Default::default() }, config, regions)
+    let message = ModelInferRequest { inputs, outputs, ..Default::default() };
+    grpc::decode(grpc_message(&message), config, regions)
 }
 
 /// What the model of `backend` answers.

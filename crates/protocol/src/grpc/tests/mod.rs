@@ -10,9 +10,29 @@ use galatea_proto::inference::{
 use galatea_types::{
     Code, CorrelationId, DataType, InferRequest, InferResponse, ParameterValue, Result, Tensor,
 };
+use prost::Message as _;
 
-use super::{check_message_size, decode, encode};
+mod wire;
+
+use super::{Pieces, RequestMessage, check_message_size, encode};
 use crate::{AnswerForm, AnswerPlan, NoRegions};
+
+/// The message over the wire, into a request.
+fn decode(
+    message: &ModelInferRequest,
+    config: &ModelConfig,
+    regions: &NoRegions,
+) -> Result<(InferRequest, AnswerPlan)> {
+    read(message.encode_to_vec().into(), config, regions)
+}
+
+fn read(
+    message: Bytes,
+    config: &ModelConfig,
+    regions: &NoRegions,
+) -> Result<(InferRequest, AnswerPlan)> {
+    super::decode(RequestMessage::read(Pieces::from(message))?, config, regions)
+}
 
 type Change = fn(&mut ModelInferRequest);
 
@@ -49,7 +69,7 @@ fn changed(change: Change) -> ModelInferRequest {
 }
 
 fn decoded(change: Change) -> Result<(InferRequest, AnswerPlan)> {
-    decode(changed(change), &config(), &NoRegions)
+    decode(&changed(change), &config(), &NoRegions)
 }
 
 fn parameter(choice: ParameterChoice) -> InferParameter {
@@ -88,10 +108,10 @@ fn text(s: &str) -> ParameterChoice {
 
 #[test]
 fn raw_contents_stay_where_they_are() {
-    let message = request();
-    let at = message.raw_input_contents[0].as_ptr();
-    let request = decode(message, &config(), &NoRegions).expect("good").0;
-    assert_eq!(request.inputs[0].host().expect("host memory").as_ptr(), at);
+    let message = Bytes::from(request().encode_to_vec());
+    let request = read(message.clone(), &config(), &NoRegions).expect("good").0;
+    let data = request.inputs[0].host().expect("host memory");
+    assert!(message.as_ptr_range().contains(&data.as_ptr()));
     assert_eq!((&*request.model_name, request.model_version), ("m", None));
     assert_eq!(
         (request.inputs[0].data_type, &request.inputs[0].shape[..]),
@@ -148,7 +168,7 @@ fn values_that_mean_nothing_special() {
 fn check_typed(data_type: &str, contents: InferTensorContents, expected: &[u8]) {
     let mut message = request();
     typed(&mut message, data_type, contents);
-    let request = decode(message, &config(), &NoRegions).expect("good").0;
+    let request = decode(&message, &config(), &NoRegions).expect("good").0;
     assert_eq!(request.inputs[0].data_type.protocol_name(), data_type);
     assert_eq!(request.inputs[0].host().expect("host memory"), expected);
     assert!(expected.is_empty() || request.inputs[0].data.is_aligned_to(64));
@@ -438,46 +458,4 @@ fn a_response_shares_its_tensors() {
     assert!(check_message_size(&message, 1000).is_ok());
     let error = check_message_size(&message, 20).expect_err("too long");
     assert!(error.message().ends_with("which exceeds gRPC's byte size limit 20."), "{error}");
-}
-
-mod no_panic {
-    use galatea_proto::inference::ModelInferRequest;
-    use proptest::prelude::*;
-    use prost::Message as _;
-
-    use super::*;
-    use crate::grpc::{Pieces, decode_message};
-
-    /// Any bytes, and a good message with some of them changed: the second gets much deeper.
-    fn messages() -> impl Strategy<Value = Vec<u8>> {
-        let good = changed(|r| {
-            r.id = "id".into();
-            set(r, "sequence_id", text("s"));
-            set_input(r, "shared_memory_region", text("r"));
-            ask(r, &[("classification", Int64Param(2))]);
-            r.inputs.push(InferInputTensor { contents: Some(fp32s()), ..input() });
-        })
-        .encode_to_vec();
-        let length = good.len();
-        let edits = prop::collection::vec((0..length, any::<u8>()), 0..4);
-        let edited = edits.prop_map(move |edits| {
-            let mut bytes = good.clone();
-            edits.into_iter().for_each(|(at, value)| bytes[at] = value);
-            bytes
-        });
-        prop_oneof![prop::collection::vec(any::<u8>(), 0..200), edited]
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in messages(), size in 1usize..64) {
-            let mut pieces = Pieces::default();
-            bytes.chunks(size).for_each(|c| pieces.push(Bytes::copy_from_slice(c)));
-            let cut = decode_message(pieces).ok();
-            prop_assert_eq!(&cut, &ModelInferRequest::decode(&bytes[..]).ok());
-            if let Some(message) = cut {
-                let _ = decode(message, &config(), &NoRegions);
-            }
-        }
-    }
 }

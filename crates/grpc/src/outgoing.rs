@@ -1,0 +1,114 @@
+//! Responses in the HTTP/2 frames they are sent in: messages, then the status.
+
+use std::{
+    collections::VecDeque,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{BufMut, Bytes};
+use galatea_proto::inference::ModelInferResponse;
+use galatea_protocol::grpc::{encode_message, encode_stream_message};
+use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
+use http_body::Frame;
+use tonic::Status;
+
+use crate::{messages::PREFIX_LEN, stream::InferStream};
+
+/// The one message of a response in frames, then the status.
+pub(crate) struct MessageBody {
+    pieces: VecDeque<Bytes>,
+    has_sent_status: bool,
+}
+
+impl MessageBody {
+    pub fn new(message: ModelInferResponse) -> Self {
+        Self { pieces: encode_message(message, prefix).into(), has_sent_status: false }
+    }
+
+    /// A message without fields.
+    pub fn empty() -> Self {
+        let pieces = [Bytes::from_static(&[0; PREFIX_LEN])].into();
+        Self { pieces, has_sent_status: false }
+    }
+
+    /// Bytes that are not yet sent.
+    pub fn size(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    pub fn next_frame(&mut self) -> Option<Frame<Bytes>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Some(Frame::data(piece));
+        }
+        (!std::mem::replace(&mut self.has_sent_status, true))
+            .then(|| Frame::trailers(trailers(&Status::ok(""))))
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.has_sent_status
+    }
+}
+
+/// The messages of a stream in frames, then the status.
+pub(crate) struct StreamBody {
+    messages: Box<InferStream>,
+    pieces: VecDeque<Bytes>,
+    has_sent_status: bool,
+}
+
+impl StreamBody {
+    pub fn new(messages: InferStream) -> Self {
+        Self { messages: Box::new(messages), pieces: VecDeque::new(), has_sent_status: false }
+    }
+
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
+        if self.has_sent_status {
+            return Poll::Ready(None);
+        }
+        if self.pieces.is_empty() {
+            let status = match ready!(self.messages.poll_next(cx)) {
+                Some(Ok(message)) => {
+                    self.pieces = encode_stream_message(message, prefix).into();
+                    None
+                }
+                Some(Err(status)) => Some(status),
+                None => Some(Status::ok("")),
+            };
+            if let Some(status) = status {
+                self.has_sent_status = true;
+                return Poll::Ready(Some(Frame::trailers(trailers(&status))));
+            }
+        }
+        Poll::Ready(self.pieces.pop_front().map(Frame::data))
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.has_sent_status
+    }
+}
+
+/// A status as what ends a response.
+pub(crate) fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(2);
+    if status.code() == tonic::Code::Ok {
+        trailers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
+    } else if status.add_header(&mut trailers).is_err() {
+        // A text that no header can carry: the code alone, which is a number, can be.
+        trailers.insert(Status::GRPC_STATUS, HeaderValue::from(i32::from(status.code())));
+    }
+    trailers
+}
+
+/// A response whose messages come in `body`.
+pub(crate) fn response<B>(body: B) -> Response<B> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}
+
+/// The message's length has been checked against the limit, which fits the field.
+pub(crate) fn prefix(length: usize) -> [u8; PREFIX_LEN] {
+    let mut prefix = [0; PREFIX_LEN];
+    (&mut prefix[1..]).put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    prefix
+}

@@ -1,0 +1,59 @@
+//! How long a client may take to send or read what it has begun.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use galatea_frontend::ConnectionSettings;
+use tokio::time::Sleep;
+
+/// Bytes that must move within a window of time, again and again.
+///
+/// A timer is set only where there is nothing to do but wait.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    window: Duration,
+    bytes_per_second: u64,
+    moved: usize,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patience {
+    pub fn new(settings: &ConnectionSettings) -> Self {
+        Self {
+            window: settings.progress_timeout,
+            bytes_per_second: settings.min_bytes_per_second,
+            moved: 0,
+            timer: None,
+        }
+    }
+
+    /// Bytes have moved.
+    pub fn progress(&mut self, bytes: usize) {
+        self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Nothing is waited for.
+    pub fn rest(&mut self) {
+        self.timer = None;
+    }
+
+    /// Ready when fewer bytes have moved than should have, with words for it.
+    pub fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<String> {
+        loop {
+            let timer = self.timer.get_or_insert_with(|| {
+                self.moved = 0;
+                Box::pin(tokio::time::sleep(self.window))
+            });
+            ready!(timer.as_mut().poll(cx));
+            self.timer = None;
+            let wanted = self.bytes_per_second as f64 * self.window.as_secs_f64();
+            if (self.moved as f64) < wanted.max(1.0) {
+                let (rate, window) = (self.bytes_per_second, self.window);
+                return Poll::Ready(format!("fewer than {rate} bytes a second in {window:?}"));
+            }
+        }
+    }
+}
