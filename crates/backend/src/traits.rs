@@ -85,7 +85,8 @@ pub struct InstanceSpec {
     pub alarm: InstanceAlarm,
 }
 
-/// One loaded version, shared by its instances.
+/// One loaded version, shared by its instances. The engine wraps it (`HiddenFolder::wrap`): a method added here is
+/// handed on there.
 pub trait Model: Send + Sync {
     /// Makes an executor; called on the thread that will drive it, at start and after each failure.
     ///

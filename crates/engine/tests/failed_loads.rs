@@ -149,3 +149,48 @@ fn a_panic_while_loading_is_the_reason_and_the_model_can_be_loaded_again() {
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     assert!(f.engine.shutdown(std::time::Instant::now() + Duration::from_secs(20)));
 }
+
+/// Failures of every part of a load, each of which knows the path of what it could not use.
+#[test]
+fn errors_that_clients_read_do_not_show_where_the_repository_is() {
+    let with_labels = CONFIG.replace("name: \"OUT\"", "name: \"OUT\" label_filename: \"none\"");
+    let f = explicit(|root| {
+        add_model(root, "loading", &[1], CONFIG);
+        fs::write(root.join("loading/1/fails_to_load"), "").expect("file");
+        add_model(root, "completing", &[1], CONFIG);
+        fs::write(root.join("completing/1/fails_to_complete"), "").expect("file");
+        add_model(root, "starting", &[1], CONFIG);
+        fs::write(root.join("starting/1/fails_to_start"), "").expect("file");
+        add_model(root, "panicking", &[1], CONFIG);
+        fs::write(root.join("panicking/1/panics"), "").expect("file");
+        add_model(root, "labelling", &[1], &with_labels);
+        add_model(root, "unreadable", &[1], CONFIG);
+        fs::remove_file(root.join("unreadable/config.pbtxt")).expect("removed");
+        fs::create_dir(root.join("unreadable/config.pbtxt")).expect("folder");
+        add_model(root, "wrong", &[1], "nonsense {}");
+        add_model(root, "empty", &[], CONFIG);
+    });
+    let places = [f.root.path().to_owned(), std::env::temp_dir()];
+    let places = places.map(|place| place.display().to_string());
+    let check = |text: &str| {
+        assert!(!places.iter().any(|place| text.contains(place)), "a path of the server: {text}");
+    };
+    let names =
+        ["loading", "completing", "starting", "panicking", "labelling", "unreadable", "wrong"];
+    for name in names.into_iter().chain(["empty", "none"]) {
+        let error = f.engine.load_model(name, LoadOverrides::default()).expect_err(name);
+        check(error.message());
+    }
+    let loading = f.engine.load_model("loading", LoadOverrides::default()).expect_err("fails");
+    assert!(loading.message().contains("loading/1/fails_to_load is there"), "{loading}");
+    let mut with_files = overrides(
+        r#"{"backend":"copy","input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
+            "output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}]}"#
+            .to_owned(),
+    );
+    for file in ["1/fails_to_load", "1/fails_to_complete", "1/panics", "1/fails_to_start"] {
+        with_files.files = [(file.to_owned(), vec![0].into())].into();
+        check(f.engine.load_model("loading", with_files.clone()).expect_err(file).message());
+    }
+    index(&f.engine).iter().for_each(|row| check(row));
+}

@@ -85,7 +85,7 @@ impl ModelLoader {
         let plan =
             guarded(|| LoadPlan::new(name, &request.overrides, &self.repository, &completion));
         let plan = plan.map_err(|error| {
-            log::error!("Poll failed for model directory '{name}': {error}");
+            log::error!("Poll failed for model directory '{name}': {}", error.with_causes());
             self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));
             LoadFailure::Unreadable(error)
         })?;
@@ -178,6 +178,8 @@ impl ModelLoader {
                     let failure = VersionFailure { version, error };
                     let reason = failure.reason_with_causes();
                     log::error!("failed to load '{name}' version {version}: {reason}");
+                    let error = plan.hidden.hide(failure.error);
+                    let failure = VersionFailure { version, error };
                     self.lifecycle.failed(name, version, generation, failure.reason());
                     failures.push(failure);
                 }

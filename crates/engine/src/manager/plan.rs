@@ -9,7 +9,7 @@ use galatea_types::{Error, Result};
 use super::configuration::{self, Completion};
 use crate::{
     overrides::LoadOverrides,
-    repository::{ModelFolder, Repository},
+    repository::{HiddenFolder, ModelFolder, Repository},
 };
 
 /// A model as it is to be loaded: its files, its checked configuration, and which versions.
@@ -17,6 +17,8 @@ pub(super) struct LoadPlan {
     /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
     /// by this plan keeps it until it is unloaded.
     pub folder: ModelFolder,
+    /// Takes the place of the folder out of errors that clients read.
+    pub hidden: HiddenFolder,
     pub config: Arc<ModelConfig>,
     pub versions: Vec<i64>,
     /// Where paths in the configuration may lead.
@@ -37,16 +39,27 @@ impl LoadPlan {
             Some(lease) => ModelFolder::open(name, lease)?,
             None => repository.lease(name)?,
         };
-        let raw = match &overrides.config {
-            Some(json) => galatea_config::parse_json(json)?,
-            None => configuration::read(&folder, completion.is_automatic)?,
-        };
-        let (config, backend_failure) = completion.run(raw, &folder)?;
+        let hidden = HiddenFolder::of(&folder);
+        let configured = configure(overrides, completion, &folder);
+        let (config, backend_failure) = configured.map_err(|error| hidden.hide(error))?;
+        let backend_failure = backend_failure.map(|error| hidden.hide(error));
         let versions = choose_versions(config.version_policy(), &folder);
         check_instances(&config, versions.len())?;
         let paths = completion.paths.clone();
-        Ok(Self { folder, config: Arc::new(config), versions, paths, backend_failure })
+        Ok(Self { folder, hidden, config: Arc::new(config), versions, paths, backend_failure })
     }
+}
+
+fn configure(
+    overrides: &LoadOverrides,
+    completion: &Completion<'_>,
+    folder: &ModelFolder,
+) -> Result<(ModelConfig, Option<Error>)> {
+    let raw = match &overrides.config {
+        Some(json) => galatea_config::parse_json(json)?,
+        None => configuration::read(folder, completion.is_automatic)?,
+    };
+    completion.run(raw, folder)
 }
 
 /// Instances of all versions of a model: each has a thread at least.

@@ -52,7 +52,7 @@ impl VersionLoader {
             paths: plan.paths.clone(),
             server: self.server.clone(),
         })?;
-        let model = Arc::from(model);
+        let model = plan.hidden.clone().wrap(Arc::from(model));
         let statistics = Arc::new(ModelStatistics::default());
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),

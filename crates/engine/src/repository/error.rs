@@ -17,8 +17,8 @@ pub(crate) enum RepositoryError {
     NoSuchModel { model: String },
     #[error("failed to poll model '{model}': not unique across all model repositories")]
     NotUnique { model: String },
-    #[error("failed to read model folder {path}: {source}")]
-    UnreadableModel { path: String, source: io::Error },
+    #[error("failed to read the folder of model '{model}': {source}")]
+    UnreadableModel { model: String, source: io::Error },
 }
 
 impl RepositoryError {

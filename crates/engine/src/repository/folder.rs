@@ -26,7 +26,7 @@ pub(crate) struct ModelFolder {
 impl ModelFolder {
     pub fn open(name: &str, lease: FolderLease) -> Result<Self, RepositoryError> {
         let names = folder_names(lease.path()).map_err(|source| {
-            RepositoryError::UnreadableModel { path: lease.path().display().to_string(), source }
+            RepositoryError::UnreadableModel { model: name.to_owned(), source }
         })?;
         let mut versions: Vec<i64> = names.iter().filter_map(|entry| version_of(entry)).collect();
         versions.sort_unstable();

@@ -2,6 +2,7 @@
 
 mod error;
 mod folder;
+mod hidden_folder;
 mod local;
 mod root;
 mod text_file;
@@ -13,6 +14,7 @@ use galatea_types::Result;
 use self::error::RepositoryError;
 pub(crate) use self::{
     folder::{CONFIG_FILE, MAX_MODEL_NAME, ModelFolder, is_model_name},
+    hidden_folder::HiddenFolder,
     text_file::read_text_file,
 };
 pub use self::{
