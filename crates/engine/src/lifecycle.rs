@@ -1,7 +1,7 @@
 //! The state of every model version: a small state machine with one record per version.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Condvar, Mutex, MutexGuard},
     time::Instant,
 };
@@ -81,6 +81,9 @@ struct Table {
     models: BTreeMap<String, BTreeMap<i64, Record>>,
     /// Models that have no version, and why.
     poll_failures: BTreeMap<String, PollFailure>,
+    /// Those whose record has passed to a later load and that are still answering requests: the exit waits for them
+    /// too.
+    replaced: BTreeSet<Generation>,
     last_generation: u64,
 }
 
@@ -104,7 +107,9 @@ impl Lifecycle {
             Some(Record { state: VersionState::Ready, .. }) => {}
             _ => {
                 let state = VersionState::Loading;
-                versions.insert(version, Record { state, owner: generation, is_transient });
+                let record = Record { state, owner: generation, is_transient };
+                let before = versions.insert(version, record);
+                table.keep_replaced(before);
             }
         }
         generation
@@ -116,7 +121,8 @@ impl Lifecycle {
         let versions = table.models.entry(model.to_owned()).or_default();
         let is_transient = versions.get(&version).is_some_and(|record| record.is_transient);
         let state = VersionState::Ready;
-        versions.insert(version, Record { state, owner: generation, is_transient });
+        let before = versions.insert(version, Record { state, owner: generation, is_transient });
+        table.keep_replaced(before.filter(|record| record.owner != generation));
         self.changed.notify_all();
     }
 
@@ -176,7 +182,7 @@ impl Lifecycle {
             && table.models.values().flat_map(BTreeMap::values).all(is_fine)
     }
 
-    /// Waits until no version is loading, ready or unloading. False when `deadline` passes first.
+    /// Waits until no version is loading, ready or unloading, those included that others have replaced. False when `deadline` passes first.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
         let mut table = self.lock();
         loop {
@@ -198,6 +204,10 @@ impl Lifecycle {
 
     fn change_own(&self, model: &str, version: i64, generation: Generation, state: VersionState) {
         let mut table = self.lock();
+        let is_over = matches!(state, VersionState::Unavailable { .. });
+        if is_over && table.replaced.remove(&generation) {
+            self.changed.notify_all();
+        }
         let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
         if let Some(record) = record.filter(|r| r.owner == generation) {
             record.state = state;
@@ -212,6 +222,12 @@ impl Lifecycle {
 }
 
 impl Table {
+    /// Remembers who a record belonged to until that is unloaded, where it was in use.
+    fn keep_replaced(&mut self, before: Option<Record>) {
+        let in_use = [VersionState::Ready, VersionState::Unloading];
+        self.replaced.extend(before.filter(|r| in_use.contains(&r.state)).map(|r| r.owner));
+    }
+
     /// Forgets versions of a model that are gone and that nobody has to know about.
     fn forget_past(&mut self, model: &str) {
         let Some(versions) = self.models.get_mut(model) else { return };
@@ -241,7 +257,7 @@ fn shortened(mut reason: String) -> String {
 
 fn count_live(table: &Table) -> usize {
     let is_live = |r: &&Record| !matches!(r.state, VersionState::Unavailable { .. });
-    table.models.values().flat_map(BTreeMap::values).filter(is_live).count()
+    table.models.values().flat_map(BTreeMap::values).filter(is_live).count() + table.replaced.len()
 }
 
 #[cfg(test)]

@@ -238,6 +238,22 @@ fn shutdown_ends_with_the_last_answer_in_flight() {
 }
 
 #[test]
+fn shutdown_waits_for_versions_that_a_reload_replaced() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    f.backend.gate.set(true);
+    let answer = start(&f.engine.model("m", None).expect("ready"), 9);
+    f.engine.load_model("m", LoadOverrides::default()).expect("loads again");
+    assert!(!f.engine.shutdown(Instant::now()), "the version before still has a request");
+    let soon = Instant::now() + Duration::from_millis(50);
+    assert!(!f.engine.shutdown(soon), "also when the later one is gone");
+    f.backend.gate.set(false);
+    assert!(f.engine.shutdown(Instant::now() + Duration::from_secs(20)));
+    answer.blocking_recv().expect("answered").expect("an answer");
+    assert_eq!(f.backend.live_models.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn a_model_that_finishes_loading_during_the_exit_is_unloaded() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.backend.load_gate.set(true);
