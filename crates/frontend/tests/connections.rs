@@ -14,6 +14,7 @@ use galatea_frontend::{
     Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
     InFlight, Plain, Protocol, Stream,
 };
+use galatea_types::MemoryBudget;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -68,7 +69,7 @@ impl Protocol for Bytes {
 }
 
 fn start(settings: ConnectionSettings) -> (FrontEnd, Arc<ConnectionLimits>) {
-    let limits = ConnectionLimits::new(settings);
+    let limits = ConnectionLimits::new(settings, MemoryBudget::unlimited());
     (start_within(&limits, false), limits)
 }
 

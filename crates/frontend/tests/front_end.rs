@@ -18,6 +18,7 @@ use galatea_frontend::{
     Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
     InFlight, Listener, Plain, Protocol, Socket, Stream, Transport, catch_panic,
 };
+use galatea_types::MemoryBudget;
 use tempfile::TempDir;
 use tokio::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader, DuplexStream,
@@ -119,7 +120,7 @@ fn options(accepts_while_draining: bool) -> FrontEndOptions {
 }
 
 fn limited(accepts_while_draining: bool, settings: ConnectionSettings) -> FrontEndOptions {
-    let limits = ConnectionLimits::new(settings);
+    let limits = ConnectionLimits::new(settings, MemoryBudget::unlimited());
     FrontEndOptions {
         name: "echo",
         thread_count: 2,

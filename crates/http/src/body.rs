@@ -9,35 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_types::{MemoryBudget, MemoryReservation};
+use galatea_types::MemoryBudget;
 use http_body::{Frame, SizeHint};
 
-use crate::streamed::StreamedBody;
-
-/// A piece of a response that is shorter is not counted to the budget: the number of connections bounds those.
-const UNCOUNTED: usize = 4 << 10;
-
-/// Bytes on their way to a client, counted to the budget until they are written.
-struct Counted {
-    bytes: Bytes,
-    _memory: MemoryReservation,
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// The same bytes, counted to the budget until the last clone goes.
-pub(crate) fn counted(bytes: Bytes, budget: &Arc<MemoryBudget>) -> Bytes {
-    if bytes.len() <= UNCOUNTED {
-        return bytes;
-    }
-    let mut memory = budget.reservation();
-    memory.grow(bytes.len());
-    Bytes::from_owner(Counted { bytes, _memory: memory })
-}
+use crate::{counted::counted, streamed::StreamedBody};
 
 /// The body of a response.
 pub(crate) enum Body {
@@ -67,9 +42,7 @@ impl Body {
 
     /// Counts what is to be written to the budget.
     pub fn count_to(&mut self, budget: &Arc<MemoryBudget>) {
-        if let Self::Whole(pieces) = self
-            && pieces.length > UNCOUNTED as u64
-        {
+        if let Self::Whole(pieces) = self {
             pieces.first = pieces.first.take().map(|piece| counted(piece, budget));
             let rest = std::mem::take(&mut pieces.rest);
             pieces.rest = rest.map(|piece| counted(piece, budget)).collect::<Vec<_>>().into_iter();

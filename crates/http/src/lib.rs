@@ -24,6 +24,7 @@ mod body;
 mod body_error;
 mod collector;
 mod compression;
+mod counted;
 mod generate;
 mod infer;
 mod lines;

@@ -13,7 +13,7 @@ use galatea_frontend::{CallGuard, HeavyWork, HeavyWorkError, RequestGuard};
 use galatea_types::{MemoryBudget, Response};
 use http_body::Frame;
 
-use crate::{body::counted, response_stream::ResponseStream, state::ServerState};
+use crate::{counted::counted, response_stream::ResponseStream, state::ServerState};
 
 /// Writes a response as a piece of a body; `None` where there is nothing to write.
 pub(crate) type WriteResponse = Arc<dyn Fn(Response) -> Option<Vec<u8>> + Send + Sync>;

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use galatea_types::MemoryBudget;
+
 use super::{
     activity::{Activity, Framing, Overdue},
     registry::{Registry, Slot},
@@ -20,6 +22,7 @@ use crate::repeated_log::RepeatedLog;
 #[derive(Debug)]
 pub struct ConnectionLimits {
     settings: ConnectionSettings,
+    memory: Arc<MemoryBudget>,
     start: Instant,
     /// Milliseconds since `start`, set by the sweep.
     clock: Arc<AtomicU64>,
@@ -31,19 +34,21 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self::with(ConnectionSettings::default())
+        Self::with(ConnectionSettings::default(), MemoryBudget::unlimited())
     }
 }
 
 impl ConnectionLimits {
-    /// The limits that `settings` ask for.
-    pub fn new(settings: ConnectionSettings) -> Arc<Self> {
-        Arc::new(Self::with(settings))
+    /// The limits that `settings` ask for. While little of `memory` is left, slow clients, whose bodies and responses take
+    /// it, are waited for less.
+    pub fn new(settings: ConnectionSettings, memory: Arc<MemoryBudget>) -> Arc<Self> {
+        Arc::new(Self::with(settings, memory))
     }
 
-    fn with(settings: ConnectionSettings) -> Self {
+    fn with(settings: ConnectionSettings, memory: Arc<MemoryBudget>) -> Self {
         Self {
             settings,
+            memory,
             start: Instant::now(),
             clock: Arc::default(),
             registry: Arc::default(),
@@ -109,16 +114,18 @@ impl ConnectionLimits {
     /// Closes the connections that have kept the server waiting for too long.
     pub(crate) fn sweep(&self) {
         self.set_clock();
-        for (activity, what) in self.registry.overdue(&self.settings) {
+        let is_short = self.memory.used() > self.memory.limit() / 4 * 3;
+        let settings = if is_short { self.settings.impatient() } else { self.settings };
+        for (activity, what) in self.registry.overdue(&settings) {
             if activity.cut_off() {
-                self.log_overdue(what);
+                self.log_overdue(what, &settings);
             }
         }
     }
 
-    fn log_overdue(&self, what: Overdue) {
-        let ConnectionSettings { head_timeout, progress_timeout, idle_timeout, .. } = self.settings;
-        let rate = self.settings.min_bytes_per_second;
+    fn log_overdue(&self, what: Overdue, settings: &ConnectionSettings) {
+        let ConnectionSettings { head_timeout, progress_timeout, idle_timeout, .. } = settings;
+        let rate = settings.min_bytes_per_second;
         let [head, body, response] = &self.overdue;
         match what {
             Overdue::Head => head.warn(|| {

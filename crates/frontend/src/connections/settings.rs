@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The time-out, and the bytes a second, of bodies and responses while memory is short.
+const IMPATIENT: (Duration, u64) = (Duration::from_secs(5), 64 << 10);
+
 /// How many connections there may be and how patient the server is. A time-out of [`Duration::MAX`] is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionSettings {
@@ -42,6 +45,15 @@ impl ConnectionSettings {
         let max_connections = free.min(default.max_connections);
         let reserved_connections = default.reserved_connections.min(max_connections / 4);
         Self { max_connections, reserved_connections, ..default }
+    }
+
+    /// While memory is short: a client that sends or reads slowly holds what others are refused for.
+    pub(super) fn impatient(self) -> Self {
+        Self {
+            progress_timeout: self.progress_timeout.min(IMPATIENT.0),
+            min_bytes_per_second: self.min_bytes_per_second.max(IMPATIENT.1),
+            ..self
+        }
     }
 
     /// How often connections are looked at: often enough for the shortest time-out.

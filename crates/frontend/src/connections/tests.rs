@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use galatea_types::MemoryBudget;
+
 use super::{
     activity::{Activity, Framing, Overdue},
     limits::ConnectionLimits,
@@ -80,6 +82,16 @@ fn a_body_must_keep_a_pace_and_not_on_average() {
 }
 
 #[test]
+fn a_slow_body_is_waited_for_less_while_memory_is_short() {
+    let client = Client::with(Framing::Sequential);
+    let call = client.activity.begin_call();
+    let _receiving = call.activity().receive();
+    client.activity.has_read(320_000);
+    assert_eq!(client.after(5), None);
+    assert_eq!(client.activity.overdue(&settings().impatient()), Some(Overdue::Body));
+}
+
+#[test]
 fn a_response_must_be_read() {
     let client = Client::with(Framing::Sequential);
     drop(client.activity.begin_call());
@@ -108,11 +120,8 @@ fn side_by_side_calls_open_once() {
 
 #[test]
 fn room_is_made_by_closing_what_never_asked_then_what_was_idle_longest() {
-    let limits = ConnectionLimits::new(ConnectionSettings {
-        max_connections: 4,
-        reserved_connections: 1,
-        ..settings()
-    });
+    let settings = ConnectionSettings { max_connections: 4, reserved_connections: 1, ..settings() };
+    let limits = ConnectionLimits::new(settings, MemoryBudget::unlimited());
     let admit = || limits.admit(Framing::Sequential, false).expect("room");
     let busy = admit();
     let _call = busy.activity.begin_call();

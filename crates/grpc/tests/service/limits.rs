@@ -114,10 +114,11 @@ impl http_body::Body for Half {
 }
 
 fn impatient() -> Arc<ConnectionLimits> {
-    ConnectionLimits::new(ConnectionSettings {
+    let settings = ConnectionSettings {
         progress_timeout: Duration::from_millis(200),
         ..ConnectionSettings::default()
-    })
+    };
+    ConnectionLimits::new(settings, MemoryBudget::unlimited())
 }
 
 async fn status_of_half(f: &Fixture, path: &str, half: &[u8]) -> Status {

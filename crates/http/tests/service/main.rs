@@ -9,6 +9,7 @@ mod connections;
 mod generate;
 mod inference;
 mod life;
+mod limits;
 mod lines;
 mod routes;
 mod script;

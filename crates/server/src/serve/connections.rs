@@ -7,9 +7,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::options::ServeOptions;
 
-/// Gives all front ends the same limits and threads.
+/// Gives all front ends the same limits and threads. They share their memory already.
 pub fn share(options: &mut ServeOptions) {
-    let limits = ConnectionLimits::new(settings(options, raise_descriptor_limit()));
+    let settings = settings(options, raise_descriptor_limit());
+    let limits = ConnectionLimits::new(settings, options.http_options.memory.clone());
     let heavy_work = Arc::new(HeavyWork::default());
     let (http, grpc) = (&mut options.http_options, &mut options.grpc_options);
     (http.limits, grpc.limits) = (limits.clone(), limits);

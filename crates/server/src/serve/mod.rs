@@ -41,9 +41,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
     log_notes(&options.notes);
-    connections::share(&mut options);
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
+    connections::share(&mut options);
     let repositories = repositories::open(&options.repositories)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;

@@ -97,6 +97,16 @@ fn load_requests() {
 }
 
 #[test]
+fn load_and_unload_bodies_that_are_no_object_are_refused() {
+    for body in ["[]", "5", " \"config\"", "null"] {
+        let error = decode_load(body.as_bytes()).expect_err(body);
+        assert_eq!(error.message(), "the body of the request must be a JSON object");
+        assert_eq!(error.code(), Code::InvalidArg);
+        decode_unload(body.as_bytes()).expect_err(body);
+    }
+}
+
+#[test]
 fn unload_requests() {
     for (body, expected) in [
         ("", false),

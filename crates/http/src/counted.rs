@@ -1,0 +1,31 @@
+//! Bytes on their way to a client.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use galatea_types::{MemoryBudget, MemoryReservation};
+
+/// A piece of a response that is shorter is not counted to the budget: the number of connections bounds those.
+const UNCOUNTED: usize = 4 << 10;
+
+/// Bytes on their way to a client, counted to the budget until they are written.
+struct Counted {
+    bytes: Bytes,
+    _memory: MemoryReservation,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The same bytes, counted to the budget until the last clone goes.
+pub(crate) fn counted(bytes: Bytes, budget: &Arc<MemoryBudget>) -> Bytes {
+    if bytes.len() <= UNCOUNTED {
+        return bytes;
+    }
+    let mut memory = budget.reservation();
+    memory.grow(bytes.len());
+    Bytes::from_owner(Counted { bytes, _memory: memory })
+}
