@@ -13,9 +13,12 @@ mod children;
 #[path = "../../backend-onnx/tests/support/mod.rs"]
 mod support;
 
-use std::fs;
+use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
 
-use galatea_backend::testing::{instance_spec, request, run_batch};
+use galatea_backend::{
+    ModelInstance,
+    testing::{instance_spec, request, run_batch},
+};
 use galatea_types::{DataType, Tensor};
 
 use children::{built_in, identity_fixture, instance, load, processes, signal, wait_until};
@@ -29,8 +32,38 @@ fn mappings() -> usize {
     maps.lines().filter(|line| line.contains("memfd:galatea-")).count()
 }
 
+/// Bytes that shared memory takes of the machine's.
+fn shared() -> u64 {
+    let descriptors = fs::read_dir("/proc/self/fd").expect("readable").flatten();
+    let is_ours = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|target| target.to_string_lossy().contains("memfd:galatea-"))
+    };
+    let ours = descriptors.map(|entry| entry.path()).filter(is_ours);
+    ours.filter_map(|path| fs::metadata(path).ok()).map(|memory| memory.blocks() * 512).sum()
+}
+
 #[test]
 fn nothing_of_an_isolated_model_is_left() {
+    processes_leave_nothing_behind_however_they_end();
+    memory_of_an_idle_model_is_freed();
+}
+
+fn memory_of_an_idle_model_is_freed() {
+    let model = load(&*built_in("identity"), &identity_fixture());
+    let (mut idle, _alarms) = instance(&*model, 1);
+    let echo = |idle: &mut dyn ModelInstance, size: i64| {
+        let input = Tensor::new("INPUT0", DataType::Uint8, [1, size], vec![7; size as usize]);
+        let answer = run_batch(idle, vec![request("m", 1, vec![input.clone()])]).remove(0);
+        let answer = answer.expect("a response");
+        assert_eq!(answer.outputs[0].host().expect("host"), input.host().expect("host"));
+        shared()
+    };
+    assert!(echo(&mut *idle, 20 << 20) >= 40 << 20, "it went through both arenas");
+    wait_until("memory is kept", || shared() < 1 << 20);
+    echo(&mut *idle, 100_000);
+}
+
+fn processes_leave_nothing_behind_however_they_end() {
     let model = load(&*built_in("identity"), &identity_fixture());
     let name = instance_spec("m", 0).name;
     drop(instance(&*model, 0));

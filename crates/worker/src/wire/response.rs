@@ -86,8 +86,9 @@ pub fn code_from_number(number: u8) -> Result<Option<Code>, Malformed> {
     CODES.get(index).copied().map(Some).ok_or(Malformed("an error code is unknown"))
 }
 
-/// An error code's number in the protocol.
+/// An error code's number in the protocol, which has Triton's: what is used up is unavailable there.
 pub fn code_number(code: Code) -> u8 {
+    let code = if code == Code::Exhausted { Code::Unavailable } else { code };
     let index = CODES.iter().position(|&c| c == code).unwrap_or(0);
     u8::try_from(index + 1).unwrap_or(1)
 }

@@ -125,3 +125,27 @@ proptest! {
         read_anything(&packet);
     }
 }
+
+#[test]
+fn error_codes_are_read_as_they_were_written() {
+    use galatea_types::Code::{
+        AlreadyExists, Cancelled, Exhausted, Internal, InvalidArg, NotFound, Unavailable, Unknown,
+        Unsupported,
+    };
+    let known = [
+        Unknown,
+        Internal,
+        NotFound,
+        InvalidArg,
+        Unavailable,
+        Unsupported,
+        AlreadyExists,
+        Cancelled,
+    ];
+    for code in known {
+        assert_eq!(code_from_number(code_number(code)), Ok(Some(code)));
+    }
+    assert_eq!(code_number(Exhausted), code_number(Unavailable));
+    assert_eq!(code_from_number(0), Ok(None));
+    code_from_number(9).expect_err("no such code");
+}
