@@ -1,6 +1,7 @@
 //! Tensors of the library.
 
 use std::{
+    collections::TryReserveError,
     ffi::{c_char, c_int, c_void},
     ptr::{self, NonNull},
     slice,
@@ -8,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_types::{Buffer, DataType, Error, Result, Shape, byte_strings};
+use galatea_types::{Buffer, Code, DataType, Error, Result, Shape, byte_strings};
 use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
 
 use super::library::{Library, non_null};
@@ -218,14 +219,14 @@ impl Value {
         // SAFETY: the value is a live string tensor.
         let status = unsafe { (api.GetStringTensorDataLength)(self.as_ptr(), &mut total) };
         self.library.check(status)?;
-        let mut content = vec![0u8; total];
-        let mut offsets = vec![0usize; count];
+        let (mut content, mut offsets) = (zeroes::<u8>(total)?, zeroes::<usize>(count)?);
         let read = api.GetStringTensorContent;
         let room = content.as_mut_ptr().cast();
         // SAFETY: both areas have the length passed.
         let status = unsafe { read(self.as_ptr(), room, total, offsets.as_mut_ptr(), count) };
         self.library.check(status)?;
-        let mut wire = Vec::with_capacity(total + 4 * count);
+        let mut wire = Vec::new();
+        wire.try_reserve_exact(total.saturating_add(4 * count)).map_err(no_memory)?;
         let ends = offsets.iter().skip(1).copied().chain([total]);
         for (start, end) in offsets.iter().copied().zip(ends) {
             let text = content.get(start..end).unwrap_or_default();
@@ -241,6 +242,18 @@ impl Drop for Value {
         // SAFETY: owned by this object, released once.
         unsafe { (self.library.api().ReleaseValue)(self.value.as_ptr()) };
     }
+}
+
+/// As many as a model's output has, which may be more than there is memory for.
+fn zeroes<T: Clone + Default>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(count).map_err(no_memory)?;
+    values.resize(count, T::default());
+    Ok(values)
+}
+
+fn no_memory(cause: TryReserveError) -> Error {
+    Error::new(Code::Exhausted, "there is no memory for the texts of an output").with_source(cause)
 }
 
 /// A value as the owner of a buffer.

@@ -4,9 +4,12 @@
 //! therefore piles up in memory, up to a bound on its bytes; beyond it the client is cut off and its requests are
 //! cancelled.
 
+#[cfg(test)]
+mod model_check;
 mod queue;
 mod receiver;
 mod responder;
+mod sync;
 #[cfg(test)]
 mod tests;
 

@@ -1,15 +1,10 @@
 //! The queue that responders fill and the receiver empties, with its bound.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    task::Waker,
-};
+use std::{collections::VecDeque, task::Waker};
 
-use galatea_types::{LockExt, MemoryBudget, MemoryReservation, Response};
+use galatea_types::{MemoryBudget, MemoryReservation, Response};
+
+use super::sync::{Arc, AtomicBool, AtomicUsize, LockExt, Mutex, Ordering};
 
 /// What a response takes besides its tensors, about; so that empty ones are counted too.
 const RESPONSE_OVERHEAD: usize = 256;
@@ -77,7 +72,7 @@ pub(super) struct Queue {
     /// Most bytes that may wait.
     limit: usize,
     on_overflow: OnOverflow,
-    budget: Arc<MemoryBudget>,
+    budget: std::sync::Arc<MemoryBudget>,
     /// The backlog, once it is more than [`UNCOUNTED`].
     counted: Mutex<MemoryReservation>,
 }
@@ -93,7 +88,11 @@ struct State {
 }
 
 impl Queue {
-    pub fn new(limit: usize, on_overflow: OnOverflow, budget: &Arc<MemoryBudget>) -> Arc<Self> {
+    pub fn new(
+        limit: usize,
+        on_overflow: OnOverflow,
+        budget: &std::sync::Arc<MemoryBudget>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             is_closed: AtomicBool::new(false),

@@ -29,11 +29,11 @@ mod transport;
 pub use admin::Admin;
 pub use call::{CallTimes, Keep, Reply};
 pub use connector::{Caller, Connector};
-#[doc(hidden)]
-pub use grpc::decode_infer_message;
 pub use facts::{
     CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
 };
+#[doc(hidden)]
+pub use grpc::decode_infer_message;
 pub use http::{decode_infer_response, get};
 pub use prepared::PreparedInfer;
 pub use stream::{StreamReceiver, StreamSender};

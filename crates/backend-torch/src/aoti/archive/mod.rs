@@ -19,6 +19,13 @@ const MODELS: &str = "data/aotinductor/";
 const LIBRARY: &str = ".so";
 const METADATA: &str = "_metadata.json";
 
+/// Longest notes and sources, which are read whole. A network of a thousand layers has some megabytes of source.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
+/// Packages hold code and weights, which hardly shrink: one that unpacks to more than this times its own size, and this
+/// much more, is made to fill the disk.
+const MAX_GROWTH: u64 = 16;
+const ALWAYS_UNPACKED: u64 = 64 << 20;
+
 /// Why an archive cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
@@ -45,6 +52,10 @@ pub(super) enum ArchiveError {
          operators can be used in a package"
     )]
     ForeignOperators(String),
+    #[error("'{member}' in it has more than {limit} bytes")]
+    TextTooLong { member: String, limit: u64 },
+    #[error("it unpacks to more than {limit} bytes, {MAX_GROWTH} times its own size and 64 MiB")]
+    TooLarge { limit: u64 },
     #[error(
         "it cannot be unpacked into '{}' (TMPDIR names another folder): {reason}", folder.display()
     )]
@@ -67,6 +78,8 @@ impl Package {
     pub fn unpack(path: &Path) -> Result<Self, ArchiveError> {
         let no_zip = |e: &dyn std::fmt::Display| ArchiveError::NoZip(e.to_string());
         let file = File::open(path).map_err(|e| no_zip(&e))?;
+        let own_size = file.metadata().map_err(|e| no_zip(&e))?.len();
+        let limit = own_size.saturating_mul(MAX_GROWTH).saturating_add(ALWAYS_UNPACKED);
         let mut archive = ZipArchive::new(file).map_err(|e| no_zip(&e))?;
         let members = members(&archive)?;
         let library = library(&members)?;
@@ -75,7 +88,7 @@ impl Package {
         refuse_foreign_operators(&mut archive, &members, &library)?;
         let source = members.get(&format!("{}.cpp", stem(&library)));
         let source = source.map(|place| read_text(&mut archive, place)).transpose()?;
-        let folder = unpack(&mut archive, &members)?;
+        let folder = unpack(&mut archive, &members, limit)?;
         let library = folder.path().join(library);
         elf::make_unloadable(&library).map_err(|e| cannot_unpack(folder.path(), &e))?;
         Ok(Self { folder, library, metadata, source: source.unwrap_or_default() })
@@ -151,9 +164,13 @@ fn stem(library: &str) -> &str {
 
 fn read_text(archive: &mut Archive, place: &str) -> Result<String, ArchiveError> {
     let mut text = String::new();
-    let mut member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
-    member.read_to_string(&mut text).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
-    Ok(text)
+    let member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
+    // Whatever size the archive announces.
+    let read = member.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text);
+    match read.map_err(|e| ArchiveError::NoZip(e.to_string()))? as u64 {
+        0..=MAX_TEXT_BYTES => Ok(text),
+        _ => Err(ArchiveError::TextTooLong { member: place.to_owned(), limit: MAX_TEXT_BYTES }),
+    }
 }
 
 #[derive(Deserialize)]
@@ -189,10 +206,12 @@ fn refuse_foreign_operators(
     Err(ArchiveError::ForeignOperators(join(targets.iter().map(String::as_str))))
 }
 
-/// Everything but sources: kernels for GPUs are opened by name.
+/// Everything but sources: kernels for GPUs are opened by name. Not more than `limit` bytes, whatever sizes the archive
+/// announces.
 fn unpack(
     archive: &mut Archive,
     members: &BTreeMap<String, String>,
+    limit: u64,
 ) -> Result<TempDir, ArchiveError> {
     let parent = std::env::temp_dir();
     let folder = tempfile::Builder::new()
@@ -201,10 +220,13 @@ fn unpack(
         .permissions(fs::Permissions::from_mode(0o700))
         .tempdir_in(&parent)
         .map_err(|e| cannot_unpack(&parent, &e))?;
+    let mut left = limit;
     for (file, place) in members.iter().filter(|(file, _)| !is_source(file)) {
         let target = folder.path().join(file);
-        let mut member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
-        write(&mut member, &target).map_err(|e| cannot_unpack(folder.path(), &e))?;
+        let member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
+        let written = write(&mut member.take(left.saturating_add(1)), &target)
+            .map_err(|e| cannot_unpack(folder.path(), &e))?;
+        left = left.checked_sub(written).ok_or(ArchiveError::TooLarge { limit })?;
     }
     Ok(folder)
 }
@@ -213,10 +235,12 @@ fn is_source(file: &str) -> bool {
     [".cpp", ".h", ".o", ".json"].iter().any(|suffix| file.ends_with(suffix))
 }
 
-fn write(from: &mut dyn Read, to: &Path) -> io::Result<()> {
+/// Returns how many bytes there were.
+fn write(from: &mut dyn Read, to: &Path) -> io::Result<u64> {
     let mut target = File::create(to)?;
-    io::copy(from, &mut target)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o700))
+    let written = io::copy(from, &mut target)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
+    Ok(written)
 }
 
 fn cannot_unpack(folder: &Path, error: &io::Error) -> ArchiveError {

@@ -115,3 +115,20 @@ fn operators_without_a_stable_function_are_named() {
     assert!(with(nodes).expect_err("foreign").contains("(my::op)"));
     assert!(with("{}").expect_err("unknown").contains("not known"));
 }
+
+/// Members of zeroes, which deflate makes a thousand times smaller.
+#[test]
+fn packages_that_inflate_beyond_their_size_are_refused() {
+    let zeroes = "\0".repeat((MAX_TEXT_BYTES + 1) as usize);
+    let code = ("m/data/aotinductor/model/a.wrapper.so", "code");
+    for notes in ["a.wrapper_metadata.json", "a.wrapper.cpp", "a.wrapper.json"] {
+        let name = format!("m/data/aotinductor/model/{notes}");
+        let text = error(&[code, (&name, &zeroes)]);
+        assert_eq!(text, format!("'{name}' in it has more than 67108864 bytes"));
+    }
+    let text = error(&[code, ("m/data/aotinductor/model/k.cubin", &zeroes.repeat(2))]);
+    assert!(text.starts_with("it unpacks to more than "), "{text}");
+    // As much as a package of this size may have.
+    let text = zeroes.split_at(1 << 20).0;
+    unpack(&[code, ("m/data/aotinductor/model/k.cubin", text)]).expect("unpacks");
+}
