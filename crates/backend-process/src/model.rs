@@ -34,7 +34,8 @@ impl IsolatedModel {
         Ok(Self { context, description, child, isolation })
     }
 
-    fn subject(&self, spec: &InstanceSpec) -> Subject {
+    /// What the child of an instance is told.
+    pub fn subject(&self, spec: &InstanceSpec) -> Subject {
         let context = &self.context;
         Subject {
             backend: self.description.clone(),

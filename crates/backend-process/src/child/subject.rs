@@ -80,3 +80,46 @@ fn checked(raw: RawModelConfig, instance: &InstancePlace) -> Result<ModelConfig>
     ModelConfig::check(raw, &context)
         .map_err(|error| Error::internal(format!("the configuration changed on its way: {error}")))
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test fails by panicking")]
+mod tests {
+    use galatea_backend::testing::{Fixture, Host, instance_spec, load_context};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{isolation::Isolation, model::IsolatedModel, start::ChildProgram};
+
+    /// The configuration that the child of this instance works with, and the instance as it is told.
+    fn told(spec: &InstanceSpec) -> (ModelConfig, InstancePlace) {
+        let text = "name: 'm' backend: 'b' max_batch_size: 4
+             parameters { key: 'isolation' value { string_value: 'process' } }
+             instance_group [ { kind: KIND_GPU gpus: [ 0, 3 ] count: 2 }, { kind: KIND_CPU count: 5 } ]";
+        let config = Host { gpus: &[0, 3], ..Host::default() }.configure(text).expect("valid");
+        let context = load_context(&Fixture::new(config, "unused"));
+        let isolation = Isolation::read(context.config.parameters(), &context.backend_config);
+        let child = ChildProgram::new("unused", [], []);
+        let isolation = isolation.expect("read");
+        let model = IsolatedModel::new(context, Value::Null, child, isolation).expect("made");
+        // As it travels.
+        let sent = serde_json::to_string(&model.subject(spec)).expect("JSON");
+        let subject: Subject = serde_json::from_str(&sent).expect("as it was written");
+        let raw = raw_config(&subject).expect("a configuration");
+        let place = subject.instance.expect("an instance");
+        (checked(raw, &place).expect("valid"), place)
+    }
+
+    #[test]
+    fn a_child_is_told_its_own_instance_only() {
+        let gpu = InstanceSpec { kind: InstanceKind::Gpu, device_id: 3, ..instance_spec("m", 1) };
+        let (config, place) = told(&gpu);
+        let group = config.instance_groups().first().expect("one");
+        assert_eq!((group.kind, &group.gpus[..], group.count), (InstanceKind::Gpu, &[3][..], 1));
+        assert_eq!((place.device_id, place.index, &place.name), (3, 1, &gpu.name));
+        assert_eq!((config.instance_groups().len(), config.max_batch_size()), (1, 4));
+        let (config, place) = told(&instance_spec("m", 2));
+        let group = config.instance_groups().first().expect("one");
+        assert_eq!((group.kind, &group.gpus[..], group.count), (InstanceKind::Cpu, &[][..], 1));
+        assert_eq!(place.index, 2);
+    }
+}
