@@ -1,14 +1,13 @@
 //! A loaded Python model, which starts a worker for each instance.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
@@ -24,7 +23,7 @@ use crate::{
     defaults::{ModelDefaults, mentions},
     environment::{self, EnvironmentLease, EnvironmentRequest},
     package::Package,
-    services::{PythonConnection, PythonServices},
+    services::{PythonConnection, PythonServices, Query},
     settings::{self, Settings, log_level},
     start,
 };
@@ -175,21 +174,11 @@ impl Model for PythonModel {
             return true;
         }
         let workers = self.living_workers();
-        thread::scope(|scope| {
-            let query = |worker: &Arc<PythonConnection>| {
-                let worker = worker.clone();
-                thread::Builder::new().spawn_scoped(scope, move || {
-                    worker.services.readiness.query(&worker.channels, READINESS_TIMEOUT)
-                })
-            };
-            let queries: Vec<_> = workers.iter().map(query).collect();
-            let is_ready = |thread: io::Result<thread::ScopedJoinHandle<'_, bool>>| {
-                thread.is_ok_and(|thread| thread.join().unwrap_or(false))
-            };
-            // All are joined, whatever the first result is.
-            !queries.is_empty()
-                && queries.into_iter().map(is_ready).fold(true, |all, one| all & one)
-        })
+        let deadline = Instant::now() + READINESS_TIMEOUT;
+        let queries: Vec<_> =
+            workers.iter().map(|w| w.services.readiness.ask(&w.channels)).collect();
+        let is_ready = |query: Option<Query<'_>>| query.is_some_and(|q| q.wait_until(deadline));
+        !queries.is_empty() && queries.into_iter().all(is_ready)
     }
 }
 

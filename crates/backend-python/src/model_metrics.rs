@@ -1,7 +1,7 @@
 //! Metrics that a model defines. Those of a worker are removed when it ends.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
 };
 
@@ -22,6 +22,27 @@ struct Defined {
     last_id: u64,
     families: HashMap<u64, Arc<CustomFamily>>,
     metrics: HashMap<u64, CustomMetric>,
+}
+
+/// Families and metrics of one worker together, and bytes of the texts of one: each is a line whenever somebody asks for
+/// the server's metrics.
+const MAX_METRICS: usize = 10_000;
+const MAX_TEXT: usize = 16 << 10;
+const MAX_BUCKETS: usize = 1000;
+
+impl Defined {
+    /// Whether there is room for one more, with texts of this length.
+    fn check_room(&self, text: usize) -> Result<()> {
+        if self.families.len() + self.metrics.len() >= MAX_METRICS {
+            let text = format!("a model may not define more than {MAX_METRICS} metrics");
+            return Err(Error::unavailable(text));
+        }
+        if text > MAX_TEXT {
+            let text = format!("the texts of a metric may not be longer than {MAX_TEXT} bytes");
+            return Err(Error::invalid_arg(text));
+        }
+        Ok(())
+    }
 }
 
 impl ModelMetrics {
@@ -78,8 +99,9 @@ impl ModelMetrics {
             "histogram" => CustomMetricKind::Histogram,
             _ => return Err(Error::invalid_arg("unknown metric kind")),
         };
-        let description = text(fields, "description")?;
-        let family = self.registry.family(text(fields, "name")?, description, kind);
+        let (name, description) = (text(fields, "name")?, text(fields, "description")?);
+        self.defined.lock_unpoisoned().check_room(name.len() + description.len())?;
+        let family = self.registry.family(name, description, kind);
         let family = family.map_err(Error::from)?;
         let mut defined = self.defined.lock_unpoisoned();
         defined.last_id += 1;
@@ -100,9 +122,16 @@ impl ModelMetrics {
                 .ok_or_else(|| Error::invalid_arg("attempt to access JSON non-string as string"))?;
             Ok((name.clone(), value.to_owned()))
         });
-        let labels = labels.collect::<Result<_>>()?;
+        let labels = labels.collect::<Result<BTreeMap<String, String>>>()?;
+        let length = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+        defined.check_room(length)?;
         let buckets = fields.get("buckets").and_then(Value::as_array);
-        let buckets = buckets.map(|bounds| bounds.iter().filter_map(Value::as_f64).collect());
+        let buckets =
+            buckets.map(|bounds| bounds.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
+        if buckets.as_ref().is_some_and(|bounds| bounds.len() > MAX_BUCKETS) {
+            let text = format!("a histogram may not have more than {MAX_BUCKETS} buckets");
+            return Err(Error::invalid_arg(text));
+        }
         let metric = family.metric(labels, buckets).map_err(Error::from)?;
         defined.last_id += 1;
         let id = defined.last_id;

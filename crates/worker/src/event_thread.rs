@@ -86,6 +86,7 @@ impl<S: Services> EventThread<S> {
         self.connection.lifecycle.mark_dead(None);
         // A process that left the group may still hold the other end open.
         self.connection.channels.close_commands();
+        self.connection.channels.close_events();
         let _ = self.handle_events(usize::MAX);
         self.log_output(Ready { stdout: true, stderr: true, ..Ready::default() });
         self.connection.on_disconnect();

@@ -10,7 +10,8 @@
 //! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
 //!   memory are released with it.
 //! - A worker that does not respond is replaced: nothing waits for it for ever.
-//! - A large tensor is copied once when sent to the worker; an output tensor is not copied at all.
+//! - A large tensor is copied once when sent to the worker, and once when it comes back: there is no slice over memory
+//!   that a worker can write.
 
 #![warn(missing_docs)]
 

@@ -12,7 +12,7 @@ use galatea_worker::{
     wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
 };
 
-use super::PythonConnection;
+use super::{PythonConnection, calls::MAX_OPEN_CALLS};
 
 /// Sends a request of the worker to its model. The response goes back from whatever thread brings it.
 pub(crate) fn start(
@@ -24,11 +24,14 @@ pub(crate) fn start(
     let is_decoupled = header.has(flag::DECOUPLED);
     let head = RequestHead::read(&mut Reader::new(message.packet.payload.meta))?;
     let inputs = message.tensors(&head.inputs)?;
-    let cancellation = connection.services.calls.add(call);
+    let added = connection.services.calls.add(call);
+    let is_admitted = added.is_some();
+    let cancellation = added.unwrap_or_default();
     let sink = BlsResponder {
         connection: connection.clone(),
         call,
         cancellation: cancellation.clone(),
+        is_admitted,
         is_decoupled,
         is_answered: false,
     };
@@ -36,6 +39,9 @@ pub(crate) fn start(
     let models = &connection.services.server.models;
     let context = RequestContext::from_model(cancellation);
     let checked = received_request(&head, inputs).and_then(|request| {
+        if !is_admitted {
+            return Err(PolicyError::TooMany.into());
+        }
         let policy = models.is_decoupled(head.model, request.model_version);
         check_policy(policy, head.model, is_decoupled)?;
         Ok(request)
@@ -71,6 +77,10 @@ enum PolicyError {
          for decoupled models.'"
     )]
     Decoupled { model: String },
+    #[error(
+        "the calling model has {MAX_OPEN_CALLS} calls open already, which is as many as it may have"
+    )]
+    TooMany,
 }
 
 impl From<PolicyError> for Error {
@@ -84,6 +94,8 @@ struct BlsResponder {
     connection: Arc<PythonConnection>,
     call: u64,
     cancellation: Cancellation,
+    /// Entered among the open calls.
+    is_admitted: bool,
     is_decoupled: bool,
     is_answered: bool,
 }
@@ -97,7 +109,7 @@ impl ResponseSink for BlsResponder {
         let is_last = is_final || !self.is_decoupled;
         if is_last {
             self.is_answered = true;
-            self.connection.services.calls.remove(self.call);
+            self.leave();
         }
         if result.is_none() && !self.is_decoupled {
             result = Some(Err(Error::internal("Unexpected empty response.")));
@@ -116,6 +128,12 @@ impl ResponseSink for BlsResponder {
 }
 
 impl BlsResponder {
+    fn leave(&self) {
+        if self.is_admitted {
+            self.connection.services.calls.remove(self.call);
+        }
+    }
+
     fn send(&self, mut message: Outgoing, result: Option<&Result<InferResponse>>) {
         let connection = &*self.connection;
         let start = message.position();
@@ -136,6 +154,6 @@ impl BlsResponder {
 
 impl Drop for BlsResponder {
     fn drop(&mut self) {
-        self.connection.services.calls.remove(self.call);
+        self.leave();
     }
 }

@@ -8,11 +8,19 @@ use galatea_types::{Cancellation, LockExt as _};
 #[derive(Default)]
 pub(crate) struct BlsCalls(Mutex<HashMap<u64, Cancellation>>);
 
+/// Calls that one worker may have open: a model that calls itself, or never waits for a response, comes to an end here.
+pub(crate) const MAX_OPEN_CALLS: usize = 4096;
+
 impl BlsCalls {
-    pub fn add(&self, call: u64) -> Cancellation {
+    /// `None`: the worker has too many already.
+    pub fn add(&self, call: u64) -> Option<Cancellation> {
+        let mut open = self.0.lock_unpoisoned();
+        if open.len() >= MAX_OPEN_CALLS {
+            return None;
+        }
         let cancellation = Cancellation::default();
-        self.0.lock_unpoisoned().insert(call, cancellation.clone());
-        cancellation
+        open.insert(call, cancellation.clone());
+        Some(cancellation)
     }
 
     pub fn remove(&self, call: u64) {

@@ -13,7 +13,8 @@ use galatea_worker::{
     wire::{Failure, Malformed, flag, kind},
 };
 
-use self::{calls::BlsCalls, readiness::ReadinessQueries};
+pub(crate) use self::readiness::Query;
+use self::{calls::BlsCalls, readiness::ReadinessQueries, server_calls::ControlCalls};
 use crate::model_metrics::ModelMetrics;
 
 /// The connection to a Python worker.
@@ -27,6 +28,8 @@ pub(crate) struct PythonServices {
     metrics: ModelMetrics,
     /// Requests of the worker to other models.
     calls: BlsCalls,
+    /// Its loads, unloads and questions for other models.
+    control_calls: ControlCalls,
     /// Readiness queries to the worker's model.
     pub readiness: ReadinessQueries,
 }
@@ -38,6 +41,7 @@ impl PythonServices {
             metrics: ModelMetrics::new(server.metrics.clone()),
             server,
             calls: BlsCalls::default(),
+            control_calls: ControlCalls::default(),
             readiness: ReadinessQueries::default(),
         }
     }

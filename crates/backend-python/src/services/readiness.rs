@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, mpsc},
-    time::Duration,
+    time::Instant,
 };
 
 use galatea_types::LockExt as _;
@@ -25,13 +25,12 @@ struct State {
 }
 
 impl ReadinessQueries {
-    /// Calls the model's `is_ready` and waits for its result. False when there is none within `limit`.
-    pub fn query(&self, channels: &Channels, limit: Duration) -> bool {
-        let Some((id, result)) = self.open() else { return false };
+    /// Asks the worker for the model's `is_ready`. The result comes later, or never.
+    pub fn ask(&self, channels: &Channels) -> Option<Query<'_>> {
+        let (id, result) = self.open()?;
+        let query = Query { queries: self, id, result };
         let is_sent = channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok();
-        let is_ready = is_sent && result.recv_timeout(limit).unwrap_or(false);
-        self.answer(id, false);
-        is_ready
+        is_sent.then_some(query)
     }
 
     fn open(&self) -> Option<(u64, mpsc::Receiver<bool>)> {
@@ -58,6 +57,27 @@ impl ReadinessQueries {
         let mut state = self.0.lock_unpoisoned();
         state.is_closed = true;
         state.open.clear();
+    }
+}
+
+/// One open query.
+pub(crate) struct Query<'a> {
+    queries: &'a ReadinessQueries,
+    id: u64,
+    result: mpsc::Receiver<bool>,
+}
+
+impl Query<'_> {
+    /// False when there is no result by `deadline`.
+    pub fn wait_until(self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.result.recv_timeout(left).unwrap_or(false)
+    }
+}
+
+impl Drop for Query<'_> {
+    fn drop(&mut self) {
+        self.queries.answer(self.id, false);
     }
 }
 

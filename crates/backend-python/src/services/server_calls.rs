@@ -1,6 +1,14 @@
 //! Calls of a worker to the server besides inference: model control, metrics, the state of a request.
 
-use std::{collections::BTreeMap, io, sync::Arc, thread};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_backend::ServerAccess;
@@ -49,11 +57,42 @@ pub(crate) fn start(
     Ok(())
 }
 
+/// How many calls that take a thread each a worker has open.
+#[derive(Default)]
+pub(crate) struct ControlCalls(Arc<AtomicUsize>);
+
+/// A model that loads others waits for each; one that asks without waiting must not take all threads there are.
+const MAX_CONTROL_CALLS: usize = 128;
+
+impl ControlCalls {
+    /// `None`: there are too many.
+    fn enter(&self) -> Option<ControlPlace> {
+        // Only the event thread enters.
+        if self.0.load(Ordering::Relaxed) >= MAX_CONTROL_CALLS {
+            return None;
+        }
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Some(ControlPlace(self.0.clone()))
+    }
+}
+
+struct ControlPlace(Arc<AtomicUsize>);
+
+impl Drop for ControlPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Loading may take long, and so may a model's own readiness check: not on the event thread, which the model that
 /// is loaded may need.
 fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fields: Value) {
+    let Some(place) = connection.services.control_calls.enter() else {
+        return send_result(connection, call, Err(CallError::TooMany.into()));
+    };
     let on_thread = connection.clone();
     let work = move || {
+        let _place = place;
         let result = carry_out(&on_thread.services.server, &operation, &fields);
         send_result(&on_thread, call, result);
     };
@@ -114,6 +153,10 @@ fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
 enum CallError {
     #[error("unknown operation '{0}'")]
     Operation(String),
+    #[error(
+        "the model has {MAX_CONTROL_CALLS} calls of this kind open already, which is as many as it may have"
+    )]
+    TooMany,
     #[error("no thread to control models: {0}")]
     NoThread(io::Error),
     #[error(
@@ -134,7 +177,7 @@ impl From<CallError> for Error {
         let text = error.to_string();
         match error {
             CallError::Operation(_) => Error::unsupported(text),
-            CallError::NoThread(_) => Error::unavailable(text),
+            CallError::NoThread(_) | CallError::TooMany => Error::unavailable(text),
             _ => Error::invalid_arg(text),
         }
     }

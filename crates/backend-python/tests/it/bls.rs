@@ -16,10 +16,11 @@ use galatea_types::{
 use crate::common::{Written, bytes, error_text, output, request, run};
 
 /// Models `twice` (doubles on another thread), `stream` (decoupled: each byte its own response) and
-/// `refuses`; it records its calls.
+/// `refuses`, and `silent`, which never responds; it records its calls.
 #[derive(Default)]
 struct OtherModels {
     calls: Mutex<Vec<String>>,
+    silent: Mutex<Vec<Responder>>,
 }
 
 impl InferTarget for OtherModels {
@@ -44,6 +45,7 @@ impl InferTarget for OtherModels {
             )],
         };
         match &*answer(Vec::new()).model_name {
+            "silent" => self.silent.lock().expect("no panic").push(responder),
             "refuses" => return Err(Refused::new(Error::invalid_arg("no"), responder)),
             "stream" => {
                 thread::spawn(move || {
@@ -220,4 +222,59 @@ fn metrics_live_as_long_as_their_worker() {
     assert!(text().contains("seen_total{model=\"m\"} 5"), "{}", text());
     drop(instance);
     assert_eq!(text(), "");
+}
+
+/// Calls without end whose responses it does not wait for: they come to an end, and the worker goes on.
+#[test]
+fn a_model_that_calls_without_end_has_a_bound_of_open_calls() {
+    let body = r#"
+        import asyncio
+
+        async def call():
+            inner = pb_utils.InferenceRequest(model_name="silent", requested_output_names=["OUT"],
+                inputs=requests[0].inputs())
+            return await inner.async_exec()
+
+        async def flood():
+            tasks = [asyncio.ensure_future(call()) for _ in range(5000)]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            response = next(iter(done)).result()
+            [task.cancel() for task in tasks]
+            return response.error().message()
+
+        message = asyncio.run(flood())
+        return [pb_utils.InferenceResponse(error=pb_utils.TritonError(message))]
+"#;
+    let (server, others) = server();
+    let (mut instance, _loaded) = Written::execute(body).beside(server).instance();
+    let text = error_text(run(&mut *instance, bytes(&[1])));
+    assert!(text.contains("4096 calls open already"), "{text}");
+    assert!(others.silent.lock().expect("no panic").len() <= 4096);
+}
+
+#[test]
+fn a_model_that_defines_metrics_without_end_has_a_bound_of_them() {
+    let body = r#"
+        family = pb_utils.MetricFamily(name="many", description="x", kind=pb_utils.MetricFamily.COUNTER)
+        self.kept = []
+        try:
+            for n in range(20_000):
+                self.kept.append(family.Metric(labels={"n": str(n)}))
+        except Exception as error:
+            first = str(error)
+        try:
+            pb_utils.MetricFamily(name="long", description="x" * 100_000, kind=pb_utils.MetricFamily.COUNTER)
+        except Exception as error:
+            first += "; " + str(error)
+        self.kept = self.kept[:100]
+        self.kept.append(family.Metric(labels={"n": "again"}))
+        return [pb_utils.InferenceResponse(error=pb_utils.TritonError(first))]
+"#;
+    let (server, _) = server();
+    let metrics = server.metrics.clone();
+    let (mut instance, _loaded) = Written::execute(body).beside(server).instance();
+    let text = error_text(run(&mut *instance, bytes(&[1])));
+    assert!(text.contains("may not define more than 10000 metrics"), "{text}");
+    drop(instance);
+    drop(metrics);
 }

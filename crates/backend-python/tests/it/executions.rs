@@ -105,13 +105,13 @@ fn a_request_arrives_with_all_its_properties() {
         r.id = "id-1".to_owned();
         r.correlation_id = CorrelationId::Number(42);
         r.sequence_start = true;
-        r.timeout = Some(std::time::Duration::from_micros(1500));
+        r.timeout = Some(std::time::Duration::from_millis(90_000));
         r.parameters = vec![("k".to_owned(), ParameterValue::String("v\"".to_owned()))];
     });
     let answer = testing::run_batch(&mut *instance, vec![sent]).remove(0);
     let text = String::from_utf8(output(answer)).expect("text");
     let text: Vec<&str> = text.split('|').collect();
-    assert_eq!(text[..4], ["id-1", "42", "1500", "1"]);
+    assert_eq!(text[..4], ["id-1", "42", "90000000", "1"]);
     assert_eq!(text[4].replace(' ', ""), r#"{"k":"v\""}"#);
     assert_eq!(text[5], "OUT");
 }

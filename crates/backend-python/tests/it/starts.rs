@@ -88,3 +88,21 @@ fn a_model_decides_on_its_readiness() {
     let (_instance, loaded) = Written::execute(IDENTITY).instance();
     assert!(!loaded.model.has_readiness_check());
 }
+
+#[test]
+fn a_model_that_does_not_answer_whether_it_is_ready() {
+    let code = "
+    def execute(self, requests):
+        return []
+
+    def is_ready(self):
+        time.sleep(600)
+";
+    let loaded = Written::class(code).load();
+    let instances = [loaded.instance(0), loaded.instance(1)].map(|i| i.expect("an instance"));
+    let started = std::time::Instant::now();
+    assert!(!loaded.model.is_ready());
+    let took = started.elapsed();
+    assert!(took < std::time::Duration::from_secs(9), "both have the same five seconds: {took:?}");
+    drop(instances);
+}

@@ -150,3 +150,29 @@ fn the_model_is_finalized_and_a_slow_one_is_killed() {
     drop(instance);
     assert!(started.elapsed() < TIMEOUT);
 }
+
+/// A process that left the group and goes on sending events: the exit is not held up by what it sends.
+#[test]
+fn a_child_that_sends_events_without_end_does_not_hide_the_exit() {
+    let body = r#"
+        import galatea_worker.wire as wire
+        events = int(sys.argv[2])
+        if os.fork() == 0:
+            os.setsid()
+            released = wire.HEADER.pack(26, 0, 0, 0, 0, 0, 0)
+            until = time.monotonic() + 60
+            try:
+                while time.monotonic() < until:
+                    os.write(events, released)
+            finally:
+                os._exit(0)
+        time.sleep(0.5)
+        os.kill(os.getpid(), 9)
+"#;
+    let (mut instance, _loaded) = Written::execute(body).instance();
+    let started = Instant::now();
+    let error = run(&mut *instance, bytes(&[0])).expect_err("dead");
+    assert!(error.message().contains("SIGKILL"), "{error}");
+    drop(instance);
+    assert!(started.elapsed() < TIMEOUT, "it waited for the child");
+}

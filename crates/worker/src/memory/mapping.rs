@@ -1,6 +1,12 @@
 //! Anonymous files of memory and their mappings into this process.
 
-use std::{io, os::fd::AsFd, ptr};
+use std::{
+    io,
+    mem::{self, MaybeUninit},
+    os::fd::AsFd,
+    ptr, slice,
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+};
 
 use rustix::{
     fs::{MemfdFlags, SealFlags},
@@ -24,6 +30,9 @@ pub(crate) fn size_of(memory: impl AsFd) -> io::Result<usize> {
     let size = rustix::fs::fstat(memory)?.st_size;
     usize::try_from(size).map_err(io::Error::other)
 }
+
+/// Bytes that are copied at once.
+const WORD: usize = mem::size_of::<AtomicU64>();
 
 /// Part of the address space that shows the beginning of shared memory.
 ///
@@ -62,17 +71,46 @@ impl Mapping {
 
     /// `None`: not within the mapping.
     ///
-    /// The worker can change these bytes while they are read. That only damages its own response: no check of
-    /// a tensor's bytes is relied on by later reads, each of which checks bounds again.
-    pub fn get(&self, offset: usize, length: usize) -> Option<&[u8]> {
+    /// # Safety
+    /// Nobody writes there, in any process, while the slice is there.
+    pub unsafe fn get(&self, offset: usize, length: usize) -> Option<&[u8]> {
         if offset.checked_add(length)? > self.length {
             return None;
         }
         if length == 0 {
             return Some(&[]);
         }
-        // SAFETY: within the mapping by the check above, which stays readable by the type's invariant.
-        Some(unsafe { std::slice::from_raw_parts(self.start.add(offset), length) })
+        // SAFETY: within the mapping by the check above, which stays readable by the type's invariant; not written to
+        // by the caller's contract.
+        Some(unsafe { slice::from_raw_parts(self.start.add(offset), length) })
+    }
+
+    /// A copy of memory that another process may change meanwhile: some mixture of old and new bytes then, and one that
+    /// changes no more. `None`: not within the mapping, or there is no memory for it.
+    pub fn copy(&self, offset: usize, length: usize) -> Option<Vec<u8>> {
+        if offset.checked_add(length)? > self.length {
+            return None;
+        }
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(length).ok()?;
+        if length == 0 {
+            return Some(copy);
+        }
+        // SAFETY: within the mapping by the check above, which stays readable by the type's invariant. What others
+        // change at any time may be seen as atomics: they are read and never written here, and loads of up to a
+        // word's width need no right to write.
+        let bytes = unsafe { slice::from_raw_parts(self.start.add(offset).cast(), length) };
+        // SAFETY: every value of the bytes of a word is one of the word.
+        let (front, words, back) = unsafe { <[AtomicU8]>::align_to::<AtomicU64>(bytes) };
+        copy.extend(front.iter().map(|byte| byte.load(Ordering::Relaxed)));
+        let (target, _) = copy.spare_capacity_mut().as_chunks_mut::<WORD>();
+        for (to, from) in target.iter_mut().zip(words) {
+            *to = from.load(Ordering::Relaxed).to_ne_bytes().map(MaybeUninit::new);
+        }
+        // SAFETY: the bytes of these words were written just now: there is room for all of `length`.
+        unsafe { copy.set_len(front.len() + words.len() * WORD) };
+        copy.extend(back.iter().map(|byte| byte.load(Ordering::Relaxed)));
+        Some(copy)
     }
 
     /// Copies `bytes` to `offset`. False: not within the mapping, or it is not for writing.
@@ -101,5 +139,28 @@ impl Drop for Mapping {
             // SAFETY: mapped by `new` with this length; no slice of it can outlive `self`.
             let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.length) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_memory_is_copied_as_it_is() {
+        let memory = create("test", 4096).expect("memory");
+        let bytes: Vec<u8> =
+            (0..4096_u32).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[1]).collect();
+        let mapping = Mapping::new(&memory, true).expect("mapped");
+        // SAFETY: no other thread has the mapping.
+        assert!(unsafe { mapping.write(0, &bytes) });
+        for offset in (0..20).chain(4070..4097) {
+            for length in (0..40).filter(|length| offset + length <= 4096) {
+                let copy = mapping.copy(offset, length).expect("inside");
+                assert_eq!(copy, bytes[offset..offset + length], "{offset} {length}");
+            }
+        }
+        assert_eq!(mapping.copy(4090, 7), None);
+        assert_eq!(mapping.copy(usize::MAX, 2), None);
     }
 }

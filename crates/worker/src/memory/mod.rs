@@ -9,4 +9,6 @@ mod releases;
 mod shared;
 
 pub use limits::ArenaLimits;
+#[cfg(test)]
+pub(crate) use mapping::Mapping;
 pub use shared::{BlockAllocation, SharedMemory};

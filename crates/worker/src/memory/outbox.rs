@@ -31,6 +31,13 @@ impl Outbox {
         Ok(Self { memory, max: limits.max, mapping })
     }
 
+    /// A copy of this range, whatever the other side does with it meanwhile.
+    pub fn copy(&self, offset: u64, length: usize) -> Result<Vec<u8>, Malformed> {
+        let mapping = self.mapping(offset, length)?;
+        let copy = usize::try_from(offset).ok().and_then(|offset| mapping.copy(offset, length));
+        copy.ok_or(Malformed("there is no memory for a block"))
+    }
+
     /// A mapping that holds this range.
     pub fn mapping(&self, offset: u64, length: usize) -> Result<Arc<Mapping>, Malformed> {
         const OUTSIDE: Malformed = Malformed("a block lies outside of the shared memory");

@@ -6,7 +6,8 @@ use galatea_types::LockExt as _;
 
 use crate::{memory::mapping::Mapping, waker::Waker};
 
-/// A block of the outbox, for reading. It goes back to its worker when this is dropped.
+/// A block that the other side wrote and does not touch until it is given back, which happens when this is dropped. For a
+/// worker, which trusts its server in that: what a worker writes, the server copies.
 pub(crate) struct OutboxBlock {
     mapping: Arc<Mapping>,
     offset: usize,
@@ -23,7 +24,9 @@ impl OutboxBlock {
         releases: Arc<Releases>,
     ) -> Option<Self> {
         let offset = usize::try_from(offset).ok()?;
-        mapping.get(offset, length)?;
+        if offset.checked_add(length)? > mapping.length() {
+            return None;
+        }
         releases.pending.lock_unpoisoned().in_use += 1;
         Some(Self { mapping, offset, length, releases })
     }
@@ -31,7 +34,9 @@ impl OutboxBlock {
 
 impl AsRef<[u8]> for OutboxBlock {
     fn as_ref(&self) -> &[u8] {
-        self.mapping.get(self.offset, self.length).unwrap_or_default()
+        // SAFETY: the server has given the block to this worker, and does not write there until it has it back. It alone
+        // could: only the worker's own code runs in this process.
+        unsafe { self.mapping.get(self.offset, self.length) }.unwrap_or_default()
     }
 }
 

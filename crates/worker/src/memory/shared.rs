@@ -30,13 +30,15 @@ pub struct SharedMemory {
     outbox: Outbox,
     releases: Arc<Releases>,
     waker: Arc<Waker>,
+    /// The other side is a worker, which may write to its memory whenever it likes.
+    is_other_untrusted: bool,
     /// Counts blocks given to the worker: how the event thread sees that memory is in use.
     uses: AtomicU64,
 }
 
 impl SharedMemory {
     pub(crate) fn new(limits: ArenaLimits, waker: Arc<Waker>) -> io::Result<Self> {
-        Self::over(Inbox::new(limits)?, Outbox::new(limits)?, waker)
+        Ok(Self::over(Inbox::new(limits)?, Outbox::new(limits)?, waker, true))
     }
 
     /// The worker's view of what the server made: it writes where the server reads, and reads where that writes.
@@ -49,17 +51,13 @@ impl SharedMemory {
         if !mapping::is_sealed(&inbox) || !mapping::is_sealed(&outbox) {
             return Err(io::Error::other("the shared memory is not sealed"));
         }
-        Self::over(Inbox::over(outbox, limits)?, Outbox::over(inbox, limits)?, waker)
+        let (outbox, inbox) = (Inbox::over(outbox, limits)?, Outbox::over(inbox, limits)?);
+        Ok(Self::over(outbox, inbox, waker, false))
     }
 
-    fn over(inbox: Inbox, outbox: Outbox, waker: Arc<Waker>) -> io::Result<Self> {
-        Ok(Self {
-            inbox,
-            outbox,
-            releases: Arc::new(Releases::new(waker.clone())),
-            waker,
-            uses: AtomicU64::new(0),
-        })
+    fn over(inbox: Inbox, outbox: Outbox, waker: Arc<Waker>, is_other_untrusted: bool) -> Self {
+        let releases = Arc::new(Releases::new(waker.clone()));
+        Self { inbox, outbox, releases, waker, is_other_untrusted, uses: AtomicU64::new(0) }
     }
 
     /// Inbox and outbox, for the worker to inherit.
@@ -86,12 +84,18 @@ impl SharedMemory {
         self.inbox.free(offset)
     }
 
-    /// A block of the outbox. It goes back to the worker when the last clone of the buffer is dropped.
+    /// A block of the outbox. The server copies it, since what it checked must not change any more, and gives it back at
+    /// once; a worker gives it back when the last clone of the buffer is dropped.
     pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
+        self.waker.start_ticking();
+        if self.is_other_untrusted {
+            let copy = self.outbox.copy(offset, length)?;
+            self.releases.add(offset, length);
+            return Ok(copy.into());
+        }
         let mapping = self.outbox.mapping(offset, length)?;
         let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
         let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
-        self.waker.start_ticking();
         Ok(Bytes::from_owner(block))
     }
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_types::{LockExt as _, Result};
+use galatea_types::{Error, LockExt as _, Result};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::{
@@ -31,7 +31,7 @@ pub struct Channels {
     /// The kind of message that only gives blocks back.
     release: u8,
     /// Packets for `events` that found no room.
-    queue: Mutex<VecDeque<Vec<u8>>>,
+    queue: Mutex<EventQueue>,
 }
 
 /// The worker's ends of the sockets.
@@ -48,6 +48,33 @@ impl WorkerEnds {
         outbox: BorrowedFd<'a>,
     ) -> [BorrowedFd<'a>; 4] {
         [self.commands.as_fd(), self.events.as_fd(), inbox, outbox]
+    }
+}
+
+/// Packets that found no room in `events`, in their order.
+#[derive(Default)]
+struct EventQueue {
+    packets: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Bytes of packets that wait for a side that does not read.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+impl EventQueue {
+    /// False: too much waits already.
+    fn push(&mut self, packet: Vec<u8>) -> bool {
+        if self.bytes + packet.len() > MAX_QUEUED_BYTES {
+            return false;
+        }
+        self.bytes += packet.len();
+        self.packets.push_back(packet);
+        true
+    }
+
+    fn pop(&mut self) {
+        let packet = self.packets.pop_front();
+        self.bytes -= packet.map_or(0, |packet| packet.len());
     }
 }
 
@@ -112,7 +139,7 @@ impl Channels {
     pub fn send_event(&self, message: &Outgoing) -> Result<()> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         let mut queue = self.queue.lock_unpoisoned();
-        if queue.is_empty() {
+        if queue.packets.is_empty() {
             match self.events.try_send(&packet.parts(message)) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
@@ -120,7 +147,11 @@ impl Channels {
                 Err(_) => return Ok(()),
             }
         }
-        queue.push_back(packet.to_bytes(message));
+        if !queue.push(packet.to_bytes(message)) {
+            let limit = MAX_QUEUED_BYTES >> 20;
+            let text = format!("more than {limit} MiB wait for a worker that does not read them");
+            return Err(Error::unavailable(text));
+        }
         drop(queue);
         self.waker.wake();
         Ok(())
@@ -129,22 +160,22 @@ impl Channels {
     /// Sends queued packets while there is room for them.
     pub(crate) fn flush(&self) {
         let mut queue = self.queue.lock_unpoisoned();
-        while let Some(packet) = queue.front() {
+        while let Some(packet) = queue.packets.front() {
             match self.events.try_send(&[IoSlice::new(packet)]) {
                 Ok(false) => return,
                 Ok(true) | Err(_) => {
-                    queue.pop_front();
+                    queue.pop();
                 }
             }
         }
     }
 
     pub(crate) fn has_queued(&self) -> bool {
-        !self.queue.lock_unpoisoned().is_empty()
+        !self.queue.lock_unpoisoned().packets.is_empty()
     }
 
     pub(crate) fn clear_queue(&self) {
-        self.queue.lock_unpoisoned().clear();
+        *self.queue.lock_unpoisoned() = EventQueue::default();
     }
 
     /// Gives blocks back to the worker without waiting for a message they can go with.
@@ -238,6 +269,12 @@ impl Channels {
         self.commands.shut_down();
     }
 
+    /// Nothing more is sent or received on `events` but what was received already: a process that inherited the worker's
+    /// end may go on sending.
+    pub(crate) fn close_events(&self) {
+        self.events.shut_down();
+    }
+
     /// Takes a message from `events` if there is one.
     pub(crate) fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<Received> {
         self.events.try_receive(buffer)
@@ -287,6 +324,32 @@ mod tests {
             channels.flush();
         }
         assert!(!channels.has_queued());
+    }
+
+    /// It is answered with an error instead of filling the server's memory.
+    #[test]
+    fn a_worker_that_never_reads_has_a_bounded_queue() {
+        let (channels, _ends) = channels();
+        let mut event = Outgoing::new(kind::INFERRED, 1);
+        event.meta = vec![0; 100_000];
+        let sent = (0..10_000).take_while(|_| channels.send_event(&event).is_ok()).count();
+        assert!((MAX_QUEUED_BYTES / 101_000..MAX_QUEUED_BYTES / 90_000).contains(&sent), "{sent}");
+        let error = channels.send_event(&event).expect_err("full");
+        assert!(error.message().contains("64 MiB"), "{error}");
+        channels.clear_queue();
+        channels.send_event(&event).expect("queued");
+    }
+
+    #[test]
+    fn what_was_sent_before_the_end_is_still_received() {
+        let (channels, ends) = channels();
+        rustix::io::write(&ends.events, b"event").expect("written");
+        channels.close_events();
+        let mut buffer = [0; 64];
+        assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), Received::Packet(5));
+        assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), Received::End);
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        rustix::net::send(&ends.events, b"more", flags).expect_err("nobody receives it");
     }
 
     #[test]

@@ -112,10 +112,9 @@ impl Message<'_> {
         let content = memory.block(offset, length)?;
         let meta_length = usize::try_from(header.meta_length).unwrap_or(usize::MAX);
         let cut_short = Malformed("it is cut short");
-        // A copy: what was checked must not change any more.
-        let meta = content.get(..meta_length).ok_or(cut_short)?.to_vec();
+        let meta = content.get(..meta_length).ok_or(cut_short)?;
         let data = content.get(meta_length..length).ok_or(cut_short)?;
-        let packet = Packet::read(header, &meta, data)?;
+        let packet = Packet::read(header, meta, data)?;
         free_released(&packet, memory)?;
         let spilled = Some(Buffer::from(content.slice(meta_length..length)));
         read(&Message { packet, memory, spilled, copied })
@@ -168,13 +167,16 @@ fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), Malfo
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
 
     use galatea_types::DataType;
 
     use super::*;
     use crate::{
-        memory::ArenaLimits,
+        memory::{ArenaLimits, Mapping},
         waker::Waker,
         wire::{Reader, RequestHead, SentRequest, kind, put_request},
     };
@@ -233,5 +235,49 @@ mod tests {
         let packet = [&header.bytes()[..], &64_u64.to_le_bytes()].concat();
         let error = Message::open(&packet, &memory, |_| Ok(())).expect_err("not its block");
         assert_eq!(error, Malformed("it gives back a block that was not given to it"));
+    }
+
+    /// What a worker has sent stays what was checked, whatever the worker writes there afterwards: here, lengths of
+    /// strings that lead far out of their tensor.
+    #[test]
+    fn a_worker_that_changes_its_memory_after_sending_changes_nothing() {
+        let memory = memory();
+        let [_, outbox] = memory.descriptors();
+        let worker = Mapping::new(outbox, true).expect("mapped");
+        let sent = [2, 0, 0, 0, b'a', b'b', 1, 0, 0, 0, b'c'];
+        // SAFETY: this thread alone writes there, and the server's side only copies from it.
+        let write = |bytes: &[u8]| assert!(unsafe { worker.write(64, bytes) });
+        write(&sent);
+        let head = TensorHead {
+            name: "OUT",
+            data_type: DataType::Bytes,
+            shape: [2].into(),
+            place: Place::Arena(64),
+            byte_length: sent.len(),
+        };
+        let header = Header { kind: kind::RESPONSE, ..Header::default() };
+        let read = || Message::open(&header.bytes(), &memory, |message| message.tensor(&head));
+        let tensor = read().expect("two strings");
+        write(&[0xff; 11]);
+        assert_eq!(tensor.host().expect("host memory"), sent);
+        read().expect_err("no strings any more");
+
+        // While it is read, too: refused, or whole and checked.
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    write(&[0xff; 11]);
+                    write(&sent);
+                }
+            });
+            for _ in 0..10_000 {
+                if let Ok(tensor) = read() {
+                    let bytes = tensor.host().expect("host memory");
+                    assert!(crate::wire::holds_strings(bytes, 2), "{bytes:?}");
+                }
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
     }
 }

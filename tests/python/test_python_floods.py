@@ -1,0 +1,102 @@
+"""Python models that do too much of something: the server and its other models go on, and so does the model."""
+
+import json
+import os
+import time
+
+import pytest
+
+import clients
+import processes
+from repositories import add_sub_config, tensor, write_model
+from test_python_workers import IN_OUT, RUNNER, is_ready, pid_of, write
+
+# Calls itself for as long as its input is not 0, each call in a coroutine of its own.
+CALLS_ITSELF = '''
+import asyncio
+import threading
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+    def execute(self, requests):
+        for request in requests:
+            value = request.inputs()[0].as_numpy()
+            asyncio.run_coroutine_threadsafe(self.answer(value, request.get_response_sender()), self.loop)
+
+    async def answer(self, value, sender):
+        response = pb.InferenceResponse([pb.Tensor("PID", value)])
+        if value[0] != 0:
+            call = pb.InferenceRequest(model_name="again", requested_output_names=["PID"], inputs=[pb.Tensor("IN", value)])
+            inner = await call.async_exec()
+            if inner.has_error():
+                response = pb.InferenceResponse(error=pb.TritonError(inner.error().message()[-300:]))
+        sender.send(response, flags=pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+'''
+
+FLOODS = '''
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            for n in range(int(request.inputs()[0].as_numpy()[0])):
+                print("line", n, "of a flood")
+                sender.send(pb.InferenceResponse([pb.Tensor("PID", np.array([n], np.int32))]))
+            sender.send(flags=pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+'''
+
+
+@pytest.fixture
+def server(tmp_path, serve):
+    write(tmp_path, "again", CALLS_ITSELF, IN_OUT)
+    write(tmp_path, "floods", FLOODS, IN_OUT + "model_transaction_policy { decoupled: true }\n")
+    write(tmp_path, "runner", RUNNER, IN_OUT)
+    write_model(tmp_path, "simple", "galatea", "add_sub", add_sub_config())
+    return serve(tmp_path)
+
+
+def ask(server, model, value, **headers):
+    body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "INT32", "data": [value]}]}
+    status, _, answer = clients.ask(server.http, "POST", f"/v2/models/{model}/infer", body, headers)
+    return status, answer
+
+
+def rss(pid):
+    return int(processes.status(pid)["VmRSS"].split()[0]) << 10
+
+
+def others_answer(server):
+    begin = time.monotonic()
+    assert clients.ask(server.http, "POST", "/v2/models/simple/infer", clients.pair_json())[0] == 200
+    pid_of(server, "runner")
+    assert time.monotonic() - begin < 5
+
+
+def test_a_model_that_calls_itself_for_ever_does_not_end_the_server(server):
+    before = rss(server.pid)
+    status, answer = ask(server, "again", 1)
+    assert status == 500 and b"4096 calls open already" in answer, answer[-500:]
+    others_answer(server)
+    assert ask(server, "again", 0)[0] == 200
+    assert rss(server.pid) - before < 200 << 20
+
+
+def test_a_flood_of_lines_and_responses_keeps_to_its_model(server):
+    before, count = rss(server.pid), 50_000
+    status, answer = ask(server, "floods", count, Accept="application/x-ndjson")
+    assert status == 200
+    lines = [json.loads(line) for line in answer.splitlines() if line]
+    assert sum(1 for line in lines if line.get("outputs")) == count
+    others_answer(server)
+    assert rss(server.pid) - before < 200 << 20
+    assert is_ready(server, "floods") and os.path.exists(f"/proc/{server.pid}")
