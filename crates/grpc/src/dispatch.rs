@@ -14,7 +14,7 @@ use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
-use galatea_types::MemoryReservation;
+use galatea_types::{MemoryBudget, MemoryReservation};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::Full;
@@ -23,6 +23,7 @@ use tonic::{Status, body::Body, codegen::Service as _};
 
 use crate::{
     GrpcOptions,
+    call_task::Progress,
     deadline::deadline_of,
     health::HealthService,
     infer,
@@ -32,6 +33,7 @@ use crate::{
     service::InferenceService,
     state::{SHUTTING_DOWN, ServerState},
     stream::InferStream,
+    unread::Reader,
 };
 
 /// The name of a call in the log.
@@ -67,10 +69,15 @@ impl Dispatcher {
         &self.state.in_flight
     }
 
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.state.options.memory
+    }
+
     pub async fn answer(
         mut self,
         request: Request<Incoming>,
         call: CallGuard,
+        reader: Reader,
     ) -> Result<Response<CallBody>, Infallible> {
         let Some(guard) = self.state.in_flight.try_begin() else {
             return Ok(Status::unavailable(SHUTTING_DOWN).into_http());
@@ -79,7 +86,7 @@ impl Dispatcher {
         if let Err(error) = self.check_room(&mut memory) {
             return Ok(error.into_http());
         }
-        let response = match catch_panic(CALL, self.route(request)).await {
+        let response = match catch_panic(CALL, self.route(request, reader)).await {
             Some(Ok(response)) => response,
             Some(Err(status)) => status.into_http(),
             None => Status::internal(INTERNAL_ERROR).into_http(),
@@ -88,7 +95,8 @@ impl Dispatcher {
             memory.grow(message.size());
         }
         let held = Held { _guard: guard, _call: call, _memory: memory };
-        Ok(response.map(|content| CallBody { content, _held: Some(held) }))
+        let progress = Progress::of_this_call();
+        Ok(response.map(|content| CallBody { content, progress, _held: Some(held) }))
     }
 
     /// Whether one more call may be open.
@@ -101,22 +109,26 @@ impl Dispatcher {
         Err(Status::resource_exhausted(text))
     }
 
-    async fn route(&mut self, request: Request<Incoming>) -> Result<Response<Content>, Status> {
+    async fn route(
+        &mut self,
+        request: Request<Incoming>,
+        reader: Reader,
+    ) -> Result<Response<Content>, Status> {
         let path = request.uri().path();
         match path.strip_prefix("/inference.GRPCInferenceService/") {
-            Some("ModelInfer") => self.model_infer(request).await,
+            Some("ModelInfer") => self.model_infer(request, reader).await,
             Some("ModelStreamInfer") => {
-                let stream = InferStream::new(&self.state, request);
+                let stream = InferStream::new(&self.state, request, reader);
                 Ok(outgoing::response(Content::Stream(StreamBody::new(stream))))
             }
-            Some("RepositoryModelLoad") => self.load(request).await,
+            Some("RepositoryModelLoad") => self.load(request, reader).await,
             Some(_) => {
-                let request = self.read_small(request).await?;
+                let request = self.read_small(request, reader).await?;
                 let Ok(response) = self.inference.call(request).await;
                 Ok(response.map(Content::Generated))
             }
             None if path.starts_with("/grpc.health.v1.Health/") => {
-                let request = self.read_small(request).await?;
+                let request = self.read_small(request, reader).await?;
                 let Ok(response) = self.health.call(request).await;
                 Ok(response.map(Content::Generated))
             }
@@ -124,29 +136,45 @@ impl Dispatcher {
         }
     }
 
-    async fn model_infer(&self, request: Request<Incoming>) -> Result<Response<Content>, Status> {
+    async fn model_infer(
+        &self,
+        request: Request<Incoming>,
+        reader: Reader,
+    ) -> Result<Response<Content>, Status> {
         let deadline = deadline_of(request.headers());
-        let message = self.read_large(request).await?;
+        let message = self.read_large(request, reader).await?;
         let response = infer::infer(&self.state, message, deadline).await?;
         Ok(outgoing::response(Content::Message(MessageBody::new(response))))
     }
 
-    async fn load(&self, request: Request<Incoming>) -> Result<Response<Content>, Status> {
-        let message = self.read_large(request).await?;
+    async fn load(
+        &self,
+        request: Request<Incoming>,
+        reader: Reader,
+    ) -> Result<Response<Content>, Status> {
+        let message = self.read_large(request, reader).await?;
         repository::load(&self.state.engine, message).await?;
         Ok(outgoing::response(Content::Message(MessageBody::empty())))
     }
 
-    async fn read_large(&self, request: Request<Incoming>) -> Result<Message, Status> {
+    async fn read_large(
+        &self,
+        request: Request<Incoming>,
+        reader: Reader,
+    ) -> Result<Message, Status> {
         let max_length = MaxLength::Option(self.state.options.max_message_size);
-        Messages::new(request.into_body(), max_length, &self.state).only().await
+        Messages::new(request.into_body(), reader, max_length, &self.state).only().await
     }
 
     /// The request with its message, for the generated service: names and flags have bounds, and time-outs hold, before
     /// it sees any of it.
-    async fn read_small(&self, request: Request<Incoming>) -> Result<Request<Full<Bytes>>, Status> {
+    async fn read_small(
+        &self,
+        request: Request<Incoming>,
+        reader: Reader,
+    ) -> Result<Request<Full<Bytes>>, Status> {
         let (head, body) = request.into_parts();
-        let mut message = Messages::new(body, MaxLength::Small, &self.state).only().await?;
+        let mut message = Messages::new(body, reader, MaxLength::Small, &self.state).only().await?;
         let length = message.bytes.remaining();
         let framed = [&prefix(length)[..], &message.bytes.copy_to_bytes(length)].concat();
         Ok(Request::from_parts(head, Full::from(framed)))
@@ -169,6 +197,7 @@ struct Held {
 #[derive(Default)]
 pub(crate) struct CallBody {
     content: Content,
+    progress: Arc<Progress>,
     _held: Option<Held>,
 }
 
@@ -206,11 +235,18 @@ impl http_body::Body for CallBody {
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
-        match &mut self.content {
+        let polled = match &mut self.content {
             Content::Generated(body) => Pin::new(body).poll_frame(cx),
             Content::Message(message) => Poll::Ready(message.next_frame().map(Ok)),
             Content::Stream(_) => poll_stream(&mut self.content, cx),
+        };
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.progress.has_taken(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(_) | Poll::Pending => self.progress.has_nothing(),
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

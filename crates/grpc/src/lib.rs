@@ -9,9 +9,12 @@
 
 #![warn(missing_docs)]
 
+mod call_task;
 mod connection;
 mod deadline;
 mod dispatch;
+mod frames;
+mod guard;
 mod health;
 mod infer;
 mod messages;
@@ -27,6 +30,7 @@ mod state;
 mod statistics;
 mod status;
 mod stream;
+mod unread;
 
 pub use options::GrpcOptions;
 pub use server::serve;

@@ -14,7 +14,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::Status;
 
-use crate::{patience::Patience, state::ServerState};
+use crate::{patience::Patience, state::ServerState, unread::Reader};
 
 /// A flag byte and the length of the message come before it.
 pub(crate) const PREFIX_LEN: usize = 5;
@@ -55,6 +55,7 @@ pub(crate) struct Message {
 /// Reads the messages of one call.
 pub(crate) struct Messages {
     body: Incoming,
+    reader: Reader,
     /// What has come and is no message yet.
     received: Pieces,
     /// The length of the message that is coming.
@@ -67,9 +68,10 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    pub fn new(body: Incoming, max_length: MaxLength, state: &ServerState) -> Self {
+    pub fn new(body: Incoming, reader: Reader, max_length: MaxLength, state: &ServerState) -> Self {
         Self {
             body,
+            reader,
             received: Pieces::default(),
             length: None,
             max_length,
@@ -154,6 +156,7 @@ impl Messages {
             frame.map_err(|e| Status::cancelled(format!("the request was cut off: {e}")))?;
         // Trailers of a request mean nothing to gRPC.
         if let Ok(data) = frame.into_data() {
+            self.reader.has_read(data.len());
             self.memory.try_grow(data.len()).map_err(over_budget)?;
             self.patience.progress(data.len());
             self.received.push(data);

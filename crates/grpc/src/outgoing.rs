@@ -37,7 +37,7 @@ impl MessageBody {
     }
 
     pub fn next_frame(&mut self) -> Option<Frame<Bytes>> {
-        if let Some(piece) = self.pieces.pop_front() {
+        if let Some(piece) = next_piece(&mut self.pieces) {
             return Some(Frame::data(piece));
         }
         (!std::mem::replace(&mut self.has_sent_status, true))
@@ -79,11 +79,22 @@ impl StreamBody {
                 return Poll::Ready(Some(Frame::trailers(trailers(&status))));
             }
         }
-        Poll::Ready(self.pieces.pop_front().map(Frame::data))
+        Poll::Ready(next_piece(&mut self.pieces).map(Frame::data))
     }
 
     pub fn is_finished(&self) -> bool {
         self.has_sent_status
+    }
+}
+
+/// Most bytes handed to the connection at a time: it asks for more when the client has taken them, by which it is seen
+/// that a client reads.
+const MAX_PIECE: usize = 64 << 10;
+
+fn next_piece(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
+    match pieces.front_mut() {
+        Some(piece) if piece.len() > MAX_PIECE => Some(piece.split_to(MAX_PIECE)),
+        _ => pieces.pop_front(),
     }
 }
 

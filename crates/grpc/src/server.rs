@@ -8,9 +8,12 @@ use galatea_frontend::{
     Stream,
 };
 use hyper::{server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 
-use crate::{GrpcOptions, connection, dispatch::Dispatcher};
+use crate::{
+    GrpcOptions, call_task::CallExecutor, connection, dispatch::Dispatcher, guard::Guarded,
+    unread::Unread,
+};
 
 /// Serves gRPC on `listener` from threads of its own until [`FrontEnd::shut_down`].
 ///
@@ -39,7 +42,7 @@ const OPENING: usize = 24 + 9;
 
 /// What is served on every connection.
 struct GrpcService {
-    builder: http2::Builder<TokioExecutor>,
+    builder: http2::Builder<CallExecutor>,
     dispatcher: Dispatcher,
 }
 
@@ -61,9 +64,12 @@ impl Protocol for GrpcService {
         closing: Closing,
     ) -> Result<(), hyper::Error> {
         let dispatcher = self.dispatcher.clone();
+        let memory = self.dispatcher.memory();
+        let unread = Unread::new(connection::MOST_UNREAD, memory);
+        let stream = Guarded::new(stream, unread.clone(), memory);
         let answer = service_fn(move |request| {
             let call = activity.begin_call();
-            dispatcher.clone().answer(request, call)
+            dispatcher.clone().answer(request, call, unread.reader())
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
         closing.serve(connection, http2::Connection::graceful_shutdown).await

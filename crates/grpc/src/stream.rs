@@ -24,6 +24,7 @@ use crate::{
     reply::{Open, Outgoing, Reply, refusal_reply},
     state::{SHUTTING_DOWN, ServerState},
     status::status_of,
+    unread::Reader,
 };
 
 /// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
@@ -89,7 +90,7 @@ type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
 type Item = Result<ModelStreamInferResponse, Status>;
 
 impl InferStream {
-    pub fn new(state: &Arc<ServerState>, request: Request<Incoming>) -> Self {
+    pub fn new(state: &Arc<ServerState>, request: Request<Incoming>, reader: Reader) -> Self {
         let deadline = deadline_of(request.headers());
         let is_strict = request.headers().get("triton_grpc_error").is_some_and(|v| v == "true");
         let options = &state.options;
@@ -98,7 +99,7 @@ impl InferStream {
             ResponseReceiver::new(options.max_unread, OnOverflow::Discard, &options.memory);
         Self {
             state: state.clone(),
-            messages: Messages::new(request.into_body(), max_length, state),
+            messages: Messages::new(request.into_body(), reader, max_length, state),
             has_more_requests: true,
             end: None,
             preparing: None,

@@ -7,7 +7,7 @@ use galatea_types::{MemoryBudget, MemoryReservation, Response};
 use super::sync::{Arc, AtomicBool, AtomicUsize, LockExt, Mutex, Ordering};
 
 /// What a response takes besides its tensors, about; so that empty ones are counted too.
-const RESPONSE_OVERHEAD: usize = 256;
+const RESPONSE_OVERHEAD: usize = 1 << 10;
 
 /// A backlog up to this size is neither counted to the budget nor cut off for it: a client that reads has seldom more.
 const UNCOUNTED: usize = 64 << 10;

@@ -219,3 +219,75 @@ async fn many_more_inputs_than_the_model_has_are_not_built() {
     let text = "[request id: <id_unknown>] expected 1 inputs but got 1000 inputs for model 'identity_fp32'";
     assert_eq!((error.code(), error.message()), (Code::InvalidArgument, text));
 }
+
+/// As many calls may be open on one connection.
+const MAX_CALLS_PER_CONNECTION: usize = 1000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_connection_has_no_more_than_a_thousand_calls_open() {
+    let f = Fixture::start();
+    let client = f.client().await;
+    f.gate.set(true);
+    let mut calls = tokio::task::JoinSet::new();
+    for i in 0..MAX_CALLS_PER_CONNECTION + 200 {
+        let mut client = client.clone();
+        calls.spawn(async move {
+            client.model_infer(vector("gated", &i.to_string(), &[1.0])).await.map(drop)
+        });
+    }
+    let open = || f.server.as_ref().expect("running").requests_in_flight();
+    eventually("as many as may be are open", || open() == MAX_CALLS_PER_CONNECTION);
+    // Calls on another connection, so that the first one would have gone on meanwhile.
+    let mut other = f.client().await;
+    for _ in 0..20 {
+        other.model_infer(vector("identity_fp32", "", &[1.0])).await.expect("goes on serving");
+    }
+    assert_eq!(open(), MAX_CALLS_PER_CONNECTION);
+    f.gate.set(false);
+    while let Some(call) = calls.join_next().await {
+        call.expect("no panic").expect("those that waited are answered too");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_response_that_is_not_read_resets_its_call_alone() {
+    let options = GrpcOptions { limits: impatient(), ..GrpcOptions::default() };
+    let f = Fixture::with_options(&options);
+    // Windows of 64 KiB.
+    let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", f.address()))
+        .expect("a uri")
+        .initial_stream_window_size(65_535);
+    let channel = channel.connect().await.expect("connects");
+    let mut unread = channel.clone();
+    let message = vector("identity_fp32", "", &vec![1.0; 1 << 20]).encode_to_vec();
+    let body = [&[0][..], &(message.len() as u32).to_be_bytes(), &message].concat();
+    let uri = format!("http://{}/inference.GRPCInferenceService/ModelInfer", f.address());
+    let request = http::Request::post(uri)
+        .header("content-type", "application/grpc")
+        .body(Body::new(http_body_util::Full::from(body)))
+        .expect("a request");
+    std::future::poll_fn(|cx| unread.poll_ready(cx)).await.expect("ready");
+    let response = unread.call(request).await.expect("headers");
+    let mut client = Client::new(channel);
+    let open = || f.server.as_ref().expect("running").requests_in_flight();
+    assert_eq!(open(), 1);
+    while open() > 0 {
+        client.model_infer(vector("identity_fp32", "", &[1.0])).await.expect("goes on serving");
+    }
+    drop(response);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn metadata_has_a_bound() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let with_value = |length: usize| {
+        let mut request = tonic::Request::new(vector("identity_fp32", "", &[1.0]));
+        let value = "v".repeat(length).parse().expect("metadata");
+        request.metadata_mut().insert("x-long", value);
+        request
+    };
+    client.model_infer(with_value(8 << 10)).await.expect("short enough");
+    client.model_infer(with_value(32 << 10)).await.expect_err("too long");
+    f.client().await.model_infer(with_value(0)).await.expect("goes on serving");
+}

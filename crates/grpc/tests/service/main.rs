@@ -4,6 +4,7 @@
 #[allow(clippy::too_many_lines, reason = "tables of requests")]
 mod bad_requests;
 mod decoupled;
+mod floods;
 mod infer;
 mod life;
 mod limits;

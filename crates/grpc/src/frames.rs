@@ -1,0 +1,123 @@
+//! The heads of HTTP/2 frames in the bytes of a connection.
+
+/// Before the first frame.
+const PREFACE: usize = 24;
+const HEAD: usize = 9;
+
+/// What a frame is, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Data,
+    Headers,
+    Reset,
+    Settings,
+    Ping,
+    /// Priorities, windows, what HTTP/2 does not know.
+    Other,
+}
+
+/// A frame that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub kind: Kind,
+    /// Of what follows the head.
+    pub length: usize,
+}
+
+/// Finds the frames in what is read, however it is cut. It checks nothing: HTTP/2 does.
+#[derive(Debug)]
+pub(crate) struct FrameReader {
+    /// Bytes before the next head.
+    skip: usize,
+    /// The frame that they belong to.
+    current: Option<Frame>,
+    head: [u8; HEAD],
+    filled: usize,
+}
+
+impl Default for FrameReader {
+    fn default() -> Self {
+        Self { skip: PREFACE, current: None, head: [0; HEAD], filled: 0 }
+    }
+}
+
+impl FrameReader {
+    /// Returns how many of the bytes are data of calls.
+    pub fn read(&mut self, mut bytes: &[u8], mut see: impl FnMut(Frame)) -> usize {
+        let mut data = 0;
+        while !bytes.is_empty() {
+            if self.skip > 0 {
+                let skipped = self.skip.min(bytes.len());
+                self.skip -= skipped;
+                data += if self.is_in_data() { skipped } else { 0 };
+                bytes = bytes.get(skipped..).unwrap_or_default();
+                continue;
+            }
+            let wanted = (HEAD - self.filled).min(bytes.len());
+            let (part, rest) = bytes.split_at(wanted);
+            if let Some(place) = self.head.get_mut(self.filled..self.filled + wanted) {
+                place.copy_from_slice(part);
+            }
+            self.filled += wanted;
+            bytes = rest;
+            if self.filled == HEAD {
+                let frame = self.frame();
+                self.filled = 0;
+                self.skip = frame.length;
+                self.current = Some(frame);
+                see(frame);
+            }
+        }
+        data
+    }
+
+    fn is_in_data(&self) -> bool {
+        self.current.is_some_and(|frame| frame.kind == Kind::Data)
+    }
+
+    /// Bytes of data that have come of a frame that is not complete: no call can have them yet.
+    pub fn incomplete(&self) -> usize {
+        let length = self.current.filter(|_| self.skip > 0 && self.is_in_data());
+        length.map_or(0, |frame| frame.length - self.skip)
+    }
+
+    fn frame(&self) -> Frame {
+        let [a, b, c, kind, ..] = self.head;
+        let kind = match kind {
+            0 => Kind::Data,
+            1 => Kind::Headers,
+            3 => Kind::Reset,
+            4 => Kind::Settings,
+            6 => Kind::Ping,
+            _ => Kind::Other,
+        };
+        Frame { kind, length: u32::from_be_bytes([0, a, b, c]) as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_however_they_are_cut() {
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        let kinds =
+            [Kind::Settings, Kind::Headers, Kind::Data, Kind::Ping, Kind::Reset, Kind::Other];
+        let mut expected = Vec::new();
+        for (kind, (number, length)) in
+            kinds.into_iter().zip([(4, 0), (1, 300), (0, 70_000), (6, 8), (3, 4), (2, 5)])
+        {
+            let head = (length as u32).to_be_bytes();
+            bytes.extend([head[1], head[2], head[3], number, 0, 0, 0, 0, 1]);
+            bytes.extend(vec![7; length]);
+            expected.push(Frame { kind, length });
+        }
+        for size in [1, 2, 8, 9, 10, 1000, bytes.len()] {
+            let (mut reader, mut found) = (FrameReader::default(), Vec::new());
+            let data = bytes.chunks(size).map(|chunk| reader.read(chunk, |f| found.push(f)));
+            assert_eq!(data.sum::<usize>(), 70_000);
+            assert_eq!((found, reader.incomplete()), (expected.clone(), 0), "{size}");
+        }
+    }
+}

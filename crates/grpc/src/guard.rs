@@ -1,0 +1,184 @@
+//! What stands between a connection's socket and HTTP/2: it bounds what frames cost, and counts what waits unread.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use galatea_types::MemoryBudget;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+use crate::{
+    frames::{Frame, FrameReader, Kind},
+    unread::Unread,
+};
+
+/// What frames other than those of calls may cost: this much at once ...
+const BURST: i64 = 20_000;
+/// ... and this much a second, where more is not read.
+const PER_SECOND: i64 = 20_000;
+/// Of a frame that is answered, or ends a call.
+const COST_OF_ANSWERED: i64 = 10;
+/// Bytes of a frame that cost as much as the frame.
+const BYTES_PER_COST: usize = 1 << 10;
+/// Bytes sent that make up for one frame: clients that receive much report much.
+const SENT_PER_COST: usize = 4 << 10;
+
+/// How long a connection with unread bytes is not read while the server is full, before it is looked at again.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// A connection's stream, of which no more is read than the server can deal with.
+pub(crate) struct Guarded<S> {
+    stream: S,
+    frames: FrameReader,
+    allowance: Allowance,
+    unread: Arc<Unread>,
+    budget: Arc<MemoryBudget>,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Guarded<S> {
+    pub fn new(stream: S, unread: Arc<Unread>, budget: &Arc<MemoryBudget>) -> Self {
+        Self {
+            stream,
+            frames: FrameReader::default(),
+            allowance: Allowance { left: BURST, since: Instant::now(), sent: 0 },
+            unread,
+            budget: budget.clone(),
+            pause: None,
+        }
+    }
+
+    /// Whether what waits unread is too much for a server that is full. A frame that is not complete can be read by
+    /// nobody: it may pass the budget, by a quarter.
+    fn is_to_wait(&self) -> bool {
+        let unread = self.unread.counted();
+        if unread == 0 || !self.budget.is_exceeded() {
+            return false;
+        }
+        let limit = self.budget.limit();
+        self.frames.incomplete() < unread || self.budget.used() > limit.saturating_add(limit / 4)
+    }
+
+    fn see(&mut self, bytes: &[u8]) {
+        let Self { frames, allowance, unread, .. } = self;
+        let data = frames.read(bytes, |frame| allowance.left -= cost_of(frame));
+        if data > 0 {
+            unread.received(data);
+        }
+        if let Some(pause) = self.allowance.overdrawn() {
+            self.pause = Some(Box::pin(tokio::time::sleep(pause)));
+        }
+    }
+
+    fn has_written(&mut self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(written)) = written {
+            self.allowance.earn(*written);
+        }
+    }
+}
+
+fn cost_of(frame: Frame) -> i64 {
+    let own = match frame.kind {
+        Kind::Data | Kind::Headers => 0,
+        Kind::Reset | Kind::Settings | Kind::Ping => COST_OF_ANSWERED,
+        Kind::Other => 1,
+    };
+    let bytes = if frame.kind == Kind::Data { 0 } else { frame.length };
+    own + i64::try_from(bytes / BYTES_PER_COST).unwrap_or(i64::MAX)
+}
+
+/// What frames may still cost.
+struct Allowance {
+    left: i64,
+    since: Instant,
+    /// Bytes sent that have not been made up for.
+    sent: usize,
+}
+
+impl Allowance {
+    fn earn(&mut self, sent: usize) {
+        self.sent += sent;
+        if self.sent >= SENT_PER_COST {
+            let earned = i64::try_from(self.sent / SENT_PER_COST).unwrap_or(BURST);
+            self.left = self.left.saturating_add(earned).min(BURST);
+            self.sent %= SENT_PER_COST;
+        }
+    }
+
+    /// How long to wait until nothing is owed. The clock is looked at only when the allowance is used up.
+    fn overdrawn(&mut self) -> Option<Duration> {
+        if self.left >= 0 {
+            return None;
+        }
+        let now = Instant::now();
+        let elapsed = now.duration_since(self.since).as_secs_f64();
+        let gained = (elapsed * PER_SECOND as f64).min(BURST as f64) as i64;
+        self.since = now;
+        self.left = self.left.saturating_add(gained).min(BURST);
+        (self.left < 0).then(|| Duration::from_secs_f64(-self.left as f64 / PER_SECOND as f64))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            if !self.is_to_wait() {
+                break;
+            }
+            self.pause = Some(Box::pin(tokio::time::sleep(FULL_PAUSE)));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.see(buffer.filled().get(before..).unwrap_or_default());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.has_written(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.has_written(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

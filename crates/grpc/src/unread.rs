@@ -1,0 +1,118 @@
+//! How much of what a connection has received no call has read.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use galatea_types::{LockExt, MemoryBudget, MemoryReservation};
+
+/// Below this nothing is counted to the budget, and above it in steps of this size.
+const STEP: usize = 64 << 10;
+
+/// Bytes of calls that were received and that no call has read: they wait in memory, and are counted for it.
+///
+/// What was received for calls that ended early is counted too, until no call is open: it is gone by then.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    received: AtomicUsize,
+    read: AtomicUsize,
+    readers: AtomicUsize,
+    /// More there cannot be.
+    most: usize,
+    /// Bytes in `memory`.
+    counted: AtomicUsize,
+    memory: Mutex<MemoryReservation>,
+}
+
+impl Unread {
+    /// Of a connection that may have `most` bytes unread.
+    pub fn new(most: usize, budget: &Arc<MemoryBudget>) -> Arc<Self> {
+        Arc::new(Self {
+            received: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
+            readers: AtomicUsize::new(0),
+            most,
+            counted: AtomicUsize::new(0),
+            memory: Mutex::new(budget.reservation()),
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.received.load(Relaxed).saturating_sub(self.read.load(Relaxed)).min(self.most)
+    }
+
+    /// The bytes that are counted to the budget.
+    pub fn counted(&self) -> usize {
+        self.counted.load(Relaxed)
+    }
+
+    pub fn received(&self, bytes: usize) {
+        self.received.fetch_add(bytes, Relaxed);
+        self.count();
+    }
+
+    fn count(&self) {
+        let bytes = Some(self.bytes()).filter(|&bytes| bytes >= STEP).unwrap_or(0);
+        let before = self.counted();
+        if bytes == before || (bytes > 0 && bytes.abs_diff(before) < STEP) {
+            return;
+        }
+        let mut memory = self.memory.lock_unpoisoned();
+        memory.shrink_to(bytes);
+        let more = bytes - memory.bytes().min(bytes);
+        memory.grow(more);
+        self.counted.store(bytes, Relaxed);
+    }
+
+    /// A call that will read.
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        self.readers.fetch_add(1, Relaxed);
+        Reader(self.clone())
+    }
+}
+
+/// A call that reads what was received for it.
+#[derive(Debug)]
+pub(crate) struct Reader(Arc<Unread>);
+
+impl Reader {
+    pub fn has_read(&self, bytes: usize) {
+        self.0.read.fetch_add(bytes, Relaxed);
+        self.0.count();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if self.0.readers.fetch_sub(1, Relaxed) == 1 {
+            self.0.read.store(self.0.received.load(Relaxed), Relaxed);
+            self.0.count();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_unread_is_counted_and_forgotten_with_the_last_call() {
+        let budget = MemoryBudget::new(1);
+        let unread = Unread::new(100 * STEP, &budget);
+        let (first, second) = (unread.reader(), unread.reader());
+        unread.received(STEP - 1);
+        assert_eq!((unread.bytes(), budget.used()), (STEP - 1, 0));
+        unread.received(9 * STEP + 1);
+        assert_eq!(budget.used(), 10 * STEP);
+        first.has_read(3 * STEP);
+        assert_eq!(budget.used(), 7 * STEP);
+        drop(first);
+        assert_eq!(budget.used(), 7 * STEP);
+        unread.received(1000 * STEP);
+        assert_eq!(budget.used(), 100 * STEP, "more there cannot be");
+        second.has_read(10);
+        drop(second);
+        assert_eq!((unread.bytes(), budget.used()), (0, 0));
+    }
+}
