@@ -11,8 +11,12 @@ import pytest
 
 import clients
 import processes
-from repositories import EXAMPLES, add_sub_config, copy_example, write_model
+import servers
+import torchscript
+from repositories import EXAMPLES, add_sub_config, copy_example, tensor, write_model
 from test_python_workers import is_ready, until
+
+ONE_INSTANCE = "instance_group [ { count: 1 kind: KIND_CPU } ]\n"
 
 
 def isolation(value="process", **more):
@@ -187,3 +191,21 @@ def test_a_process_that_hangs_is_replaced(tmp_path, serve):
         status, answer = stuck.result(30)
     assert status in (200, 503), answer
     assert ask(server, "isolated")[0] == 200
+
+
+@pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
+def test_an_isolated_torchscript_model(tmp_path, serve):
+    """It answers, dies and answers again; its server never opens libtorch for a model."""
+    tensors = tensor("input", "x", "TYPE_FP32", "2") + tensor("output", "y", "TYPE_FP32", "2")
+    folder = write_model(tmp_path, "torch", "galatea", "pytorch", tensors + ONE_INSTANCE)
+    torchscript.write_script(folder / "1/model.pt", "x: Tensor) -> Tensor:\n    return torch.add(x, x)")
+    server = serve(tmp_path, "--backend-config=pytorch,isolation=process")
+    value = np.array([1.5, -2], np.float32)
+    with clients.client(server, "grpc") as stock:
+        for _ in range(2):
+            np.testing.assert_array_equal(clients.infer(stock, "grpc", "torch", {"x": value})["y"], value + value)
+            ended = pid_of(server, "torch")
+            os.kill(ended, signal.SIGABRT)
+            until(lambda: pid_of(server, "torch") not in (None, ended) and is_ready(server, "torch"), 60)
+    assert "libtorch" in open(f"/proc/{pid_of(server, 'torch')}/maps").read()
+    assert "libtorch" not in open(f"/proc/{server.pid}/maps").read()
