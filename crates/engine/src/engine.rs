@@ -189,6 +189,9 @@ impl Engine {
     /// False when `deadline` passes first.
     pub fn shutdown(&self, deadline: Instant) -> bool {
         self.begin_exit();
-        exit::run(&self.models, &self.lifecycle, deadline)
+        let is_clean = exit::run(&self.models, &self.lifecycle, deadline);
+        // Whatever is left at the deadline ends with the process.
+        self.manager.remove_override_files();
+        is_clean
     }
 }

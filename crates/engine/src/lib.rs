@@ -20,6 +20,7 @@ mod look_up_error;
 mod manager;
 mod metrics;
 mod options;
+mod override_folders;
 mod overrides;
 mod prepare;
 mod ready_models;

@@ -9,7 +9,7 @@ use std::{
 use galatea_backend::relative_inside;
 use galatea_types::{Buffer, Code, Error, NotInHostMemory};
 
-use crate::repository::FolderLease;
+use crate::{override_folders::OverrideFolders, repository::FolderLease};
 
 /// What a load request may bring along in place of the repository's files.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,10 @@ impl LoadOverrides {
     }
 
     /// The files as a model's folder, which is removed when the model is unloaded. `None` when there are none.
-    pub(crate) fn write_files(&self) -> Result<Option<FolderLease>, OverrideError> {
+    pub(crate) fn write_files(
+        &self,
+        folders: &OverrideFolders,
+    ) -> Result<Option<FolderLease>, OverrideError> {
         if self.files.is_empty() {
             return Ok(None);
         }
@@ -77,7 +80,7 @@ impl LoadOverrides {
             return Err(OverrideError::WithoutConfig);
         }
         let paths = self.checked_paths()?;
-        let folder = tempfile::tempdir()?;
+        let folder = folders.create()?;
         for (path, content) in paths.iter().zip(self.files.values()) {
             let target = folder.path().join(path);
             if let Some(parent) = target.parent() {

@@ -99,16 +99,12 @@ fn files_of_a_load_request_are_gone_when_it_fails_and_when_the_model_is_replaced
     assert!(second.join("second").is_file() && first != second);
     eventually("the files of the first are gone", || !first.exists());
     f.engine.load_model("m", with_file("1/fails_to_load")).expect_err("fails");
-    let parent = second.ancestors().nth(2).expect("the folder of temporary files");
-    let models = || {
-        let entries = fs::read_dir(parent).expect("readable").flatten();
-        let is_ours = |e: &fs::DirEntry| e.path().join("1/model").exists();
-        entries.filter(|e| e.path().join("1/fails_to_load").exists() && is_ours(e)).count()
-    };
-    assert_eq!(models(), 0, "the files of the failed load are gone");
+    let parent = second.ancestors().nth(2).expect("the folder of all such files").to_owned();
+    let models = || fs::read_dir(&parent).expect("readable").count();
+    eventually("the files of the failed load are gone", || models() == 1);
     assert!(second.join("second").is_file(), "the model that is ready keeps its own");
     assert!(f.engine.shutdown(std::time::Instant::now() + Duration::from_secs(20)));
-    assert!(!second.exists(), "nothing stays after the exit");
+    assert!(!parent.exists(), "nothing stays after the exit");
 }
 
 #[test]
@@ -148,6 +144,27 @@ fn a_panic_while_loading_is_the_reason_and_the_model_can_be_loaded_again() {
     fs::remove_file(f.root.path().join("m/2/panics")).expect("removed");
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     assert!(f.engine.shutdown(std::time::Instant::now() + Duration::from_secs(20)));
+}
+
+#[test]
+fn files_of_load_requests_are_gone_also_after_an_exit_that_was_forced() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let config = r#"{"backend":"copy","max_batch_size":4,
+        "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
+        "output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}]}"#;
+    let mut with_file = overrides(config.to_owned());
+    with_file.files.insert("1/model".to_owned(), vec![1].into());
+    f.engine.load_model("m", with_file).expect("loads");
+    let folder = f.backend.loaded_from.lock().expect("no panic").clone();
+    f.backend.gate.set(true);
+    let model = f.engine.model("m", None).expect("ready");
+    let answer = fixture::start(&model, 1);
+    drop(model);
+    assert!(folder.join("model").is_file());
+    assert!(!f.engine.shutdown(std::time::Instant::now()), "one request does not end");
+    assert!(!folder.exists(), "the process would end now");
+    f.backend.gate.set(false);
+    answer.blocking_recv().expect("answered").expect("an answer");
 }
 
 /// Failures of every part of a load, each of which knows the path of what it could not use.

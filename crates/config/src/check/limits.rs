@@ -10,6 +10,9 @@ pub(crate) const MAX_INSTANCES: u64 = 1024;
 /// Levels of priority of a model. Each has a queue.
 pub(crate) const MAX_PRIORITY_LEVELS: u64 = 1024;
 
+/// Steps of an ensemble. How they fit together takes a time that grows with the square of their number.
+pub(crate) const MAX_STEPS: u64 = 1024;
+
 /// A count beyond what the server makes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} of model '{model}' is {value}, the limit is {limit}: {fix}")]
@@ -36,15 +39,21 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<(), LimitError> {
         let fix = "all groups together must not have more instances";
         return refuse("instance_group.count", instances, MAX_INSTANCES, fix);
     }
-    if let Some(SchedulingChoice::DynamicBatching(dynamic)) = &raw.scheduling_choice {
-        let levels = dynamic.priority_levels;
-        if levels > MAX_PRIORITY_LEVELS {
-            let fix = "use fewer levels";
-            let field = "dynamic_batching.priority_levels";
-            return refuse(field, levels, MAX_PRIORITY_LEVELS, fix);
+    match &raw.scheduling_choice {
+        Some(SchedulingChoice::DynamicBatching(dynamic))
+            if dynamic.priority_levels > MAX_PRIORITY_LEVELS =>
+        {
+            let (field, levels) = ("dynamic_batching.priority_levels", dynamic.priority_levels);
+            refuse(field, levels, MAX_PRIORITY_LEVELS, "use fewer levels")
         }
+        Some(SchedulingChoice::EnsembleScheduling(ensemble))
+            if ensemble.step.len() as u64 > MAX_STEPS =>
+        {
+            let (field, steps) = ("ensemble_scheduling.step", ensemble.step.len() as u64);
+            refuse(field, steps, MAX_STEPS, "make ensembles of its parts, and one of these")
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn instance_count(raw: &RawModelConfig) -> u64 {
@@ -86,6 +95,17 @@ mod tests {
         assert_eq!(checked(two), text("1025"));
         let gpus = "instance_group { count: 513 kind: KIND_GPU gpus: [ 0, 1 ] }";
         assert_eq!(checked(gpus), text("1026"));
+    }
+
+    #[test]
+    fn steps_of_an_ensemble() {
+        let step = "step { model_name: 'a' }";
+        let text = format!("ensemble_scheduling {{ {} }}", step.repeat(1025));
+        let raw = parse_text(&format!("name: 'm' platform: 'ensemble' {text}")).expect("text");
+        let error = Host::default().check(raw).expect_err("too many");
+        let expected = "ensemble_scheduling.step of model 'm' is 1025, the limit is 1024: make ensembles of its parts, \
+                        and one of these";
+        assert_eq!(error.message(), expected);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     lifecycle::{Generation, Lifecycle, PollFailure},
     options::GpuOptions,
+    override_folders::OverrideFolders,
     ready_models::{ReadyModels, ReadyVersions},
     repository::Repository,
     served_model::ServedModel,
@@ -37,6 +38,8 @@ pub(super) struct ModelLoader {
     /// Whether configurations in load requests may name files outside of their model.
     pub allows_override_paths: bool,
     pub operations: Operations,
+    /// Where the files of load requests are put.
+    pub override_folders: Arc<OverrideFolders>,
 }
 
 impl ModelLoader {
@@ -82,8 +85,10 @@ impl ModelLoader {
             is_automatic: self.auto_completes_config,
             paths: &paths,
         };
-        let plan =
-            guarded(|| LoadPlan::new(name, &request.overrides, &self.repository, &completion));
+        let plan = guarded(|| {
+            let (overrides, folders) = (&request.overrides, &*self.override_folders);
+            LoadPlan::new(name, overrides, folders, &self.repository, &completion)
+        });
         let plan = plan.map_err(|error| {
             log::error!("Poll failed for model directory '{name}': {}", error.with_causes());
             self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));

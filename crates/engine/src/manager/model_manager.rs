@@ -71,6 +71,7 @@ impl ModelManager {
                 auto_completes_config: options.auto_completes_config,
                 allows_override_paths: options.allows_override_paths,
                 operations: Operations::default(),
+                override_folders: Arc::default(),
             },
             repository,
             models,
@@ -79,6 +80,11 @@ impl ModelManager {
 
     pub fn models(&self) -> &ReadyModels {
         &self.models
+    }
+
+    /// Removes the files of load requests: the process is about to end.
+    pub fn remove_override_files(&self) {
+        self.loader.override_folders.close();
     }
 
     /// See [`Engine::load_startup_models`](crate::Engine::load_startup_models).

@@ -8,6 +8,7 @@ use galatea_types::{Error, Result};
 
 use super::configuration::{self, Completion};
 use crate::{
+    override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{HiddenFolder, ModelFolder, Repository},
 };
@@ -32,10 +33,11 @@ impl LoadPlan {
     pub fn new(
         name: &str,
         overrides: &LoadOverrides,
+        folders: &OverrideFolders,
         repository: &Repository,
         completion: &Completion<'_>,
     ) -> Result<Self> {
-        let folder = match overrides.write_files()? {
+        let folder = match overrides.write_files(folders)? {
             Some(lease) => ModelFolder::open(name, lease)?,
             None => repository.lease(name)?,
         };
