@@ -102,7 +102,7 @@ impl Acceptor {
                 Ok(socket) => {
                     backoff = ACCEPT_BACKOFF.0;
                     // Without a place the socket is dropped, and so closed.
-                    if let Some(slot) = limits.admit(framing, uses_reserve) {
+                    if let Some(slot) = limits.admit(framing, uses_reserve).await {
                         hand_over(socket, slot, &workers);
                     }
                 }

@@ -191,3 +191,14 @@ fn idle_connections_make_room_for_new_ones_and_never_for_those_at_work() {
     let metrics = start_within(&limits, true);
     assert_eq!(ask(&mut connect(&metrics)).expect("has its reserve"), b'.');
 }
+
+#[test]
+fn a_burst_of_silent_connections_refuses_nobody() {
+    for _ in 0..20 {
+        let (front_end, _) =
+            start(ConnectionSettings { max_connections: 50, reserved_connections: 2, ..patient() });
+        let silent: Vec<TcpStream> = (0..120).map(|_| connect(&front_end)).collect();
+        assert_eq!(ask(&mut connect(&front_end)).expect("served"), b'.');
+        drop(silent);
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_engine::ServedModel;
+use galatea_frontend::HeavyWork;
 use galatea_protocol::{
     AnswerPlan, NoRegions, Regions,
     http::{EncodedResponse, decode_generate, encode},
@@ -16,6 +17,11 @@ use crate::state::ServerState;
 
 /// Decoded requests up to this size are not counted to the budget: the number of connections bounds those.
 const UNCOUNTED: usize = 4 << 10;
+
+/// Numbers of four bytes that are written as a digit and a comma grow so much.
+const DECODED_GROWTH: usize = 2;
+/// Bytes of text that a byte of a tensor becomes, about.
+const RENDERED_GROWTH: usize = 3;
 
 /// One of the functions that decode an inference request.
 pub(crate) type Decode = fn(
@@ -58,13 +64,14 @@ pub(crate) async fn decode_infer(
 ) -> Result<(InferRequest, AnswerPlan)> {
     let size = body.bytes_to_decode(model.config());
     let binary = body.content.len() - body.json_length();
+    let held = reserve_decoding(size, memory)?;
     let model = model.clone();
     let work = move || {
         let header_length = body.header_length.unwrap_or(body.content.len());
         decode(&body.content, header_length, model.config(), version, &NoRegions)
     };
     let decoded = state.options.heavy_work.run_sized(size, work).await??;
-    count_decoded(&decoded.0, binary, memory)?;
+    count_decoded(&decoded.0, if binary > 0 { held } else { 0 }, binary, memory)?;
     Ok(decoded)
 }
 
@@ -77,25 +84,35 @@ pub(crate) async fn decode_flat(
 ) -> Result<InferRequest> {
     let model = model.clone();
     let size = body.len();
+    reserve_decoding(size, memory)?;
     let work = move || decode_generate(&body, model.config(), version);
     let request = state.options.heavy_work.run_sized(size, work).await??;
-    count_decoded(&request, 0, memory)?;
+    count_decoded(&request, 0, 0, memory)?;
     Ok(request)
 }
 
-/// Of the tensors, `binary` bytes are those of the body, which then stays; else it has gone.
+/// Asks for what a long body is likely to become before it does. Returns what `memory` held before.
+fn reserve_decoding(size: usize, memory: &mut MemoryReservation) -> Result<usize, OverBudget> {
+    let held = memory.bytes();
+    if HeavyWork::is_heavy(size) {
+        memory.try_grow(size.saturating_mul(DECODED_GROWTH))?;
+    }
+    Ok(held)
+}
+
+/// Counts what was made of a body, besides the `kept` bytes of it that stay. Of the tensors, `binary` bytes are its own.
 fn count_decoded(
     request: &InferRequest,
+    kept: usize,
     binary: usize,
     memory: &mut MemoryReservation,
 ) -> Result<(), OverBudget> {
     let total: usize = request.inputs.iter().map(|tensor| tensor.data.len()).sum();
-    let made = total.saturating_sub(binary);
-    if made > UNCOUNTED {
-        memory.try_grow(made)?;
-    }
-    if binary == 0 {
-        memory.shrink_to(made);
+    let made = Some(total.saturating_sub(binary)).filter(|&made| made > UNCOUNTED);
+    let all = kept + made.unwrap_or(0);
+    match all.checked_sub(memory.bytes()) {
+        Some(more) => memory.try_grow(more)?,
+        None => memory.shrink_to(all),
     }
     Ok(())
 }
@@ -108,6 +125,10 @@ pub(crate) async fn render(
     plan: AnswerPlan,
 ) -> Result<EncodedResponse> {
     let size = plan.bytes_to_render(&response);
+    let mut memory = state.options.memory.reservation();
+    if HeavyWork::is_heavy(size) {
+        memory.grow(size.saturating_mul(RENDERED_GROWTH));
+    }
     let model = model.clone();
     let work = move || encode(response, &plan, |output, class| model.label(output, class));
     state.options.heavy_work.run_sized(size, work).await?

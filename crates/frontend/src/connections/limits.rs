@@ -17,6 +17,9 @@ use super::{
 };
 use crate::repeated_log::RepeatedLog;
 
+/// How long the end of a connection that is closed for another is waited for.
+const CLOSING: Duration = Duration::from_secs(1);
+
 /// The connections of a server, whichever front end has them, and their limits. One per server: all front ends share
 /// it.
 #[derive(Debug)]
@@ -73,20 +76,24 @@ impl ConnectionLimits {
         self.settings.sweep_interval()
     }
 
-    /// Counts a connection. Where there is no room the idle one that is missed least is closed for it; `None` where none
-    /// is idle.
-    pub(crate) fn admit(&self, framing: Framing, uses_reserve: bool) -> Option<Slot> {
+    /// Counts a connection. Where there is no room the idle one that is missed least is closed for it, which takes a
+    /// moment; `None` where none is idle.
+    pub(crate) async fn admit(&self, framing: Framing, uses_reserve: bool) -> Option<Slot> {
         self.set_clock();
         let most = match uses_reserve {
             true => self.settings.max_connections,
             false => self.settings.max_connections - self.settings.reserved_connections,
         };
         let activity = Arc::new(Activity::new(self.clock.clone(), framing));
-        if let Some(slot) = self.registry.insert(activity.clone(), most) {
+        if let Some(slot) = self.registry.insert(&activity, most) {
             return Some(slot);
         }
-        let slot =
-            if self.make_room() { self.registry.insert_in_room_made(activity, most) } else { None };
+        let slot = match self.make_room() {
+            true => tokio::time::timeout(CLOSING, self.registry.insert_when_free(&activity, most))
+                .await
+                .ok(),
+            false => None,
+        };
         if slot.is_none() {
             self.refused.warn(|| {
                 format!(

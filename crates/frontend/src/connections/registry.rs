@@ -6,17 +6,19 @@ use std::{
 };
 
 use galatea_types::LockExt;
+use tokio::sync::Notify;
 
 use super::{
     activity::{Activity, Overdue},
     settings::ConnectionSettings,
 };
 
-/// Connections that were closed to make room may still be open, this many beyond the limit.
-const CLOSING: usize = 16;
-
 #[derive(Debug, Default)]
-pub(super) struct Registry(Mutex<State>);
+pub(super) struct Registry {
+    state: Mutex<State>,
+    /// A connection has gone.
+    freed: Notify,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -26,12 +28,12 @@ struct State {
 
 impl Registry {
     pub fn len(&self) -> usize {
-        self.0.lock_unpoisoned().connections.len()
+        self.state.lock_unpoisoned().connections.len()
     }
 
     /// `None` where there are `most`.
-    pub fn insert(self: &Arc<Self>, activity: Arc<Activity>, most: usize) -> Option<Slot> {
-        let mut state = self.0.lock_unpoisoned();
+    pub fn insert(self: &Arc<Self>, activity: &Arc<Activity>, most: usize) -> Option<Slot> {
+        let mut state = self.state.lock_unpoisoned();
         if state.connections.len() >= most {
             return None;
         }
@@ -39,26 +41,28 @@ impl Registry {
         state.next += 1;
         state.connections.insert(key, activity.clone());
         drop(state);
-        Some(Slot { registry: self.clone(), key, activity })
+        Some(Slot { registry: self.clone(), key, activity: activity.clone() })
     }
 
-    /// As [`insert`](Self::insert), while a connection closed for this one goes.
-    pub fn insert_in_room_made(
-        self: &Arc<Self>,
-        activity: Arc<Activity>,
-        most: usize,
-    ) -> Option<Slot> {
-        self.insert(activity, most.saturating_add(CLOSING))
+    /// As [`insert`](Self::insert), once there are fewer than `most`.
+    pub async fn insert_when_free(self: &Arc<Self>, activity: &Arc<Activity>, most: usize) -> Slot {
+        loop {
+            let freed = self.freed.notified();
+            if let Some(slot) = self.insert(activity, most) {
+                return slot;
+            }
+            freed.await;
+        }
     }
 
     pub fn least_missed(&self) -> Option<Arc<Activity>> {
-        let state = self.0.lock_unpoisoned();
+        let state = self.state.lock_unpoisoned();
         let ranked = state.connections.values().filter_map(|a| Some((a.worth()?, a)));
         ranked.min_by_key(|(worth, _)| *worth).map(|(_, activity)| activity.clone())
     }
 
     pub fn overdue(&self, settings: &ConnectionSettings) -> Vec<(Arc<Activity>, Overdue)> {
-        let state = self.0.lock_unpoisoned();
+        let state = self.state.lock_unpoisoned();
         let overdue = |activity: &Arc<Activity>| {
             activity.overdue(settings).map(|what| (activity.clone(), what))
         };
@@ -76,7 +80,8 @@ pub(crate) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let gone = self.registry.0.lock_unpoisoned().connections.remove(&self.key);
+        let gone = self.registry.state.lock_unpoisoned().connections.remove(&self.key);
         drop(gone);
+        self.registry.freed.notify_waiters();
     }
 }

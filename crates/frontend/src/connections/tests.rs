@@ -118,28 +118,23 @@ fn side_by_side_calls_open_once() {
     assert_eq!(client.after(1), Some(Overdue::Idle));
 }
 
-#[test]
-fn room_is_made_by_closing_what_never_asked_then_what_was_idle_longest() {
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn room_is_made_by_closing_what_never_asked_then_what_was_idle_longest() {
     let settings = ConnectionSettings { max_connections: 4, reserved_connections: 1, ..settings() };
     let limits = ConnectionLimits::new(settings, MemoryBudget::unlimited());
-    let admit = || limits.admit(Framing::Sequential, false).expect("room");
-    let busy = admit();
+    let admit = async || limits.admit(Framing::Sequential, false).await;
+    let is_open = |slot: &super::Slot| slot.activity.worth().is_some();
+    let (busy, idle, silent) = (admit().await, admit().await, admit().await);
+    let (Some(busy), Some(idle), Some(silent)) = (busy, idle, silent) else { panic!("no room") };
     let _call = busy.activity.begin_call();
-    let idle = admit();
     drop(idle.activity.begin_call());
-    let silent = admit();
-    let worth = |slot: &super::Slot| slot.activity.worth();
-    let late = admit();
-    assert_eq!(worth(&silent), None, "closed for the fourth");
-    drop(late.activity.begin_call());
-    assert!(worth(&idle).is_some() && worth(&busy).is_none());
-    let metrics = limits.admit(Framing::Sequential, true);
-    assert!(metrics.is_some(), "the closed one may take a while to go");
-    let _call = (idle.activity.begin_call(), late.activity.begin_call());
-    let others = metrics.iter().map(|slot| slot.activity.begin_call()).collect::<Vec<_>>();
-    assert!(limits.admit(Framing::Sequential, true).is_none(), "all are busy: {others:?}");
-    drop(silent);
-    assert!(limits.admit(Framing::Sequential, false).is_none());
+    assert!(admit().await.is_none(), "the silent one is closed, and does not go in time");
+    assert!(is_open(&idle) && !is_open(&silent));
+    let (late, ()) = tokio::join!(admit(), async { drop(silent) });
+    let late = late.expect("the silent one has gone");
+    let metrics = limits.admit(Framing::Sequential, true).await.expect("has its reserve");
+    let _calls = [&idle, &late, &metrics].map(|slot| slot.activity.begin_call());
+    assert!(limits.admit(Framing::Sequential, true).await.is_none(), "all are busy");
     assert_eq!(limits.open(), 4);
 }
 
