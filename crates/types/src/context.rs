@@ -62,7 +62,7 @@ impl RequestContext {
             origin: Origin::Step(times),
             trace: self.trace.as_ref().and_then(|trace| trace.child(model)),
             timeline: Timeline::new(Instant::now()),
-            // The ensemble's request holds its bytes until its last step is done.
+            // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),
         }
     }

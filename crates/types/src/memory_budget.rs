@@ -114,6 +114,13 @@ impl MemoryReservation {
         }
     }
 
+    /// A reservation of `bytes` of the same budget, for work in hand that goes on beside this.
+    pub fn beside(&self, bytes: usize) -> Self {
+        let mut beside = Self { budget: self.budget.clone(), bytes: 0 };
+        beside.grow(bytes);
+        beside
+    }
+
     /// Returns all bytes but `bytes`; does nothing where fewer are held.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);
@@ -195,6 +202,9 @@ mod tests {
         decoded.grow(12);
         request.merge(decoded);
         assert_eq!((request.bytes(), budget.used()), (42, 42));
+        let beside = request.beside(8);
+        assert_eq!((beside.bytes(), budget.used()), (8, 50));
+        drop(beside);
         request.shrink_to(50);
         request.shrink_to(5);
         assert_eq!(budget.used(), 5);

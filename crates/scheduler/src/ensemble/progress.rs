@@ -41,6 +41,8 @@ pub(super) struct Progress {
 /// A step that has all it reads.
 pub(super) struct ReadyStep {
     pub inputs: Vec<Tensor>,
+    /// Of those inputs that another step computed.
+    pub computed_bytes: usize,
     pub origin: StepOrigin,
 }
 
@@ -294,10 +296,14 @@ fn ready_step(
 ) -> ReadyStep {
     let mut sequence = None;
     let mut inputs = Vec::with_capacity(step.inputs.len());
+    let mut computed_bytes = 0;
     for input in &step.inputs {
         let Some(value) = round.get(input.slot) else { continue };
         if sequence.is_none() {
             sequence.clone_from(&value.sequence);
+        }
+        if value.is_computed {
+            computed_bytes += value.data.len();
         }
         inputs.push(value.to_tensor(&input.name, &input.dims, step.is_batched));
     }
@@ -307,7 +313,8 @@ fn ready_step(
         Some(first) => first.shape.first().map_or(1, |&n| u32::try_from(n).unwrap_or(0)),
         None => scope.request.batch_size(),
     };
-    ReadyStep { inputs, origin: StepOrigin { step: number, round: at, batch_size, sequence } }
+    let origin = StepOrigin { step: number, round: at, batch_size, sequence };
+    ReadyStep { inputs, computed_bytes, origin }
 }
 
 /// Most models answer in the order of their configuration.

@@ -16,6 +16,9 @@ use super::{
     submission::Submission,
 };
 
+/// Tensors between steps are counted to the memory budget where a step has more of them than this.
+const UNCOUNTED: usize = 4 << 10;
+
 /// One request to the ensemble.
 pub(super) struct Run {
     shared: Arc<Shared>,
@@ -119,7 +122,7 @@ impl Run {
         ready: ReadyStep,
         context: &RequestContext,
     ) -> Option<Submission> {
-        let ReadyStep { inputs, origin } = ready;
+        let ReadyStep { inputs, computed_bytes, origin } = ready;
         let step = self.step(origin.step)?;
         let elapsed = context.timeline.received.elapsed();
         let mut request =
@@ -129,9 +132,12 @@ impl Run {
             sequence.apply_to(&mut request);
         }
         let (times, cancellation) = (self.times.clone(), self.cancellation.clone());
-        let context = context.derive_step(&step.model_name, times, cancellation);
+        let mut step_context = context.derive_step(&step.model_name, times, cancellation);
+        if computed_bytes > UNCOUNTED {
+            step_context.memory = context.memory.beside(computed_bytes);
+        }
         let responder = Responder::calling(StepSink { run: self.clone(), origin });
-        Some(Submission { target: step.target.clone(), request, context, responder })
+        Some(Submission { target: step.target.clone(), request, context: step_context, responder })
     }
 
     fn send_all(&self) {

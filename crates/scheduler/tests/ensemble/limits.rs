@@ -1,6 +1,9 @@
-//! `max_inflight_requests`: how many requests of a step may be in flight over all requests to the ensemble.
+//! `max_inflight_requests`: how many requests of a step may be in flight over all requests to the ensemble; and the
+//! memory of tensors between steps.
 
-use crate::rig::{Queue, build, decoupled, response, step, tensor};
+use galatea_types::{MemoryBudget, RequestContext};
+
+use crate::rig::{Queue, build, decoupled, request, response, step, tensor};
 
 #[test]
 fn a_step_has_no_more_under_way_than_allowed() {
@@ -64,4 +67,29 @@ fn parked_requests_of_a_failed_request_are_cancelled() {
     a.answer(vec![tensor("Y", b"2")]);
     b.answer(vec![tensor("Y", b"3")]);
     second.only().expect("the other one goes on");
+}
+
+/// What a step has computed waits for the next model with every request, and is counted as long.
+#[test]
+fn tensors_between_steps_are_counted_to_the_memory_budget() {
+    const SIZE: usize = 100_000;
+    let budget = MemoryBudget::new(1 << 20);
+    let (a, b) = (Queue::default(), Queue::default());
+    let steps = vec![step("a", "X=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)];
+    let rig = build("IN", "OUT", steps, |_| {}, 0).expect("sound");
+    let answers: Vec<_> = (0..20)
+        .map(|_| {
+            let mut context = RequestContext::new();
+            context.memory = budget.reservation();
+            context.memory.try_grow(1).expect("room");
+            rig.submit_in(request(vec![tensor("IN", b"1")]), 1, context)
+        })
+        .collect();
+    assert_eq!(budget.used(), 20, "what the clients sent");
+    (0..20).for_each(|_| drop(a.answer(vec![tensor("Y", &[7; SIZE])])));
+    assert_eq!(budget.used(), 20 + 20 * SIZE);
+    assert!(budget.is_exceeded(), "what is in hand goes on, and new requests are refused");
+    (0..20).for_each(|_| drop(b.answer(vec![tensor("Y", b"2")])));
+    assert!(answers.iter().all(|a| a.only().is_ok()));
+    assert_eq!(budget.used(), 0);
 }
