@@ -111,4 +111,6 @@ fn a_model_that_does_not_answer_whether_it_is_ready_keeps_one_thread() {
     assert_eq!(rows[1], "n:1:READY:");
     f.backend.readiness_gate.set(false);
     assert!(questions.into_iter().all(wait) && wait(by_number));
+    let asked = f.backend.questions.load(Ordering::SeqCst);
+    assert!(asked <= 2, "asked {asked} times: once for the first, once for all the others");
 }

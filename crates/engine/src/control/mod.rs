@@ -28,8 +28,8 @@ const MAX_WAITING: usize = 4096;
 /// Unloads at a time. One waits for the load of its model that is under way.
 const UNLOAD_THREADS: usize = 4;
 
-/// Models that are asked at a time whether they are ready.
-const READINESS_THREADS: usize = 4;
+/// Models that are asked at a time whether they are ready. One that does not answer keeps a thread.
+const READINESS_THREADS: usize = 16;
 
 /// Queries at a time.
 const QUERY_THREADS: usize = 2;
@@ -97,7 +97,8 @@ impl Control {
     ) -> impl Future<Output = bool> + Send + use<> {
         let asked = match self.manager.models().for_client(model, version) {
             Ok(found) if found.is_ready() && found.has_readiness_check() => {
-                Err(self.ask(model.to_owned(), version))
+                // By the number of the version, so that it is one question however it was asked.
+                Err(self.ask(model.to_owned(), Some(found.version())))
             }
             found => Ok(found.is_ok_and(|found| found.is_ready())),
         };
