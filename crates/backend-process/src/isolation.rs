@@ -9,11 +9,13 @@ use galatea_worker::TimeLimit;
 const ISOLATION: &str = "isolation";
 const MEMORY_LIMIT: &str = "isolation_memory_limit";
 pub(crate) const START_TIMEOUT: &str = "isolation_timeout_seconds";
+const LOAD_TIMEOUT: &str = "isolation_load_timeout_seconds";
 const EXECUTION_TIMEOUT: &str = "isolation_execution_timeout_seconds";
 
 /// Room that a process needs before any model: less is a mistake in the unit.
 const LEAST_MEMORY: u64 = 64 << 20;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_LOAD_SECONDS: u64 = 3600;
 const DEFAULT_EXECUTION_SECONDS: u64 = 600;
 
 /// What a model's parameters, or else the settings of its backend, say about isolation.
@@ -25,6 +27,8 @@ pub struct Isolation {
     pub memory_limit: Option<u64>,
     /// `isolation_timeout_seconds`: how long a process may take to start, and to end.
     pub timeout: Duration,
+    /// `isolation_load_timeout_seconds`: how long reading the model may take; 0 in the setting is for ever.
+    pub load: TimeLimit,
     /// `isolation_execution_timeout_seconds`: how long requests may go without an answer; 0 in the setting is for ever.
     pub execution: TimeLimit,
 }
@@ -53,11 +57,16 @@ impl Isolation {
             Some(seconds) => Duration::from_secs(seconds),
             None => DEFAULT_TIMEOUT,
         };
-        let seconds = source.number(EXECUTION_TIMEOUT)?.unwrap_or(DEFAULT_EXECUTION_SECONDS);
-        let limit = (seconds > 0).then(|| Duration::from_secs(seconds));
-        let execution = TimeLimit { limit, setting: EXECUTION_TIMEOUT };
-        Ok(Self { is_wanted, memory_limit, timeout, execution })
+        let load = time_limit(source, LOAD_TIMEOUT, DEFAULT_LOAD_SECONDS)?;
+        let execution = time_limit(source, EXECUTION_TIMEOUT, DEFAULT_EXECUTION_SECONDS)?;
+        Ok(Self { is_wanted, memory_limit, timeout, load, execution })
     }
+}
+
+fn time_limit(source: Settings<'_>, setting: &'static str, default: u64) -> Result<TimeLimit> {
+    let seconds = source.number(setting)?.unwrap_or(default);
+    let limit = (seconds > 0).then(|| Duration::from_secs(seconds));
+    Ok(TimeLimit { limit, setting })
 }
 
 /// A setting has a value that it cannot have.
@@ -98,6 +107,7 @@ mod tests {
         assert!(!is_wanted(&[("isolation", "none")], &[("isolation", "process")]));
         let limited = read(&[("isolation_memory_limit", "1073741824")], &[]).expect("read");
         assert_eq!((limited.memory_limit, limited.timeout), (Some(1 << 30), DEFAULT_TIMEOUT));
+        assert_eq!(limited.load.limit, Some(Duration::from_secs(3600)));
         let seconds = |model| read(model, &[]).expect("read").execution.limit;
         assert_eq!(seconds(&[]), Some(Duration::from_secs(600)));
         assert_eq!(seconds(&[("isolation_execution_timeout_seconds", "0")]), None);
@@ -112,6 +122,7 @@ mod tests {
             ("isolation_memory_limit", "much"),
             ("isolation_timeout_seconds", "0"),
             ("isolation_timeout_seconds", "-1"),
+            ("isolation_load_timeout_seconds", "1.5"),
             ("isolation_execution_timeout_seconds", "soon"),
         ];
         for (key, value) in wrong {

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc};
 use galatea_backend::InstanceAlarm;
 use galatea_types::Result;
 use galatea_worker::{
-    ArenaLimits, Connection, Message, Program, Services, TimeLimit, Worker, WorkerIdentity,
-    WorkerOptions, wire::Malformed,
+    ArenaLimits, Connection, Message, Program, Services, Worker, WorkerIdentity, WorkerOptions,
+    wire::Malformed,
 };
 
 use crate::{
@@ -60,7 +60,7 @@ impl ChildProgram {
             arenas: ARENAS,
             timeout: isolation.timeout,
             timeout_setting: START_TIMEOUT,
-            initialization: TimeLimit::default(),
+            initialization: isolation.load,
             execution: isolation.execution,
             services: NoServices,
             alarm,

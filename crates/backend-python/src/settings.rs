@@ -25,12 +25,13 @@ const QUEUE_SIZE: &str = "shm_message_queue_size";
 const READ_HERE: [&str; 7] =
     [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT, INITIALIZATION, EXECUTION];
 /// Settings without an effect on this backend that Triton's users give, or that are read elsewhere: no warning.
-const READ_ELSEWHERE: [&str; 10] = [
+const READ_ELSEWHERE: [&str; 11] = [
     "auto-complete-config",
     "backend-directory",
     "default-max-batch-size",
     "isolation",
     "isolation_execution_timeout_seconds",
+    "isolation_load_timeout_seconds",
     "isolation_memory_limit",
     "isolation_timeout_seconds",
     "min-compute-capability",
