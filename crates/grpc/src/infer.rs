@@ -16,7 +16,14 @@ use galatea_types::{
 };
 use tonic::Status;
 
-use crate::{messages::Message, state::ServerState, status::status_of};
+use crate::{
+    messages::{Message, over_budget},
+    state::ServerState,
+    status::status_of,
+};
+
+/// What a class takes while an output is ranked, about: its text, and its place among the others.
+const CLASS_SIZE: usize = 64;
 
 /// A request on its way, with what is needed to return its responses as the client asked.
 ///
@@ -104,6 +111,8 @@ pub(crate) async fn infer(
     // A responder answers also when it is dropped, so the channel never closes empty.
     let answer = answer.unwrap_or_else(|_| Err(unanswered()));
     let rendered = if pending.is_heavy(&answer) {
+        let mut memory = state.options.memory.reservation();
+        memory.try_grow(pending.ranking_size(&answer)).map_err(over_budget)?;
         let rendered = state.options.heavy_work.run(move || pending.render(answer)).await;
         rendered.unwrap_or_else(|error| Err(error.into()))
     } else {
@@ -144,6 +153,22 @@ impl Pending {
             AnswerForm::Inline | AnswerForm::Binary => false,
             AnswerForm::Classes { .. } | AnswerForm::Region(_) => true,
         })
+    }
+
+    /// Bytes that ranking the values of the answer takes, about, its texts included.
+    pub fn ranking_size(&self, answer: &Result<InferResponse>) -> usize {
+        let Ok(response) = answer else { return 0 };
+        let sizes = response.outputs.iter().map(|output| {
+            let AnswerForm::Classes { count, .. } = self.plan.form_of(&output.name) else {
+                return 0;
+            };
+            let batch = output.shape.first().filter(|_| self.plan.is_batched());
+            let rows = batch.map_or(1, |&rows| usize::try_from(rows).unwrap_or(0));
+            let most = usize::try_from(count.get()).unwrap_or(usize::MAX).saturating_mul(rows);
+            let classes = most.min(output.shape.element_count().unwrap_or(0));
+            classes.saturating_mul(CLASS_SIZE)
+        });
+        sizes.fold(0, usize::saturating_add)
     }
 
     /// The message of a response, as the client asked for it and not longer than can be sent.

@@ -6,13 +6,14 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use galatea_frontend::{HeavyWork, KeyedResponse};
+use galatea_frontend::KeyedResponse;
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::parameter_message;
 use galatea_types::{Error, ParameterValue, Response};
 use tonic::Status;
 
 use crate::{
+    GrpcOptions,
     infer::{Pending, unanswered},
     status::status_of,
 };
@@ -23,6 +24,9 @@ pub(crate) struct Reply {
     /// Bytes to release from the backlog once it is sent.
     pub weight: usize,
 }
+
+/// What a reply takes beside its tensors and its id, about.
+pub(crate) const REPLY_WEIGHT: usize = 2 << 10;
 
 /// A reply on its way to the client.
 pub(crate) struct Outgoing {
@@ -51,17 +55,17 @@ pub(crate) struct Open {
 
 impl Open {
     /// The reply of an ordinary model, which answers once.
-    pub fn only_reply(&self, mut received: KeyedResponse, heavy_work: &HeavyWork) -> Outgoing {
+    pub fn only_reply(&self, mut received: KeyedResponse, options: &GrpcOptions) -> Outgoing {
         received.response.result.get_or_insert_with(|| Err(unanswered()));
         received.response.is_final = true;
-        let size = size_of(&received.response);
+        let size = REPLY_WEIGHT + self.id.len() + size_of(&received.response);
         let unanswered = || self.named_as().failure(&unanswered(), true, 0);
-        let reply = self.reply(received, heavy_work);
-        Outgoing { size, ..reply.unwrap_or_else(|| Outgoing::ready(unanswered())) }
+        let reply = self.reply(received, options);
+        reply.unwrap_or_else(|| Outgoing::ready(unanswered())).with_size(size)
     }
 
     /// The reply; `None` for an end without a response, unless the client asked for those.
-    pub fn reply(&self, received: KeyedResponse, heavy_work: &HeavyWork) -> Option<Outgoing> {
+    pub fn reply(&self, received: KeyedResponse, options: &GrpcOptions) -> Option<Outgoing> {
         let weight = received.weight();
         let is_final = received.response.is_final;
         let Some(result) = received.response.result else {
@@ -74,10 +78,15 @@ impl Open {
             let rendered = self.pending.render(result);
             return Some(Outgoing::ready(named.reply(rendered, is_final, weight)));
         }
+        let mut memory = options.memory.reservation();
+        if let Err(error) = memory.try_grow(self.pending.ranking_size(&result)) {
+            return Some(Outgoing::ready(named.reply(Err(error.into()), is_final, weight)));
+        }
         let pending = self.pending.clone();
-        let rendered = heavy_work.run(move || pending.render(result));
+        let rendered = options.heavy_work.run(move || pending.render(result));
         let rendering = async move {
             let rendered = rendered.await.unwrap_or_else(|error| Err(error.into()));
+            drop(memory);
             named.reply(rendered, is_final, weight)
         };
         Some(Outgoing { reply: Rendered::Rendering(Box::pin(rendering)), size: 0 })
@@ -96,6 +105,10 @@ impl Open {
 impl Outgoing {
     pub fn ready(reply: Reply) -> Self {
         Self { reply: Rendered::Ready(Box::new(reply)), size: 0 }
+    }
+
+    pub fn with_size(self, size: usize) -> Self {
+        Self { size, ..self }
     }
 
     /// Whether the reply is there.

@@ -21,7 +21,7 @@ use crate::{
     deadline::deadline_of,
     infer::{Prepared, find_model, is_heavy, prepare},
     messages::{MaxLength, Message, Messages, over_budget},
-    reply::{Open, Outgoing, Reply, refusal_reply},
+    reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
     state::{SHUTTING_DOWN, ServerState},
     status::status_of,
     unread::Reader,
@@ -191,7 +191,11 @@ impl InferStream {
         self.next_decoupled += 1;
         match self.submit(ResponseKey::Unordered(number), read) {
             Ok(open) => drop(self.decoupled.insert(number, open)),
-            Err(refusal) => self.ready.push_back(refusal),
+            Err(refusal) => {
+                self.outstanding += refusal.size;
+                self.memory.grow(refusal.size);
+                self.ready.push_back(refusal);
+            }
         }
     }
 
@@ -208,11 +212,16 @@ impl InferStream {
                 let pending = Arc::new(pending);
                 Ok(Open { id, version, pending, is_strict: self.is_strict, size })
             }
-            Err(error) => Err(Outgoing::ready(refusal_reply(&error, id))),
+            Err(error) => {
+                let size = REPLY_WEIGHT + id.len();
+                Err(Outgoing::ready(refusal_reply(&error, id)).with_size(size))
+            }
         }
     }
 
     fn answer_next_ordered(&mut self, reply: Outgoing) {
+        self.outstanding += reply.size;
+        self.memory.grow(reply.size);
         self.ordered.push_back(Ordered::Answered(reply));
         self.release_ordered();
     }
@@ -242,7 +251,7 @@ impl InferStream {
         let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
         if let Ordered::Running(open) = entry {
             self.outstanding -= open.size;
-            let reply = open.only_reply(received, &self.state.options.heavy_work);
+            let reply = open.only_reply(received, &self.state.options);
             self.outstanding += reply.size;
             self.memory.grow(reply.size);
             *entry = Ordered::Answered(reply);
@@ -254,7 +263,7 @@ impl InferStream {
         let is_final = received.response.is_final;
         let weight = received.weight();
         let Some(open) = self.decoupled.get(&number) else { return };
-        match open.reply(received, &self.state.options.heavy_work) {
+        match open.reply(received, &self.state.options) {
             Some(reply) => self.ready.push_back(reply),
             None => self.responses.release(weight),
         }

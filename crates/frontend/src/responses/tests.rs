@@ -88,7 +88,7 @@ fn only_what_can_be_sent_wakes_the_task() {
 
 #[test]
 fn an_overflow_discards_what_waits_and_cancels() {
-    let mut receiver = ResponseReceiver::new(2000, OnOverflow::Discard, &MemoryBudget::unlimited());
+    let mut receiver = ResponseReceiver::new(4000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let cancellation = Cancellation::default();
     let mut big = receiver.responder(ResponseKey::Unordered(0), cancellation.clone());
     assert!(big.send(bytes(5000)), "a single response may be of any size");

@@ -74,3 +74,45 @@ fn a_few_frames_beside_calls_cost_no_time() {
     let took = time_of_answer(&f, flood);
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
+
+const RESET: u8 = 3;
+const HEADERS: u8 = 1;
+const GOAWAY: u8 = 7;
+
+/// Calls begun and never gone on with: a thousand are open, the others are refused, and in the end the connection is.
+#[test]
+fn half_open_calls_beyond_a_thousand_are_refused() {
+    let f = Fixture::start();
+    let mut stream = connect(&f);
+    // POST, http, a path and an authority, each written out.
+    let mut head = vec![0x83, 0x86];
+    for (name, value) in [(4_u8, "/inference.GRPCInferenceService/ModelInfer"), (1, "a")] {
+        head.extend([name, value.len() as u8]);
+        head.extend(value.as_bytes());
+    }
+    let mut writer = stream.try_clone().expect("a second handle");
+    let writing = std::thread::spawn(move || {
+        for i in 0..10_000 {
+            if writer.write_all(&frame(HEADERS, 4, 2 * i + 1, &head)).is_err() {
+                return;
+            }
+        }
+    });
+    let (mut refused, mut is_ended) = (0, false);
+    let mut frame_head = [0; 9];
+    while !is_ended && stream.read_exact(&mut frame_head).is_ok() {
+        let length = u32::from_be_bytes([0, frame_head[0], frame_head[1], frame_head[2]]);
+        let mut payload = vec![0; length as usize];
+        if stream.read_exact(&mut payload).is_err() {
+            break;
+        }
+        refused += u32::from(frame_head[3] == RESET);
+        is_ended = frame_head[3] == GOAWAY;
+    }
+    drop(stream);
+    writing.join().expect("no panic");
+    assert!(refused > 0 || is_ended, "none was refused");
+    let open = || f.server.as_ref().expect("running").requests_in_flight();
+    assert!(open() <= 1000, "{}", open());
+    eventually("nothing stays", || open() == 0);
+}

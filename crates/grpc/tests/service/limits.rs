@@ -291,3 +291,26 @@ async fn metadata_has_a_bound() {
     client.model_infer(with_value(32 << 10)).await.expect_err("too long");
     f.client().await.model_infer(with_value(0)).await.expect("goes on serving");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn classes_that_would_pass_the_memory_budget_are_refused() {
+    let memory = MemoryBudget::new(4 << 20);
+    let options = GrpcOptions { memory: memory.clone(), ..GrpcOptions::default() };
+    let f = Fixture::with_options(&options);
+    let mut client = f.client().await;
+    let asked = |count| {
+        let classes = pb::infer_parameter::ParameterChoice::Int64Param(count);
+        let request = vector("identity_fp32", "", &vec![1.0; 200_000]);
+        with_output(request, "OUTPUT0", &[("classification", classes)])
+    };
+    let error = client.model_infer(asked(200_000)).await.expect_err("12 MB of classes");
+    assert_eq!(error.code(), Code::ResourceExhausted);
+    client.model_infer(asked(10)).await.expect("a few");
+    let mut call = open(&mut client, false).await;
+    call.send(asked(200_000));
+    assert!(call.reply().await.error.contains("--memory-budget"));
+    call.send(asked(10));
+    assert_eq!(call.reply().await.error, "");
+    call.end().await;
+    eventually("everything is given back", || memory.used() == 0);
+}
