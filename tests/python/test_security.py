@@ -141,6 +141,22 @@ def test_a_stream_is_not_read_ahead_without_bound(server):
     serves_on(server)
 
 
+def test_streams_of_a_connection_are_bounded(server):
+    """20,000 half-open streams on one connection, whatever the server allows: all but 1,000 are refused, or all end."""
+    block = raw_http2.call("ModelInfer")
+    connection = raw_http2.Connection(address(server.grpc))
+    for first in range(0, 20_000, 500):
+        connection.send(b"".join(
+            raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, 2 * (first + n) + 1, block) for n in range(500)
+        ))
+    connection.send(raw_http2.frame(raw_http2.PING, 0, 0, bytes(8)))
+    connection.wait(lambda: raw_http2.PING in connection.seen)
+    refused = connection.seen.get(raw_http2.RESET, 0)
+    assert connection.closed or connection.went_away or refused >= 19_000, f"{refused} of 20,000 streams were refused"
+    connection.close()
+    serves_on(server)
+
+
 def test_classification_of_a_large_tensor_costs_what_was_sent(server):
     """All classes of four million numbers."""
     count = 4_000_000
@@ -232,6 +248,16 @@ def test_loads_that_wait_starve_nothing(server, repository):
 @pytest.mark.parametrize("body", [b"[]", b"5", b'"text"', b"true", b'{"parameters":[]}'])
 def test_load_bodies_are_objects(server, body):
     assert post(server, "/v2/repository/models/vector/load", body)[0] in (400, 500)
+
+
+def test_errors_do_not_tell_where_things_lie(server, repository):
+    repository.add("broken", "onnxruntime", "").joinpath("1/model.onnx").write_text("no model")
+    repository.add("no_text", "identity", "input: 3")
+    repository.add("raises", "python", tensor("output", "OUT", "TYPE_INT32", "1")).joinpath("1/model.py").write_text("import nowhere\n")
+    for model in ("broken", "no_text", "raises", "absent"):
+        status, text = load(server, model)
+        assert status >= 400 and str(repository.path) not in text, text
+    assert str(repository.path) not in clients.ask(server.http, "POST", "/v2/repository/index", {})[2].decode()
 
 
 # ---- connections
