@@ -15,7 +15,7 @@
 //! ```
 //!
 //! **Invariants.** Nothing here parses JSON or tensors (that is `galatea-protocol`) or knows a backend. No
-//! request blocks a front end thread: what blocks runs on blocking threads. A panic in a request ends that
+//! request blocks a front end thread: what blocks runs on the control threads of the engine, and what takes long on those of `HeavyWork`. A panic in a request ends that
 //! request with 500 and nothing else.
 
 #![warn(missing_docs)]

@@ -20,8 +20,6 @@ const UNCOUNTED: usize = 4 << 10;
 
 /// Numbers of four bytes that are written as a digit and a comma grow so much.
 const DECODED_GROWTH: usize = 2;
-/// Bytes of text that a byte of a tensor becomes, about.
-const RENDERED_GROWTH: usize = 3;
 
 /// One of the functions that decode an inference request.
 pub(crate) type Decode = fn(
@@ -117,7 +115,7 @@ fn count_decoded(
     Ok(())
 }
 
-/// Writes a response in the form that was asked for.
+/// Writes a response in the form that was asked for. Refused where the budget has no room for a long text.
 pub(crate) async fn render(
     state: &ServerState,
     model: &Arc<ServedModel>,
@@ -127,7 +125,7 @@ pub(crate) async fn render(
     let size = plan.bytes_to_render(&response);
     let mut memory = state.options.memory.reservation();
     if HeavyWork::is_heavy(size) {
-        memory.grow(size.saturating_mul(RENDERED_GROWTH));
+        memory.try_grow(plan.bytes_of_texts(&response))?;
     }
     let model = model.clone();
     let work = move || encode(response, &plan, |output, class| model.label(output, class));

@@ -7,6 +7,11 @@ use galatea_types::{Buffer, InferResponse, RegionSpan, RequestedOutput, Result, 
 
 use crate::{classification::classify, encode_error::EncodeError};
 
+/// Bytes of text that a byte of a tensor becomes, about.
+const TEXT_GROWTH: usize = 3;
+/// Bytes that one class takes while it is ranked and written, about.
+const CLASS_SIZE: usize = 64;
+
 /// How one output is returned.
 #[derive(Clone, Debug, Default)]
 pub enum AnswerForm {
@@ -135,6 +140,22 @@ impl AnswerPlan {
     pub fn bytes_to_render(&self, response: &InferResponse) -> usize {
         let is_read = |output: &&Tensor| !matches!(self.form_of(&output.name), AnswerForm::Binary);
         response.outputs.iter().filter(is_read).map(|output| output.data.len()).sum()
+    }
+
+    /// About how many bytes writing the response takes, besides its outputs: texts of numbers and of classes.
+    pub fn bytes_of_texts(&self, response: &InferResponse) -> usize {
+        let of_output = |output: &Tensor| match self.form_of(&output.name) {
+            AnswerForm::Binary | AnswerForm::Region(_) => 0,
+            AnswerForm::Inline => output.data.len().saturating_mul(TEXT_GROWTH),
+            AnswerForm::Classes { count, .. } => {
+                let elements = output.shape.element_count().unwrap_or(0);
+                let rows = if self.is_batched { output.shape.first().copied() } else { None };
+                let rows = rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(1);
+                let classes = rows.saturating_mul(count.get() as usize).min(elements);
+                classes.saturating_mul(CLASS_SIZE)
+            }
+        };
+        response.outputs.iter().map(of_output).fold(0, usize::saturating_add)
     }
 
     /// Whether some output may come as its bytes.
