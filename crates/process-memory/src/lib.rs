@@ -24,6 +24,16 @@ pub fn trim() {
     };
 }
 
+/// Bytes that the allocator has for later, whether they lie in the machine's memory or were given back: what was freed
+/// since two questions is the difference. Counted modulo 4 GiB, and 0 where the C library does not say.
+pub fn free() -> u32 {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: may be called at any time, by any thread.
+    return unsafe { libc::mallinfo() }.fordblks.cast_unsigned();
+    #[cfg(not(target_env = "gnu"))]
+    0
+}
+
 /// The number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
 fn kib_of(text: &str, name: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -48,9 +58,10 @@ mod tests {
     fn what_is_free_goes_back() {
         let mut blocks: Vec<Option<Vec<u8>>> =
             (0..64 * 1024).map(|_| Some(vec![1; 1024])).collect();
-        let full = resident().expect("known");
+        let (full, free_before) = (resident().expect("known"), free());
         let used = blocks.iter_mut().enumerate().filter(|(number, _)| number % 64 != 0);
         used.for_each(|(_, block)| *block = None);
+        assert!(free().wrapping_sub(free_before) > 32 << 20);
         trim();
         let after = resident().expect("known");
         assert!(after + (32 << 20) < full, "{after} of {full} bytes are left");

@@ -2,28 +2,32 @@
 
 use galatea_types::MemoryBudget;
 
-/// Growth that is worth a trim.
+/// What is worth a trim.
 const WORTH: usize = 8 << 20;
 /// Growth since the last look up to which the process counts as not growing.
 const STEADY: usize = 1 << 20;
-/// Of the budget: more than that in use is a burst that is not over.
-const QUIET_SHARE: usize = 32;
+/// More than that in use by requests and responses is a burst that is not over.
+const QUIET: usize = 4 << 20;
 
-/// Decides, looked at now and then. What the process has come to after a trim is what it needs; it is trimmed again
-/// when it has grown beyond that, so a quiet server is trimmed once and not again and again.
+/// Decides, looked at now and then: while the process is larger than it needs to be, whenever so much was freed since the
+/// last trim that it is worth one. A quiet server is trimmed once and not again and again.
 #[derive(Debug, Default)]
 pub struct Trimming {
     /// Bytes after the last trim, or the fewest since.
     needed: usize,
+    /// The fewest ever after a trim: where no more than that is in use, there is nothing to be had.
+    least: usize,
     /// Bytes at the last look.
     last: usize,
+    /// What the allocator had free after the last trim, or the least since.
+    free: u32,
 }
 
 impl Trimming {
     /// Trims what the start has left. Returns what the process needs.
     pub fn begin(&mut self) -> usize {
-        galatea_process_memory::trim();
-        self.trimmed(galatea_process_memory::resident().unwrap_or_default());
+        self.least = usize::MAX;
+        self.trim();
         self.needed
     }
 
@@ -31,28 +35,40 @@ impl Trimming {
     /// where that can be told now.
     pub fn look(&mut self, budget: &MemoryBudget) -> Option<usize> {
         let resident = galatea_process_memory::resident()?;
-        if self.is_due(resident, budget) {
-            galatea_process_memory::trim();
-            self.trimmed(galatea_process_memory::resident()?);
+        if self.may_trim(resident, budget.used())
+            && self.has_freed_enough(galatea_process_memory::free())
+        {
+            self.trim();
         }
-        is_quiet(budget).then_some(self.needed)
+        (budget.used() <= QUIET).then_some(self.needed)
     }
 
-    fn is_due(&mut self, resident: usize, budget: &MemoryBudget) -> bool {
+    fn may_trim(&mut self, resident: usize, used: usize) -> bool {
         let is_growing = resident > self.last.saturating_add(STEADY);
         self.last = resident;
         self.needed = self.needed.min(resident);
-        !is_growing && is_quiet(budget) && resident >= self.needed.saturating_add(WORTH)
+        !is_growing && used <= QUIET && resident >= self.least.saturating_add(WORTH)
     }
 
-    fn trimmed(&mut self, resident: usize) {
+    fn has_freed_enough(&mut self, free: u32) -> bool {
+        let freed = free.wrapping_sub(self.free).cast_signed();
+        if freed < 0 {
+            self.free = free;
+        }
+        freed >= WORTH as i32
+    }
+
+    fn trim(&mut self) {
+        galatea_process_memory::trim();
+        let resident = galatea_process_memory::resident().unwrap_or_default();
+        self.trimmed(resident, galatea_process_memory::free());
         log::debug!("gave memory back to the system: {} MiB are in use", resident >> 20);
-        (self.needed, self.last) = (resident, resident);
     }
-}
 
-fn is_quiet(budget: &MemoryBudget) -> bool {
-    budget.used() <= budget.limit() / QUIET_SHARE
+    fn trimmed(&mut self, resident: usize, free: u32) {
+        (self.needed, self.last, self.free) = (resident, resident, free);
+        self.least = self.least.min(resident);
+    }
 }
 
 #[cfg(test)]
@@ -61,24 +77,34 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
+    /// Looks at a process of so many MiB, of which the allocator has some free; in use by requests or not.
+    fn is_due(trimming: &mut Trimming, resident: usize, free: u32, used: usize) -> bool {
+        trimming.may_trim(resident * MIB, used * MIB)
+            && trimming.has_freed_enough(free * MIB as u32)
+    }
+
+    fn begun() -> Trimming {
+        let mut trimming = Trimming { least: usize::MAX, ..Trimming::default() };
+        trimming.trimmed(40 * MIB, 10 * MIB as u32);
+        trimming
+    }
+
     #[test]
     fn a_burst_is_followed_by_one_trim() {
-        let budget = MemoryBudget::new(320 * MIB);
-        let mut trimming = Trimming::default();
-        let due = |trimming: &mut Trimming, mib| trimming.is_due(mib * MIB, &budget);
-        assert!(!due(&mut trimming, 60), "it has just grown");
-        assert!(due(&mut trimming, 60), "what the start left");
-        trimming.trimmed(40 * MIB);
-        assert!(!due(&mut trimming, 41));
+        let mut trimming = begun();
+        assert!(!is_due(&mut trimming, 41, 10, 0));
+        assert!(!is_due(&mut trimming, 200, 2, 100), "it grows");
+        assert!(!is_due(&mut trimming, 200, 60, 100), "the burst is not over");
+        assert!(is_due(&mut trimming, 200, 140, 0));
+        trimming.trimmed(60 * MIB, 140 * MIB as u32);
+        assert!((0..100).all(|_| !is_due(&mut trimming, 60, 141, 0)), "that is what it needs");
+    }
 
-        let mut burst = budget.reservation();
-        burst.grow(100 * MIB);
-        assert!(!due(&mut trimming, 200));
-        assert!(!due(&mut trimming, 200), "the burst is not over");
-        drop(burst);
-        assert!(due(&mut trimming, 200));
-        trimming.trimmed(90 * MIB);
-        assert!((0..100).all(|_| !due(&mut trimming, 90)), "that is what it needs");
-        assert!(!due(&mut trimming, 50) && !due(&mut trimming, 90) && due(&mut trimming, 90));
+    #[test]
+    fn what_is_freed_long_after_it_was_taken_goes_back_too() {
+        let mut trimming = begun();
+        assert!(!is_due(&mut trimming, 150, 4, 0), "it grows");
+        assert!((0..100).all(|_| !is_due(&mut trimming, 150, 4, 0)), "connections hold it");
+        assert!(is_due(&mut trimming, 150, 110, 0), "they have ended");
     }
 }
