@@ -108,6 +108,8 @@ def clean(answer, server):
 
 def cleaned(text, repository):
     text = text.replace(repository, "<repository>")
+    # Ours names files by their model, not by where the repository lies.
+    text = re.sub(r"(?<=[\s'])(\w+/1/model\.py)", r"<repository>/\1", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "<address>", text)
     text = re.sub(r"\n  (?!<repository>)[^\n]+\(\d+\): [^\n]*", "", text)
     text = re.sub(r"\n\nAt:\n(;?\n?)$", r"\1", text)

@@ -84,12 +84,13 @@ def kill_worker(server, chance):
 
 
 def stop_worker(server, chance):
-    """Stopped, not ended: whoever waits for it waits, until it is killed by a later action or the end."""
+    """Stopped, not ended: whoever waits for it waits, until it is killed by a later action or by the server's watchdog."""
     pids = victims(server)
     if pids:
         pid = chance.choice(pids)
         os.kill(pid, signal.SIGSTOP)
         server.stopped.append(pid)
+        server.ever_stopped.append(pid)
 
 
 def kill_stopped(server, chance):
@@ -151,7 +152,8 @@ def plan(chance):
     """All rare actions, among the common ones."""
     actions = RARE + [chance.choice(COMMON) for _ in range(ACTIONS - len(RARE))]
     chance.shuffle(actions)
-    return [*actions, kill_stopped]
+    # The last word is the watchdog's.
+    return [*actions, stop_worker]
 
 
 @pytest.fixture
@@ -165,11 +167,12 @@ def server(tmp_path, serve):
     write_model(tmp_path, "simple", "galatea", "add_sub", add_sub_config())
     started = serve(
         tmp_path, *EXPLICIT, f"--backend-config=python,shm-max-byte-size={SHM_LIMIT}",
+        "--backend-config=python,execution-timeout-secs=4",
         env={**processes.offline(), "GALATEA_HOME": str(tmp_path.parent / "home")},
     )
     _, _, answer = clients.ask(started.http, "POST", "/v2/models/steady/infer", number(0))
     started.steady = int(answer.split(b'"data":[')[1].split(b"]")[0])
-    started.stopped, started.texts = [], []
+    started.stopped, started.ever_stopped, started.texts = [], [], []
     return started
 
 
@@ -186,6 +189,7 @@ def test_one_model_suffers(server, capsys):
         seen = len(steady.times)
         until(lambda: len(steady.times) > seen + 40, 10)
     during = {asker: asker.p99(mark) for asker, mark in marks.items()}
+    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in server.ever_stopped), 30)
     until(lambda: clients.ask(server.http, "GET", "/v2/models/victim/ready")[0] == 200, 20)
     for asker in (steady, simple, victim):
         asker.done.set()
