@@ -37,6 +37,9 @@ const MAX_HEADERS: u64 = 1 << 20;
 /// Names and targets of all symbolic links, which are kept until the end.
 const MAX_LINK_BYTES: usize = 64 << 20;
 
+/// The system makes nothing with a longer one.
+const LONGEST_PATH: usize = 4096;
+
 /// Interval between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -136,7 +139,7 @@ impl Unpacking<'_> {
                 true => UnpackError::Headers,
                 false => UnpackError::Read(error),
             })?;
-            files += 1;
+            files += 1 + self.unnamed_folders(&entry);
             bytes = bytes.saturating_add(entry.size());
             self.check(files, bytes)?;
             // What follows in the archive: the entry's own bytes and the headers of the next.
@@ -153,6 +156,16 @@ impl Unpacking<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How many folders an entry brings along that are not there yet.
+    fn unnamed_folders(&self, entry: &Entry<'_, Source>) -> u64 {
+        let Some(inside) = entry.path().ok().and_then(|path| inside(&path)) else { return 0 };
+        let target = self.folder.join(inside);
+        if target.as_os_str().len() > LONGEST_PATH {
+            return 0;
+        }
+        target.ancestors().skip(1).take_while(|folder| !folder.exists()).map(|_| 1).sum()
     }
 
     /// Before anything of the entry is written.

@@ -165,6 +165,19 @@ fn too_many_files_are_refused() {
     assert!(message.contains("environment-max-files"), "{message}");
 }
 
+#[test]
+fn folders_that_no_entry_names_count() {
+    // Each brings 25.
+    let deep = |n: usize| {
+        (0..n).fold(TestArchive::new(), |archive, i| {
+            archive.add(&format!("{i}/{}", "d/".repeat(24)), EntryType::Directory, "")
+        })
+    };
+    deep(4).unpack().1.expect("as many as it may have");
+    let message = deep(5).unpack().1.expect_err("refused").to_string();
+    assert!(message.contains("more than 100 files"), "{message}");
+}
+
 /// A sparse file: a terabyte of holes takes no room, and counts all the same.
 #[test]
 fn holes_count() {
