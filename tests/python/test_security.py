@@ -288,6 +288,7 @@ def test_half_sent_heads_and_bodies_end(server, repository, serve):
 WORKER = """\
 import os
 
+import numpy as np
 import triton_python_backend_utils as pb
 
 
