@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    pin::pin,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -65,12 +65,15 @@ impl<F: Future + Send + 'static> Executor<F> for CallExecutor {
     fn execute(&self, call: F) {
         let progress = Arc::new(Progress::default());
         let patience = Patience::new(&self.settings);
-        tokio::spawn(PROGRESS.scope(progress.clone(), watched(call, progress, patience)));
+        tokio::spawn(PROGRESS.scope(progress.clone(), watched(Box::pin(call), progress, patience)));
     }
 }
 
-async fn watched<F: Future>(call: F, progress: Arc<Progress>, mut patience: Patience) {
-    let mut call = pin!(call);
+async fn watched<F: Future>(
+    mut call: Pin<Box<F>>,
+    progress: Arc<Progress>,
+    mut patience: Patience,
+) {
     poll_fn(|cx| {
         if call.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());

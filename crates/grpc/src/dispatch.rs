@@ -2,9 +2,11 @@
 
 use std::{
     convert::Infallible,
+    future::ready,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Instant,
 };
 
 use bytes::{Buf, Bytes};
@@ -15,11 +17,11 @@ use galatea_proto::{
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
 use galatea_types::{MemoryBudget, MemoryReservation};
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use http_body::Frame;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use tonic::{Status, body::Body, codegen::Service as _};
+use tonic::{Status, body::Body, codegen::Service};
 
 use crate::{
     GrpcOptions,
@@ -27,7 +29,7 @@ use crate::{
     deadline::deadline_of,
     health::HealthService,
     infer,
-    messages::{MaxLength, Message, Messages, over_budget},
+    messages::{MaxLength, Messages, over_budget},
     outgoing::{self, MessageBody, StreamBody, prefix},
     repository,
     service::InferenceService,
@@ -74,7 +76,7 @@ impl Dispatcher {
     }
 
     pub async fn answer(
-        mut self,
+        self,
         request: Request<Incoming>,
         call: CallGuard,
         reader: Reader,
@@ -109,76 +111,82 @@ impl Dispatcher {
         Err(Status::resource_exhausted(text))
     }
 
-    async fn route(
-        &mut self,
-        request: Request<Incoming>,
-        reader: Reader,
-    ) -> Result<Response<Content>, Status> {
+    /// A call waits for its message in a future of its own kind: there may be very many that do.
+    fn route(&self, request: Request<Incoming>, reader: Reader) -> Answer {
         let path = request.uri().path();
+        let state = self.state.clone();
+        let max_length = MaxLength::Option(state.options.max_message_size);
         match path.strip_prefix("/inference.GRPCInferenceService/") {
-            Some("ModelInfer") => self.model_infer(request, reader).await,
-            Some("ModelStreamInfer") => {
-                let stream = InferStream::new(&self.state, request, reader);
-                Ok(outgoing::response(Content::Stream(StreamBody::new(stream))))
+            Some("ModelInfer") => {
+                let deadline = deadline_of(request.headers());
+                let messages = Messages::new(request.into_body(), reader, max_length, &state);
+                Box::pin(model_infer(state, messages, deadline))
             }
-            Some("RepositoryModelLoad") => self.load(request, reader).await,
+            Some("ModelStreamInfer") => {
+                let stream = StreamBody::new(InferStream::new(&state, request, reader));
+                Box::pin(ready(Ok(outgoing::response(Content::Stream(stream)))))
+            }
+            Some("RepositoryModelLoad") => {
+                let messages = Messages::new(request.into_body(), reader, max_length, &state);
+                Box::pin(load(state, messages))
+            }
             Some(_) => {
-                let request = self.read_small(request, reader).await?;
-                let Ok(response) = self.inference.call(request).await;
-                Ok(response.map(Content::Generated))
+                let (head, messages) = small(request, reader, &state);
+                let service = self.inference.clone();
+                Box::pin(generated(head, messages, service))
             }
             None if path.starts_with("/grpc.health.v1.Health/") => {
-                let request = self.read_small(request, reader).await?;
-                let Ok(response) = self.health.call(request).await;
-                Ok(response.map(Content::Generated))
+                let (head, messages) = small(request, reader, &state);
+                let service = self.health.clone();
+                Box::pin(generated(head, messages, service))
             }
-            None => Err(Status::unimplemented("")),
+            None => Box::pin(ready(Err(Status::unimplemented("")))),
         }
     }
+}
 
-    async fn model_infer(
-        &self,
-        request: Request<Incoming>,
-        reader: Reader,
-    ) -> Result<Response<Content>, Status> {
-        let deadline = deadline_of(request.headers());
-        let message = self.read_large(request, reader).await?;
-        let response = infer::infer(&self.state, message, deadline).await?;
-        Ok(outgoing::response(Content::Message(MessageBody::new(response))))
-    }
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Content>, Status>> + Send>>;
 
-    async fn load(
-        &self,
-        request: Request<Incoming>,
-        reader: Reader,
-    ) -> Result<Response<Content>, Status> {
-        let message = self.read_large(request, reader).await?;
-        repository::load(&self.state.engine, message).await?;
-        Ok(outgoing::response(Content::Message(MessageBody::empty())))
-    }
+async fn model_infer(
+    state: Arc<ServerState>,
+    messages: Messages,
+    deadline: Option<Instant>,
+) -> Result<Response<Content>, Status> {
+    let message = messages.only().await?;
+    let response = infer::infer(&state, message, deadline).await?;
+    Ok(outgoing::response(Content::Message(MessageBody::new(response))))
+}
 
-    async fn read_large(
-        &self,
-        request: Request<Incoming>,
-        reader: Reader,
-    ) -> Result<Message, Status> {
-        let max_length = MaxLength::Option(self.state.options.max_message_size);
-        Messages::new(request.into_body(), reader, max_length, &self.state).only().await
-    }
+async fn load(state: Arc<ServerState>, messages: Messages) -> Result<Response<Content>, Status> {
+    let message = messages.only().await?;
+    repository::load(&state.engine, message).await?;
+    Ok(outgoing::response(Content::Message(MessageBody::empty())))
+}
 
-    /// The request with its message, for the generated service: names and flags have bounds, and time-outs hold, before
-    /// it sees any of it.
-    async fn read_small(
-        &self,
-        request: Request<Incoming>,
-        reader: Reader,
-    ) -> Result<Request<Full<Bytes>>, Status> {
-        let (head, body) = request.into_parts();
-        let mut message = Messages::new(body, reader, MaxLength::Small, &self.state).only().await?;
-        let length = message.bytes.remaining();
-        let framed = [&prefix(length)[..], &message.bytes.copy_to_bytes(length)].concat();
-        Ok(Request::from_parts(head, Full::from(framed)))
-    }
+fn small(
+    request: Request<Incoming>,
+    reader: Reader,
+    state: &ServerState,
+) -> (Box<Parts>, Messages) {
+    let (head, body) = request.into_parts();
+    (Box::new(head), Messages::new(body, reader, MaxLength::Small, state))
+}
+
+/// A call that the generated service answers: names and flags have bounds, and time-outs hold, before it sees any of
+/// the message.
+async fn generated<S>(
+    head: Box<Parts>,
+    messages: Messages,
+    mut service: S,
+) -> Result<Response<Content>, Status>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<Body>, Error = Infallible>,
+{
+    let mut message = messages.only().await?;
+    let length = message.bytes.remaining();
+    let framed = [&prefix(length)[..], &message.bytes.copy_to_bytes(length)].concat();
+    let Ok(response) = service.call(Request::from_parts(*head, Full::from(framed))).await;
+    Ok(response.map(Content::Generated))
 }
 
 /// What an open call takes, about.
