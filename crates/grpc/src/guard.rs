@@ -16,6 +16,7 @@ use tokio::{
 
 use crate::{
     frames::{Frame, FrameReader, Kind},
+    state::is_short_of_memory,
     unread::Unread,
 };
 
@@ -55,11 +56,11 @@ impl<S> Guarded<S> {
         }
     }
 
-    /// Whether what waits unread is too much for a server that is full. A frame that is not complete can be read by
+    /// Whether what waits unread is too much for a server that is short of memory. A frame that is not complete can be read by
     /// nobody: it may pass the budget, by a quarter.
     fn is_to_wait(&self) -> bool {
         let unread = self.unread.counted();
-        if unread == 0 || !self.budget.is_exceeded() {
+        if unread == 0 || !is_short_of_memory(&self.budget) {
             return false;
         }
         let limit = self.budget.limit();

@@ -4,12 +4,19 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_frontend::InFlight;
+use galatea_types::MemoryBudget;
 
 use crate::GrpcOptions;
 
 /// What a call is refused with once the server exits.
 pub(crate) const SHUTTING_DOWN: &str =
     "GRPC server is shutting down and has stopped accepting new requests.";
+
+/// Whether so much of the budget is used that what need not be read yet is not read: requests behind others of their
+/// stream, and connections whose calls do not read. The last quarter is for those that have nothing in hand.
+pub(crate) fn is_short_of_memory(budget: &MemoryBudget) -> bool {
+    budget.used() > budget.limit() / 4 * 3
+}
 
 /// One per server, for all connections.
 pub(crate) struct ServerState {

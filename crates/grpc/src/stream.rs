@@ -22,7 +22,7 @@ use crate::{
     infer::{Prepared, find_model, is_heavy, prepare},
     messages::{MaxLength, Message, Messages, over_budget},
     reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
-    state::{SHUTTING_DOWN, ServerState},
+    state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
     unread::Reader,
 };
@@ -146,7 +146,7 @@ impl InferStream {
         let count = self.ordered.len() + self.decoupled.len() + self.ready.len();
         count >= MAX_OUTSTANDING
             || self.outstanding >= MAX_OUTSTANDING_BYTES
-            || (count > 0 && self.state.options.memory.is_exceeded())
+            || (count > 0 && is_short_of_memory(&self.state.options.memory))
     }
 
     /// Where the server is full, what was taken is answered first. Everything else ends the stream at once.
