@@ -285,13 +285,17 @@ fn steps_are_traced_as_children_of_the_ensembles_request() {
     assert_eq!(*names.lock().expect("no panic"), ["ens > a", "ens > b", "ens"]);
 }
 
+/// As long as a chain may be, on a stack on which a few calls a step would not fit.
 #[test]
 fn a_long_chain_of_immediate_answers_needs_no_stack() {
-    let names: Vec<String> = (0..=4_000).map(|i| format!("t{i}")).collect();
+    const STEPS: usize = 1024;
+    let names: Vec<String> = (0..=STEPS).map(|i| format!("t{i}")).collect();
     let steps = names.windows(2);
     let steps = steps.map(|w| step("copy", &format!("X={}", w[0]), &format!("Y={}", w[1])));
-    let rig = ensemble("t0", "t4000", steps.collect());
-    let answer = rig.ask(vec![tensor("t0", b"carried")]).only().expect("an answer");
+    let rig = ensemble("t0", "t1024", steps.collect());
+    let ask = move || rig.ask(vec![tensor("t0", b"carried")]).only().expect("an answer");
+    let small_stack = std::thread::Builder::new().stack_size(128 << 10);
+    let answer = small_stack.spawn(ask).expect("a thread").join().expect("no panic");
     assert_eq!(text(&answer.outputs[0]), "carried");
 }
 
