@@ -7,6 +7,8 @@ use crate::body_error::BodyError;
 
 /// A body up to this size is not counted to the budget: the number of connections bounds those.
 const UNCOUNTED: usize = 4 << 10;
+/// Most bytes read from a socket at once. The buffer grows to this under a long body, and its connection keeps it.
+pub(crate) const READ_BUFFER: usize = 64 << 10;
 /// The budget is asked for so much at a time.
 const COUNTED_AT_ONCE: usize = 64 << 10;
 /// An announced length is believed up to this size, and beyond up to so many times what has come. Each step copies what
@@ -28,7 +30,7 @@ pub(crate) struct Collector<'m> {
     room: usize,
     size: usize,
     memory: &'m mut MemoryReservation,
-    /// Of the size, rounded up.
+    /// Of the size, rounded up; the buffer of the socket is counted besides.
     counted: usize,
 }
 
@@ -80,7 +82,8 @@ impl<'m> Collector<'m> {
         if self.size > self.counted.max(UNCOUNTED) {
             let most = self.expected.max(self.size);
             let size = self.size.next_multiple_of(COUNTED_AT_ONCE).min(most);
-            self.memory.try_grow(size - self.counted)?;
+            let buffer = if self.counted == 0 { READ_BUFFER.min(most) } else { 0 };
+            self.memory.try_grow(size - self.counted + buffer)?;
             self.counted = size;
         }
         Ok(())
@@ -185,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_counted_once_and_not_beyond_its_length() {
+    fn a_body_is_counted_once_with_the_buffer_it_is_read_into() {
         let budget = MemoryBudget::new(1 << 20);
-        for (size, counted) in [(4000, 0), (5000, 5000), (100_000, 100_000)] {
+        for (size, counted) in [(4000, 0), (5000, 2 * 5000), (100_000, 100_000 + READ_BUFFER)] {
             let mut memory = budget.reservation();
             let mut collector = Collector::new(size, None, 1 << 20, &mut memory);
             vec![0; size].chunks(3000).for_each(|piece| {

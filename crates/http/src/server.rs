@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::{
     HttpOptions,
+    collector::READ_BUFFER,
     service::{Content, Service},
 };
 
@@ -82,8 +83,6 @@ impl Protocol for Service {
 /// Longest head of a request, and most headers in it; more is answered 431.
 const MAX_HEAD: usize = 32 << 10;
 const MAX_HEADERS: usize = 100;
-/// Most bytes read at once.
-const READ_BUFFER: usize = 64 << 10;
 
 fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();

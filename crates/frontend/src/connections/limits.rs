@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_types::MemoryBudget;
+use galatea_types::{MemoryBudget, MemoryReservation};
 
 use super::{
     activity::{Activity, Framing, Overdue},
@@ -16,6 +16,10 @@ use super::{
     settings::ConnectionSettings,
 };
 use crate::repeated_log::RepeatedLog;
+
+/// What a connection takes while nothing is read or written, about: its tasks, a short buffer and its socket's
+/// registration.
+const CONNECTION_BYTES: usize = 20 << 10;
 
 /// How long the end of a connection that is closed for another is waited for.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -85,13 +89,14 @@ impl ConnectionLimits {
             false => self.settings.max_connections - self.settings.reserved_connections,
         };
         let activity = Arc::new(Activity::new(self.clock.clone(), framing));
-        if let Some(slot) = self.registry.insert(&activity, most) {
+        if let Some(slot) = self.registry.insert(&activity, most, || self.reservation()) {
             return Some(slot);
         }
         let slot = match self.make_room() {
-            true => tokio::time::timeout(CLOSING, self.registry.insert_when_free(&activity, most))
-                .await
-                .ok(),
+            true => {
+                let free = self.registry.insert_when_free(&activity, most, || self.reservation());
+                tokio::time::timeout(CLOSING, free).await.ok()
+            }
             false => None,
         };
         if slot.is_none() {
@@ -102,6 +107,13 @@ impl ConnectionLimits {
             });
         }
         slot
+    }
+
+    /// A connection is in hand as soon as it is accepted: it counts, and what it asks for may be refused.
+    fn reservation(&self) -> MemoryReservation {
+        let mut memory = self.memory.reservation();
+        memory.grow(CONNECTION_BYTES);
+        memory
     }
 
     /// Closes the idle connection that is missed least; `false` where none is idle.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use galatea_types::LockExt;
+use galatea_types::{LockExt, MemoryReservation};
 use tokio::sync::Notify;
 
 use super::{
@@ -31,8 +31,13 @@ impl Registry {
         self.state.lock_unpoisoned().connections.len()
     }
 
-    /// `None` where there are `most`.
-    pub fn insert(self: &Arc<Self>, activity: &Arc<Activity>, most: usize) -> Option<Slot> {
+    /// The place of a connection that holds `memory`; `None` where there are `most`.
+    pub fn insert(
+        self: &Arc<Self>,
+        activity: &Arc<Activity>,
+        most: usize,
+        memory: impl FnOnce() -> MemoryReservation,
+    ) -> Option<Slot> {
         let mut state = self.state.lock_unpoisoned();
         if state.connections.len() >= most {
             return None;
@@ -41,14 +46,20 @@ impl Registry {
         state.next += 1;
         state.connections.insert(key, activity.clone());
         drop(state);
-        Some(Slot { registry: self.clone(), key, activity: activity.clone() })
+        let activity = activity.clone();
+        Some(Slot { registry: self.clone(), key, activity, _memory: memory() })
     }
 
     /// As [`insert`](Self::insert), once there are fewer than `most`.
-    pub async fn insert_when_free(self: &Arc<Self>, activity: &Arc<Activity>, most: usize) -> Slot {
+    pub async fn insert_when_free(
+        self: &Arc<Self>,
+        activity: &Arc<Activity>,
+        most: usize,
+        memory: impl Fn() -> MemoryReservation,
+    ) -> Slot {
         loop {
             let freed = self.freed.notified();
-            if let Some(slot) = self.insert(activity, most) {
+            if let Some(slot) = self.insert(activity, most, &memory) {
                 return slot;
             }
             freed.await;
@@ -76,6 +87,7 @@ pub(crate) struct Slot {
     registry: Arc<Registry>,
     key: u64,
     pub activity: Arc<Activity>,
+    _memory: MemoryReservation,
 }
 
 impl Drop for Slot {
