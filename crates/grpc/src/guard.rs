@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     frames::{Frame, FrameReader, Kind},
     state::is_short_of_memory,
-    unread::Unread,
+    unread::{STEP, Unread},
 };
 
 /// What frames other than those of calls may cost: this much at once ...
@@ -59,12 +59,13 @@ impl<S> Guarded<S> {
     /// Whether what waits unread is too much for a server that is short of memory. A frame that is not complete can be read by
     /// nobody: it may pass the budget, by a quarter.
     fn is_to_wait(&self) -> bool {
-        let unread = self.unread.counted();
-        if unread == 0 || !is_short_of_memory(&self.budget) {
+        let unread = self.unread.bytes();
+        if unread < STEP || !is_short_of_memory(&self.budget) {
             return false;
         }
         let limit = self.budget.limit();
-        self.frames.incomplete() < unread || self.budget.used() > limit.saturating_add(limit / 4)
+        self.frames.incomplete() + STEP < unread
+            || self.budget.used() > limit.saturating_add(limit / 4)
     }
 
     fn see(&mut self, bytes: &[u8]) {

@@ -8,7 +8,7 @@ use std::sync::{
 use galatea_types::{LockExt, MemoryBudget, MemoryReservation};
 
 /// Below this nothing is counted to the budget, and above it in steps of this size.
-const STEP: usize = 64 << 10;
+pub(crate) const STEP: usize = 64 << 10;
 
 /// Bytes of calls that were received and that no call has read: they wait in memory, and are counted for it.
 ///
@@ -38,12 +38,12 @@ impl Unread {
         })
     }
 
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.received.load(Relaxed).saturating_sub(self.read.load(Relaxed)).min(self.most)
     }
 
     /// The bytes that are counted to the budget.
-    pub fn counted(&self) -> usize {
+    fn counted(&self) -> usize {
         self.counted.load(Relaxed)
     }
 

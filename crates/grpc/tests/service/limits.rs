@@ -314,3 +314,24 @@ async fn classes_that_would_pass_the_memory_budget_are_refused() {
     call.end().await;
     eventually("everything is given back", || memory.used() == 0);
 }
+
+/// Ten messages that do not fit the budget together: some are taken, the others are refused, and none waits for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_messages_over_the_budget_are_refused_and_do_not_wait() {
+    let memory = MemoryBudget::new(16 << 20);
+    let options = GrpcOptions { memory: memory.clone(), ..GrpcOptions::default() };
+    let f = Fixture::with_options(&options);
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let mut client = f.client().await;
+        calls.spawn(async move {
+            client.model_infer(vector("identity_fp32", "", &vec![1.0; 1_500_000])).await.map(drop)
+        });
+    }
+    while let Some(call) = calls.join_next().await {
+        if let Err(status) = call.expect("no panic") {
+            assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+        }
+    }
+    eventually("everything is given back", || memory.used() == 0);
+}
