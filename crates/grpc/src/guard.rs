@@ -16,7 +16,6 @@ use tokio::{
 
 use crate::{
     frames::{Frame, FrameReader, Kind},
-    state::is_short_of_memory,
     unread::{STEP, Unread},
 };
 
@@ -56,11 +55,11 @@ impl<S> Guarded<S> {
         }
     }
 
-    /// Whether what waits unread is too much for a server that is short of memory. A frame that is not complete can be read by
+    /// Whether what waits unread is too much for a server that is full. A frame that is not complete can be read by
     /// nobody: it may pass the budget, by a quarter.
     fn is_to_wait(&self) -> bool {
         let unread = self.unread.bytes();
-        if unread < STEP || !is_short_of_memory(&self.budget) {
+        if unread < STEP || !self.budget.is_exceeded() {
             return false;
         }
         let limit = self.budget.limit();

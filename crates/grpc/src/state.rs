@@ -13,7 +13,7 @@ pub(crate) const SHUTTING_DOWN: &str =
     "GRPC server is shutting down and has stopped accepting new requests.";
 
 /// Whether so much of the budget is used that what need not be read yet is not read: requests behind others of their
-/// stream, and connections whose calls do not read. The last quarter is for those that have nothing in hand.
+/// stream. The last quarter is for those that have nothing in hand.
 pub(crate) fn is_short_of_memory(budget: &MemoryBudget) -> bool {
     budget.used() > budget.limit() / 4 * 3
 }
