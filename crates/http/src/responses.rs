@@ -1,8 +1,11 @@
 //! The responses that handlers are made of, and the content types.
 
 use galatea_protocol::{http::error_body, http_status};
-use galatea_types::Error;
-use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+use galatea_types::{Code, Error};
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CONNECTION, CONTENT_TYPE},
+};
 
 use crate::body::Body;
 
@@ -25,7 +28,12 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response<Body> {
 pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body> {
     let status = StatusCode::from_u16(http_status(error.code()));
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    reply(status, content_type, error_body(error.message()).into())
+    let mut response = reply(status, content_type, error_body(error.message()).into());
+    if error.code() == Code::Exhausted {
+        // What the connection keeps, its read buffer above all, is wanted back.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 pub(crate) fn ok_or_failure(result: Result<Vec<u8>, Error>) -> Response<Body> {

@@ -32,13 +32,15 @@ fn zeros(count: usize) -> String {
 fn a_request_over_the_memory_budget_is_refused_and_leaves_nothing() {
     let memory = MemoryBudget::new(1 << 20);
     let fixture = with(HttpOptions { memory: memory.clone(), ..Default::default() });
-    let mut client = Client::connect(fixture.address);
     // The first is too long as a body, the second as what it decodes to.
     for count in [1 << 20, 300_000] {
+        let mut client = Client::connect(fixture.address);
         let reply = client.post(INFER, zeros(count));
         assert_eq!(reply.status, 503, "{}", reply.text());
         assert!(reply.text().contains("--memory-budget"), "{}", reply.text());
+        assert!(client.is_closed(), "what the connection keeps is wanted back");
     }
+    let mut client = Client::connect(fixture.address);
     assert_eq!(client.post(INFER, zeros(10_000)).status, 200);
     assert_eq!(client.post(INFER, fp32("[1]", 1)).status, 200);
     drop(client);
@@ -127,11 +129,11 @@ fn long_requests_hold_up_no_thread_that_serves_others_and_too_many_are_refused()
     assert_eq!(other.post(INFER, fp32("[1]", 1)).status, 200);
     let generate = "/v2/models/identity_fp32/generate";
     for path in [INFER, generate] {
-        let reply = other.post(path, &long);
+        let reply = Client::connect(fixture.address).post(path, &long);
         assert_eq!(reply.status, 503, "{path}: {}", reply.text());
         assert!(reply.text().contains("busy with 1 other long requests"), "{}", reply.text());
     }
-    let reply = other.request("POST", INFER, &gzipped, &bomb);
+    let reply = Client::connect(fixture.address).request("POST", INFER, &gzipped, &bomb);
     assert_eq!(reply.status, 503, "{}", reply.text());
     drop(release);
     assert_eq!(waiting.receive(false).status, 200);

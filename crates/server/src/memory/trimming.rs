@@ -6,8 +6,10 @@ use galatea_types::MemoryBudget;
 const WORTH: usize = 8 << 20;
 /// Growth since the last look up to which the process counts as not growing.
 const STEADY: usize = 1 << 20;
-/// More than that in use by requests and responses is a burst that is not over.
+/// More than that in use by requests, responses and connections is a burst that is not over ...
 const QUIET: usize = 4 << 20;
+/// ... unless the budget is so many times that: idle connections are no burst.
+const QUIET_SHARE: usize = 64;
 
 /// Decides, looked at now and then: while the process is larger than it needs to be, whenever so much was freed since the
 /// last trim that it is worth one. A quiet server is trimmed once and not again and again.
@@ -35,19 +37,20 @@ impl Trimming {
     /// where that can be told now.
     pub fn look(&mut self, budget: &MemoryBudget) -> Option<usize> {
         let resident = galatea_process_memory::resident()?;
-        if self.may_trim(resident, budget.used())
+        let is_quiet = budget.used() <= QUIET.max(budget.limit() / QUIET_SHARE);
+        if self.may_trim(resident, is_quiet)
             && self.has_freed_enough(galatea_process_memory::free())
         {
             self.trim();
         }
-        (budget.used() <= QUIET).then_some(self.needed)
+        is_quiet.then_some(self.needed)
     }
 
-    fn may_trim(&mut self, resident: usize, used: usize) -> bool {
+    fn may_trim(&mut self, resident: usize, is_quiet: bool) -> bool {
         let is_growing = resident > self.last.saturating_add(STEADY);
         self.last = resident;
         self.needed = self.needed.min(resident);
-        !is_growing && used <= QUIET && resident >= self.least.saturating_add(WORTH)
+        !is_growing && is_quiet && resident >= self.least.saturating_add(WORTH)
     }
 
     fn has_freed_enough(&mut self, free: u32) -> bool {
@@ -79,8 +82,7 @@ mod tests {
 
     /// Looks at a process of so many MiB, of which the allocator has some free; in use by requests or not.
     fn is_due(trimming: &mut Trimming, resident: usize, free: u32, used: usize) -> bool {
-        trimming.may_trim(resident * MIB, used * MIB)
-            && trimming.has_freed_enough(free * MIB as u32)
+        trimming.may_trim(resident * MIB, used == 0) && trimming.has_freed_enough(free * MIB as u32)
     }
 
     fn begun() -> Trimming {
