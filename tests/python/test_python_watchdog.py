@@ -89,6 +89,6 @@ def test_a_model_loaded_with_its_files_restarts(tmp_path, serve):
         until(lambda: not is_ready(server, "sent"), 5)
         until(lambda: is_ready(server, "sent"), 30)
         assert pid_of(server, "sent") != pid
-    file = next(temporary.glob("*/1/model.py"))
+    file = next(temporary.rglob("1/model.py"))
     assert clients.ask(server.http, "POST", "/v2/repository/models/sent/unload", {})[0] == 200
     until(lambda: not file.exists(), 20)

@@ -10,6 +10,10 @@ use std::{
 
 use crate::{Code, Error};
 
+/// What asks for no more than this may have the last of the budget; what asks for more leaves an eighth to it. Long
+/// requests that fill the budget thereby do not shut out short ones.
+const SHORT: usize = 8 << 10;
+
 /// How many bytes clients may make the server hold, over all connections and protocols: bodies that are read, decoded
 /// requests, requests that wait, responses that are not yet sent.
 ///
@@ -66,8 +70,9 @@ impl MemoryBudget {
 
     fn take(&self, bytes: usize) -> Result<(), OverBudget> {
         let limit = self.limit();
+        let reach = if bytes <= SHORT { limit } else { limit - limit / 8 };
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if before.checked_add(bytes).is_some_and(|used| used <= limit) {
+        if bytes == 0 || before.checked_add(bytes).is_some_and(|used| used <= reach) {
             return Ok(());
         }
         self.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -187,6 +192,19 @@ mod tests {
         assert_eq!(budget.used(), 50);
         drop(other);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn long_requests_leave_an_eighth_to_short_ones() {
+        let budget = MemoryBudget::new(80 << 10);
+        let mut long = budget.reservation();
+        assert!(long.try_grow(71 << 10).is_err());
+        long.try_grow(70 << 10).expect("seven eighths");
+        let mut short = budget.reservation();
+        short.try_grow(8 << 10).expect("of the last eighth");
+        long.grow(10 << 10);
+        assert!(budget.is_exceeded() && short.try_grow(1).is_err());
+        short.try_grow(0).expect("nothing is asked for");
     }
 
     #[test]
