@@ -39,7 +39,7 @@ impl Trimming {
         let resident = galatea_process_memory::resident()?;
         let is_quiet = budget.used() <= QUIET.max(budget.limit() / QUIET_SHARE);
         if self.may_trim(resident, is_quiet)
-            && self.has_freed_enough(galatea_process_memory::free())
+            && self.is_worth_it(resident, galatea_process_memory::free())
         {
             self.trim();
         }
@@ -51,6 +51,13 @@ impl Trimming {
         self.last = resident;
         self.needed = self.needed.min(resident);
         !is_growing && is_quiet && resident >= self.least.saturating_add(WORTH)
+    }
+
+    /// Whether the process has grown since the last trim, or the allocator has more free than then. Either can go unseen:
+    /// a burst between two looks leaves as much free as before it, and what connections hold is freed without growth.
+    fn is_worth_it(&mut self, resident: usize, free: u32) -> bool {
+        let has_grown = resident >= self.needed.saturating_add(WORTH);
+        self.has_freed_enough(free) || has_grown
     }
 
     fn has_freed_enough(&mut self, free: u32) -> bool {
@@ -82,7 +89,8 @@ mod tests {
 
     /// Looks at a process of so many MiB, of which the allocator has some free; in use by requests or not.
     fn is_due(trimming: &mut Trimming, resident: usize, free: u32, used: usize) -> bool {
-        trimming.may_trim(resident * MIB, used == 0) && trimming.has_freed_enough(free * MIB as u32)
+        trimming.may_trim(resident * MIB, used == 0)
+            && trimming.is_worth_it(resident * MIB, free * MIB as u32)
     }
 
     fn begun() -> Trimming {
@@ -103,9 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_between_two_looks_is_followed_by_a_trim() {
+        let mut trimming = begun();
+        trimming.trimmed(40 * MIB, 200 * MIB as u32);
+        assert!(!is_due(&mut trimming, 150, 200, 0), "it grows");
+        assert!(is_due(&mut trimming, 150, 200, 0));
+    }
+
+    #[test]
     fn what_is_freed_long_after_it_was_taken_goes_back_too() {
         let mut trimming = begun();
         assert!(!is_due(&mut trimming, 150, 4, 0), "it grows");
+        assert!(is_due(&mut trimming, 150, 4, 0), "it has grown");
+        trimming.trimmed(150 * MIB, 4 * MIB as u32);
         assert!((0..100).all(|_| !is_due(&mut trimming, 150, 4, 0)), "connections hold it");
         assert!(is_due(&mut trimming, 150, 110, 0), "they have ended");
     }
