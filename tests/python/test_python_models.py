@@ -55,20 +55,26 @@ def players():
         player.close()
 
 
-def check(player, name):
-    answer, want = player.answer(name), python_cases.wanted(name, player.target)
+def check(answer, name, target):
+    want = python_cases.wanted(name, target)
     assert answer == want, "\n" + python_cases.compared(answer, want)
 
 
 @pytest.mark.parametrize("name", PLAYS)
 def test_ours(players, name):
-    check(players["galatea"], name)
+    check(players["galatea"].answer(name), name, "galatea")
 
 
 @needs_triton
 @pytest.mark.parametrize("name", [name for name in PLAYS if is_harmless(name)])
 def test_real(players, name):
-    check(players["triton"], name)
+    """The real server sometimes ends in the middle of a play, after others: that play is played by a new one."""
+    player = players["triton"]
+    answer = player.answer(name)
+    if "closed" in answer:
+        player.close()
+        answer = player.answer(name)
+    check(answer, name, "triton")
 
 
 def test_every_play_is_recorded():
