@@ -111,7 +111,7 @@ impl Control {
     }
 
     /// The model is looked up again when its turn comes: it may have been loaded again.
-    fn ask(&self, model: String, version: Option<i64>) -> pool::Ticket {
+    fn ask(&self, model: String, version: Option<i64>) -> pool::PendingOperation {
         let operation = Operation::Readiness { model: model.clone(), version };
         let manager = self.manager.clone();
         self.pool.submit(operation, move || {

@@ -72,11 +72,11 @@ impl Pool {
         &self,
         operation: Operation,
         work: impl FnOnce() -> Outcome + Send + 'static,
-    ) -> Ticket {
+    ) -> PendingOperation {
         let (caller, answer) = oneshot::channel();
         let job = Job { operation, work: Box::new(work), callers: vec![caller] };
         self.0.submit(job);
-        Ticket { shared: self.0.clone(), answer, is_answered: false }
+        PendingOperation { shared: self.0.clone(), answer, is_answered: false }
     }
 
     /// Refuses the loads that wait, and those that come later.
@@ -176,13 +176,13 @@ impl Shared {
 }
 
 /// The outcome of an operation, when it is there. Dropped before, the operation does not begin if it has not.
-pub(super) struct Ticket {
+pub(super) struct PendingOperation {
     shared: Arc<Shared>,
     answer: oneshot::Receiver<Outcome>,
     is_answered: bool,
 }
 
-impl Future for Ticket {
+impl Future for PendingOperation {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
@@ -192,7 +192,7 @@ impl Future for Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for PendingOperation {
     fn drop(&mut self) {
         if self.is_answered {
             return;

@@ -18,16 +18,16 @@ fn pool() -> Pool {
 }
 
 /// An operation that has begun and ends when the sender is used or dropped.
-fn occupy(pool: &Pool, operation: Operation) -> (pool::Ticket, mpsc::Sender<()>) {
+fn occupy(pool: &Pool, operation: Operation) -> (pool::PendingOperation, mpsc::Sender<()>) {
     let (release, held) = mpsc::channel();
     let (begin, begun) = mpsc::channel();
-    let ticket = pool.submit(operation, move || {
+    let pending = pool.submit(operation, move || {
         begin.send(()).expect("the test waits");
         let _ = held.recv();
         Ok(true)
     });
     begun.recv().expect("it begins");
-    (ticket, release)
+    (pending, release)
 }
 
 fn load(model: &str) -> Operation {
@@ -38,10 +38,10 @@ fn unload(model: &str) -> Operation {
     Operation::Unload { model: model.to_owned(), with_dependents: false }
 }
 
-fn wait(mut ticket: pool::Ticket) -> Result<bool> {
+fn wait(mut pending: pool::PendingOperation) -> Result<bool> {
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        match Pin::new(&mut ticket).poll(&mut context) {
+        match Pin::new(&mut pending).poll(&mut context) {
             Poll::Ready(outcome) => return outcome,
             Poll::Pending => thread::yield_now(),
         }
@@ -85,8 +85,8 @@ fn operations_on_one_model_keep_their_order_though_their_classes_differ() {
     assert!(wait(pool.submit(unload("c"), note("unload c"))).expect("done"));
     drop(release);
     wait(other).expect("done");
-    for ticket in waiting {
-        wait(ticket).expect("done");
+    for pending in waiting {
+        wait(pending).expect("done");
     }
     assert_eq!(*order.lock().expect("no panic"), ["unload c", "load b", "unload b"]);
 }
