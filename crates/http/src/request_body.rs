@@ -8,6 +8,11 @@ use hyper::body::Incoming;
 
 use crate::{body_error::BodyError, collector::Collector};
 
+/// After so many bytes of one body the other connections of the thread have their turn, also those that only now become
+/// ready. Reading them takes a fraction of a millisecond; hyper reads a mebibyte before it gives way, and tokio looks for
+/// other connections that have become ready only after many such turns.
+const TURN: usize = 256 << 10;
+
 /// Reads a whole request body, of at most `limit` bytes.
 ///
 /// With a `header_length` the byte behind the JSON header, where the first binary tensor starts, lies on
@@ -25,10 +30,13 @@ pub(crate) async fn read(
         return Err(BodyError::TooLarge { size: expected, limit });
     }
     let mut collector = Collector::new(expected, header_length, limit, memory);
+    let mut left_of_turn = TURN;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(BodyError::Read)?;
         if let Ok(data) = frame.into_data() {
+            let size = data.len();
             collector.push(data)?;
+            left_of_turn = after(size, left_of_turn).await;
         }
     }
     Ok(collector.finish())
@@ -41,9 +49,44 @@ pub(crate) async fn discard(body: &mut Incoming, limit: usize) {
     if body.size_hint().lower() > left {
         return;
     }
+    let mut left_of_turn = TURN;
     while let Some(Ok(frame)) = body.frame().await {
-        let size = frame.data_ref().map_or(0, |data| data.len() as u64);
-        let Some(rest) = left.checked_sub(size) else { return };
+        let size = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(size as u64) else { return };
         left = rest;
+        left_of_turn = after(size, left_of_turn).await;
+    }
+}
+
+/// Gives way once a turn is over. Returns what is left of the turn.
+async fn after(size: usize, left_of_turn: usize) -> usize {
+    match left_of_turn.checked_sub(size) {
+        Some(left) => left,
+        None => {
+            tokio::task::yield_now().await;
+            TURN
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_long_body_lets_the_other_connections_of_its_thread_have_their_turn() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut given_way = |size, left| {
+            let mut turn = pin!(after(size, left));
+            let first = turn.as_mut().poll(&mut context);
+            if first.is_pending() { (true, turn.poll(&mut context)) } else { (false, first) }
+        };
+        assert_eq!(given_way(1000, TURN), (false, Poll::Ready(TURN - 1000)));
+        assert_eq!(given_way(64 << 10, 1000), (true, Poll::Ready(TURN)));
     }
 }

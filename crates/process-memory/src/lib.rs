@@ -1,21 +1,23 @@
-//! Memory of this process: how much the machine and its control groups allow, how much it has now, and giving back what
-//! is free.
+//! Memory of this process: its allocator, how much the machine and its control groups allow, how much it has now, and
+//! giving back what native libraries have freed.
 
 #![warn(missing_docs)]
 
+mod allocator;
 mod available;
 
 use std::fs;
 
-pub use self::available::available;
+pub use self::{allocator::{ALLOCATOR, Allocator}, available::available};
 
 /// Bytes of this process that lie in the machine's memory; `None` where the system does not say.
 pub fn resident() -> Option<usize> {
     kib_of(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Gives the pages that the allocator keeps for later back to the system, those in the middle of what is in use
-/// included. Takes milliseconds where much is free; other threads may wait for memory that long.
+/// Gives the pages that the C library's allocator keeps for later back to the system, those in the middle of what is in use
+/// included: what the native libraries of backends have freed, for Rust code has [`Allocator`], which does so by itself.
+/// Takes milliseconds where much is free; other threads may wait for memory that long.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: may be called at any time, by any thread.
@@ -24,7 +26,7 @@ pub fn trim() {
     };
 }
 
-/// Bytes that the allocator has for later, whether they lie in the machine's memory or were given back: what was freed
+/// Bytes that the C library's allocator has for later, whether they lie in the machine's memory or were given back: what was freed
 /// since two questions is the difference. Counted modulo 4 GiB, and 0 where the C library does not say.
 pub fn free() -> u32 {
     #[cfg(target_env = "gnu")]

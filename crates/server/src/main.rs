@@ -13,6 +13,9 @@ mod table;
 
 use std::{env, process::ExitCode};
 
+#[global_allocator]
+static ALLOCATOR: galatea_process_memory::Allocator = galatea_process_memory::ALLOCATOR;
+
 fn main() -> ExitCode {
     command::run(env::args_os().map(|argument| argument.to_string_lossy().into_owned()))
 }

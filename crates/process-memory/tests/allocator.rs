@@ -1,0 +1,55 @@
+//! The allocator of the program, with the options it is linked with.
+
+use std::{
+    fs,
+    sync::{Arc, Barrier},
+    thread,
+    time::{Duration, Instant},
+};
+
+#[global_allocator]
+static ALLOCATOR: galatea_process_memory::Allocator = galatea_process_memory::ALLOCATOR;
+
+const BLOCK: usize = 100 << 10;
+const BLOCKS: usize = 300;
+const THREADS: usize = 4;
+const BURST: usize = BLOCK * BLOCKS * THREADS;
+
+/// Each thread's heap grows by 30 MB, and the threads stay: of the C library's allocator most of that stays too.
+#[test]
+fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
+    let filled = Arc::new(Barrier::new(THREADS + 1));
+    let ended = Arc::new(Barrier::new(THREADS + 1));
+    let begin = resident();
+    for _ in 0..THREADS {
+        let (filled, ended) = (filled.clone(), ended.clone());
+        thread::spawn(move || {
+            let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|_| vec![1; BLOCK]).collect();
+            filled.wait();
+            filled.wait();
+            drop(blocks);
+            ended.wait();
+        });
+    }
+    filled.wait();
+    assert!(resident() > begin + BURST * 3 / 4, "the burst is there");
+    filled.wait();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while resident() > begin + BURST / 8 {
+        assert!(Instant::now() < deadline, "{} MiB of {} are left", resident() >> 20, BURST >> 20);
+        thread::sleep(Duration::from_millis(50));
+    }
+    ended.wait();
+}
+
+#[test]
+fn one_thread_of_its_own_gives_memory_back() {
+    let names = fs::read_dir("/proc/self/task").expect("readable").filter_map(|task| {
+        fs::read_to_string(task.ok()?.path().join("comm")).ok()
+    });
+    assert_eq!(names.filter(|name| name.starts_with("jemalloc")).count(), 1);
+}
+
+fn resident() -> usize {
+    galatea_process_memory::resident().expect("known")
+}
