@@ -24,6 +24,10 @@ use crate::{
     worker::{Service, Worker},
 };
 
+/// After so many polls of connections that have work at hand a thread looks which others have become ready: one poll may
+/// take a millisecond of a long message, and with tokio's default of 61 the others waited tens of them.
+const EVENT_INTERVAL: u32 = 16;
+
 /// How a front end runs.
 #[derive(Clone, Debug)]
 pub struct FrontEndOptions {
@@ -80,7 +84,8 @@ impl FrontEnd {
             let connections = Arc::new(Connections::default());
             front_end.connections.push(connections.clone());
             links.push(WorkerLink { sender, connections });
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let runtime =
+                Builder::new_current_thread().enable_all().event_interval(EVENT_INTERVAL).build()?;
             let (service, stage) = (service.clone(), stage.clone());
             workers.push(Worker { runtime, incoming, service, stage });
         }
