@@ -84,8 +84,10 @@ impl FrontEnd {
             let connections = Arc::new(Connections::default());
             front_end.connections.push(connections.clone());
             links.push(WorkerLink { sender, connections });
-            let runtime =
-                Builder::new_current_thread().enable_all().event_interval(EVENT_INTERVAL).build()?;
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .event_interval(EVENT_INTERVAL)
+                .build()?;
             let (service, stage) = (service.clone(), stage.clone());
             workers.push(Worker { runtime, incoming, service, stage });
         }

@@ -10,6 +10,9 @@
 //! has gone, [`HeavyWork`] takes what would hold up the other clients of a thread, and [`ResponseReceiver`] brings the responses of any number of requests to the connection that writes
 //! them, with a bound on what may wait for a client that does not read.
 //!
+//! What the operator allows of the calls of either protocol is decided in one place too: [`RestrictedApis`] says which need
+//! a secret header, [`HeaderForwarding`] which headers reach the model.
+//!
 //! How many connections there may be and how long each may keep the server waiting is one matter for all front ends
 //! of a server: [`ConnectionLimits`].
 //!
@@ -19,6 +22,7 @@
 #![warn(missing_docs)]
 
 mod accept;
+mod access;
 mod cancel;
 mod connections;
 mod front_end;
@@ -34,6 +38,9 @@ mod stage;
 mod transport;
 mod worker;
 
+pub use access::{
+    ApiCategory, ForwardingError, HeaderForwarding, RestrictedApis, Restriction, RestrictionError,
+};
 pub use cancel::CancelOnDrop;
 pub use connections::{
     Activity, CallGuard, ConnectionLimits, ConnectionSettings, Framing, ReceivingGuard,

@@ -11,7 +11,8 @@ pub const ALLOCATOR: Allocator = tikv_jemallocator::Jemalloc;
 
 /// What jemalloc reads when it starts: free pages go back within so many milliseconds, by one thread of its own, so that an
 /// idle process returns them too.
-const OPTIONS: &[u8] = b"background_thread:true,max_background_threads:1,dirty_decay_ms:3000,muzzy_decay_ms:0\0";
+const OPTIONS: &[u8] =
+    b"background_thread:true,max_background_threads:1,dirty_decay_ms:3000,muzzy_decay_ms:0\0";
 
 /// Where jemalloc looks for its options.
 #[unsafe(export_name = "_rjem_malloc_conf")]

@@ -8,7 +8,10 @@ mod available;
 
 use std::fs;
 
-pub use self::{allocator::{ALLOCATOR, Allocator}, available::available};
+pub use self::{
+    allocator::{ALLOCATOR, Allocator},
+    available::available,
+};
 
 /// Bytes of this process that lie in the machine's memory; `None` where the system does not say.
 pub fn resident() -> Option<usize> {

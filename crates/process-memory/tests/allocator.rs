@@ -44,9 +44,9 @@ fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
 
 #[test]
 fn one_thread_of_its_own_gives_memory_back() {
-    let names = fs::read_dir("/proc/self/task").expect("readable").filter_map(|task| {
-        fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    });
+    let names = fs::read_dir("/proc/self/task")
+        .expect("readable")
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
     assert_eq!(names.filter(|name| name.starts_with("jemalloc")).count(), 1);
 }
 

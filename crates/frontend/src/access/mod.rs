@@ -1,0 +1,11 @@
+//! Who may call what, and which headers reach the model: rules of the operator, the same for both protocols.
+
+mod categories;
+mod forwarding;
+mod restrictions;
+
+pub use self::{
+    categories::ApiCategory,
+    forwarding::{ForwardingError, HeaderForwarding},
+    restrictions::{RestrictedApis, Restriction, RestrictionError},
+};
