@@ -27,11 +27,18 @@ class TritonPythonModel:
         ]
 """,
     "failing": """\
+import json
+
 import triton_python_backend_utils as pb
 
 
 class TritonPythonModel:
+    def initialize(self, args):
+        self.fail = json.loads(args["model_config"])["parameters"].get("fail", {}).get("string_value")
+
     def execute(self, requests):
+        if self.fail == "panic":
+            raise RuntimeError("told to panic")
         text = "model 'failing' was told to fail"
         return [pb.InferenceResponse(error=pb.TritonError(text)) for _ in requests]
 """,

@@ -1,15 +1,15 @@
 //! Label files: the names of an output's classes.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
 use galatea_backend::relative_inside;
-use galatea_config::ModelConfig;
+use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::Error;
 
 use crate::repository::read_text_file;
 
-/// The labels of each output that has them, by class.
-pub(crate) type Labels = BTreeMap<String, LabelFile>;
+/// The labels of each output that has them, by class. An ensemble shares those of its steps.
+pub(crate) type Labels = BTreeMap<String, Arc<LabelFile>>;
 
 /// One label per line. The text is kept whole: a file of short lines costs a small multiple of its size.
 #[derive(Debug, Default)]
@@ -31,10 +31,11 @@ impl LabelFile {
         Self { text, starts }
     }
 
-    /// The label of a class.
+    /// The label of a class; an empty line is none.
     pub fn get(&self, class: usize) -> Option<&str> {
         let (start, end) = (self.starts.get(class)?, self.starts.get(class.checked_add(1)?)?);
-        Some(self.text.get(*start as usize..*end as usize)?.trim_end())
+        let label = self.text.get(*start as usize..*end as usize)?.trim_end();
+        (!label.is_empty()).then_some(label)
     }
 }
 
@@ -64,9 +65,28 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, Lab
             path: file.clone(),
             source,
         })?;
-        labels.insert(output.name.to_string(), LabelFile::new(text));
+        labels.insert(output.name.to_string(), Arc::new(LabelFile::new(text)));
     }
     Ok(labels)
+}
+
+/// Gives each output of an ensemble that names no file of its own the labels of the step that makes it. `of_step`: those
+/// of the model of a step, by its number.
+pub(crate) fn inherit<'a>(
+    labels: &mut Labels,
+    config: &ModelConfig,
+    of_step: impl Fn(usize) -> Option<&'a Labels>,
+) {
+    let Scheduling::Ensemble(ensembling) = config.scheduling() else { return };
+    for (number, step) in ensembling.steps.iter().enumerate() {
+        for (output, tensor) in &step.outputs {
+            let file = of_step(number).and_then(|labels| labels.get(&**output));
+            let is_output = config.outputs().iter().any(|own| *own.name == **tensor);
+            if let Some(file) = file.filter(|_| is_output) {
+                labels.entry(tensor.to_string()).or_insert_with(|| file.clone());
+            }
+        }
+    }
 }
 
 /// Paths that lead out of the folder were refused before: this is no place to be wrong about it.
@@ -83,7 +103,7 @@ mod tests {
     fn a_label_is_a_line_without_the_space_behind_it() {
         let labels = LabelFile::new("cat \r\n\n  dog\nö".to_owned());
         let all: Vec<_> = (0..4).map(|class| labels.get(class)).collect();
-        assert_eq!(all, [Some("cat"), Some(""), Some("  dog"), Some("ö")]);
+        assert_eq!(all, [Some("cat"), None, Some("  dog"), Some("ö")]);
         assert_eq!((labels.get(4), labels.get(usize::MAX)), (None, None));
         let closed = LabelFile::new("a\nb\n".to_owned());
         assert_eq!((closed.get(1), closed.get(2)), (Some("b"), None));

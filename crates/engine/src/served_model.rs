@@ -98,9 +98,13 @@ impl ServedModel {
         self.load_duration
     }
 
-    /// The class label of an output, when the model has a label file for it.
+    /// The class label of an output, when the model, or the step of an ensemble that makes it, has a label file for it.
     pub fn label(&self, output: &str, class: usize) -> Option<&str> {
         self.spec.labels.get(output)?.get(class)
+    }
+
+    pub(crate) fn labels(&self) -> &Labels {
+        &self.spec.labels
     }
 
     /// Whether a request would be executed now: an instance works. The model's own check is

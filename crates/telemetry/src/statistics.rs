@@ -76,11 +76,13 @@ pub struct RequestRecord {
     pub compute_output: Duration,
 }
 
-/// One execution: `batch_size` items at once, in however many requests.
+/// One execution: `batch_size` items at once, in however many requests, and `inferences` of them with success.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchRecord {
     /// Items that were executed together.
     pub batch_size: u64,
+    /// Those of requests that did not fail.
+    pub inferences: u64,
     /// Preparing inputs.
     pub compute_input: Duration,
     /// The model itself.
@@ -153,7 +155,7 @@ pub struct ModelStatistics {
 }
 
 impl ModelStatistics {
-    /// Counts an execution and the requests it answered with success. Call it before the answers are
+    /// Counts an execution and the requests it answered with success, if any. Call it before the answers are
     /// sent, so that a client that has its answer finds it counted.
     pub fn record_execution(
         &self,
@@ -163,7 +165,7 @@ impl ModelStatistics {
         let mut c = self.counters.lock_unpoisoned();
         c.last_inference_ms = unix_millis();
         c.execution_count += 1;
-        c.inference_count += batch.batch_size;
+        c.inference_count += batch.inferences;
         let sizes = c.batches.entry(batch.batch_size).or_default();
         sizes.compute_input.add(1, batch.compute_input);
         sizes.compute_infer.add(1, batch.compute_infer);

@@ -151,7 +151,7 @@ mod tests {
         let origins = |context: &RequestContext| {
             let times = Arc::new(StepTimes::new(&context.origin));
             let step = context.derive_step("step", times, Cancellation::default());
-            (step.origin.is_step(), step.origin.is_from_model())
+            (step.origin.step_times().is_some(), step.origin.is_from_model())
         };
         assert_eq!(origins(&RequestContext::new()), (true, false));
         let call = RequestContext::from_model(Cancellation::default());

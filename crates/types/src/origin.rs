@@ -37,11 +37,6 @@ impl Origin {
             Self::Client | Self::Model => None,
         }
     }
-
-    /// Whether the request is a step of an ensemble.
-    pub fn is_step(&self) -> bool {
-        matches!(self, Self::Step(_))
-    }
 }
 
 /// How long the steps of one ensemble request computed, added up: what is counted for the ensemble.

@@ -88,7 +88,8 @@ impl VersionLoader {
     ) -> Result<ServedModel> {
         let load_started_at = Instant::now();
         let config = plan.config.clone();
-        let labels = labels::read(&config, plan.folder.path())?;
+        let mut labels = labels::read(&config, plan.folder.path())?;
+        labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
         let statistics = Arc::new(ModelStatistics::default());
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
         Ok(ServedModel::new(ServedModelSpec {

@@ -11,8 +11,8 @@ use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
 use super::{count_once::CountOnce, failure_log::FailureLog};
 
-/// Counts the requests of one model version. A failed request counts as a failure only; an execution counts when a
-/// request of it succeeded or is answered later, and then once.
+/// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
+/// once, whatever became of its requests.
 pub(crate) struct RequestAccounting {
     statistics: Arc<ModelStatistics>,
     failure_log: Option<FailureLog>,
@@ -68,21 +68,27 @@ impl RequestAccounting {
     ) {
         let end = Instant::now();
         batch.end_at(end);
-        let mut items = batch.taken().items;
+        let taken = batch.taken().items;
+        let mut items = Items { inferred: taken, executed: taken };
         for (PendingRequest { request, context, .. }, outcome) in batch.outcomes() {
-            let id = &request.id;
+            let (id, rows) = (&request.id, u64::from(request.batch_size().max(1)));
+            items.executed += rows;
             match outcome {
-                Outcome::Answered(Ok(_)) => items += u64::from(request.batch_size().max(1)),
+                Outcome::Answered(Ok(_)) => items.inferred += rows,
                 Outcome::Answered(Err(e)) => {
-                    self.record_failure(id, context, reason_for(e.code()), e);
+                    self.record_failure(id, context, reason_for(e.code()), e)
                 }
-                Outcome::Unanswered | Outcome::NotBegun => {
+                Outcome::Unanswered => {
+                    self.record_failure(id, context, FailureReason::Backend, &unanswered());
+                }
+                Outcome::NotBegun => {
+                    items.executed -= rows;
                     self.record_failure(id, context, FailureReason::Backend, &unanswered());
                 }
             }
         }
-        if items > 0 {
-            self.record_successes(batch, once, items);
+        if items.executed > 0 {
+            self.record_execution(batch, once, items);
         }
         // Not before all is counted: a trace is foreign code.
         batch.pending_mut().for_each(|pending| pending.context.finish(end));
@@ -94,6 +100,7 @@ impl RequestAccounting {
         let end = Instant::now();
         context.timeline.end = Some(end);
         if once.is_first() {
+            let items = Items { inferred: items, executed: items };
             self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }
         match failure {
@@ -118,7 +125,9 @@ impl RequestAccounting {
             outer.add(compute_input, compute_infer, compute_output);
         }
         let batch_size = u64::from(batch_size.max(1));
-        let batch = BatchRecord { batch_size, compute_input, compute_infer, compute_output };
+        let inferences = batch_size;
+        let batch =
+            BatchRecord { batch_size, inferences, compute_input, compute_infer, compute_output };
         let record = RequestRecord {
             total: context.timeline.total(),
             queue: Duration::ZERO,
@@ -137,13 +146,13 @@ impl RequestAccounting {
         reason: FailureReason,
         error: &Error,
     ) {
-        self.statistics.record_failure(reason_of(context, reason), context.timeline.total());
+        self.statistics.record_failure(reason, context.timeline.total());
         if let Some(log) = &self.failure_log {
             log.failed(id, error);
         }
     }
 
-    fn record_successes(&self, batch: &Batch, once: Option<&CountOnce>, items: u64) {
+    fn record_execution(&self, batch: &Batch, once: Option<&CountOnce>, items: Items) {
         let succeeded =
             batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
         let requests = succeeded.map(|(pending, _)| request_record(&pending.context));
@@ -157,9 +166,11 @@ impl RequestAccounting {
     }
 }
 
-/// Whatever made a step of an ensemble fail, the reason counted is OTHER.
-fn reason_of(context: &RequestContext, reason: FailureReason) -> FailureReason {
-    if context.origin.is_step() { FailureReason::Other } else { reason }
+/// Items of one execution: those of requests that succeeded or are answered later, and those of all.
+#[derive(Clone, Copy)]
+struct Items {
+    inferred: u64,
+    executed: u64,
 }
 
 fn reason_for(code: Code) -> FailureReason {
@@ -185,10 +196,11 @@ fn request_record(context: &RequestContext) -> RequestRecord {
     record
 }
 
-/// What is recorded of an execution of `items` items.
-fn batch_record(timeline: &Timeline, items: u64) -> BatchRecord {
+/// What is recorded of an execution.
+fn batch_record(timeline: &Timeline, items: Items) -> BatchRecord {
     BatchRecord {
-        batch_size: items,
+        batch_size: items.executed,
+        inferences: items.inferred,
         compute_input: timeline.compute_input(),
         compute_infer: timeline.compute_infer(),
         compute_output: timeline.compute_output(),

@@ -1,9 +1,10 @@
 //! What a client gets, and what is counted for it.
 
-use galatea_scheduler::Scheduler as _;
+use std::sync::Arc;
 
+use galatea_scheduler::Scheduler as _;
 use galatea_telemetry::{FailureReason, StatisticsSnapshot};
-use galatea_types::{Code, RequestContext};
+use galatea_types::{Cancellation, Code, Origin, RequestContext, StepTimes};
 
 use crate::probe::{Setup, all_succeed, named, wait};
 
@@ -37,13 +38,25 @@ fn merged_requests_are_one_execution() {
 }
 
 #[test]
-fn a_failed_execution_counts_as_failure_only() {
+fn a_failed_execution_counts_as_an_execution_and_no_inference() {
     let rig = Setup::direct().start();
     assert_eq!(wait(rig.submit("fail")).expect_err("failure").message(), "asked to fail");
     let s = rig.statistics.snapshot();
     assert_eq!((s.fail.count, failures(&s, FailureReason::Backend)), (1, 1));
-    assert_eq!((s.success.count, s.inference_count, s.execution_count), (0, 0, 0));
-    assert!(s.batches.is_empty());
+    assert_eq!((s.success.count, s.inference_count, s.execution_count), (0, 0, 1));
+    assert_eq!(s.batches.keys().collect::<Vec<_>>(), [&1]);
+    assert!(s.last_inference_ms > 0);
+}
+
+/// The ensemble itself counts OTHER, whatever it was.
+#[test]
+fn a_step_of_an_ensemble_keeps_the_reason_of_its_failure() {
+    let rig = Setup::direct().start();
+    let times = Arc::new(StepTimes::new(&Origin::Client));
+    let context = RequestContext::new().derive_step("m", times, Cancellation::default());
+    wait(rig.submit_in(named("fail", 1), context)).expect_err("failure");
+    let s = rig.statistics.snapshot();
+    assert_eq!((s.fail.count, failures(&s, FailureReason::Backend)), (1, 1));
 }
 
 #[test]

@@ -84,7 +84,8 @@ fn stress(setup: Setup, close_after: Option<u64>) {
     assert!(s.success.count >= tally.succeeded.load(Ordering::SeqCst));
     assert!(s.inference_count >= tally.items.load(Ordering::SeqCst));
     let in_batches: u64 = s.batches.iter().map(|(size, b)| size * b.compute_infer.count).sum();
-    assert_eq!(s.inference_count, in_batches);
+    // Beyond them: those of requests that failed in their execution.
+    assert!(s.inference_count <= in_batches);
     assert_eq!((s.pending, rig.scheduler.in_flight()), (0, 0));
 }
 

@@ -71,7 +71,7 @@ fn families_come_in_order_even_without_models() {
 #[test]
 fn figures_of_a_model() {
     let counted = ModelStatistics::default();
-    let batch = BatchRecord { batch_size: 8, ..BatchRecord::default() };
+    let batch = BatchRecord { batch_size: 8, inferences: 8, ..BatchRecord::default() };
     let request = RequestRecord {
         total: Duration::from_nanos(12_345_678),
         queue: Duration::from_nanos(1_999),

@@ -43,7 +43,7 @@ fn index_leaves_out_what_is_not_known() {
 fn statistics_in_triton_s_order() {
     let counters = ModelStatistics::default();
     counters.record_execution(
-        &BatchRecord { batch_size: 2, ..Default::default() },
+        &BatchRecord { batch_size: 2, inferences: 2, ..Default::default() },
         [RequestRecord::default(), RequestRecord::default()],
     );
     let mut snapshot = counters.snapshot();
