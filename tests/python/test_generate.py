@@ -3,6 +3,7 @@ our server and from the real Triton."""
 
 import asyncio
 import json
+import re
 import subprocess
 import time
 
@@ -55,10 +56,11 @@ def tensors(values, **more):
 
 
 def curl(server, path, body, *options):
-    """The answer as it came: its head, and its chunks or its body."""
+    """The answer as it came: its head, without the line that only ours has, and its chunks or its body."""
     url = f"http://{server.http}/v2/models/{path}"
     command = ["curl", "-s", "-i", "--raw", "--no-buffer", "--max-time", str(LIMIT), *options, "-d", json.dumps(body), url]
     head, body = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode().split("\r\n\r\n", 1)
+    head = re.sub(r"\r\nServer: galatea/[^\r]+", "", head)
     return (head, *(chunks(body) if "chunked" in head else [body]))
 
 

@@ -16,7 +16,9 @@ DESCRIPTORS = ROOT / "crates" / "proto" / "src" / "generated" / "descriptors.bin
 PACKAGE = ".inference"
 
 # fact -> (side that has it, reason)
-DELIBERATE: dict[str, tuple[str, str]] = {}
+DELIBERATE: dict[str, tuple[str, str]] = {
+    ".inference.ServerMetadataResponse.implementation": ("ours", "which program keeps the contract; clients skip the field"),
+}
 
 TYPE = descriptor_pb2.FieldDescriptorProto.Type
 LABEL = descriptor_pb2.FieldDescriptorProto.Label
@@ -124,7 +126,7 @@ def test_the_comparison_sees_the_contract(both):
 def test_health_service_is_the_standard_one():
     (health,) = [f for f in our_files() if f.package == "grpc.health.v1"]
     (service,) = health.service
-    assert [m.name for m in service.method] == ["Check"]
+    assert [m.name for m in service.method] == ["Check", "Watch"]
     response = next(m for m in health.message_type if m.name == "HealthCheckResponse")
     values = {v.name: v.number for v in response.enum_type[0].value}
     assert values == {"UNKNOWN": 0, "SERVING": 1, "NOT_SERVING": 2, "SERVICE_UNKNOWN": 3}

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_types::Result;
+use galatea_types::{Result, product};
 
 use crate::{
     backend_registry::BackendRegistry,
@@ -77,9 +77,9 @@ impl Engine {
         &self.options
     }
 
-    /// Version of this server, as metadata reports it.
+    /// The version that metadata reports: that of the contract, see [`product::CONTRACT_VERSION`].
     pub fn version(&self) -> &'static str {
-        env!("CARGO_PKG_VERSION")
+        product::CONTRACT_VERSION
     }
 
     /// Protocol extensions offered, in Triton's order.

@@ -1,31 +1,23 @@
 //! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
 
-use std::{
-    convert::Infallible,
-    future::ready,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Instant,
-};
+use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant};
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
-use galatea_frontend::{CallGuard, InFlight, RequestGuard, catch_panic, catch_panic_in_poll};
+use galatea_frontend::{CallGuard, InFlight, catch_panic};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
 use galatea_types::{MemoryBudget, MemoryReservation};
 use http::{Request, Response, request::Parts};
-use http_body::Frame;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tonic::{Status, body::Body, codegen::Service};
 
 use crate::{
     GrpcOptions,
-    call_task::Progress,
+    call_body::{CALL, CallBody, Content, Held, INTERNAL_ERROR},
     deadline::deadline_of,
     health::HealthService,
     infer,
@@ -37,10 +29,6 @@ use crate::{
     stream::InferStream,
     unread::Reader,
 };
-
-/// The name of a call in the log.
-const CALL: &str = "a gRPC call";
-const INTERNAL_ERROR: &str = "an internal error ended this call";
 
 /// Answers every call that comes in on any connection.
 #[derive(Clone)]
@@ -55,14 +43,15 @@ impl Dispatcher {
         let state = ServerState {
             engine: engine.clone(),
             options: options.clone(),
-            in_flight: Arc::<InFlight>::default(),
+            in_flight: Arc::default(),
+            watches: Arc::default(),
         };
         let state = Arc::new(state);
         let service = InferenceService { state: state.clone() };
         Self {
             inference: GrpcInferenceServiceServer::new(service)
                 .max_encoding_message_size(options.max_response_size),
-            health: HealthServer::new(HealthService { engine: engine.clone() }),
+            health: HealthServer::new(HealthService::new(state.clone())),
             state,
         }
     }
@@ -93,12 +82,8 @@ impl Dispatcher {
             Some(Err(status)) => status.into_http(),
             None => Status::internal(INTERNAL_ERROR).into_http(),
         };
-        if let Content::Message(message) = response.body() {
-            memory.grow(message.size());
-        }
-        let held = Held { _guard: guard, _call: call, _memory: memory };
-        let progress = Progress::of_this_call();
-        Ok(response.map(|content| CallBody { content, progress, _held: Some(held) }))
+        let held = Held::new(response.body(), guard, call, memory);
+        Ok(response.map(|content| CallBody::new(content, held)))
     }
 
     /// Whether one more call may be open.
@@ -134,6 +119,11 @@ impl Dispatcher {
                 let (head, messages) = small(request, reader, &state);
                 let service = self.inference.clone();
                 Box::pin(generated(head, messages, service))
+            }
+            None if path == "/grpc.health.v1.Health/Watch" => {
+                let (head, messages) = small(request, reader, &state);
+                let service = self.health.clone();
+                Box::pin(async { Ok(generated(head, messages, service).await?.map(into_watch)) })
             }
             None if path.starts_with("/grpc.health.v1.Health/") => {
                 let (head, messages) = small(request, reader, &state);
@@ -189,79 +179,14 @@ where
     Ok(response.map(Content::Generated))
 }
 
+fn into_watch(content: Content) -> Content {
+    match content {
+        Content::Generated(body) => Content::Watch(body),
+        other => other,
+    }
+}
+
 /// What an open call takes, about.
 const CALL_WEIGHT: usize = 4 << 10;
 /// Calls that may be open at a time on all connections.
 const MAX_CALLS: usize = 64 << 10;
-
-/// What a call holds until its response has gone out.
-struct Held {
-    _guard: RequestGuard,
-    _call: CallGuard,
-    _memory: MemoryReservation,
-}
-
-/// A response body that keeps its call counted until it has gone out.
-#[derive(Default)]
-pub(crate) struct CallBody {
-    content: Content,
-    progress: Arc<Progress>,
-    _held: Option<Held>,
-}
-
-enum Content {
-    /// Made by the generated service.
-    Generated(Body),
-    Message(MessageBody),
-    Stream(StreamBody),
-}
-
-impl Default for Content {
-    fn default() -> Self {
-        Self::Generated(Body::empty())
-    }
-}
-
-type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
-
-/// A streaming call does its work while its body is polled, so the panic wall is here too.
-fn poll_stream(content: &mut Content, cx: &mut Context<'_>) -> Polled {
-    let polled = catch_panic_in_poll(CALL, || match content {
-        Content::Stream(stream) => stream.poll_frame(cx),
-        Content::Generated(_) | Content::Message(_) => Poll::Ready(None),
-    });
-    let polled = polled.unwrap_or_else(|| {
-        *content = Content::default();
-        let trailers = outgoing::trailers(&Status::internal(INTERNAL_ERROR));
-        Poll::Ready(Some(Frame::trailers(trailers)))
-    });
-    polled.map(|frame| frame.map(Ok))
-}
-
-impl http_body::Body for CallBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
-        let polled = match &mut self.content {
-            Content::Generated(body) => Pin::new(body).poll_frame(cx),
-            Content::Message(message) => Poll::Ready(message.next_frame().map(Ok)),
-            Content::Stream(_) => poll_stream(&mut self.content, cx),
-        };
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => {
-                self.progress.has_taken(frame.data_ref().map_or(0, Bytes::len));
-            }
-            Poll::Ready(_) | Poll::Pending => self.progress.has_nothing(),
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Generated(body) => body.is_end_stream(),
-            Content::Message(message) => message.is_finished(),
-            Content::Stream(stream) => stream.is_finished(),
-        }
-    }
-}

@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+mod call_body;
 mod call_task;
 mod connection;
 mod deadline;

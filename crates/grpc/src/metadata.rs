@@ -5,12 +5,14 @@ use galatea_engine::{Engine, ServedModel};
 use galatea_proto::inference::{
     ModelMetadataResponse, ServerMetadataResponse, model_metadata_response::TensorMetadata,
 };
+use galatea_types::product;
 
 pub(crate) fn server_metadata(engine: &Engine) -> ServerMetadataResponse {
     ServerMetadataResponse {
         name: engine.options().server_id.clone(),
         version: engine.version().to_owned(),
         extensions: engine.extensions().iter().map(|&e| e.to_owned()).collect(),
+        implementation: product::NAME_AND_VERSION.to_owned(),
     }
 }
 

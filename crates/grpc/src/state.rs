@@ -23,4 +23,6 @@ pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: GrpcOptions,
     pub in_flight: Arc<InFlight>,
+    /// Calls that end with the server or at the client's wish, so that the exit does not wait for them.
+    pub watches: Arc<InFlight>,
 }

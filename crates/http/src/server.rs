@@ -86,7 +86,7 @@ const MAX_HEADERS: usize = 100;
 
 fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    // Header names as Triton writes them, and no header it does not send. Not `pipeline_flush`: it copies
+    // Header names as Triton writes them, and no date, which it does not send. Not `pipeline_flush`: it copies
     // every body into the write buffer.
     builder.title_case_headers(true).auto_date_header(false);
     // What a client may make the server hold before its request is known. The buffer is also what an idle connection

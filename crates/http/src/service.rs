@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_frontend::{CallGuard, catch_panic};
-use galatea_types::Error;
+use galatea_types::{Error, product};
 use http::{
     HeaderValue, Request, Response,
-    header::{CONNECTION, EXPECT},
+    header::{CONNECTION, EXPECT, SERVER},
 };
 use hyper::body::{Body as _, Incoming};
 
@@ -22,6 +22,8 @@ use crate::{
     state::ServerState,
 };
 
+/// Which program answers.
+const PROGRAM: HeaderValue = HeaderValue::from_static(product::NAME_SLASH_VERSION);
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
 
@@ -63,6 +65,7 @@ impl Service {
             Body::Streamed(streamed) => streamed.hold(received.into_call()),
             whole => whole.count_to(&self.state.options.memory),
         }
+        response.headers_mut().insert(SERVER, PROGRAM);
         if self.state.in_flight.is_closed() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }

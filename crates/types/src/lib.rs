@@ -14,6 +14,7 @@ mod lock;
 mod memory_budget;
 mod origin;
 mod prepared;
+pub mod product;
 mod refused;
 mod region;
 mod request;

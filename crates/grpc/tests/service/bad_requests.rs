@@ -462,7 +462,6 @@ async fn unknown_methods_and_services() {
     let f = Fixture::start();
     for path in [
         "/inference.GRPCInferenceService/Nope",
-        "/grpc.health.v1.Health/Watch",
         "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
         "/x/Y",
         "/",

@@ -21,7 +21,8 @@ async fn health_and_server() {
     );
     let metadata =
         client.server_metadata(pb::ServerMetadataRequest {}).await.expect("metadata").into_inner();
-    assert_eq!((metadata.name.as_str(), metadata.version.as_str()), ("triton", f.engine.version()));
+    assert_eq!((metadata.name.as_str(), metadata.version.as_str()), ("triton", "2.73.0"));
+    assert_eq!(metadata.implementation, concat!("galatea ", env!("CARGO_PKG_VERSION")));
     assert_eq!(metadata.extensions, f.engine.extensions());
     let mut health = HealthClient::new(f.channel().await);
     for service in ["", "anything"] {

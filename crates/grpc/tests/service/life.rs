@@ -3,7 +3,12 @@
 use std::{os::unix::net::UnixListener, time::Duration};
 
 use galatea_grpc::{GrpcOptions, serve};
-use galatea_proto::inference as pb;
+use galatea_proto::{
+    health::{
+        HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+    },
+    inference as pb,
+};
 use tonic::{Code, Request, transport::Endpoint};
 
 use crate::support::*;
@@ -63,6 +68,28 @@ async fn models_come_and_go_beside_inference() {
     client.repository_model_unload(request).await.expect("unloads");
     let error = client.model_infer(vector("later", "", &[1.0])).await.expect_err("gone");
     assert_eq!(error.code(), Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_watches_the_health_is_told_of_changes_and_does_not_hold_up_the_exit() {
+    let mut f = Fixture::start();
+    let mut client = HealthClient::new(f.channel().await);
+    let watch = client.watch(HealthCheckRequest { service: "any".into() }).await.expect("watches");
+    let mut statuses = watch.into_inner();
+    let mut next = async || {
+        let status = statuses.message().await.map(|m| m.map(|m| m.status()));
+        status.map_err(|e| (e.code(), e.message().to_owned()))
+    };
+    assert_eq!(next().await, Ok(Some(ServingStatus::Serving)));
+    f.break_model("later");
+    f.engine.load_model("later", Default::default()).expect_err("no such backend");
+    assert_eq!(next().await, Ok(Some(ServingStatus::NotServing)));
+    let server = f.server.take().expect("running");
+    server.refuse_new_requests();
+    let text = "GRPC server is shutting down and has stopped accepting new requests.";
+    assert_eq!(next().await, Err((Code::Unavailable, text.to_owned())));
+    client.watch(HealthCheckRequest::default()).await.expect_err("refused");
+    assert_eq!(server.shut_down(Duration::from_secs(20)), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -120,7 +120,7 @@ pub struct Fixture {
     pub arrivals: mpsc::Receiver<(String, Cancellation)>,
     /// Senders of the requests to the model `decoupled`, in the order they were executed.
     pub senders: mpsc::Receiver<ResponseSender>,
-    _root: tempfile::TempDir,
+    root: tempfile::TempDir,
 }
 
 const VECTOR: &str = "input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 }\n\
@@ -202,7 +202,13 @@ impl Fixture {
         engine.load_startup_models().expect("every model loads");
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let server = Some(serve(listener, &engine, options).expect("serves"));
-        Self { engine, server, gate, arrivals, senders, _root: root }
+        Self { engine, server, gate, arrivals, senders, root }
+    }
+
+    /// The next load of the model fails.
+    pub fn break_model(&self, name: &str) {
+        let config = self.root.path().join(name).join("config.pbtxt");
+        fs::write(config, format!("backend: \"nobody\"\n{VECTOR}")).expect("config");
     }
 
     pub fn address(&self) -> SocketAddr {

@@ -79,7 +79,10 @@ fn answers_are_compressed_on_demand_and_errors_never() {
     let mut client = Client::connect(fixture.address);
     let accept = [("Accept-Encoding", "gzip")];
     let reply = client.request("POST", INFER, &accept, fp32("[1,2]", 2).as_bytes());
-    assert_eq!(reply.header_names(), ["Content-Type", "Content-Encoding", "Content-Length"]);
+    assert_eq!(
+        reply.header_names(),
+        ["Content-Type", "Content-Encoding", "Server", "Content-Length"]
+    );
     assert_eq!(content(GzDecoder::new(&reply.body[..])), ANSWER.as_bytes());
     let reply = client.request("POST", INFER, &accept, b"{");
     assert_eq!((reply.status, reply.header("Content-Encoding")), (500, None));

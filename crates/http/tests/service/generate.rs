@@ -27,7 +27,7 @@ fn one_response_as_one_chunk() {
     let reply = client.post("/v2/models/identity_fp32/generate", r#"{"INPUT0":[1,0.5],"id":"q"}"#);
     let text = r#"{"OUTPUT0":[1.0,0.5],"id":"q","model_name":"identity_fp32","model_version":"1"}"#;
     reply.check(200, JSON, text);
-    assert_eq!(reply.header_names(), ["Content-Type", "Transfer-Encoding"]);
+    assert_eq!(reply.header_names(), ["Content-Type", "Server", "Transfer-Encoding"]);
     assert_eq!(reply.header("Transfer-Encoding"), Some("chunked"));
     assert_eq!(reply.chunks, [text.len()]);
     let path = "/v2/models/identity_bytes/versions/1/generate";
@@ -104,7 +104,7 @@ fn requests_refused_before_inference_are_plain_errors() {
             let path = format!("/v2/models/{model}/{form}");
             let reply = client.request("POST", &path, headers, body.as_bytes());
             reply.check(status, JSON, &format!(r#"{{"error":"{text}"}}"#));
-            assert_eq!(reply.header_names(), ["Content-Type", "Content-Length"]);
+            assert_eq!(reply.header_names(), ["Content-Type", "Server", "Content-Length"]);
         }
         let reply = client.get(&format!("/v2/models/script/{form}"));
         reply.check(405, JSON, r#"{"error":"Method Not Allowed"}"#);
@@ -147,7 +147,7 @@ fn every_response_is_an_event() {
     ] {
         let reply = client.post(SCRIPT_STREAM, play(steps));
         reply.check(status, EVENTS, &events.concat());
-        assert_eq!(reply.header_names(), ["Content-Type", "Transfer-Encoding"]);
+        assert_eq!(reply.header_names(), ["Content-Type", "Server", "Transfer-Encoding"]);
         let lengths: Vec<usize> = events.iter().map(String::len).collect();
         assert_eq!(reply.chunks, lengths, "a chunk per event");
     }

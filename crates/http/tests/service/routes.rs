@@ -25,7 +25,10 @@ fn health_and_metadata() {
         r#"{"name":"identity_fp32","versions":["1"],"platform":"identity","inputs":[{"name":"INPUT0","datatype":"FP32","shape":[-1]}],"outputs":[{"name":"OUTPUT0","datatype":"FP32","shape":[-1]}]}"#,
     );
     let server = client.get("/v2");
-    assert!(server.text().starts_with(r#"{"name":"triton","version":""#), "{}", server.text());
+    let (text, version) = (server.text(), env!("CARGO_PKG_VERSION"));
+    assert!(text.starts_with(r#"{"name":"triton","version":"2.73.0","extensions":["#), "{text}");
+    assert!(text.ends_with(&format!(r#"],"implementation":"galatea {version}"}}"#)), "{text}");
+    assert_eq!(server.header("Server"), Some(&*format!("galatea/{version}")));
     let config = client.get("/v2/models/simple/config");
     assert!(config.text().starts_with(r#"{"name":"simple","platform":"","backend":"add_sub","#));
     assert!(config.text().contains(r#""max_batch_size":8"#));

@@ -11,6 +11,8 @@ pub struct ServerMetadata {
     pub version: String,
     /// Names of the protocol extensions it has.
     pub extensions: Vec<String>,
+    /// The program behind that name, where it says: `galatea 0.1.0`.
+    pub implementation: String,
 }
 
 /// What a server reports about a model (`/v2/models/{name}`, `ModelMetadata`).

@@ -319,6 +319,7 @@ fn admin_calls_are_decoded() {
                 name: "s".into(),
                 version: "1".into(),
                 extensions: vec!["statistics".into()],
+                implementation: String::new(),
             };
             answer(&mut respond, head(), framed(0, &message.encode_to_vec()), 100);
         });

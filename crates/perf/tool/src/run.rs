@@ -199,6 +199,7 @@ impl<'a> Session<'a> {
         let run = summary::Run {
             server_name: self.server.name.clone(),
             server_version: self.server.version.clone(),
+            server_implementation: self.server.implementation.clone(),
             command: std::mem::take(&mut self.command),
             started_at,
             warnings: outcome.warnings.clone(),

@@ -28,6 +28,9 @@ pub struct Summary {
     pub server_name: String,
     /// As the server's metadata has it.
     pub server_version: String,
+    /// The program behind that name, where it says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server_implementation: String,
     /// `http` or `grpc`.
     pub protocol: String,
     /// Batch size of every request.

@@ -1043,6 +1043,9 @@ pub struct ServerMetadataResponse {
     pub version: ::prost::alloc::string::String,
     #[prost(string, repeated, tag = "3")]
     pub extensions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Ours alone: name and version of the server behind the contract. The number stays clear of those to come.
+    #[prost(string, tag = "1000")]
+    pub implementation: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelMetadataRequest {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_telemetry::{BatchStatistics, DurationCount, StatisticsSnapshot};
-use galatea_types::Shape;
+use galatea_types::{Shape, product};
 use serde::Serialize;
 
 fn to_json(document: &impl Serialize) -> Vec<u8> {
@@ -12,15 +12,17 @@ fn to_json(document: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(document).unwrap_or_default()
 }
 
-/// Name, version and extensions of the server.
+/// Name, version and extensions of the server, and behind them what Triton does not have: which program it is.
 pub fn server_metadata(name: &str, version: &str, extensions: &[&str]) -> Vec<u8> {
     #[derive(Serialize)]
     struct ServerMetadata<'a> {
         name: &'a str,
         version: &'a str,
         extensions: &'a [&'a str],
+        implementation: &'a str,
     }
-    to_json(&ServerMetadata { name, version, extensions })
+    let implementation = product::NAME_AND_VERSION;
+    to_json(&ServerMetadata { name, version, extensions, implementation })
 }
 
 /// What a model takes and returns. `versions` are those that are ready, as numbers.

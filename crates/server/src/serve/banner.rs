@@ -1,6 +1,7 @@
 //! The tables of the start, which people read and scripts search.
 
 use galatea_engine::{Engine, IndexEntry};
+use galatea_types::product;
 
 use super::backends::Backends;
 use crate::{options::ServeOptions, table::Table};
@@ -33,6 +34,7 @@ fn settings(engine: &Engine, options: &ServeOptions) -> Table {
         table.row([name.clone(), value.clone()]);
         if name == "server_id" {
             table.row(["server_version".to_owned(), engine.version().to_owned()]);
+            table.row([product::NAME.to_owned(), product::VERSION.to_owned()]);
             table.row(["server_extensions".to_owned(), engine.extensions().join(" ")]);
         }
     }

@@ -3,6 +3,7 @@
 //! Names, help texts and the order of the families are Triton's: dashboards and their tests compare them.
 //! A family is announced even while no model has a value for it. Those that Triton does not have come last.
 
+mod build;
 mod gpu;
 mod memory;
 mod process;
@@ -48,6 +49,7 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
     write_model_gauges(&mut text, models);
     write_process(&mut text, process);
     memory::write(&mut text, process.memory);
+    build::write(&mut text);
     text.finish()
 }
 
@@ -57,6 +59,7 @@ pub(crate) fn is_server_family(name: &str) -> bool {
         || MODEL_GAUGES.iter().chain(PROCESS_GAUGES).any(|(gauge, _)| *gauge == name)
         || gpu::is_family(name)
         || memory::is_family(name)
+        || build::is_family(name)
 }
 
 /// A family with one counter per model: name, help, and where its value stands.

@@ -55,9 +55,17 @@ fn families_come_in_order_even_without_models() {
             "galatea_memory_budget_limit_bytes",
             "galatea_memory_budget_used_bytes",
             "galatea_memory_budget_refused_total",
+            "galatea_build_info",
         ]
     );
-    assert!(text.ends_with("galatea_memory_budget_refused_total 3\n"), "{text}");
+    assert_eq!(
+        family(&text, "galatea_memory_budget_refused_total")[2..],
+        ["galatea_memory_budget_refused_total 3"]
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    let build =
+        format!("galatea_build_info{{version=\"{version}\",triton_version=\"2.73.0\"}} 1\n");
+    assert!(text.ends_with(&build), "{text}");
     assert_eq!(
         family(&text, "nv_cpu_utilization"),
         [

@@ -30,9 +30,9 @@ impl GrpcAdmin {
 
     pub(crate) async fn server_metadata(&mut self) -> Result<ServerMetadata> {
         let request = ServerMetadataRequest {};
-        let ServerMetadataResponse { name, version, extensions } =
+        let ServerMetadataResponse { name, version, extensions, implementation } =
             self.call("ServerMetadata", &request).await?;
-        Ok(ServerMetadata { name, version, extensions })
+        Ok(ServerMetadata { name, version, extensions, implementation })
     }
 
     pub(crate) async fn model_metadata(

@@ -58,6 +58,7 @@ pub fn run(label: &str, machine: Machine, concurrencies: &[f64]) -> Summary {
         model_version: "1".into(),
         server_name: name.into(),
         server_version: version.into(),
+        server_implementation: String::new(),
         protocol: "gRPC".into(),
         batch_size: 1,
         percentile: Some(95),
@@ -220,6 +221,7 @@ fn hostile(mut run: Summary) -> Summary {
     run.command = format!("galatea perf -m '{long}' --input-data \"{HOSTILE}\"");
     run.server_name = HOSTILE.into();
     run.server_version = HOSTILE.into();
+    run.server_implementation = HOSTILE.into();
     run.protocol = HOSTILE.into();
     run.model_version = HOSTILE.into();
     run.warnings = vec![HOSTILE.into(), long.clone()];

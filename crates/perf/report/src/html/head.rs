@@ -59,9 +59,11 @@ fn draw_facts(html: &mut Markup, run: &Summary) {
 }
 
 fn server(run: &Summary) -> String {
-    match format!("{} {}", run.server_name, run.server_version).trim() {
-        "" => "unknown".into(),
-        server => server.to_string(),
+    let reported = format!("{} {}", run.server_name, run.server_version);
+    match (reported.trim(), run.server_implementation.as_str()) {
+        ("", "") => "unknown".into(),
+        (reported, "") => reported.to_string(),
+        (reported, implementation) => format!("{reported} ({implementation})"),
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Run {
     pub server_name: String,
     /// As the server's metadata has it.
     pub server_version: String,
+    /// The same; empty where it does not say.
+    pub server_implementation: String,
     /// Words of the command line joined with blanks.
     pub command: String,
     /// Unix seconds.
@@ -46,6 +48,7 @@ pub fn summarize(
         model_version: model.version.clone(),
         server_name: run.server_name,
         server_version: run.server_version,
+        server_implementation: run.server_implementation,
         protocol: match settings.protocol {
             Protocol::Http => "http".to_owned(),
             Protocol::Grpc => "grpc".to_owned(),
@@ -58,8 +61,11 @@ pub fn summarize(
 }
 
 fn label(settings: &Settings, run: &Run) -> String {
-    let server = format!("{} {}", run.server_name, run.server_version);
-    settings.label.clone().unwrap_or_else(|| server.trim().to_owned())
+    let of_server = || match run.server_implementation.as_str() {
+        "" => format!("{} {}", run.server_name, run.server_version).trim().to_owned(),
+        implementation => implementation.to_owned(),
+    };
+    settings.label.clone().unwrap_or_else(of_server)
 }
 
 fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {

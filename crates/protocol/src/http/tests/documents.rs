@@ -17,7 +17,10 @@ fn text(json: Vec<u8>) -> String {
 fn metadata() {
     assert_eq!(
         text(server_metadata("triton", "1.0", &["classification", "statistics"])),
-        r#"{"name":"triton","version":"1.0","extensions":["classification","statistics"]}"#
+        format!(
+            r#"{{"name":"triton","version":"1.0","extensions":["classification","statistics"],"implementation":"{}"}}"#,
+            galatea_types::product::NAME_AND_VERSION
+        )
     );
     let config = model(8, vec![spec("IN", DataType::Int32, &[16])]);
     assert_eq!(

@@ -26,6 +26,7 @@ impl HttpAdmin {
             name: text(&value, "name"),
             version: text(&value, "version"),
             extensions: texts(&value, "extensions"),
+            implementation: text(&value, "implementation"),
         })
     }
 
