@@ -125,6 +125,6 @@ fn missing_gpus_are_refused_with_tritons_texts() {
         ),
     ] {
         let error = place(gpus, true, &format!("instance_group {{ {requested} }}")).unwrap_err();
-        assert!(error.ends_with(&format!("{group}{reason}")), "{requested}: {error}");
+        assert!(error.ends_with(&format!("{group}{reason};\n")), "{requested}: {error}");
     }
 }

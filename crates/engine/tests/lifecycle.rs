@@ -115,10 +115,9 @@ fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
         error.message(),
         "load failed for model 'm': version 3 is at UNAVAILABLE state: Internal: m/1/fails_to_complete: the backend cannot complete it;\n"
     );
-    // No configuration at all without it: there is nothing to make versions of.
     let error = load("bare");
-    assert_eq!(error.code(), Code::Internal);
-    assert!(error.message().ends_with("the backend cannot complete it"), "{error}");
+    assert_eq!(error.code(), Code::InvalidArg);
+    assert!(error.message().ends_with("the backend cannot complete it;\n"), "{error}");
 }
 
 #[test]

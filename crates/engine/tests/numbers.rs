@@ -217,7 +217,7 @@ fn versions_times_instances_are_bounded() {
     let error = server.engine.load_model("m", overrides).expect_err("5000 threads");
     let text = "model 'm' would have 5000 instances in 5 versions, the limit is 4096: let 'version_policy' choose \
                 fewer versions";
-    assert!(error.message().ends_with(text), "{error}");
+    assert!(error.message().ends_with(&format!("{text};\n")), "{error}");
 }
 
 #[test]

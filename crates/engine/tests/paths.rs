@@ -47,11 +47,11 @@ fn labels_show_no_file_of_the_host() {
     let paths = ["/proc/self/environ", "../outside.txt", "sub/../../outside.txt", &outside];
     for path in paths {
         let error = load(&f, labels(path)).expect_err(path);
-        assert_eq!(error.code(), Code::Internal);
+        assert_eq!(error.code(), Code::InvalidArg);
         let text = format!(
-            "failed to load 'm', failed to poll from model repository: label_filename '{path}' of model 'm' must be \
-             a relative path that stays inside of the model's folder. To use a file from elsewhere, put a link to it \
-             into the folder"
+            "load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: label_filename '{path}' \
+             of model 'm' must be a relative path that stays inside of the model's folder. To use a file from \
+             elsewhere, put a link to it into the folder;\n"
         );
         assert_eq!(error.message(), text);
     }
@@ -111,7 +111,7 @@ fn every_file_that_a_configuration_names_stays_in_the_model() {
         ),
     ] {
         let error = load(&f, json(config, "")).expect_err(field);
-        let text = format!("failed to poll from model repository: {field} '");
+        let text = format!("is at UNAVAILABLE state: Invalid argument: {field} '");
         assert!(error.message().contains(&text), "{error}");
     }
 }

@@ -29,31 +29,45 @@ pub struct LimitError {
     fix: &'static str,
 }
 
+/// What each instance and each level of priority of a model costs.
 pub(super) fn check(raw: &RawModelConfig) -> Result<(), LimitError> {
-    let refuse = |field, value, limit, fix| {
-        let model = raw.name.clone();
-        Err(LimitError { field, model, value, limit, fix })
-    };
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
         let fix = "all groups together must not have more instances";
-        return refuse("instance_group.count", instances, MAX_INSTANCES, fix);
+        return refuse(raw, "instance_group.count", instances, MAX_INSTANCES, fix);
     }
     match &raw.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(dynamic))
             if dynamic.priority_levels > MAX_PRIORITY_LEVELS =>
         {
             let (field, levels) = ("dynamic_batching.priority_levels", dynamic.priority_levels);
-            refuse(field, levels, MAX_PRIORITY_LEVELS, "use fewer levels")
-        }
-        Some(SchedulingChoice::EnsembleScheduling(ensemble))
-            if ensemble.step.len() as u64 > MAX_STEPS =>
-        {
-            let (field, steps) = ("ensemble_scheduling.step", ensemble.step.len() as u64);
-            refuse(field, steps, MAX_STEPS, "make ensembles of its parts, and one of these")
+            refuse(raw, field, levels, MAX_PRIORITY_LEVELS, "use fewer levels")
         }
         _ => Ok(()),
     }
+}
+
+/// Before anything else is done with the steps.
+pub(super) fn check_steps(raw: &RawModelConfig) -> Result<(), LimitError> {
+    let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &raw.scheduling_choice else {
+        return Ok(());
+    };
+    let steps = ensemble.step.len() as u64;
+    if steps <= MAX_STEPS {
+        return Ok(());
+    }
+    let fix = "make ensembles of its parts, and one of these";
+    refuse(raw, "ensemble_scheduling.step", steps, MAX_STEPS, fix)
+}
+
+fn refuse(
+    raw: &RawModelConfig,
+    field: &'static str,
+    value: u64,
+    limit: u64,
+    fix: &'static str,
+) -> Result<(), LimitError> {
+    Err(LimitError { field, model: raw.name.clone(), value, limit, fix })
 }
 
 fn instance_count(raw: &RawModelConfig) -> u64 {

@@ -43,8 +43,9 @@ pub use self::{
     warmup::WarmupError,
 };
 use crate::{
-    InstanceGroup, ModelConfig, NormalizedConfig, RawModelConfig, RepositoryAgent, Scheduling,
-    SequenceBatching, TensorSpec, VersionPolicy, backend_table::ENSEMBLE_PLATFORM,
+    BatchInput, BatchOutput, InstanceGroup, ModelConfig, NormalizedConfig, RawModelConfig,
+    RepositoryAgent, Scheduling, SequenceBatching, SequenceState, TensorSpec, VersionPolicy,
+    backend_table::ENSEMBLE_PLATFORM,
 };
 
 type Result<T> = std::result::Result<T, ConfigError>;
@@ -64,19 +65,69 @@ impl ModelConfig {
     }
 }
 
-fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
-    let raw = &config.raw;
+/// Triton refuses a configuration in two phases, which clients can tell apart: some things when it is read from its
+/// repository, the rest when a version is loaded. [`ModelConfig::check`] looks at all of it.
+impl NormalizedConfig {
+    /// Looks at what makes a configuration unreadable, before its backend is looked for: all that no backend completes.
+    /// `is_complete`: no backend will complete the inputs and outputs either.
+    ///
+    /// # Errors
+    /// As those of [`ModelConfig::check`].
+    pub fn check_polled(
+        &self,
+        context: &CheckContext<'_>,
+        is_complete: bool,
+    ) -> galatea_types::Result<VersionPolicy> {
+        let polled = polled(&self.raw, context)?;
+        // The tensors of an ensemble are compared with those of its models.
+        if is_complete && !matches!(polled.scheduling, Scheduling::Ensemble(_)) {
+            tensors(&self.raw)?;
+            batch_io(&self.raw)?;
+        }
+        Ok(polled.version_policy)
+    }
+
+    /// Looks at the instance groups, which no backend completes either.
+    ///
+    /// # Errors
+    /// As those of [`ModelConfig::check`].
+    pub fn check_instance_groups(&self, context: &CheckContext<'_>) -> galatea_types::Result<()> {
+        limits::check(&self.raw).map_err(ConfigError::from)?;
+        let scheduling = scheduling(&self.raw)?;
+        instance_groups(self, &scheduling, context)?;
+        Ok(())
+    }
+}
+
+/// What is known of a configuration when it was read.
+struct Polled {
+    version_policy: VersionPolicy,
+    max_batch_size: u32,
+    /// A sequence batcher does not have its states yet.
+    scheduling: Scheduling,
+}
+
+fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
     names::check(raw, context)?;
-    limits::check(raw)?;
+    limits::check_steps(raw)?;
     let version_policy = version_policy(raw.version_policy.as_ref(), &raw.name)?;
     let max_batch_size = max_batch_size(raw)?;
     let scheduling = scheduling(raw)?;
-    let (inputs, outputs) = tensors(raw)?;
-    let instance_groups = instance_groups(&config, &scheduling, context)?;
-    let (batch_inputs, batch_outputs) = batch_io::check(raw)
-        .map_err(|error| ConfigError::BatchIo { model: raw.name.clone(), error })?;
     response_cache::check(raw)?;
     metrics::check(raw.model_metrics.as_ref())?;
+    Ok(Polled { version_policy, max_batch_size, scheduling })
+}
+
+fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
+    let raw = &config.raw;
+    let Polled { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
+    limits::check(raw)?;
+    let instance_groups = instance_groups(&config, &scheduling, context)?;
+    let (inputs, outputs) = tensors(raw)?;
+    let (batch_inputs, batch_outputs) = batch_io(raw)?;
+    if let Scheduling::Sequence(sequences) = &mut scheduling {
+        sequences.states = states(raw)?;
+    }
     Ok(ModelConfig {
         name: raw.name.as_str().into(),
         platform: raw.platform.clone(),
@@ -142,12 +193,19 @@ fn scheduling(raw: &RawModelConfig) -> Result<Scheduling> {
 }
 
 fn sequences(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<SequenceBatching> {
-    let mut sequences = sequence::check(batcher, raw.max_batch_size)
-        .map_err(|error| ConfigError::Sequence { model: raw.name.clone(), error })?;
-    for state in &batcher.state {
-        sequences.states.push(states::check(state)?);
-    }
-    Ok(sequences)
+    sequence::check(batcher, raw.max_batch_size)
+        .map_err(|error| ConfigError::Sequence { model: raw.name.clone(), error })
+}
+
+fn states(raw: &RawModelConfig) -> Result<Vec<SequenceState>> {
+    let Some(SchedulingChoice::SequenceBatching(batcher)) = &raw.scheduling_choice else {
+        return Ok(Vec::new());
+    };
+    Ok(batcher.state.iter().map(states::check).collect::<std::result::Result<_, _>>()?)
+}
+
+fn batch_io(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
+    batch_io::check(raw).map_err(|error| ConfigError::BatchIo { model: raw.name.clone(), error })
 }
 
 fn tensors(raw: &RawModelConfig) -> Result<(Vec<TensorSpec>, Vec<TensorSpec>)> {

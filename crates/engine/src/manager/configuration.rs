@@ -1,9 +1,13 @@
-//! From a model's configuration as written to the checked one: completed by its backend, with defaults filled in.
+//! From a model's configuration as written to the checked one, in two steps: what is refused when it is read (polled)
+//! from its repository, and what when a version is loaded, after its backend has completed it.
 
 use std::io;
 
 use galatea_backend::{Backend, CompletionContext, PathRules};
-use galatea_config::{CheckContext, ConfigDraft, ModelConfig, NormalizeContext, RawModelConfig};
+use galatea_config::{
+    CheckContext, ConfigDraft, ModelConfig, NormalizeContext, NormalizedConfig, RawModelConfig,
+    VersionPolicy,
+};
 use galatea_types::{Error, Result};
 
 use super::{backends::Backends, paths};
@@ -43,38 +47,53 @@ pub(super) fn read(folder: &ModelFolder, may_be_missing: bool) -> Result<RawMode
         })
 }
 
+/// A configuration as it was read.
+pub(super) struct PolledConfig {
+    /// With the backend named, and nothing else completed.
+    pub raw: RawModelConfig,
+    pub version_policy: VersionPolicy,
+}
+
 impl Completion<'_> {
-    /// Fills in what the file leaves out, asks the backend for what only the model knows, and checks the whole.
-    /// With it, why the backend could not be opened, or could not complete the configuration: a model without a
-    /// backend has a configuration all the same.
-    pub fn run(
-        &self,
-        raw: RawModelConfig,
-        folder: &ModelFolder,
-    ) -> Result<(ModelConfig, Option<Error>)> {
+    /// Names the backend, and refuses what no backend could complete.
+    pub fn poll(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<PolledConfig> {
         let version_files = folder.lowest_version_files();
         let context = NormalizeContext {
             directory_name: &folder.name,
             version_files: &version_files,
             available_gpus: &self.gpus.available,
         };
-        let raw = paths::check_files(raw, &folder.name)?;
         let raw = galatea_config::resolve_backend(raw, &context)?;
-        if !self.is_automatic || raw.backend.is_empty() {
-            return Ok((self.checked(raw, &context)?, None));
+        let normalized = galatea_config::normalize(raw.clone(), &context)?;
+        let context = self.check_context(folder);
+        let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
+        Ok(PolledConfig { raw, version_policy })
+    }
+
+    /// Asks the backend of a polled configuration for what only the model knows, fills in the rest, and checks the
+    /// whole. As in Triton a backend that is not there is the first reason, and instances that cannot run the second.
+    pub fn run(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
+        let raw = paths::check_files(raw, &folder.name)?;
+        let context = self.check_context(folder);
+        if raw.backend.is_empty() {
+            return ModelConfig::check(self.normalized(raw, folder, None)?, &context);
         }
-        let backend = match self.backends.open(&raw.backend) {
-            Ok(backend) => backend,
-            Err(error) => return Ok((self.checked(raw, &context)?, Some(error))),
+        let backend = self.backends.open(&raw.backend)?;
+        let normalized = self.normalized(raw.clone(), folder, Some(&*backend))?;
+        normalized.check_instance_groups(&context)?;
+        let completed = match self.is_automatic {
+            true => self.ask_backend(raw, &*backend, folder)?,
+            false => raw,
         };
-        match self.ask_backend(raw.clone(), &*backend, folder) {
-            Ok(completed) => Ok((self.checked(completed, &context)?, None)),
-            // The configuration may be complete without the backend. If it is not, the backend's error is the
-            // reason, not the check's.
-            Err(error) => match self.checked(raw, &context) {
-                Ok(config) => Ok((config, Some(error))),
-                Err(_) => Err(error),
-            },
+        ModelConfig::check(self.normalized(completed, folder, Some(&*backend))?, &context)
+    }
+
+    fn check_context<'a>(&'a self, folder: &'a ModelFolder) -> CheckContext<'a> {
+        CheckContext {
+            directory_name: &folder.name,
+            supports_gpus: true,
+            available_gpus: &self.gpus.available,
+            min_compute_capability: self.gpus.min_compute_capability,
         }
     }
 
@@ -98,29 +117,21 @@ impl Completion<'_> {
         Ok(backend.complete_config(raw.into(), &context)?.into_raw())
     }
 
-    fn checked(
+    /// With every default. The backend is named already, so no file of the model says more about it.
+    fn normalized(
         &self,
         mut raw: RawModelConfig,
-        context: &NormalizeContext<'_>,
-    ) -> Result<ModelConfig> {
-        let mut context = *context;
-        if !self.gpus.available.is_empty() && !self.can_use_gpus(&raw.backend) {
-            raw = keep_off_gpus(raw, &self.gpus.available);
-            context.available_gpus = &[];
+        folder: &ModelFolder,
+        backend: Option<&dyn Backend>,
+    ) -> Result<NormalizedConfig> {
+        let mut available_gpus = &*self.gpus.available;
+        if !available_gpus.is_empty() && !backend.is_none_or(Backend::can_use_gpus) {
+            raw = keep_off_gpus(raw, available_gpus);
+            available_gpus = &[];
         }
-        let normalized = galatea_config::normalize(raw, &context)?;
-        let context = CheckContext {
-            directory_name: context.directory_name,
-            supports_gpus: true,
-            available_gpus: &self.gpus.available,
-            min_compute_capability: self.gpus.min_compute_capability,
-        };
-        ModelConfig::check(normalized, &context)
-    }
-
-    /// True for a backend that cannot be opened: that error is reported when the model is loaded.
-    fn can_use_gpus(&self, backend: &str) -> bool {
-        self.backends.open(backend).map_or(true, |backend| backend.can_use_gpus())
+        let context =
+            NormalizeContext { directory_name: &folder.name, version_files: &[], available_gpus };
+        galatea_config::normalize(raw, &context)
     }
 }
 

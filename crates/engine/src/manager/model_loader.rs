@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use galatea_backend::PathRules;
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{Error, LockExt, Result};
 
@@ -55,12 +56,13 @@ impl ModelLoader {
             return Err(LoadFailure::Exiting);
         }
         let plan = self.plan(request)?;
-        match plan.config.scheduling() {
-            Scheduling::Ensemble(_) => self.load_ensemble(plan, failures),
-            _ => self.load_versions(&plan, |version, generation| {
-                self.versions.load(&plan, version, generation)
-            }),
+        if plan.is_ensemble() {
+            return self.load_ensemble(&plan, failures);
         }
+        let complete = || plan.complete(&self.completion(&plan.paths));
+        self.load_versions(&plan, complete, |config, version, generation| {
+            self.versions.load(&plan, config, version, generation)
+        })
     }
 
     /// Unloads all versions of a model once their last requests have left.
@@ -79,12 +81,7 @@ impl ModelLoader {
         let name = &request.name;
         let paths =
             paths::rules(name, &request.overrides, &self.repository, self.allows_override_paths);
-        let completion = Completion {
-            backends: &self.versions.backends,
-            gpus: &self.gpus,
-            is_automatic: self.auto_completes_config,
-            paths: &paths,
-        };
+        let completion = self.completion(&paths);
         let plan = guarded(|| {
             let (overrides, folders) = (&request.overrides, &*self.override_folders);
             LoadPlan::new(name, overrides, folders, &self.repository, &completion)
@@ -102,33 +99,54 @@ impl ModelLoader {
         Ok(plan)
     }
 
+    fn completion<'a>(&'a self, paths: &'a PathRules) -> Completion<'a> {
+        Completion {
+            backends: &self.versions.backends,
+            gpus: &self.gpus,
+            is_automatic: self.auto_completes_config,
+            paths,
+        }
+    }
+
     fn load_ensemble(
         &self,
-        mut plan: LoadPlan,
+        plan: &LoadPlan,
         failures: &Mutex<Failures>,
     ) -> Result<(), LoadFailure> {
-        let models = self
-            .models_of_steps(&plan, failures)
-            .and_then(|models| guarded(|| join(&mut plan, &models)).map(|()| models))
-            .map_err(|error| {
-                let name = &plan.folder.name;
-                log::error!("{error}");
-                self.models.replace(name, ReadyVersions::new());
-                self.reject_ensemble(name, error)
-            })?;
-        self.load_versions(&plan, |version, generation| {
-            self.versions.load_ensemble(&plan, &models, version, generation)
-        })
+        let config = match guarded(|| plan.complete(&self.completion(&plan.paths))) {
+            Ok(config) => config,
+            Err(error) => {
+                return self.load_versions(
+                    plan,
+                    || Err(error.clone()),
+                    |_, _, _| Err(error.clone()),
+                );
+            }
+        };
+        let joined = self.models_of_steps(&config, failures).and_then(|models| {
+            let config = guarded(|| join(&config, &models))?;
+            Ok((models, config))
+        });
+        let (models, config) = joined.map_err(|error| {
+            let name = &plan.folder.name;
+            log::error!("{error}");
+            self.models.replace(name, ReadyVersions::new());
+            self.reject_ensemble(name, error)
+        })?;
+        let load = |config: &_, version, generation| {
+            self.versions.load_ensemble(plan, config, &models, version, generation)
+        };
+        self.load_versions(plan, || Ok(config), load)
     }
 
     /// The models of an ensemble's steps; they are kept as long as the ensemble is.
     fn models_of_steps(
         &self,
-        plan: &LoadPlan,
+        config: &ModelConfig,
         failures: &Mutex<Failures>,
     ) -> Result<Vec<Arc<ServedModel>>> {
-        let name = &plan.folder.name;
-        let Scheduling::Ensemble(ensembling) = plan.config.scheduling() else {
+        let name = config.name();
+        let Scheduling::Ensemble(ensembling) = config.scheduling() else {
             return Ok(Vec::new());
         };
         let failures = failures.lock_unpoisoned();
@@ -139,7 +157,7 @@ impl ModelLoader {
             match (found, step.model_version) {
                 (Ok(model), _) => models.push(model),
                 (Err(_), Some(version)) if self.models.contains(model) => {
-                    let (ensemble, model) = (name.clone(), model.to_owned());
+                    let (ensemble, model) = (name.to_string(), model.to_owned());
                     return Err(
                         DependencyError::VersionNotLoaded { ensemble, model, version }.into()
                     );
@@ -164,18 +182,21 @@ impl ModelLoader {
     fn load_versions(
         &self,
         plan: &LoadPlan,
-        load: impl Fn(i64, Generation) -> Result<ServedModel>,
+        complete: impl FnOnce() -> Result<Arc<ModelConfig>>,
+        load: impl Fn(&Arc<ModelConfig>, i64, Generation) -> Result<ServedModel>,
     ) -> Result<(), LoadFailure> {
         let name = &plan.folder.name;
         let mut ready = ReadyVersions::new();
         let mut failures = Vec::new();
-        let support = check_support(&plan.config);
         let is_transient = matches!(self.repository.find(name), Ok(None));
         let begin = |&v: &i64| (v, self.lifecycle.begin_loading(name, v, is_transient));
         let begun: Vec<(i64, Generation)> = plan.versions.iter().map(begin).collect();
+        let config = guarded(complete);
+        let config = config.and_then(|config| check_support(&config).map(|()| config));
         for &(version, generation) in &begun {
             log::info!("loading: {name}:{version}");
-            match support.clone().and_then(|()| guarded(|| load(version, generation))) {
+            let config = config.as_ref().map_err(Error::clone);
+            match config.and_then(|config| guarded(|| load(config, version, generation))) {
                 Ok(model) => {
                     ready.insert(version, Arc::new(model));
                 }
@@ -210,9 +231,10 @@ fn check_support(config: &ModelConfig) -> Result<()> {
 }
 
 /// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.
-fn join(plan: &mut LoadPlan, models: &[Arc<ServedModel>]) -> Result<()> {
+fn join(config: &ModelConfig, models: &[Arc<ServedModel>]) -> Result<Arc<ModelConfig>> {
     let configs: Vec<_> = models.iter().map(|m| m.shared_config()).collect();
-    plan.config = Arc::new(plan.config.with_step_models(&configs)?);
+    let config = Arc::new(config.with_step_models(&configs)?);
     // The graph knows which tensors must not meet; it is made again for each version.
-    ensemble_scheduler(&plan.config, models, 0, Arc::default()).map(drop)
+    ensemble_scheduler(&config, models, 0, Arc::default())?;
+    Ok(config)
 }

@@ -3,30 +3,30 @@
 use std::sync::Arc;
 
 use galatea_backend::PathRules;
-use galatea_config::{InstanceGroup, ModelConfig, VersionPolicy};
+use galatea_config::{
+    ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig, RawModelConfig, VersionPolicy,
+};
 use galatea_types::{Error, Result};
 
-use super::configuration::{self, Completion};
+use super::configuration::{self, Completion, PolledConfig};
 use crate::{
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{HiddenFolder, ModelFolder, Repository},
 };
 
-/// A model as it is to be loaded: its files, its checked configuration, and which versions.
+/// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
 pub(super) struct LoadPlan {
     /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
     /// by this plan keeps it until it is unloaded.
     pub folder: ModelFolder,
     /// Takes the place of the folder out of errors that clients read.
     pub hidden: HiddenFolder,
-    pub config: Arc<ModelConfig>,
     pub versions: Vec<i64>,
     /// Where paths in the configuration may lead.
     pub paths: PathRules,
-    /// Why the backend could not be opened, or could not complete the configuration: every version fails to
-    /// load with it.
-    pub backend_failure: Option<Error>,
+    /// With the backend named, and nothing else completed.
+    raw: RawModelConfig,
 }
 
 impl LoadPlan {
@@ -42,26 +42,35 @@ impl LoadPlan {
             None => repository.lease(name)?,
         };
         let hidden = HiddenFolder::of(&folder);
-        let configured = configure(overrides, completion, &folder);
-        let (config, backend_failure) = configured.map_err(|error| hidden.hide(error))?;
-        let backend_failure = backend_failure.map(|error| hidden.hide(error));
-        let versions = choose_versions(config.version_policy(), &folder);
-        check_instances(&config, versions.len())?;
+        let polled = poll(overrides, completion, &folder).map_err(|error| hidden.hide(error))?;
+        let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
-        Ok(Self { folder, hidden, config: Arc::new(config), versions, paths, backend_failure })
+        Ok(Self { folder, hidden, versions, paths, raw: polled.raw })
+    }
+
+    /// Whether it is made of other models.
+    pub fn is_ensemble(&self) -> bool {
+        self.raw.platform == ENSEMBLE_PLATFORM
+    }
+
+    /// The checked configuration, completed by its backend.
+    pub fn complete(&self, completion: &Completion<'_>) -> Result<Arc<ModelConfig>> {
+        let config = completion.run(self.raw.clone(), &self.folder)?;
+        check_instances(&config, self.versions.len())?;
+        Ok(Arc::new(config))
     }
 }
 
-fn configure(
+fn poll(
     overrides: &LoadOverrides,
     completion: &Completion<'_>,
     folder: &ModelFolder,
-) -> Result<(ModelConfig, Option<Error>)> {
+) -> Result<PolledConfig> {
     let raw = match &overrides.config {
         Some(json) => galatea_config::parse_json(json)?,
         None => configuration::read(folder, completion.is_automatic)?,
     };
-    completion.run(raw, folder)
+    completion.poll(raw, folder)
 }
 
 /// Instances of all versions of a model: each has a thread at least.

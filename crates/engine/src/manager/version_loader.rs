@@ -34,14 +34,12 @@ impl VersionLoader {
     pub fn load(
         &self,
         plan: &LoadPlan,
+        config: &Arc<ModelConfig>,
         version: i64,
         generation: Generation,
     ) -> Result<ServedModel> {
         let load_started_at = Instant::now();
-        let config = plan.config.clone();
-        if let Some(failure) = &plan.backend_failure {
-            return Err(failure.clone());
-        }
+        let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
         let model = self.backends.open(config.backend())?.load(LoadContext {
             config: config.clone(),
@@ -82,12 +80,13 @@ impl VersionLoader {
     pub fn load_ensemble(
         &self,
         plan: &LoadPlan,
+        config: &Arc<ModelConfig>,
         models: &[Arc<ServedModel>],
         version: i64,
         generation: Generation,
     ) -> Result<ServedModel> {
         let load_started_at = Instant::now();
-        let config = plan.config.clone();
+        let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
         let statistics = Arc::new(ModelStatistics::default());

@@ -1,0 +1,121 @@
+//! When a configuration is refused: some of it is when the model is read from its repository (polled), the rest when a
+//! version of it is loaded. Clients see the difference in the index, in readiness and in the reasons of ensembles.
+#![allow(clippy::expect_used)] // a test may stop where it stands
+
+mod fixture;
+
+use std::fs;
+
+use galatea_engine::{ControlMode, LoadOverrides};
+
+use fixture::{CONFIG, Fixture, add_model, explicit, fixture, index};
+
+const NO_DIMS: &str = "backend: \"copy\"\ninput { name: \"IN\" data_type: TYPE_INT32 }";
+
+/// The message of a load that must fail.
+fn refusal(f: &Fixture, model: &str) -> String {
+    let error = f.engine.load_model(model, LoadOverrides::default()).expect_err("refused");
+    error.message().to_owned()
+}
+
+#[track_caller]
+fn assert_refused_at_load(config: &str, reason: &str) {
+    let f = explicit(|root| add_model(root, "m", &[1], config));
+    let text = format!(
+        "load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: {reason};\n"
+    );
+    assert_eq!(refusal(&f, "m"), text);
+    assert_eq!(index(&f.engine), [format!("m:1:UNAVAILABLE:Invalid argument: {reason}")]);
+    assert!(!f.engine.is_ready(), "a version that failed makes the server unready");
+}
+
+#[test]
+fn what_a_backend_may_complete_is_refused_when_a_version_is_loaded() {
+    assert_refused_at_load(NO_DIMS, "model input 'IN' must specify 'dims' for m");
+    let no_type = "backend: \"copy\"\ninput { name: \"IN\" dims: 1 }";
+    assert_refused_at_load(no_type, "model input 'IN' must specify 'data_type' for m");
+    let on_gpu = format!("{CONFIG} instance_group {{ kind: KIND_GPU }}");
+    let reason = "instance group m_0 of model m has kind KIND_GPU but no GPUs are available";
+    assert_refused_at_load(&on_gpu, reason);
+    let batch_input = "batch_input { kind: BATCH_ELEMENT_COUNT target_name: \"B\" data_type: TYPE_INT8 source_input: \"IN\" }";
+    let reason = "batch input data type must be TYPE_INT32 or TYPE_FP32 for m";
+    assert_refused_at_load(&format!("{CONFIG} {batch_input}"), reason);
+    let levels = "dynamic_batching { priority_levels: 1000000000000 default_priority_level: 1 }";
+    let reason = "dynamic_batching.priority_levels of model 'm' is 1000000000000, the limit is 1024: use fewer levels";
+    assert_refused_at_load(&format!("{CONFIG} {levels}"), reason);
+}
+
+#[test]
+fn what_no_backend_completes_is_refused_when_the_model_is_polled() {
+    for (config, reason) in [
+        (
+            "backend: \"copy\" max_batch_size: -1",
+            "'max_batch_size' must be non-negative value for m",
+        ),
+        (
+            "backend: \"copy\" dynamic_batching { preferred_batch_size: 8 }",
+            "dynamic batching preferred size must be <= max batch size for m",
+        ),
+        (
+            "backend: \"copy\" name: \"n\"",
+            "unexpected directory name 'm' for model 'n', directory name must equal model name",
+        ),
+    ] {
+        let f = explicit(|root| add_model(root, "m", &[1], config));
+        let polled = "failed to load 'm', failed to poll from model repository";
+        assert_eq!(refusal(&f, "m"), format!("{polled}: {reason}"));
+        assert_eq!(index(&f.engine), [format!("m:-:UNAVAILABLE:{reason}")]);
+        assert!(f.engine.is_ready(), "as in Triton");
+    }
+}
+
+#[test]
+fn a_backend_that_is_not_there_is_named_before_what_the_configuration_lacks() {
+    for config in [
+        "backend: \"nosuch\" input { name: \"IN\" }",
+        "backend: \"nosuch\" instance_group { kind: KIND_GPU }",
+    ] {
+        let f = explicit(|root| add_model(root, "m", &[1], config));
+        let text = refusal(&f, "m");
+        let expected = "load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: unable to find \
+                        backend library for backend 'nosuch', try specifying runtime on the model configuration.";
+        assert!(text.starts_with(expected), "{text}");
+    }
+}
+
+#[test]
+fn instances_that_cannot_run_are_refused_before_the_backend_is_asked() {
+    let f = explicit(|root| {
+        add_model(root, "m", &[1], &format!("{NO_DIMS} instance_group {{ kind: KIND_GPU }}"));
+        fs::write(root.join("m/1/fails_to_complete"), "").expect("file");
+    });
+    let text = refusal(&f, "m");
+    assert!(text.contains("has kind KIND_GPU but no GPUs are available"), "{text}");
+}
+
+#[test]
+fn an_ensemble_says_why_its_model_was_refused() {
+    let tensors = "input { name: \"IN\" data_type: TYPE_INT32 dims: 1 } output { name: \"OUT\" data_type: TYPE_INT32 dims: 1 }";
+    let step = "step { model_name: \"m\" model_version: -1 input_map { key: \"IN\" value: \"IN\" } \
+                output_map { key: \"OUT\" value: \"OUT\" } }";
+    let ensemble = format!("platform: \"ensemble\" {tensors} ensemble_scheduling {{ {step} }}");
+    let f = explicit(|root| {
+        add_model(root, "m", &[1], NO_DIMS);
+        add_model(root, "e", &[1], &ensemble);
+    });
+    let text = "load failed for model 'e': ensemble 'e' depends on 'm' which has no loaded version. Model 'm' loading \
+                failed with error: version 1 is at UNAVAILABLE state: Invalid argument: model input 'IN' must specify \
+                'dims' for m;\n";
+    assert_eq!(refusal(&f, "e"), text);
+}
+
+#[test]
+fn a_server_that_stays_up_with_a_refused_model_is_not_ready() {
+    let f = fixture(ControlMode::None, &[], |root| {
+        add_model(root, "good", &[1], CONFIG);
+        add_model(root, "m", &[1], NO_DIMS);
+    });
+    f.engine.load_startup_models().expect_err("one fails");
+    assert!(!f.engine.is_ready());
+    assert!(f.engine.is_model_ready("good", None) && !f.engine.is_model_ready("m", None));
+}
