@@ -110,6 +110,9 @@ pub enum ValueError {
         /// The words it knows.
         choices: &'static [&'static str],
     },
+    /// What the option itself says of its value.
+    #[error("{0}")]
+    Rejected(String),
     /// A value with parts that are not put together as they should be.
     #[error("{option} option format is {form}. Got {got}")]
     Malformed {

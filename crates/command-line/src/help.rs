@@ -30,6 +30,7 @@ fn description<O: OptionSet>(row: &OptionRow<O>) -> String {
         Support::NoEffect(why) if !why.is_empty() => {
             write!(text, " [accepted without effect: {why}]")
         }
+        Support::Missing(what) => write!(text, " [accepted with a warning: {what}]"),
         Support::NotYet(what) => write!(text, " [not supported yet: {what}]"),
         _ => Ok(()),
     };

@@ -48,6 +48,15 @@ impl Occurrence {
         T::try_from(number).map_err(too_large)
     }
 
+    /// A whole number, or `least` where it is smaller.
+    pub fn raised_to<T: TryFrom<i64> + Ord>(&self, least: T) -> Result<T, BadValue> {
+        let number: i64 = self.integer()?;
+        // What is below zero does not fit the type, and is below `least` too.
+        Ok(T::try_from(number.max(0))
+            .map_err(|_| self.bad(ValueError::TooLarge(self.text.clone())))?
+            .max(least))
+    }
+
     /// A finite number that is not negative.
     pub fn number(&self) -> Result<f64, BadValue> {
         kind::number_of(&self.text).map_err(|reason| self.bad(reason))

@@ -28,8 +28,8 @@ pub trait OptionSet: Sized + 'static {
 /// Something to mention about an option that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The row's warning.
-    Deprecated(&'static str),
+    /// A warning, of the row itself or of the closure that stores its value.
+    Warning(String),
     /// It asks for something that has no effect here.
     NoEffect {
         /// With its dashes.
@@ -38,6 +38,15 @@ pub enum Notice {
         value: String,
         /// The reason.
         why: &'static str,
+    },
+    /// It asks for something that is not built yet, and that the command goes on without.
+    Missing {
+        /// With its dashes.
+        option: String,
+        /// As typed.
+        value: String,
+        /// What is missing.
+        what: &'static str,
     },
 }
 
@@ -76,6 +85,9 @@ pub enum Support {
     Works,
     /// Accepted without effect, and why.
     NoEffect(&'static str),
+    /// Accepted with a warning unless its value is the default, and what is missing: nothing that makes results wrong
+    /// or the command less safe.
+    Missing(&'static str),
     /// Refused unless its value is the default, and what is missing.
     NotYet(&'static str),
     /// Refused whatever its value, and why.
@@ -146,6 +158,12 @@ impl<O: OptionSet> OptionRow<O> {
     /// Accepted without effect.
     pub const fn no_effect(mut self, why: &'static str) -> Self {
         self.support = Support::NoEffect(why);
+        self
+    }
+
+    /// Accepted, with a warning unless its value is the default.
+    pub const fn missing(mut self, what: &'static str) -> Self {
+        self.support = Support::Missing(what);
         self
     }
 

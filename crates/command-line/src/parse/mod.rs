@@ -55,11 +55,14 @@ fn apply<O: OptionSet>(
     let checked = row.kind.check(&row.names.plain(), text);
     checked.map_err(|reason| BadValue { option: row.names.plain(), reason })?;
     if let Some(warning) = row.deprecation {
-        options.notice(Notice::Deprecated(warning));
+        options.notice(Notice::Warning(warning.to_owned()));
     }
     match row.support {
         Support::NotYet(what) if !row.kind.is_same(text, row.default) => {
             return Err(CommandLineError::NotYet { option, what }.into());
+        }
+        Support::Missing(what) if !row.kind.is_same(text, row.default) => {
+            options.notice(Notice::Missing { option, value: text.clone(), what });
         }
         Support::NoEffect(why) if text != row.default => {
             options.notice(Notice::NoEffect { option, value: text.clone(), why });

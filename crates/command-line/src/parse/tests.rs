@@ -61,6 +61,9 @@ const GROUPS: &[Group<Kettle>] = &[
             Row::new("fuel", Kind::Choice(&["gas", "wood"]), "Fuel.")
                 .default("gas")
                 .no_effect("all is gas"),
+            Row::new("valves", Kind::Integer { min: 0, max: 9 }, "Valves.")
+                .default("0")
+                .missing("there are none"),
             Row::new("fly", Kind::Switch, "Refused.").refused("it is heavy"),
         ],
         is_own: false,
@@ -143,13 +146,20 @@ fn what_is_not_supported() {
     );
     refused("--steam=1", "--steam is not supported yet: there is none");
     refused("--fly", "--fly is not supported: it is heavy");
-    let notices = parsed("--steam=off --fuel gas --fuel=wood").map(|kettle| kettle.notices);
+    let notices = parsed("--steam=off --fuel gas --fuel=wood --valves=00 --valves=2")
+        .map(|kettle| kettle.notices);
     let no_effect = Notice::NoEffect {
         option: "--fuel".to_owned(),
         value: "wood".to_owned(),
         why: "all is gas",
     };
-    assert_eq!(notices, Ok(vec![Notice::Deprecated("it is old"), no_effect]));
+    let missing = Notice::Missing {
+        option: "--valves".to_owned(),
+        value: "2".to_owned(),
+        what: "there are none",
+    };
+    let warning = Notice::Warning("it is old".to_owned());
+    assert_eq!(notices, Ok(vec![warning, no_effect, missing]));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! The options of `serve`: one table that yields the parser and the help.
 //!
 //! Names, defaults and spellings are those of `tritonserver`; its whole command line is known here. What we
-//! cannot do is refused by name, unless it is given with the value that asks for nothing.
+//! cannot do yet is accepted with a warning where only speed or what is observed depends on it, and refused by name
+//! where clients would be less safe or answers different.
 
 mod error;
 mod serve_flags;
 mod setting;
 mod table;
+mod trace;
 
-use galatea_command_line::{Asked, OptionSet, help as help_of, parse as parse_into};
+use galatea_command_line::{Asked, Notice, OptionSet, help as help_of, parse as parse_into};
 
 pub use self::{
     error::FlagError,
@@ -29,7 +31,7 @@ impl OptionSet for ServeFlags {
         Ok(())
     }
 
-    fn notice(&mut self, notice: galatea_command_line::Notice) {
+    fn notice(&mut self, notice: Notice) {
         self.notices.push(notice);
     }
 }
@@ -41,9 +43,29 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Option<ServeFlag
         Some(Asked::Help | Asked::Version) => Ok(None),
         None => match flags.unexpected.take() {
             Some(word) => Err(FlagError::Unexpected(word)),
-            None => Ok(Some(flags)),
+            None => {
+                finish(&mut flags);
+                Ok(Some(flags))
+            }
         },
     }
+}
+
+/// What depends on several options that may come in any order.
+fn finish(flags: &mut ServeFlags) {
+    trace::finish(flags);
+    if !flags.is_auto_complete_disabled {
+        return;
+    }
+    let is_strict = |notice: &Notice| matches!(notice, Notice::Warning(text) if text.contains("'--strict-model-config'"));
+    if flags.engine.auto_completes_config && flags.notices.iter().any(is_strict) {
+        flags.notices.push(Notice::Warning(
+            "Overriding deprecated '--strict-model-config' from False to True in favor of \
+             '--disable-auto-complete-config'!"
+                .to_owned(),
+        ));
+    }
+    flags.engine.auto_completes_config = false;
 }
 
 /// The help text, for a command that was started as `program`.

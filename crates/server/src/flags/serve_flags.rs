@@ -38,6 +38,13 @@ pub struct ServeFlags {
     pub repoagent_directory: String,
     pub rate_limit: String,
     pub model_config_name: String,
+    pub trace: TraceFlags,
+    /// `--disable-auto-complete-config`
+    pub is_auto_complete_disabled: bool,
+    /// `--cache-config`
+    pub has_cache_config: bool,
+    /// `--response-cache-byte-size`
+    pub has_response_cache: bool,
     /// Deprecated options and those without effect, as given.
     pub notices: Vec<Notice>,
     /// The first word that is no option.
@@ -65,4 +72,15 @@ pub struct RuntimeOptions {
     pub backend_directory: Option<PathBuf>,
     /// Names libraries and folders where no flag does.
     pub environment: Environment,
+}
+
+/// What the options of tracing ask for.
+#[derive(Debug, Default)]
+pub struct TraceFlags {
+    /// The warning about the first level that is not OFF.
+    pub(super) asked: Option<Notice>,
+    /// A level of OFF wins over all others.
+    pub(super) is_off: bool,
+    /// Settings of `--trace-config` that a deprecated option has too, as given.
+    pub(super) configured: Vec<&'static str>,
 }

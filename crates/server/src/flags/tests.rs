@@ -198,18 +198,63 @@ fn the_memory_budget_is_bytes_or_a_share() {
 #[test]
 fn what_is_missing_is_refused_by_name() {
     refused(
-        &["--cache-config=local,size=1"],
-        "--cache-config is not supported yet: there is no response cache",
-    );
-    refused(
-        &["--rate-limit=execution_count"],
-        "--rate-limit is not supported yet: instances run as soon as they have work",
+        &["--grpc-use-ssl=true"],
+        "--grpc-use-ssl is not supported yet: connections are not encrypted; put a proxy that speaks TLS in front",
     );
     for harmless in
         ["--grpc-use-ssl=False", "--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"]
     {
-        parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
+        let flags = parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
+        assert!(!flags.notices.iter().any(is_missing), "{harmless}");
     }
+}
+
+fn is_missing(notice: &Notice) -> bool {
+    matches!(notice, Notice::Missing { .. })
+}
+
+#[test]
+fn what_only_speed_or_observation_depends_on_is_a_warning() {
+    for asking in [
+        "--cache-config=local,size=1",
+        "--response-cache-byte-size=1",
+        "--rate-limit=execution_count",
+        "--host-policy=cpu,numa-node=0",
+        "--trace-level=MIN",
+        "--trace-config=level=TENSORS",
+        "--metrics-config=summary_latencies=true",
+        "--metrics-config=unknown=1",
+        "--allow-client-shm=true",
+    ] {
+        let flags = parsed(&[asking]).unwrap_or_else(|e| panic!("{asking}: {e}"));
+        assert_eq!(flags.notices.iter().filter(|n| is_missing(n)).count(), 1, "{asking}");
+    }
+    let off = parsed(&["--trace-level=MIN", "--trace-config=level=off"]).expect("good");
+    assert!(!off.notices.iter().any(is_missing), "OFF wins");
+}
+
+#[test]
+fn numbers_below_their_range_are_brought_into_it() {
+    let flags = parsed(&["--exit-timeout-secs=-1", "--model-load-thread-count=-3"]).expect("good");
+    assert_eq!(flags.engine.exit_timeout, std::time::Duration::ZERO);
+    assert_eq!(flags.engine.load_thread_count, 1);
+    for (level, expected) in [("true", 1), ("FALSE", 0), ("-1", 0), ("3", 3)] {
+        let flags = parsed(&["--log-verbose", level]).expect("good");
+        assert_eq!(flags.log.verbose_level, expected, "{level}");
+    }
+}
+
+#[test]
+fn a_new_flag_wins_over_its_deprecated_form_in_any_order() {
+    for line in [
+        ["--strict-model-config=false", "--disable-auto-complete-config"],
+        ["--disable-auto-complete-config", "--strict-model-config=false"],
+    ] {
+        let flags = parsed(&line).expect("good");
+        assert!(!flags.engine.auto_completes_config && flags.notices.len() == 2, "{line:?}");
+    }
+    let last = parsed(&["--strict-model-config=true", "--strict-model-config=false"]);
+    assert!(last.expect("good").engine.auto_completes_config);
 }
 
 #[test]

@@ -111,6 +111,12 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     if models.len() > 1 && models.iter().any(|model| model == "*") {
         return rule("Wildcard model name '*' must be the ONLY startup model if specified at all.");
     }
+    if flags.has_response_cache && flags.has_cache_config {
+        return rule(
+            "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one \
+             or the other.",
+        );
+    }
     if flags.repositories.is_empty() {
         return rule("creating server: Invalid argument - --model-repository must be specified");
     }
@@ -169,7 +175,10 @@ fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
 
 fn note(notice: &Notice) -> Note {
     match notice {
-        Notice::Deprecated(warning) => Note::Warning((*warning).to_owned()),
+        Notice::Warning(warning) => Note::Warning(warning.clone()),
+        Notice::Missing { option, value, what } => {
+            Note::Warning(format!("{option}={value} has no effect yet: {what}"))
+        }
         Notice::NoEffect { option, value, why } => {
             Note::Info(format!("{option}={value} has no effect: {why}"))
         }

@@ -76,7 +76,7 @@ fn values_arrive_where_they_belong() {
         "b",
         "--strict-model-config=True",
         "--backend-config=onnxruntime,threads=2",
-        "--backend-config=,default-max-batch-size=8",
+        "--backend-config=default-max-batch-size=8",
         "--metrics-config=counter_latencies=false",
         "--metrics-interval-ms=500.5",
         "--http-address=127.0.0.1",
@@ -139,21 +139,29 @@ fn settings() {
          Got foo",
     );
     refused(
-        &["--backend-config=a=b"],
-        "Bad option: \"--backend-config\". --backend-config option format is '<backend name>,<setting>=<value>'. \
-         Got a=b",
+        &["--backend-config=,a=b"],
+        "Bad option: \"--backend-config\". No backend specified. --backend-config option format is \
+         <backend name>,<setting>=<value> or <setting>=<value>. Got ,a=b",
     );
     refused(
         &["--metrics-config=foo"],
         "Bad option: \"--metrics-config\". --metrics-config option format is <setting>=<value>. Got foo",
     );
     refused(
-        &["--metrics-config=summary_latencies=true"],
-        "--metrics-config is not supported yet: only counter_latencies can be set",
+        &["--cache-config=local,size=1", "--response-cache-byte-size=1"],
+        "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or \
+         the other.",
     );
-    refused(
-        &["--trace-config=level=TIMESTAMPS"],
-        "--trace-config is not supported yet: requests cannot be traced; level=OFF is the only level",
+    let o = options(&["--trace-config=level=TIMESTAMPS", "--metrics-config=histogram_latencies=1"]);
+    let warning = |text: &str| Note::Warning(text.to_owned());
+    assert_eq!(
+        o.notes,
+        [
+            warning(
+                "--metrics-config=histogram_latencies=1 has no effect yet: only counter_latencies can be set"
+            ),
+            warning("--trace-config=level=TIMESTAMPS has no effect yet: requests cannot be traced"),
+        ]
     );
     options(&[
         "--trace-config=level=OFF",

@@ -177,7 +177,7 @@ pub const GRPC: &[Row] = &[
     .not_yet(NO_RESTRICTION),
     Row::new("allow-client-shm", Kind::Bool, "Let clients register shared memory regions.")
         .default("false")
-        .not_yet("tensors travel in requests only"),
+        .missing("regions cannot be registered; the calls for it answer with an error"),
 ];
 
 pub const SAGEMAKER: &[Row] = &[

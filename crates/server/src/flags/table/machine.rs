@@ -2,7 +2,10 @@
 
 use galatea_command_line::Kind;
 
-use super::row::{Row, at_least};
+use super::{
+    super::setting,
+    row::{ANY, Row},
+};
 
 /// The note on memory that Triton holds ready for all models.
 const OWN_MEMORY: &str = "each runtime library manages the memory of its models";
@@ -21,12 +24,14 @@ pub const MEMORY: &[Row] = &[
         Kind::Form("<integer>:<integer>"),
         "GPU memory held ready: <GPU>:<bytes>. May be repeated.",
     )
+    .stores(setting::gpu_bytes)
     .no_effect(OWN_MEMORY),
     Row::new(
         "cuda-virtual-address-size",
         Kind::Form("<integer>:<integer>"),
         "Address space of a growing implicit state: <GPU>:<bytes>. May be repeated.",
     )
+    .stores(setting::gpu_bytes)
     .no_effect(OWN_MEMORY),
     Row::new(
         "min-supported-compute-capability",
@@ -35,7 +40,7 @@ pub const MEMORY: &[Row] = &[
     )
     .default("6.0")
     .stores(|o, v| v.put(&mut o.engine.gpus.min_compute_capability)),
-    Row::new("buffer-manager-thread-count", at_least(0), "Threads that copy tensors.")
+    Row::new("buffer-manager-thread-count", ANY, "Threads that copy tensors.")
         .default("0")
         .no_effect("a tensor is copied at most once, by the thread that runs its batch"),
     Row::new(
@@ -43,7 +48,8 @@ pub const MEMORY: &[Row] = &[
         Kind::Form("<string>,<string>=<string>"),
         "Where instances of a policy run: <policy>,<setting>=<value>.",
     )
-    .not_yet(
+    .stores(setting::host_policy)
+    .missing(
         "instance threads are placed by the system; use taskset or numactl on the whole \
          server",
     ),
@@ -52,6 +58,7 @@ pub const MEMORY: &[Row] = &[
         Kind::Form("<device_id>:<fraction>"),
         "Share of a GPU's memory above which no model is loaded.",
     )
+    .stores(setting::gpu_limit)
     .no_effect("the memory of a GPU is not looked at before a load"),
 ];
 

@@ -5,8 +5,11 @@ use galatea_engine::ControlMode;
 
 use super::{
     super::{error::FlagError, serve_flags::ServeFlags, setting},
-    row::{Row, at_least},
+    row::{ANY, Row, at_least},
 };
+
+/// The note on all options of the response cache.
+pub(super) const NO_CACHE: &str = "there is no response cache, every request is executed";
 
 pub const REPOSITORY: &[Row] = &[
     Row::new("model-store", Kind::Text, "Another name for --model-repository.")
@@ -28,7 +31,7 @@ pub const REPOSITORY: &[Row] = &[
          model file.",
     )
     .stores(|o, _| {
-        o.engine.auto_completes_config = false;
+        o.is_auto_complete_disabled = true;
         Ok(())
     }),
     Row::new(
@@ -75,11 +78,14 @@ pub const REPOSITORY: &[Row] = &[
     .stores(|o, v| v.put(&mut o.engine.allows_override_paths)),
     Row::new(
         "model-load-thread-count",
-        at_least(1),
-        "How many models are loaded at the same time.",
+        ANY,
+        "How many models are loaded at the same time; at least one.",
     )
     .default("4")
-    .stores(|o, v| v.put(&mut o.engine.load_thread_count)),
+    .stores(|o, v| {
+        o.engine.load_thread_count = v.raised_to(1)?;
+        Ok(())
+    }),
     Row::new("model-load-retry-count", at_least(0), "How often a failed load is tried again.")
         .default("0")
         .not_yet("a load is tried once"),
@@ -107,8 +113,8 @@ pub const BACKEND: &[Row] = &[
     Row::new(
         "backend-config",
         Kind::Form("<string>,<string>=<string>"),
-        "Setting of a backend: <backend>,<setting>=<value>. An empty backend name means all \
-         of them. May be repeated.",
+        "Setting of a backend, <backend>,<setting>=<value>, or of all of them, \
+         <setting>=<value>. May be repeated.",
     )
     .stores(setting::backend_config),
 ];
@@ -123,12 +129,13 @@ pub const CACHE: &[Row] = &[
     Row::new(
         "cache-config",
         Kind::Form("<string>,<string>=<string>"),
-        "Setting of a response cache: <cache>,<setting>=<value>.",
+        "Setting of a response cache: <cache>,<setting>=<value>. The cache is \"local\".",
     )
-    .not_yet("there is no response cache"),
+    .stores(setting::cache_config)
+    .missing(NO_CACHE),
     Row::new("cache-directory", Kind::Text, "Folder with cache libraries.")
         .default("/opt/tritonserver/caches")
-        .no_effect("there is no response cache yet"),
+        .no_effect(NO_CACHE),
 ];
 
 pub const RATE_LIMITER: &[Row] = &[
@@ -139,13 +146,14 @@ pub const RATE_LIMITER: &[Row] = &[
     )
     .default("off")
     .stores(|o, v| v.put(&mut o.rate_limit))
-    .not_yet("instances run as soon as they have work"),
+    .missing("instances run as soon as they have work"),
     Row::new(
         "rate-limit-resource",
         Kind::Form("<string>:<integer>:<integer>"),
         "How much of a resource there is: <name>:<count>[:<device>].",
     )
-    .no_effect("the rate limiter is off"),
+    .stores(setting::rate_limit_resource)
+    .no_effect("instances wait for no resources"),
 ];
 
 fn control_mode(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {

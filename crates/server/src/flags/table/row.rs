@@ -10,6 +10,9 @@ pub(super) const fn at_least(min: i64) -> Kind {
     Kind::Integer { min, max: i32::MAX as i64 }
 }
 
+/// For values that are brought into their range instead of refused, as Triton does.
+pub(super) const ANY: Kind = Kind::Integer { min: i32::MIN as i64, max: i32::MAX as i64 };
+
 pub(super) const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
 
 /// The note on every option that tunes threads we do not have.

@@ -7,8 +7,9 @@ use galatea_telemetry::logger::LogFormat;
 use galatea_command_line::Kind;
 
 use super::{
-    super::setting,
-    row::{PORT, Row, at_least},
+    super::{setting, trace},
+    models::NO_CACHE,
+    row::{ANY, PORT, Row},
 };
 
 pub const GENERAL: &[Row] = &[Row::help("Print this text.")];
@@ -19,13 +20,13 @@ pub const SERVER: &[Row] = &[
         .stores(|o, v| v.put(&mut o.engine.server_id)),
     Row::new(
         "exit-timeout-secs",
-        at_least(0),
+        ANY,
         "How long a server asked to stop waits for requests in flight, in seconds. After \
          that it ends without them.",
     )
     .default("30")
     .stores(|o, v| {
-        o.engine.exit_timeout = Duration::from_secs(v.integer()?);
+        o.engine.exit_timeout = Duration::from_secs(v.raised_to(0)?);
         Ok(())
     }),
 ];
@@ -33,12 +34,19 @@ pub const SERVER: &[Row] = &[
 pub const LOGGING: &[Row] = &[
     Row::new(
         "log-verbose",
-        at_least(0),
+        Kind::Form("integer"),
         "Level of detail beyond info: 0 is none, 1 shows what is decided, 2 and more every \
-         step.",
+         step; true is 1, false is 0.",
     )
     .default("0")
-    .stores(|o, v| v.put(&mut o.log.verbose_level)),
+    .stores(|o, v| {
+        o.log.verbose_level = match v.text.to_ascii_lowercase().as_str() {
+            "true" => 1,
+            "false" => 0,
+            _ => v.raised_to(0)?,
+        };
+        Ok(())
+    }),
     Row::new("log-info", Kind::Bool, "Log what happens.")
         .default("true")
         .stores(|o, v| v.put(&mut o.log.has_info)),
@@ -96,8 +104,8 @@ pub const METRICS: &[Row] = &[
     Row::new(
         "metrics-config",
         Kind::Form("<string>=<string>"),
-        "What is reported: counter_latencies=false leaves out the cumulative durations. May \
-         be repeated.",
+        "What is reported: counter_latencies=false leaves out the cumulative durations; \
+         summaries and histograms are not built yet. May be repeated.",
     )
     .stores(setting::metrics_config),
 ];
@@ -106,10 +114,10 @@ pub const TRACING: &[Row] = &[Row::new(
     "trace-config",
     Kind::Form("<string>,<string>=<string>"),
     "Trace settings, global (<setting>=<value>) or of a mode \
-         (<mode>,<setting>=<value>). Only level=OFF is supported yet; with it the other \
-         settings are accepted and rest.",
+         (<mode>,<setting>=<value>). Requests cannot be traced yet: a level other than OFF is \
+         accepted with a warning.",
 )
-.stores(setting::trace_config)];
+.stores(trace::config)];
 
 const TRACING_RESTS: &str = "tracing is off";
 
@@ -121,20 +129,16 @@ pub const DEPRECATED: &[Row] = &[
     )
     .default("false")
     .stores(|o, v| {
-        o.engine.auto_completes_config &= !v.bool()?;
+        o.engine.auto_completes_config = !v.bool()?;
         Ok(())
     })
     .deprecated(
         "'--strict-model-config' has been deprecated! Please use \
          '--disable-auto-complete-config' instead.",
     ),
-    Row::new("response-cache-byte-size", at_least(0), "Use --cache-config instead.")
-        .default("0")
-        .deprecated(
-            "'--response-cache-byte-size' has been deprecated! Please use '--cache-config' \
-         instead.",
-        )
-        .not_yet("there is no response cache"),
+    Row::new("response-cache-byte-size", Kind::Form("integer"), "Use --cache-config instead.")
+        .stores(setting::response_cache)
+        .missing(NO_CACHE),
     Row::new("trace-file", Kind::Text, "Use --trace-config triton,file=<path> instead.")
         .deprecated(
             "'--trace-file' has been deprecated and will be removed in future releases. Please \
@@ -143,23 +147,23 @@ pub const DEPRECATED: &[Row] = &[
         .no_effect(TRACING_RESTS),
     Row::new(
         "trace-level",
-        Kind::Choice(&["OFF", "TIMESTAMPS", "TENSORS"]),
-        "Use --trace-config level=<level> instead.",
+        Kind::Form("string"),
+        "Use --trace-config level=<level> instead. OFF or FALSE; TRUE, ON, MIN, MAX and TIMESTAMPS, \
+         which mean the same; TENSORS. Default is OFF.",
     )
-    .default("OFF")
+    .stores(trace::level)
     .deprecated(
         "'--trace-level' has been deprecated and will be removed in future releases. Please \
          use '--trace-config level=<OFF|TIMESTAMPS|TENSORS> instead.",
-    )
-    .not_yet("requests cannot be traced"),
-    Row::new("trace-rate", at_least(0), "Use --trace-config rate=<rate> instead.")
+    ),
+    Row::new("trace-rate", ANY, "Use --trace-config rate=<rate> instead.")
         .default("1000")
         .deprecated(
             "'--trace-rate' has been deprecated and will be removed in future releases. Please \
          use '--trace-config rate=<rate value> instead.",
         )
         .no_effect(TRACING_RESTS),
-    Row::new("trace-count", at_least(-1), "Use --trace-config count=<count> instead.")
+    Row::new("trace-count", ANY, "Use --trace-config count=<count> instead.")
         .default("-1")
         .deprecated(
             "'--trace-count' has been deprecated and will be removed in future releases. Please \
@@ -168,7 +172,7 @@ pub const DEPRECATED: &[Row] = &[
         .no_effect(TRACING_RESTS),
     Row::new(
         "trace-log-frequency",
-        at_least(0),
+        ANY,
         "Use --trace-config triton,log-frequency=<n> instead.",
     )
     .default("0")

@@ -1,0 +1,96 @@
+//! Options whose values have parts: settings of something (`--backend-config`, `--metrics-config`), amounts per device,
+//! and `--memory-budget`.
+//!
+//! What is split where is Triton's, so that the same values are refused.
+
+mod devices;
+mod parts;
+
+use galatea_command_line::{CommandLineError, Notice, Occurrence, ValueError, parse_bool};
+
+pub(super) use self::{
+    devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource},
+    parts::{Setting, missing, part},
+};
+use super::{error::FlagError, serve_flags::ServeFlags};
+use crate::memory::MemorySize;
+
+pub(super) fn backend_config(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    if given.text.starts_with(',') {
+        let form = "<backend name>,<setting>=<value> or <setting>=<value>";
+        return Err(no_owner(given, "backend", form));
+    }
+    let setting = Setting::parse(given, "'<backend name>,<setting>=<value>'")?;
+    let backend = setting.owner.unwrap_or_default();
+    flags.engine.backend_config.set(backend, setting.key, setting.value);
+    Ok(())
+}
+
+/// The one cache there will be.
+const CACHE: &str = "local";
+
+pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    if !given.text.contains(',') || given.text.starts_with(',') {
+        return Err(no_owner(given, "cache", "<cache name>,<setting>=<value>"));
+    }
+    let setting = Setting::parse(given, "'<cache name>,<setting>=<value>'")?;
+    if setting.owner != Some(CACHE) {
+        let text = format!("there is no cache of that name, only '{CACHE}'. Got {}", given.text);
+        return Err(given.bad(ValueError::Rejected(text)).into());
+    }
+    flags.has_cache_config = true;
+    Ok(())
+}
+
+pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let size: u64 = given.integer()?;
+    flags.has_response_cache = true;
+    flags.notices.push(Notice::Warning(format!(
+        "'--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation with \
+         the provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI \
+         args would be: '--cache-config=local,size={size}'"
+    )));
+    Ok(())
+}
+
+pub(super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let malformed = || given.malformed("<setting>=<value>");
+    let (key, value) = given.text.split_once('=').ok_or_else(malformed)?;
+    if key.is_empty() || key.contains(',') || value.is_empty() {
+        return Err(malformed().into());
+    }
+    let bool = || {
+        let not_bool = || given.bad(ValueError::NotBool(value.to_owned()));
+        parse_bool(value).ok_or_else(not_bool)
+    };
+    let has_effect = match key {
+        "counter_latencies" => {
+            flags.engine.metrics.has_counter_latencies = bool()?;
+            true
+        }
+        "summary_latencies" | "histogram_latencies" => !bool()?,
+        _ => false,
+    };
+    if !has_effect {
+        let what = "only counter_latencies can be set";
+        flags.notices.push(missing(given, what));
+    }
+    Ok(())
+}
+
+pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let size = MemorySize::parse(&given.text);
+    flags.memory_budget =
+        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    Ok(())
+}
+
+fn no_owner(given: &Occurrence, owner: &str, form: &str) -> FlagError {
+    let (option, got) = (given.names.plain(), &given.text);
+    let text = format!("No {owner} specified. {option} option format is {form}. Got {got}");
+    given.bad(ValueError::Rejected(text)).into()
+}
+
+pub(super) fn not_yet(option: String, what: &'static str) -> FlagError {
+    CommandLineError::NotYet { option, what }.into()
+}

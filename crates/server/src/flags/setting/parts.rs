@@ -1,0 +1,37 @@
+//! Parts of values that several options share.
+
+use galatea_command_line::{BadValue, Kind, Notice, Occurrence};
+
+/// `{owner},{key}={value}` or `{key}={value}`.
+pub(in super::super) struct Setting<'a> {
+    pub owner: Option<&'a str>,
+    pub key: &'a str,
+    pub value: &'a str,
+}
+
+impl<'a> Setting<'a> {
+    /// The owner ends at the first comma, wherever it stands; empty, it is one.
+    pub fn parse(given: &'a Occurrence, form: &'static str) -> Result<Self, BadValue> {
+        let (owner, setting) = match given.text.split_once(',') {
+            Some((owner, setting)) => (Some(owner), setting),
+            None => (None, given.text.as_str()),
+        };
+        let parts = setting.split_once('=').filter(|(key, value)| ![*key, *value].contains(&""));
+        let (key, value) = parts.ok_or_else(|| given.malformed(form))?;
+        Ok(Self { owner, key, value })
+    }
+}
+
+/// A whole number that is part of a value.
+pub(in super::super) fn part<T: TryFrom<i64>>(
+    given: &Occurrence,
+    text: &str,
+) -> Result<T, BadValue> {
+    let kind = Kind::Integer { min: i64::MIN, max: i64::MAX };
+    Occurrence { kind, text: text.to_owned(), ..given.clone() }.integer()
+}
+
+/// What is asked for is missing, and the server goes on without.
+pub(in super::super) fn missing(given: &Occurrence, what: &'static str) -> Notice {
+    Notice::Missing { option: given.names.plain(), value: given.text.clone(), what }
+}

@@ -1,0 +1,304 @@
+"""Command lines: what the server starts with, refuses and warns about, beside the real one; scripts made from the table."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import servers
+
+needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+
+STARTS = None
+# Words of the command line, and what the real server says to them: nothing where it goes on to open the repository.
+BOTH = [
+    ("", STARTS),
+    ("--log-verbose=true", STARTS),
+    ("--log-verbose=-1", STARTS),
+    ("--log-verbose=on", 'Bad option: "--log-verbose". Invalid option value. Got on'),
+    ("--log-verbos=1", STARTS),
+    ("--id=", STARTS),
+    ("--id x", STARTS),
+    ("--exit-timeout-secs=-1", STARTS),
+    ("--model-load-thread-count=0", STARTS),
+    ("--buffer-manager-thread-count=-1", STARTS),
+    ("--exit-on-error=On --strict-readiness=0", STARTS),
+    ("--strict-model-config=x", 'Bad option: "--strict-model-config". invalid value for bool option: x'),
+    ("--model-control-mode=x", 'Bad option: "--model-control-mode". invalid argument for --model-control-mode'),
+    ("--model-control-mode=EXPLICIT --load-model=x", STARTS),
+    ("--load-model=x", "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well."),
+    ("--nonsense", "unrecognized option '--nonsense'"),
+    ("--model-control-mode=explicit extra", "Unexpected argument: extra"),
+    ("--disable-auto-complete-config=1", "option '--disable-auto-complete-config' doesn't allow an argument"),
+    ("--id", "option '--id' requires an argument"),
+    ("--pinned-memory-pool-byte-size=0", STARTS),
+    ("--cuda-memory-pool-byte-size=0:100", STARTS),
+    ("--cuda-memory-pool-byte-size=a:1", 'Bad option: "--cuda-memory-pool-byte-size". Invalid option value. Got a'),
+    ("--cuda-memory-pool-byte-size=0:x", 'Bad option: "--cuda-memory-pool-byte-size". Invalid option value. Got x'),
+    ("--cuda-virtual-address-size=0:5", STARTS),
+    ("--min-supported-compute-capability=7.5", STARTS),
+    ("--min-supported-compute-capability=x", 'Bad option: "--min-supported-compute-capability". Invalid option value. Got x'),
+    ("--rate-limit=execution_count", STARTS),
+    ("--rate-limit=Off", STARTS),
+    ("--rate-limit=x", 'Bad option: "--rate-limit". invalid argument for --rate-limit'),
+    ("--rate-limit-resource=R:4", STARTS),
+    ("--rate-limit-resource=R:4:0", STARTS),
+    ("--rate-limit-resource=:-4", STARTS),
+    (
+        "--rate-limit-resource=R",
+        "Bad option: \"--rate-limit-resource\". --rate-limit-resource option format is "
+        "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'. Got R",
+    ),
+    (
+        "--rate-limit-resource=R:4:0:1",
+        "Bad option: \"--rate-limit-resource\". --rate-limit-resource option format is "
+        "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'. Got R:4:0:1",
+    ),
+    ("--rate-limit-resource=R:x", 'Bad option: "--rate-limit-resource". Invalid option value. Got x'),
+    ("--host-policy=gpu_0,numa-node=0", STARTS),
+    ("--host-policy=cpu,cpu-cores=0-1", STARTS),
+    (
+        "--host-policy=cpu",
+        "Bad option: \"--host-policy\". --host-policy option format is '<policy name>,<setting>=<value>'. Got cpu",
+    ),
+    (
+        "--host-policy=,numa-node=0",
+        "Bad option: \"--host-policy\". --host-policy option format is '<policy name>,<setting>=<value>'. "
+        "Got ,numa-node=0",
+    ),
+    (
+        "--host-policy=cpu,foo=1",
+        "setting host policy: Unsupported - Unsupported host policy setting 'foo' is specified, supported settings are "
+        "'numa-node', 'cpu-cores'",
+    ),
+    ("--model-load-gpu-limit=0:0.5", STARTS),
+    (
+        "--model-load-gpu-limit=0:1.5",
+        "setting model load GPU limit: Invalid argument - expects limit fraction to be in range [0.0, 1.0], got 1.500000",
+    ),
+    (
+        "--model-load-gpu-limit=0:-0.5",
+        "setting model load GPU limit: Invalid argument - expects limit fraction to be in range [0.0, 1.0], got -0.500000",
+    ),
+    ("--model-load-gpu-limit=-1:0.5", "setting model load GPU limit: Invalid argument - expects device ID >= 0, got -1"),
+    ("--model-load-gpu-limit=0:x", 'Bad option: "--model-load-gpu-limit". Invalid option value. Got x'),
+    ("--cache-config=local,size=1000", STARTS),
+    ("--response-cache-byte-size=2000000", STARTS),
+    (
+        "--cache-config=size=1",
+        'Bad option: "--cache-config". No cache specified. --cache-config option format is '
+        "<cache name>,<setting>=<value>. Got size=1",
+    ),
+    (
+        "--cache-config=local,size",
+        "Bad option: \"--cache-config\". --cache-config option format is '<cache name>,<setting>=<value>'. Got local,size",
+    ),
+    (
+        "--cache-config=local,size=2000000 --response-cache-byte-size=2000000",
+        "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or "
+        "the other.",
+    ),
+    *[(f"--trace-level={level}", STARTS) for level in "OFF false MIN MAX true ON timestamps TENSORS".split()],
+    ("--trace-level=x", 'Bad option: "--trace-level". invalid value for trace level option: x'),
+    ("--trace-level=OFF --trace-config=level=TIMESTAMPS", STARTS),
+    ("--trace-rate=-1 --trace-count=-2 --trace-log-frequency=-3 --trace-file=x", STARTS),
+    ("--trace-rate=5 --trace-config=rate=6", STARTS),
+    ("--trace-config=level=MIN --trace-config=mode=opentelemetry --trace-config=opentelemetry,url=x", STARTS),
+    ("--trace-config=foo=bar", STARTS),
+    (
+        "--trace-config=a",
+        "Bad option: \"--trace-config\". --trace-config option format is '<trace mode>,<setting>=<value>'. Got a",
+    ),
+    ("--trace-config=level=x", 'Bad option: "--trace-config level". invalid value for trace level option: x'),
+    ("--trace-config=rate=x", 'Bad option: "--trace-config rate". Invalid option value. Got x'),
+    ("--trace-config=triton,log-frequency=x", 'Bad option: "--trace-config triton,log-frequency". Invalid option value. Got x'),
+    (
+        "--trace-config=mode=x",
+        'Bad option: "--trace-config mode". invalid value for trace mode option: x. Available options are "triton" and '
+        '"opentelemetry"',
+    ),
+    (
+        "--trace-config=foo,a=1",
+        'Bad option: "--trace-config". invalid value for trace mode option: foo. Available options are "triton" and '
+        '"opentelemetry"',
+    ),
+    (
+        "--trace-config=,a=1",
+        'Bad option: "--trace-config". No trace mode specified. --trace-config option format is '
+        "<trace mode>,<setting>=<value> or <setting>=<value>. Got ,a=1",
+    ),
+    ("--metrics-config=counter_latencies=false", STARTS),
+    ("--metrics-config=summary_latencies=true --metrics-config=summary_quantiles=0.5:0.05,0.9:0.01", STARTS),
+    ("--metrics-config=foo=bar", STARTS),
+    ("--metrics-config=foo", 'Bad option: "--metrics-config". --metrics-config option format is <setting>=<value>. Got foo'),
+    (
+        "--metrics-config=a,b=c",
+        'Bad option: "--metrics-config". --metrics-config option format is <setting>=<value>. Got a,b=c',
+    ),
+    ("--metrics-interval-ms=0", STARTS),
+    ("--backend-config=default-max-batch-size=4", STARTS),
+    ("--backend-config=a,b,c=d=e", STARTS),
+    (
+        "--backend-config=,a=b",
+        'Bad option: "--backend-config". No backend specified. --backend-config option format is '
+        "<backend name>,<setting>=<value> or <setting>=<value>. Got ,a=b",
+    ),
+    *[
+        (
+            f"--backend-config={value}",
+            "Bad option: \"--backend-config\". --backend-config option format is "
+            f"'<backend name>,<setting>=<value>'. Got {value}",
+        )
+        for value in ("a", "a,b", "a,=b", "a,b=", "a=b,c")
+    ],
+    ("--repoagent-directory=", "creating server: Invalid argument - --repoagent-directory can not be empty"),
+    ("--backend-directory= --cache-directory=x", STARTS),
+    ("--strict-model-config=true", STARTS),
+    ("--strict-model-config=false --disable-auto-complete-config", STARTS),
+    (
+        "--http-port=8001",
+        "The server cannot listen to HTTP requests and GRPC requests at the same address and port 0.0.0.0:8001",
+    ),
+    (
+        "--metrics-port=8000",
+        "The server cannot listen to HTTP requests and metrics requests at the same address and port 0.0.0.0:8000",
+    ),
+    ("--allow-http=false --allow-grpc=0 --allow-metrics=Off", STARTS),
+    ("--enable-peer-access=false --repository-poll-secs=5", STARTS),
+    ("--grpc-infer-allocation-pool-size=4 --grpc-keepalive-permit-without-calls=true", STARTS),
+]
+# Ours differs: why, the command line, what the real server says, what ours says.
+DIFFERENT = [
+    ("a word that is no level", "--log-format=iso8601", 'Bad option: "--log-format". invalid argument for --log-format', STARTS),
+    (
+        "no number is cut short", "--http-port=12x", STARTS,
+        'Bad option: "--http-port". Invalid option value. Got 12x',
+    ),
+    (
+        "no such port", "--http-port=70000", STARTS,
+        'Bad option: "--http-port". Provided option value is out of bound. Got 70000, expected 0 to 65535',
+    ),
+    (
+        "a cache that is not there is named with the flag", "--cache-config=foo,a=1",
+        "creating server: Invalid argument - unable to find 'libtritoncache_foo.so' for cache.",
+        "Bad option: \"--cache-config\". there is no cache of that name, only 'local'. Got foo,a=1",
+    ),
+    (
+        "the form is named", "--cuda-memory-pool-byte-size=0",
+        'Bad option: "--cuda-memory-pool-byte-size". Cannot parse pair option due to incorrect number of inputs.',
+        'Bad option: "--cuda-memory-pool-byte-size". --cuda-memory-pool-byte-size option format is <GPU>:<bytes>. Got 0',
+    ),
+    (
+        "not encrypted is worse than not started", "--grpc-use-ssl=true", STARTS,
+        "--grpc-use-ssl is not supported yet: connections are not encrypted; put a proxy that speaks TLS in front",
+    ),
+    ("no value for yes", "--metrics-config=counter_latencies=x", STARTS,
+     'Bad option: "--metrics-config". invalid value for bool option: x'),
+]
+# Only in 2.73.
+NEW = ["--allow-client-shm=true", "--grpc-infer-thread-count=4", "--grpc-max-response-pool-size=9", "--http-max-input-size=1000"]
+
+NOWHERE = "/nonexistent/repository"
+
+
+def run(target, words):
+    """The exit status and everything the server says; there is no repository, so that it ends by itself."""
+    words = [f"--model-repository={NOWHERE}", *words.split()]
+    if target == "galatea":
+        command, env = [servers.galatea_binary(), "serve", *words], None
+    else:
+        home = servers.PEERS / "triton"
+        command = [home / "server/bin/tritonserver", f"--cache-directory={home}/server/caches", *words]
+        env = {"LD_LIBRARY_PATH": f"{home}/lib", "PATH": "/usr/bin:/bin", "TRITON_SERVER_CPU_ONLY": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+    return done.returncode, done.stdout + done.stderr
+
+
+def refusal(target, words):
+    """Why the server refuses its command line, on one line; `STARTS` where it goes on to open the repository."""
+    status, text = run(target, words)
+    assert status == 1, text
+    if NOWHERE in text and re.search(r"^error: creating server: ", text, re.M) and "Usage:" not in text:
+        last = text[text.rindex("error: creating server: "):]
+        if NOWHERE in last:
+            return STARTS
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if target == "galatea":
+        return next(line.removeprefix("error: ") for line in lines if line.startswith("error: "))
+    for number, line in enumerate(lines):
+        if line.startswith("Bad option"):
+            return f"{line} {lines[number + 1]}"
+        if line.startswith("error: "):
+            return line.removeprefix("error: ")
+        if re.match("Unexpected argument|The server cannot|Error: [UI]", line):
+            return line
+    return lines[0].split(": ", 1)[1]
+
+
+def warnings(target, words):
+    """Warnings about deprecated flags, in order."""
+    text = run(target, words)[1]
+    if target == "triton":
+        return re.findall(r"^Warning: (.*\S)", text, re.M)
+    said = re.findall(r'^W.*\] "(.*)"$', text, re.M)
+    return [line for line in said if "deprecated" in line]
+
+
+@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+def test_what_starts_and_what_is_refused(target):
+    expected = BOTH + [(words, ours if target == "galatea" else theirs) for _, words, theirs, ours in DIFFERENT]
+    wrong = []
+    for words, text in expected:
+        said = refusal(target, words)
+        # Ours may say more behind it: what would be right.
+        good = said is STARTS if text is STARTS else said is not STARTS and said.startswith(text)
+        if not good:
+            wrong.append(f"{words}: {said!r}, expected {text!r}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_flags_of_later_releases_start_the_server():
+    assert [refusal("galatea", words) for words in NEW] == [STARTS] * len(NEW)
+
+
+@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+def test_deprecated_flags_are_warned_about(target):
+    old = "'--trace-{}' has been deprecated and will be removed in future releases. Please use '--trace-config {} instead."
+    strict = "'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead."
+    overriding = "Overriding deprecated '--strict-model-config' from False to True in favor of '--disable-auto-complete-config'!"
+    cache = (
+        "'--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation with the "
+        "provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI args "
+        "would be: '--cache-config=local,size=2000000'"
+    )
+    rate = old.format("rate", "rate=<rate value>")
+    for words, expected in [
+        ("--strict-model-config=true", [strict]),
+        ("--strict-model-config=false --disable-auto-complete-config", [strict, overriding]),
+        ("--response-cache-byte-size=2000000", [cache]),
+        ("--trace-level=MIN", [old.format("level", "level=<OFF|TIMESTAMPS|TENSORS>")]),
+        ("--trace-file=x", [old.format("file", "triton,file=<filepath>")]),
+        ("--trace-count=5", [old.format("count", "count=<count value>")]),
+        ("--trace-log-frequency=5", [old.format("log-frequency", "triton,log-frequency=<log frequency value>")]),
+        ("--trace-rate=5", [rate]),
+        (
+            "--trace-rate=5 --trace-config=rate=6",
+            [rate, "Overriding deprecated '--trace-rate' in favor of provided rate value in --trace-config!"],
+        ),
+    ]:
+        assert warnings(target, words) == expected, words
+
+
+def test_what_is_missing_is_a_warning():
+    """Where only speed or what can be observed depends on it, the server starts without, and says so."""
+    for words, expected in [
+        ("--trace-level=MIN", "--trace-level=MIN has no effect yet: requests cannot be traced"),
+        ("--rate-limit=execution_count", "--rate-limit=execution_count has no effect yet: instances run as soon as they have work"),
+        ("--cache-config=local,size=9", "--cache-config=local,size=9 has no effect yet: there is no response cache"),
+        ("--allow-client-shm=true", "--allow-client-shm=true has no effect yet: regions cannot be registered"),
+    ]:
+        said = re.findall(r'^W.*\] "(.*)"$', run("galatea", words)[1], re.M)
+        assert any(line.startswith(expected) for line in said), (words, said)
+    quiet = "--trace-level=MIN --trace-config=level=OFF --rate-limit=OFF --allow-client-shm=0 --metrics-config=summary_latencies=0"
+    assert "no effect yet" not in run("galatea", quiet)[1]
