@@ -90,7 +90,7 @@ def discovered():
 
 CASE_MODELS = {
     "tensors": ["http"], "outputs": ["http", "grpc"], "arguments": ["http"], "calls": ["http"], "calls_async": ["stream"],
-    "stream": ["stream"], "sender": ["http", "grpc", "stream"], "surroundings": ["http"],
+    "accepted": ["http"], "stream": ["stream"], "sender": ["http", "grpc", "stream"], "surroundings": ["http"],
 }
 
 

@@ -209,10 +209,25 @@ def metrics_page(case, family):
     def play(server):
         if f"surroundings/{case}" not in server.asked:
             by_infer("surroundings", "http", case)(server)
-        _, _, page = clients.ask(server.metrics, "GET", "/metrics")
-        return sorted(line for line in page.decode().splitlines() if re.search(rf"\b{family}", line))
+        return own_lines(server, family)
 
     return play
+
+
+def own_lines(server, family):
+    _, _, page = clients.ask(server.metrics, "GET", "/metrics")
+    return sorted(line for line in page.decode().splitlines() if re.search(rf"\b{family}", line))
+
+
+def tally(server):
+    """A kept family counts on from request to request, and is gone with the model."""
+    load(server, "tally")
+    counted = [ask(server, "http", "tally", {"IN": np.array(values, np.int32)})["outputs"]["OUT"]["values"] for values in ([5, -1], [3], [70, 80])]
+    page = own_lines(server, "own_tally")
+    control(server, "unload", "tally")
+    server.loaded.discard("tally")
+    server.wait_for_line(r"successfully unloaded 'tally' version 1")
+    return [counted, page, own_lines(server, "own_tally")]
 
 
 def decoupled_over_http(server):
@@ -260,6 +275,7 @@ PLAYS = {
     "outputs/coroutine of a plain model": bad_async_plain, "life/told": initialize_and_finalize, "log/lines": log, "log/printed": printed,
     "metrics/counter": metrics_page("counter", "own_counter"), "metrics/histogram": metrics_page("histogram", "own_histogram"),
     "metrics/same twice": metrics_page("same_metric_twice", "own_same"), "metrics/many": metrics_page("many_observations", "own_many"),
+    "metrics/outlives its family": metrics_page("metric_outlives_family", "own_outlives"), "metrics/tally": tally,
     "stream/decoupled over plain http": decoupled_over_http, "stream/decoupled over plain grpc": decoupled_over_grpc,
     "stream/cancelled": after_cancel, "outputs/plain over stream": plain_over_stream, "add/many at once": many_at_once,
     **{f"life/{case}": worker_ends(case) for case in ("keyboard_interrupt", "sys_exit", "os_exit", "killed", "segfault")},

@@ -15,7 +15,7 @@ import clients
 MODELS = Path(__file__).resolve().parent / "models"
 LIMIT = 6
 SHOWN = 24
-NEEDS = {"calls": ["add", "count", "middle", "outputs", "types"], "calls_async": ["add", "count"], "middle": ["add"], "stream": ["add"], "surroundings": ["add"]}
+NEEDS = {"calls": ["add", "count", "middle", "outputs", "types"], "calls_async": ["add", "count"], "middle": ["add"], "stream": ["add"], "surroundings": ["add"], "accepted": ["add"]}
 
 
 def load(server, model):

@@ -1,4 +1,7 @@
 //! Metrics that a model defines. Those of a worker are removed when it ends.
+//!
+//! A family of the worker holds its series: a model that asks for the labels again, in each execution, gets the series
+//! there is. They go with the family, whatever metrics the model keeps of it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,6 +14,8 @@ use galatea_telemetry::{
 use galatea_types::{Error, LockExt as _, Result};
 use serde_json::Value;
 
+type Labels = BTreeMap<String, String>;
+
 /// Families and metrics of one worker, by their ids.
 pub(crate) struct ModelMetrics {
     registry: Arc<CustomMetrics>,
@@ -20,8 +25,15 @@ pub(crate) struct ModelMetrics {
 #[derive(Default)]
 struct Defined {
     last_id: u64,
-    families: HashMap<u64, Arc<CustomFamily>>,
+    families: HashMap<u64, Family>,
     metrics: HashMap<u64, CustomMetric>,
+}
+
+/// One family as one object of the model holds it.
+struct Family {
+    family: Arc<CustomFamily>,
+    /// Ids of its series.
+    series: BTreeMap<Labels, u64>,
 }
 
 /// Families and metrics of one worker together, and bytes of the texts of one: each is a line whenever somebody asks for
@@ -43,6 +55,18 @@ impl Defined {
         }
         Ok(())
     }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    fn remove_family(&mut self, id: u64) {
+        let series = self.families.remove(&id).map(|held| held.series).unwrap_or_default();
+        for id in series.values() {
+            self.metrics.remove(id);
+        }
+    }
 }
 
 impl ModelMetrics {
@@ -53,7 +77,7 @@ impl ModelMetrics {
 
     /// Carries out a call of the worker; `None`: its operation is not one on metrics.
     pub fn call(&self, operation: &str, fields: &Value) -> Option<Result<Value>> {
-        let value = || fields.get("value").and_then(Value::as_f64).ok_or_else(|| missing("value"));
+        let value = || fields.get("value").and_then(number).ok_or_else(|| missing("value"));
         let done = |result: Result<()>| result.map(|()| Value::Null);
         let change = |change: fn(&CustomMetric, f64) -> Result<(), CustomMetricError>| {
             let metric = self.find(fields)?;
@@ -66,7 +90,8 @@ impl ModelMetrics {
             "metric_set" => done(change(CustomMetric::set)),
             "metric_observe" => done(change(CustomMetric::observe)),
             "metric_value" => {
-                self.find(fields).and_then(|m| m.value().map_err(Error::from)).map(Value::from)
+                let value = self.find(fields).and_then(|m| m.value().map_err(Error::from));
+                value.map(|value| value.to_string().into())
             }
             _ => return None,
         })
@@ -74,16 +99,9 @@ impl ModelMetrics {
 
     /// Carries out a notification, which has no result.
     pub fn notify(&self, fields: &Value) {
-        let id = |field| fields.get(field).and_then(Value::as_u64);
-        let mut defined = self.defined.lock_unpoisoned();
-        match fields.get("op").and_then(Value::as_str) {
-            Some("drop_metric") => {
-                id("metric").and_then(|id| defined.metrics.remove(&id));
-            }
-            Some("drop_family") => {
-                id("family").and_then(|id| defined.families.remove(&id));
-            }
-            _ => {}
+        if fields.get("op").and_then(Value::as_str) == Some("drop_family") {
+            let id = fields.get("family").and_then(Value::as_u64).unwrap_or_default();
+            self.defined.lock_unpoisoned().remove_family(id);
         }
     }
 
@@ -104,38 +122,31 @@ impl ModelMetrics {
         let family = self.registry.family(name, description, kind);
         let family = family.map_err(Error::from)?;
         let mut defined = self.defined.lock_unpoisoned();
-        defined.last_id += 1;
-        let id = defined.last_id;
-        defined.families.insert(id, family);
+        let id = defined.next_id();
+        defined.families.insert(id, Family { family, series: BTreeMap::new() });
         Ok(id.into())
     }
 
     fn add_metric(&self, fields: &Value) -> Result<Value> {
-        let id = fields.get("family").and_then(Value::as_u64);
+        let labels = labels(fields)?;
+        let buckets = buckets(fields)?;
+        let family_id = fields.get("family").and_then(Value::as_u64).unwrap_or_default();
         let mut defined = self.defined.lock_unpoisoned();
-        let family = id.and_then(|id| defined.families.get(&id)).cloned();
-        let family = family.ok_or_else(|| missing("family"))?;
-        let labels = fields.get("labels").and_then(Value::as_object).into_iter().flatten();
-        let labels = labels.map(|(name, value)| {
-            let value = value
-                .as_str()
-                .ok_or_else(|| Error::invalid_arg("attempt to access JSON non-string as string"))?;
-            Ok((name.clone(), value.to_owned()))
-        });
-        let labels = labels.collect::<Result<BTreeMap<String, String>>>()?;
-        let length = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
-        defined.check_room(length)?;
-        let buckets = fields.get("buckets").and_then(Value::as_array);
-        let buckets =
-            buckets.map(|bounds| bounds.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
-        if buckets.as_ref().is_some_and(|bounds| bounds.len() > MAX_BUCKETS) {
-            let text = format!("a histogram may not have more than {MAX_BUCKETS} buckets");
-            return Err(Error::invalid_arg(text));
+        let held = defined.families.get(&family_id).ok_or_else(|| missing("family"))?;
+        let (family, known) = (held.family.clone(), held.series.get(&labels).copied());
+        if known.is_none() {
+            let length = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+            defined.check_room(length)?;
         }
-        let metric = family.metric(labels, buckets).map_err(Error::from)?;
-        defined.last_id += 1;
-        let id = defined.last_id;
+        let metric = family.metric(labels.clone(), buckets).map_err(Error::from)?;
+        if let Some(id) = known {
+            return Ok(id.into());
+        }
+        let id = defined.next_id();
         defined.metrics.insert(id, metric);
+        if let Some(held) = defined.families.get_mut(&family_id) {
+            held.series.insert(labels, id);
+        }
         Ok(id.into())
     }
 
@@ -148,6 +159,32 @@ impl ModelMetrics {
 
 fn text<'a>(fields: &'a Value, field: &str) -> Result<&'a str> {
     fields.get(field).and_then(Value::as_str).ok_or_else(|| missing(field))
+}
+
+fn labels(fields: &Value) -> Result<Labels> {
+    let labels = fields.get("labels").and_then(Value::as_object).into_iter().flatten();
+    let text = |(name, value): (&String, &Value)| {
+        let value = value
+            .as_str()
+            .ok_or_else(|| Error::invalid_arg("attempt to access JSON non-string as string"))?;
+        Ok((name.clone(), value.to_owned()))
+    };
+    labels.map(text).collect()
+}
+
+fn buckets(fields: &Value) -> Result<Option<Vec<f64>>> {
+    let Some(bounds) = fields.get("buckets").and_then(Value::as_array) else { return Ok(None) };
+    if bounds.len() > MAX_BUCKETS {
+        let text = format!("a histogram may not have more than {MAX_BUCKETS} buckets");
+        return Err(Error::invalid_arg(text));
+    }
+    let bounds = bounds.iter().map(|bound| number(bound).ok_or_else(|| missing("buckets")));
+    bounds.collect::<Result<_>>().map(Some)
+}
+
+/// A number travels as text: JSON has neither infinity nor what is no number.
+fn number(value: &Value) -> Option<f64> {
+    value.as_str()?.parse().ok()
 }
 
 fn missing(field: &str) -> Error {

@@ -20,6 +20,7 @@ const FILES: &[(&str, &str)] = embedded![
     "__main__.py",
     "c_python_backend_utils.py",
     "galatea_worker/__init__.py",
+    "galatea_worker/arguments.py",
     "galatea_worker/arena.py",
     "galatea_worker/bls.py",
     "galatea_worker/byte_strings.py",

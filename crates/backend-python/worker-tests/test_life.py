@@ -34,6 +34,20 @@ class Loading(unittest.TestCase):
             text, _ = worker.execute({"IN": [b"a"]}).failure
             self.assertIn("['model_config', 'model_instance_name', 'model_name']%s" % worker.version, text)
 
+    def test_the_interpreter_looks_as_if_it_ran_no_script(self):
+        """What reads the command line must not find ours: there `argparse` would stop at descriptors it does not know."""
+        source = body("""
+import argparse, sys, unittest
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", default=3)
+main = sys.modules["__main__"]
+ran = unittest.main(exit=False).result.testsRun
+said = [sys.argv, getattr(sys, "orig_argv", []), parser.parse_args().steps, ran, main.__spec__, hasattr(main, "__file__"), sys.path[-1]]
+raise RuntimeError(repr(said))""")
+        with Worker(source) as worker:
+            text, _ = worker.execute({"IN": [b"a"]}).failure
+            self.assertTrue(text.startswith("RuntimeError: [[''], [], 3, 0, None, False, '']"), text)
+
     def test_siblings_import_and_classes_pickle(self):
         source = """
 import pickle

@@ -310,8 +310,17 @@ class Server(unittest.TestCase):
         source = body("""
 family = pb_utils.MetricFamily("name", "text", pb_utils.MetricFamily.COUNTER)
 metric = family.Metric({"a": "b"})
-metric.increment(2)
-assert metric.value() == 5.0
+metric.increment(np.float32(2))
+metric.increment(np.array(0.5))
+metric.increment(float("inf"))
+assert metric.value() == float("inf")
+for bad in ("2", b"2", None, [2], 2j):
+    try:
+        metric.increment(bad)
+    except TypeError as error:
+        assert str(error).startswith("increment(): incompatible function arguments."), error
+    else:
+        raise AssertionError(bad)
 del metric
 histogram = pb_utils.MetricFamily(name="h", description="", kind=pb_utils.MetricFamily.HISTOGRAM)
 for bad, text in ((lambda: histogram.Metric(), "Missing required buckets."),
@@ -330,7 +339,7 @@ try:
 except pb_utils.TritonModelException as error:
     assert str(error).startswith("Failed to observe metric value: Invalid metric operation"), error
 return [pb_utils.InferenceResponse([])]""")
-        results = {"metric_family": 1, "metric": 2, "metric_increment": None, "metric_value": 5, "metric_observe": None}
+        results = {"metric_family": 1, "metric": 2, "metric_increment": None, "metric_value": "inf", "metric_observe": None}
         calls, answer = results_of(results)
         dropped = threading.Event()
 
@@ -344,12 +353,13 @@ return [pb_utils.InferenceResponse([])]""")
             worker.one({"IN": [b"a"]})
             self.assertTrue(dropped.wait(30))
             self.assertEqual(
-                [fields["op"] for fields in calls[:9]],
-                ["metric_family", "metric", "metric_increment", "metric_value", "drop_metric", "metric_family", "metric",
-                 "metric_observe", "drop_family"],
+                [fields["op"] for fields in calls[:10]],
+                ["metric_family", "metric", "metric_increment", "metric_increment", "metric_increment", "metric_value",
+                 "metric_family", "metric", "metric_observe", "drop_family"],
             )
             self.assertEqual(calls[0], {"op": "metric_family", "name": "name", "description": "text", "kind": "counter"})
-            self.assertEqual(calls[6], {"op": "metric", "family": 1, "labels": {}, "buckets": [1.0, 2.5]})
+            self.assertEqual([calls[n]["value"] for n in (2, 3, 4)], ["2.0", "0.5", "inf"])
+            self.assertEqual(calls[7], {"op": "metric", "family": 1, "labels": {}, "buckets": ["1.0", "2.5"]})
 
     def test_control_and_cancellation(self):
         source = body("""

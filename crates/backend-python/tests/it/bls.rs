@@ -214,14 +214,63 @@ fn metrics_live_as_long_as_their_worker() {
     let (mut instance, _loaded) = Written::class(class).beside(access.clone()).instance();
     assert_eq!(output(run(&mut *instance, bytes(&[1]))), [25]);
     assert_eq!(output(run(&mut *instance, bytes(&[1]))), [50]);
-    let text = || {
-        let mut text = String::new();
-        access.metrics.render_into(&mut text);
-        text
-    };
-    assert!(text().contains("seen_total{model=\"m\"} 5"), "{}", text());
+    assert!(page(&access).contains("seen_total{model=\"m\"} 5"), "{}", page(&access));
     drop(instance);
-    assert_eq!(text(), "");
+    assert_eq!(page(&access), "");
+}
+
+/// As a model is written that makes its metrics where it needs them, and keeps only their family.
+#[test]
+fn a_kept_family_counts_through_metrics_that_are_made_anew() {
+    let class = r#"
+    def initialize(self, args):
+        self.family = pb_utils.MetricFamily(name="kept", description="x", kind=pb_utils.MetricFamily.COUNTER)
+
+    def execute(self, requests):
+        metric = self.family.Metric(labels={"b": "2", "a": "1"})
+        metric.increment(np.float32(1))
+        value = np.array([int(self.family.Metric(labels={"a": "1", "b": "2"}).value())], dtype=np.uint8)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", value)])]
+"#;
+    let (access, _) = server();
+    let (mut instance, _loaded) = Written::class(class).beside(access.clone()).instance();
+    for count in 1..=3 {
+        assert_eq!(output(run(&mut *instance, bytes(&[1]))), [count]);
+    }
+    assert!(page(&access).contains("kept{a=\"1\",b=\"2\"} 3"), "{}", page(&access));
+}
+
+/// Its name is free again then, for another kind as well.
+#[test]
+fn a_family_that_goes_takes_its_series_along() {
+    let body = r#"
+        family = pb_utils.MetricFamily(name="goes", description="x", kind=pb_utils.MetricFamily.COUNTER)
+        metric = family.Metric()
+        metric.increment(1)
+        del family
+        try:
+            metric.value()
+        except pb_utils.TritonModelException as error:
+            text = str(error)
+        again = pb_utils.MetricFamily(name="goes", description="x", kind=pb_utils.MetricFamily.GAUGE)
+        again.Metric().set(float("inf"))
+        text += " " + str(again.Metric().value())
+        del metric, again
+        # Messages keep their order: the server knows of the end of the family when it answers this.
+        pb_utils.is_model_ready("twice")
+        return [pb_utils.InferenceResponse(error=pb_utils.TritonError(text))]
+"#;
+    let (access, _) = server();
+    let (mut instance, _loaded) = Written::execute(body).beside(access.clone()).instance();
+    let text = error_text(run(&mut *instance, bytes(&[1])));
+    assert!(text.contains("'MetricFamily' has been deleted") && text.ends_with(" inf"), "{text}");
+    assert_eq!(page(&access), "");
+}
+
+fn page(access: &ServerAccess) -> String {
+    let mut text = String::new();
+    access.metrics.render_into(&mut text);
+    text
 }
 
 /// Calls without end whose responses it does not wait for: they come to an end, and the worker goes on.
@@ -266,7 +315,8 @@ fn a_model_that_defines_metrics_without_end_has_a_bound_of_them() {
             pb_utils.MetricFamily(name="long", description="x" * 100_000, kind=pb_utils.MetricFamily.COUNTER)
         except Exception as error:
             first += "; " + str(error)
-        self.kept = self.kept[:100]
+        del family
+        family = pb_utils.MetricFamily(name="many", description="x", kind=pb_utils.MetricFamily.COUNTER)
         self.kept.append(family.Metric(labels={"n": "again"}))
         return [pb_utils.InferenceResponse(error=pb_utils.TritonError(first))]
 "#;

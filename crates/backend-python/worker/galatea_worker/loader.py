@@ -10,6 +10,9 @@ from .errors import WorkerError
 def _insert(folders):
     """Puts folders in front of site-packages, behind the standard library: a model's own files win over packages
     of the same name, but a `queue.py` or `types.py` of a model cannot break the interpreter."""
+    if "" not in sys.path:
+        # The server's working directory, as in Triton, but last: no file there takes the place of an installed package.
+        sys.path.append("")
     place = next((i for i, path in enumerate(sys.path) if path.endswith(("site-packages", "dist-packages"))), None)
     if place is None:
         place = len(sys.path)

@@ -5,6 +5,7 @@ import json
 import sys
 
 from . import wire
+from .arguments import Unfit, text
 from .errors import incompatible
 from .server import session
 
@@ -42,13 +43,15 @@ def emit(level, message, file, line):
     if connection is None or connection.closing:
         sys.stderr.write("%s\n" % message)
         return
-    meta = json.dumps({"file": file, "line": line, "message": message}).encode()
+    meta = json.dumps({"file": file, "line": line, "message": message}, ensure_ascii=False).encode("utf-8", "replace")
     connection.send(connection.events, wire.LOG, 0, 0, int(level), [meta])
 
 
 def _log(level, message, depth=2):
-    if not isinstance(message, str):
-        raise incompatible("log", _SIGNATURE, (message,))
+    try:
+        message = text(message)
+    except Unfit:
+        raise incompatible("log", _SIGNATURE, (message,)) from None
     caller = sys._getframe(depth)
     emit(level, message, caller.f_code.co_filename, caller.f_lineno)
 

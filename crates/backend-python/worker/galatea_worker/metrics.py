@@ -3,6 +3,7 @@
 import enum
 
 from . import server
+from .arguments import Unfit, number, text
 from .errors import TritonModelException, incompatible
 
 _DELETED = (
@@ -20,7 +21,7 @@ class MetricKind(enum.IntEnum):
 
 
 class Metric:
-    """One series of a family. It leaves the server's metrics when this object is deleted."""
+    """One series of a family, found by its labels. It lives as long as the family, whether this object does or not."""
 
     __slots__ = ("_family", "_number", "__weakref__")
 
@@ -28,37 +29,36 @@ class Metric:
         self._family = family
         self._number = number
 
-    def increment(self, value):
-        self._operate("Failed to increment metric value", "metric_increment", value)
+    def increment(self, value, /):
+        self._operate("increment", value)
 
-    def set(self, value):
-        self._operate("Failed to set metric value", "metric_set", value)
+    def set(self, value, /):
+        self._operate("set", value)
 
-    def observe(self, value):
-        self._operate("Failed to observe metric value", "metric_observe", value)
+    def observe(self, value, /):
+        self._operate("observe", value)
 
     def value(self):
         what = "Failed to get metric value"
         self._check(what)
         return float(server.call_for(what, "metric_value", metric=self._number))
 
-    def _operate(self, what, op, value):
-        if isinstance(value, (str, bytes)):
-            raise incompatible(op.split("_")[1], "(self: Metric, value: float) -> None", (value,))
+    def _operate(self, operation, value):
+        try:
+            value = number(value)
+        except Unfit:
+            raise incompatible(operation, "(self: Metric, arg0: float) -> None", (value,)) from None
+        what = "Failed to %s metric value" % operation
         self._check(what)
-        server.call_for(what, op, metric=self._number, value=float(value))
+        server.call_for(what, "metric_" + operation, metric=self._number, value=repr(value))
 
     def _check(self, what):
         if self._family.deleted:
             raise TritonModelException("%s: %s" % (what, _DELETED))
 
-    def __del__(self):
-        if not self._family.deleted:
-            server.notify("drop_metric", metric=self._number)
-
 
 class _Registered:
-    """A family in the server. Shared by the family and its metrics, so that neither keeps the other alive."""
+    """A family in the server. Shared by the family and its metrics, so that these do not keep the family alive."""
 
     __slots__ = ("number", "deleted")
 
@@ -68,27 +68,31 @@ class _Registered:
 
 
 class MetricFamily:
-    """A family of metrics, deleted in the server with this object."""
+    """A family of metrics. With this object go the family in the server and all of its series."""
 
     COUNTER = MetricKind.COUNTER
     GAUGE = MetricKind.GAUGE
     HISTOGRAM = MetricKind.HISTOGRAM
 
     def __init__(self, name, description, kind):
-        if not isinstance(name, str) or not isinstance(description, str) or not isinstance(kind, MetricKind):
+        try:
+            name, description = text(name), text(description)
+            if not isinstance(kind, MetricKind):
+                raise Unfit
+        except Unfit:
             wanted = "MetricFamily(name: str, description: str, kind: MetricKind)"
-            raise incompatible("__init__", wanted, (name, description, kind))
+            raise incompatible("__init__", wanted, (name, description, kind)) from None
         self._kind = kind
         what = "Error when creating MetricFamily"
         number = server.call_for(what, "metric_family", name=name, description=description, kind=kind.name.lower())
         self._registered = _Registered(number)
 
     def Metric(self, labels=None, buckets=None):
-        """A new series; histograms need their bucket bounds."""
+        """The series with these labels, a new one when there is none; histograms need their bucket bounds."""
         if labels is not None and not isinstance(labels, dict):
             raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
         self._check_buckets(buckets)
-        bounds = None if buckets is None else [float(bound) for bound in buckets]
+        bounds = None if buckets is None else [_bound(bound) for bound in buckets]
         family = self._registered
         what = "Error when creating Metric"
         return Metric(family, server.call_for(what, "metric", family=family.number, labels=labels or {}, buckets=bounds))
@@ -107,6 +111,13 @@ class MetricFamily:
         if registered is not None and not registered.deleted:
             registered.deleted = True
             server.notify("drop_family", family=registered.number)
+
+
+def _bound(bound):
+    try:
+        return repr(number(bound))
+    except Unfit:
+        raise TypeError("the bounds of buckets must be numbers, found %r" % (bound,)) from None
 
 
 for _class in (MetricKind, Metric, MetricFamily):

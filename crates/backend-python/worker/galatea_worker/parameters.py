@@ -18,4 +18,7 @@ def parameters_json(parameters):
             )
     import json
 
-    return json.dumps(parameters)
+    written = json.dumps(parameters)
+    # Halves of surrogate pairs cannot be sent.
+    json.dumps(parameters, ensure_ascii=False).encode()
+    return written

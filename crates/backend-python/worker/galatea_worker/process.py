@@ -24,6 +24,18 @@ def _ignore(_number, _frame):
     pass
 
 
+def hide_program():
+    """Makes the interpreter look as one that no script was given to, which is what model code finds in Triton: what reads
+    the command line (`argparse`, `absl`, `unittest.main`) finds no arguments, and `__main__` is nobody's file."""
+    sys.argv = [""]
+    if hasattr(sys, "orig_argv"):  # new in Python 3.10
+        sys.orig_argv = []
+    main = sys.modules["__main__"]
+    for name in ("__file__", "__cached__", "_start"):
+        main.__dict__.pop(name, None)
+    main.__spec__ = main.__package__ = main.__doc__ = None
+
+
 def guard_children(connection, detach):
     """Children made with fork never use the worker's connection, and end with the worker."""
     parent = os.getpid()

@@ -3,6 +3,7 @@
 import enum
 
 from . import server
+from .arguments import Unfit, integer, items, text, truth
 from .errors import TritonModelException, incompatible
 from .parameters import parameters_json
 from .tensor import Tensor
@@ -30,14 +31,14 @@ class PreferredMemory:
     __slots__ = ("preferred_memory_type", "preferred_device_id")
 
     def __init__(self, preferred_memory_type, preferred_device_id=0):
-        if not isinstance(preferred_memory_type, MemoryType):
-            raise incompatible(
-                "__init__",
-                "PreferredMemory(preferred_memory_type: MemoryType, preferred_device_id: int = 0)",
-                (preferred_memory_type, preferred_device_id),
-            )
+        try:
+            if not isinstance(preferred_memory_type, MemoryType):
+                raise Unfit
+            self.preferred_device_id = integer(preferred_device_id, -(1 << 63), 1 << 63)
+        except Unfit:
+            wanted = "PreferredMemory(preferred_memory_type: MemoryType, preferred_device_id: int = 0)"
+            raise incompatible("__init__", wanted, (preferred_memory_type, preferred_device_id)) from None
         self.preferred_memory_type = preferred_memory_type
-        self.preferred_device_id = preferred_device_id
 
 
 class InferenceTrace:
@@ -52,6 +53,10 @@ class InferenceTrace:
         return self._context or None
 
 
+_ANY_MEMORY = PreferredMemory(MemoryType.TRITONSERVER_MEMORY_CPU)
+_NO_TRACE = InferenceTrace()
+
+
 class InferenceRequest:
     """A request: one that came to this model, or one that the model makes for another."""
 
@@ -62,25 +67,38 @@ class InferenceRequest:
 
     def __init__(
         self, request_id="", correlation_id=0, inputs=None, requested_output_names=None, model_name=None,
-        model_version=-1, flags=0, timeout=0, preferred_memory=None, trace=None, parameters=None,
+        model_version=-1, flags=0, timeout=0, preferred_memory=_ANY_MEMORY, trace=_NO_TRACE, parameters=None,
     ):
-        given = (request_id, correlation_id, inputs, requested_output_names, model_name, model_version, flags, timeout)
-        if not _well_typed(*given):
-            raise incompatible("__init__", _SIGNATURE, given)
-        self._key = 0
-        self._id = request_id
+        try:
+            self._id = text(request_id)
+            self._model = text(model_name)
+            self._inputs = _tensors(inputs)
+            self._outputs = frozenset([text(name) for name in items(requested_output_names)])
+            self._version = integer(model_version, -(1 << 63), 1 << 63)
+            self._flags = integer(flags, 0, 1 << 32)
+            self._timeout = integer(timeout, 0, 1 << 64)
+            if correlation_id is None or not isinstance(preferred_memory, PreferredMemory):
+                raise Unfit
+            if not isinstance(trace, InferenceTrace):
+                raise Unfit
+        except Unfit:
+            given = (request_id, correlation_id, inputs, requested_output_names, model_name, model_version, flags)
+            raise incompatible("__init__", _SIGNATURE, (*given, timeout, preferred_memory, trace)) from None
         self._correlation = _checked_correlation(correlation_id)
-        self._inputs = _checked_inputs(inputs, request_id, model_name)
-        self._outputs = _checked_names(requested_output_names, request_id, model_name)
-        self._model = model_name
-        self._version = model_version
-        self._flags = flags
-        self._timeout = timeout
-        self._trace = "" if trace is None else trace._context
+        self._check_complete()
+        self._key = 0
+        self._trace = trace._context
         self._parameters = parameters_json(parameters)
         self._release_flags = RELEASE_ALL
         self._sender = None
         self._senders = None
+
+    def _check_complete(self):
+        named = "for request with id '%s' and model name '%s' should not be empty." % (self._id, self._model)
+        if None in self._inputs:
+            raise TritonModelException("Input tensor " + named)
+        if "" in self._outputs:
+            raise TritonModelException("Requested output name " + named)
 
     def inputs(self):
         return self._inputs
@@ -98,9 +116,7 @@ class InferenceRequest:
         return self._flags
 
     def set_flags(self, flags):
-        if not _within(flags, 0, 1 << 32):
-            raise incompatible("set_flags", "(self: InferenceRequest, flags: int) -> None", (flags,))
-        self._flags = flags
+        self._flags = _flags("set_flags", flags)
 
     def timeout(self):
         return self._timeout
@@ -112,7 +128,7 @@ class InferenceRequest:
         return InferenceTrace(self._trace)
 
     def set_release_flags(self, flags):
-        self._release_flags = int(flags)
+        self._release_flags = _flags("set_release_flags", flags)
 
     def get_response_sender(self):
         sender = self._sender
@@ -128,58 +144,45 @@ class InferenceRequest:
         return bool(self._key) and server.call("is_cancelled", key=self._key)
 
     def exec(self, decoupled=False):
-        return server.bls().infer(self, decoupled)
+        return server.bls().infer(self, _decoupled("exec", decoupled))
 
     def async_exec(self, decoupled=False):
-        return server.bls().infer_async(self, decoupled)
+        return server.bls().infer_async(self, _decoupled("async_exec", decoupled))
 
 
 for _class in (MemoryType, PreferredMemory, InferenceTrace, InferenceRequest):
     _class.__module__ = "c_python_backend_utils"
 
 
-def _well_typed(request_id, correlation_id, inputs, names, model_name, version, flags, timeout):
-    texts = isinstance(request_id, str) and isinstance(model_name, str)
-    lists = inputs is not None and names is not None and not isinstance(names, str)
-    numbers = _within(version, -(1 << 63), 1 << 63) and _within(flags, 0, 1 << 32) and _within(timeout, 0, 1 << 64)
-    return texts and lists and numbers
-
-
-def _within(number, low, end):
-    return isinstance(number, int) and low <= number < end
-
-
-def _checked_correlation(correlation):
-    if isinstance(correlation, str) or isinstance(correlation, int) and 0 <= correlation < 1 << 64:
-        return correlation
-    if isinstance(correlation, int):
-        raise TritonModelException("Correlation ID must be between 0 and 2^64 - 1")
-    raise TritonModelException("Correlation ID must be integer or string")
-
-
-def _checked_inputs(inputs, request_id, model_name):
-    inputs = list(inputs)
+def _tensors(inputs):
+    inputs = list(items(inputs))
     for tensor in inputs:
-        if tensor is None:
-            raise TritonModelException(
-                "Input tensor for request with id '%s' and model name '%s' should not be empty."
-                % (request_id, model_name)
-            )
-        if not isinstance(tensor, Tensor):
-            raise incompatible("__init__", _SIGNATURE, (request_id, inputs, model_name))
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise Unfit
     return inputs
 
 
-def _checked_names(names, request_id, model_name):
-    names = list(names)
-    if not all(isinstance(name, str) for name in names):
-        raise incompatible("__init__", _SIGNATURE, (request_id, names, model_name))
-    if "" in names:
-        raise TritonModelException(
-            "Requested output name for request with id '%s' and model name '%s' should not be empty."
-            % (request_id, model_name)
-        )
-    return frozenset(names)
+def _flags(call, flags):
+    try:
+        return integer(flags, 0, 1 << 32)
+    except Unfit:
+        raise incompatible(call, "(self: InferenceRequest, arg0: int) -> None", (flags,)) from None
+
+
+def _decoupled(call, decoupled):
+    try:
+        return truth(decoupled)
+    except Unfit:
+        raise incompatible(call, "(self: InferenceRequest, decoupled: bool = False) -> object", (decoupled,)) from None
+
+
+def _checked_correlation(correlation):
+    if isinstance(correlation, (str, int)):
+        try:
+            return text(correlation) if isinstance(correlation, str) else integer(correlation, 0, 1 << 64)
+        except Unfit:
+            raise TritonModelException("Correlation ID must be between 0 and 2^64 - 1") from None
+    raise TritonModelException("Correlation ID must be integer or string")
 
 
 def incoming_request(key, correlation, timeout, version, flags, senders):

@@ -2,6 +2,7 @@
 
 import enum
 
+from .arguments import Unfit, items, text
 from .errors import TritonModelException, incompatible
 from .parameters import parameters_json
 from .tensor import Tensor
@@ -48,9 +49,12 @@ class TritonError:
     CANCELLED = ErrorCode.CANCELLED
 
     def __init__(self, message, code=ErrorCode.INTERNAL):
-        if not isinstance(message, (str, bytes)) or not isinstance(code, ErrorCode):
-            raise incompatible("__init__", _ERROR_SIGNATURE, (message, code))
-        self._message = message if isinstance(message, str) else message.decode("utf-8", "replace")
+        try:
+            if not isinstance(code, ErrorCode):
+                raise Unfit
+            self._message = text(message)
+        except Unfit:
+            raise incompatible("__init__", _ERROR_SIGNATURE, (message, code)) from None
         self._code = code
 
     def code(self):
@@ -69,8 +73,8 @@ class InferenceResponse:
     __slots__ = ("_outputs", "_error", "_parameters", "__weakref__")
 
     def __init__(self, output_tensors=(), error=None, parameters=None):
-        if output_tensors.__class__ is not list:
-            output_tensors = _as_list(output_tensors)
+        # A copy: the caller may use its list again.
+        output_tensors = _as_list(output_tensors)
         for tensor in output_tensors:
             if tensor.__class__ is not Tensor and not isinstance(tensor, Tensor):
                 raise _bad_output(tensor, output_tensors)
@@ -94,9 +98,10 @@ class InferenceResponse:
 
 
 def _as_list(tensors):
-    if tensors is None or isinstance(tensors, (str, bytes, dict, Tensor)):
-        raise incompatible("__init__", _SIGNATURE, (tensors,))
-    return list(tensors)
+    try:
+        return list(items(tensors))
+    except Unfit:
+        raise incompatible("__init__", _SIGNATURE, (tensors,)) from None
 
 
 def _bad_output(tensor, tensors):

@@ -3,6 +3,7 @@
 import _thread
 
 from . import codec, server, wire
+from .arguments import Unfit, integer
 from .errors import Failure, TritonModelException, incompatible
 from .message_body import MessageBody
 from .response import InferenceResponse
@@ -68,8 +69,12 @@ class InferenceResponseSender:
         self._closed = False
 
     def send(self, response=None, flags=0):
-        if response is not None and not isinstance(response, InferenceResponse) or not isinstance(flags, int):
-            raise incompatible("send", _SIGNATURE, (response, flags))
+        try:
+            flags = integer(flags, 0, 1 << 32)
+            if response is not None and not isinstance(response, InferenceResponse):
+                raise Unfit
+        except Unfit:
+            raise incompatible("send", _SIGNATURE, (response, flags)) from None
         if flags not in (0, COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
         if flags == 0 and response is None:

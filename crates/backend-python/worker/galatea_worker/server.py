@@ -47,11 +47,16 @@ def call(op, **fields):
     if channel is None:
         raise TritonModelException("Cannot communicate with parent service")
     fields["op"] = op
-    call = channel.call(wire.CALL, 0, [json.dumps(fields).encode()])
+    call = channel.call(wire.CALL, 0, [_json(fields)])
     flags, _, text = channel.wait(call)
     if flags & wire.ERROR:
         raise TritonModelException(text)
     return json.loads(text) if text else None
+
+
+def _json(fields):
+    """JSON that the server can read: no number that JSON has not, no half of a surrogate pair."""
+    return json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
 
 
 def call_for(what, op, **fields):
@@ -71,6 +76,6 @@ def notify(op, **fields):
         return
     fields["op"] = op
     try:
-        connection.send(connection.events, wire.NOTIFY, 0, 0, 0, [json.dumps(fields).encode()])
+        connection.send(connection.events, wire.NOTIFY, 0, 0, 0, [_json(fields)])
     except OSError:
         pass

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .arguments import Unfit, text
 from .byte_strings import deserialize, serialize
 from .dtypes import BF16, BYTES, DTYPES, code_of
 from .errors import TritonModelException, incompatible
@@ -18,12 +19,14 @@ class Tensor:
 
     __slots__ = ("_name", "_code", "_shape", "_array", "_raw", "_start", "_size", "__weakref__")
 
-    def __init__(self, name, array):
-        if isinstance(name, bytes):
-            name = name.decode()
-        if not isinstance(array, _ndarray) or not isinstance(name, str):
+    def __init__(self, name, array, /):
+        try:
+            if not isinstance(array, _ndarray):
+                raise Unfit
+            name = text(name)
+        except Unfit:
             wanted = "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)"
-            raise incompatible("__init__", wanted, (name, array))
+            raise incompatible("__init__", wanted, (name, array)) from None
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         code = code_of(array.dtype)
@@ -78,9 +81,13 @@ class Tensor:
         return (1, 0)
 
     @staticmethod
-    def from_dlpack(name, tensor):
+    def from_dlpack(name, tensor, /):
         from .dlpack import adopt
 
+        try:
+            name = text(name)
+        except Unfit:
+            raise incompatible("from_dlpack", "(arg0: str, arg1: object) -> Tensor", (name, tensor)) from None
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         return from_array(name, *adopt(name, tensor))

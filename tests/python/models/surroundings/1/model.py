@@ -45,6 +45,18 @@ def case_log_level_class():
     return sorted(n for n in dir(pb.LogLevel) if n.isupper()) if hasattr(pb, "LogLevel") else "no LogLevel"
 
 
+def case_command_line():
+    """The interpreter as model code finds it: `argparse` and the like must not see how the process was started."""
+    import argparse
+    import unittest
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", default=3)
+    main = sys.modules["__main__"]
+    ran = unittest.main(exit=False).result.testsRun
+    return [sys.argv, sys.orig_argv, parser.parse_args().steps, ran, main.__name__, str(main.__spec__), str(main.__package__), hasattr(main, "__file__"), "" in sys.path]
+
+
 def case_print():
     print("printed to stdout", flush=True)
     print("printed to stderr", file=sys.stderr, flush=True)
