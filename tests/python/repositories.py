@@ -93,16 +93,16 @@ class TritonPythonModel:
 
 
 def write_model(repository, name, target, backend, config, files=None, versions=(1,)):
-    """One model, or with backend `ensemble` none but the configuration. `config` is config.pbtxt without name
+    """One model, or with backend `ensemble` or `python` none but configuration and files. `config` is config.pbtxt without name
     and backend; None leaves the file out."""
     folder = Path(repository) / name
     folder.mkdir(parents=True, exist_ok=True)
     for version in versions:
         (folder / str(version)).mkdir(parents=True, exist_ok=True)
-        if target == "triton" and backend != "ensemble":
+        if target == "triton" and backend in PYTHON_TWINS:
             (folder / str(version) / "model.py").write_text(PYTHON_TWINS[backend])
     if config is not None:
-        runs_on = "python" if target == "triton" else backend
+        runs_on = "python" if target == "triton" and backend in PYTHON_TWINS else backend
         how = 'platform: "ensemble"' if backend == "ensemble" else f'backend: "{runs_on}"'
         (folder / "config.pbtxt").write_text(f'name: "{name}"\n{how}\n{config}')
     for path, text in (files or {}).items():

@@ -123,6 +123,9 @@ pub enum ValueError {
         /// As typed.
         got: String,
     },
+    /// A value that means something impossible, in the words of what it is meant for.
+    #[error("{0}")]
+    Meaning(String),
 }
 
 fn suggestion(hint: Option<&str>) -> String {

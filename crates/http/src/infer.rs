@@ -58,35 +58,43 @@ pub(crate) async fn respond(
     };
     let context = received.context();
     if is_in_lines {
-        return lines::respond(state, (model, version), body, context).await;
+        return lines::respond(state, (model, version), body, context, received.headers()).await;
     }
-    match infer(state, (&model, version), body, context).await {
-        Ok((response, plan)) => match work::render(state, &model, response, plan).await {
-            Ok(encoded) => {
-                success_as(state, Coding::for_response(received.headers()), encoded).await
-            }
-            Err(error) => failure(&error, TEXT),
-        },
-        Err(error) => failure(&error, JSON),
+    let headers = received.headers();
+    let (plan, answer) = match submit(state, (&model, version), body, context, headers).await {
+        Ok(submitted) => submitted,
+        Err(error) => return failure(&error, JSON),
+    };
+    let encoded = match answer.await {
+        Ok(response) => work::render(state, &model, response, plan).await,
+        Err(error) => Err(error),
+    };
+    match encoded {
+        Ok(encoded) => success_as(state, Coding::for_response(headers), encoded).await,
+        Err(error) => failure(&error, TEXT),
     }
 }
 
-async fn infer(
+/// Hands the request to its model, whose answer is awaited then. An error before that is one of the request.
+async fn submit(
     state: &ServerState,
     model: (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-) -> Result<(InferResponse, AnswerPlan)> {
+    headers: &HeaderMap,
+) -> Result<(AnswerPlan, impl Future<Output = Result<InferResponse>>)> {
     let decoded = work::decode_infer(state, model, body, &mut context.memory, decode);
-    let (request, plan) = decoded.await?;
+    let (mut request, plan) = decoded.await?;
+    state.forward_headers(headers, &mut request)?;
     let cancel = CancelOnDrop::new(context.cancellation.clone());
     let (responder, answer) = Responder::unary();
     model.0.infer(request, context, responder).map_err(Refused::into_error)?;
-    let answer = answer.await;
-    cancel.disarm();
-    let response =
-        answer.map_err(|_| Error::internal("the request was dropped without a response"))??;
-    Ok((response, plan))
+    let answer = async move {
+        let answer = answer.await;
+        cancel.disarm();
+        answer.map_err(|_| Error::internal("the request was dropped without a response"))?
+    };
+    Ok((plan, answer))
 }
 
 fn check_unary(model: &ServedModel) -> Result<()> {

@@ -43,8 +43,9 @@ pub(crate) async fn respond(
     (model, version): (Arc<ServedModel>, Option<i64>),
     body: InferBody,
     context: RequestContext,
+    headers: &HeaderMap,
 ) -> http::Response<Body> {
-    let submitted = submit(state, (&model, version), body, context).await;
+    let submitted = submit(state, (&model, version), body, context, headers).await;
     let (mut responses, plan, empty) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
@@ -62,10 +63,12 @@ async fn submit(
     (model, version): (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
+    headers: &HeaderMap,
 ) -> Result<(ResponseStream, AnswerPlan, InferResponse)> {
     let memory = &mut context.memory;
     let decoded = work::decode_infer(state, (model, version), body, memory, decode_for_lines);
-    let (request, plan) = decoded.await?;
+    let (mut request, plan) = decoded.await?;
+    state.forward_headers(headers, &mut request)?;
     let empty = end_of(model, request.id.clone());
     let responses = ResponseStream::submit(request, context, model, &state.options.memory)?;
     Ok((responses, plan, empty))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::{ConnectionLimits, HeavyWork};
+use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RestrictedApis};
 use galatea_types::MemoryBudget;
 
 /// How the HTTP front end behaves; one field per command line flag that concerns it.
@@ -12,6 +12,10 @@ pub struct HttpOptions {
     pub thread_count: usize,
     /// `--http-max-input-size`: longest request body, in bytes.
     pub max_input_size: usize,
+    /// `--http-restricted-api`: which calls need a header that only some clients know.
+    pub restricted_apis: RestrictedApis,
+    /// `--http-header-forward-pattern`: which headers of an inference request become parameters of it.
+    pub header_forwarding: HeaderForwarding,
     /// The connections of the server, which all its front ends share.
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
@@ -25,6 +29,8 @@ impl Default for HttpOptions {
         Self {
             thread_count: 8,
             max_input_size: 64 << 20,
+            restricted_apis: RestrictedApis::default(),
+            header_forwarding: HeaderForwarding::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
             memory: MemoryBudget::unlimited(),

@@ -1,5 +1,6 @@
 //! The responses that handlers are made of, and the content types.
 
+use galatea_frontend::Restriction;
 use galatea_protocol::{http::error_body, http_status};
 use galatea_types::{Code, Error};
 use http::{
@@ -49,6 +50,12 @@ pub(crate) fn not_found() -> Response<Body> {
 
 pub(crate) fn method_not_allowed(content_type: HeaderValue) -> Response<Body> {
     reply(StatusCode::METHOD_NOT_ALLOWED, content_type, error_body("Method Not Allowed").into())
+}
+
+/// A call that needs a header which the client did not bring, or with another value.
+pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
+    let text = format!("This API is restricted, expecting header '{}'", restriction.header());
+    reply(StatusCode::FORBIDDEN, TEXT, error_body(&text).into())
 }
 
 /// 200 or 400 with an empty body: what health checks answer.

@@ -1,5 +1,6 @@
 //! What the path of a request names, and which methods that allows.
 
+use galatea_frontend::ApiCategory;
 use galatea_protocol::parse_model_version;
 use galatea_types::Result;
 use http::{HeaderValue, Method};
@@ -48,6 +49,19 @@ pub(crate) enum ModelAction {
     Generate,
     GenerateStream,
     TraceSetting,
+}
+
+impl ModelAction {
+    fn category(self) -> ApiCategory {
+        match self {
+            Self::Metadata => ApiCategory::Metadata,
+            Self::Ready => ApiCategory::Health,
+            Self::Config => ApiCategory::ModelConfig,
+            Self::Statistics => ApiCategory::Statistics,
+            Self::Infer | Self::Generate | Self::GenerateStream => ApiCategory::Inference,
+            Self::TraceSetting => ApiCategory::Trace,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +202,22 @@ impl Route<'_> {
         }
     }
 
+    /// The group of calls it belongs to, by which it may be restricted.
+    pub fn category(&self) -> ApiCategory {
+        match self {
+            Route::Live | Route::Ready => ApiCategory::Health,
+            Route::ServerMetadata => ApiCategory::Metadata,
+            Route::Model(action, _) => action.category(),
+            Route::AllStatistics => ApiCategory::Statistics,
+            Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) | Route::NamedRepository => {
+                ApiCategory::ModelRepository
+            }
+            Route::SharedMemory(..) => ApiCategory::SharedMemory,
+            Route::TraceSetting => ApiCategory::Trace,
+            Route::Logging => ApiCategory::Logging,
+        }
+    }
+
     /// Content type of an error that is answered before the handler starts.
     pub fn early_error_type(&self) -> HeaderValue {
         use ModelAction::{Infer, Ready};
@@ -250,6 +280,30 @@ mod tests {
             "/v2/cudasharedmemory/region/r/status",
             Some(Route::SharedMemory(SharedMemoryKind::Cuda, status, Some("r"))),
         );
+    }
+
+    #[test]
+    fn every_call_belongs_to_the_group_it_is_restricted_by() {
+        use ApiCategory as C;
+        for (category, paths) in [
+            (C::Health, &["health/live", "health/ready", "models/m/ready"][..]),
+            (C::Metadata, &["models/m", "models/m/versions/1"]),
+            (C::Inference, &["models/m/infer", "models/m/generate", "models/m/generate_stream"]),
+            (C::SharedMemory, &["systemsharedmemory/status", "cudasharedmemory/unregister"]),
+            (C::ModelConfig, &["models/m/config", "models/m/versions/1/config"]),
+            (C::ModelRepository, &["repository/index", "repository/r/index"]),
+            (C::ModelRepository, &["repository/models/m/load", "repository/models/m/unload"]),
+            (C::ModelRepository, &["repository/r/models/m/load"]),
+            (C::Statistics, &["models/stats", "models/m/stats"]),
+            (C::Trace, &["trace/setting", "models/m/trace/setting"]),
+            (C::Logging, &["logging"]),
+        ] {
+            for path in paths {
+                let full = format!("/v2/{path}");
+                assert_eq!(parse(&full).map(|route| route.category()), Some(category), "{path}");
+            }
+        }
+        assert_eq!(parse("/v2").map(|route| route.category()), Some(C::Metadata));
     }
 
     #[test]

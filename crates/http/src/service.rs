@@ -17,7 +17,7 @@ use crate::{
     generate, infer, management, metrics, readiness,
     received::Received,
     repository,
-    responses::{JSON, failure, method_not_allowed, not_found},
+    responses::{JSON, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
     state::ServerState,
 };
@@ -84,6 +84,11 @@ impl Service {
     async fn dispatch(&self, received: &mut Received) -> Response<Body> {
         let path = received.request.uri().path().to_owned();
         let Some(route) = route::parse(&path) else { return not_found() };
+        let headers = received.headers();
+        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        if let Err(unmet) = self.state.options.restricted_apis.check(route.category(), value_of) {
+            return restricted(unmet);
+        }
         if !route.allows(received.request.method()) {
             return method_not_allowed(route.early_error_type());
         }

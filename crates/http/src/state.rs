@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use galatea_engine::Engine;
 use galatea_frontend::InFlight;
+use galatea_types::{InferRequest, Result};
+use http::HeaderMap;
 
 use crate::HttpOptions;
 
@@ -17,5 +19,11 @@ pub(crate) struct ServerState {
 impl ServerState {
     pub fn is_live(&self) -> bool {
         !self.in_flight.is_closed() && self.engine.is_live()
+    }
+
+    /// Adds the headers that the operator lets through to the parameters.
+    pub fn forward_headers(&self, headers: &HeaderMap, request: &mut InferRequest) -> Result<()> {
+        let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        self.options.header_forwarding.forward(headers, request)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{RegionSpan, Tensor};
+use crate::{Error, RegionSpan, Result, Tensor};
 
 /// A request parameter value. Which of these a front end can carry differs; none loses precision.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,23 @@ pub enum CorrelationId {
     Number(u64),
     /// A sequence known by a text.
     Text(String),
+}
+
+impl CorrelationId {
+    /// Longest text, in bytes.
+    const MAX_TEXT: usize = 128;
+
+    /// A sequence as a client names it by a text; the empty text is none.
+    pub fn from_text(text: &str) -> Result<Self> {
+        match text.len() {
+            0 => Ok(Self::None),
+            1..=Self::MAX_TEXT => Ok(Self::Text(text.to_owned())),
+            _ => Err(Error::unsupported(format!(
+                "string correlation ID cannot be longer than {} characters",
+                Self::MAX_TEXT
+            ))),
+        }
+    }
 }
 
 /// An output the client asked for.

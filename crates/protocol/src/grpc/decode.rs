@@ -53,8 +53,13 @@ fn read(
     let (tensors, invalid) = read_inputs(&inputs, sources, config)?;
     request.inputs = tensors;
     request.outputs.reserve_exact(message.outputs.len());
+    let mut asked = HashSet::new();
     for output in &message.outputs {
         let output = OutputFields::parse(output)?;
+        if message.outputs.len() > 1 && !asked.insert(output.name) {
+            let (prefix, output) = (request.message_prefix(), output.name.to_owned());
+            return Err(DecodeError::DuplicateOutput { prefix, output });
+        }
         let name = known_name(config.output(output.name), output.name);
         let Some(form) = form_of(&output, regions)? else {
             request.outputs.push(RequestedOutput::plain(name));

@@ -52,6 +52,8 @@ pub(super) enum DecodeError {
         prefix: String,
         input: String,
     },
+    #[error("{prefix}output '{output}' already exists in request")]
+    DuplicateOutput { prefix: String, output: String },
     #[error("unexpected inference input '{input}' for model '{model}'")]
     UnexpectedInput { input: String, model: String },
     #[error(

@@ -99,8 +99,7 @@ fn correlation_id(choice: Option<Choice<'_>>) -> Result<CorrelationId> {
         Some(Choice::Int64(0)) => Ok(CorrelationId::None),
         // The field is unsigned in the model's eyes; the message carries its bits in a signed one.
         Some(Choice::Int64(id)) => Ok(CorrelationId::Number(id.cast_unsigned())),
-        Some(Choice::Text("")) => Ok(CorrelationId::None),
-        Some(Choice::Text(id)) => Ok(CorrelationId::Text(id.to_owned())),
+        Some(Choice::Text(id)) => Ok(CorrelationId::from_text(id)?),
         _ => Err(wrong_type("sequence_id", "int64_param or string_param.")),
     }
 }

@@ -45,6 +45,8 @@ pub(super) enum DecodeError {
         prefix: String,
         input: String,
     },
+    #[error("{prefix}output '{output}' already exists in request")]
+    DuplicateOutput { prefix: String, output: String },
     #[error("the request has more than {most} {what}, which model '{model}' never takes")]
     TooMany { what: &'static str, most: usize, model: String },
     #[error("the request id is longer than {0} bytes")]

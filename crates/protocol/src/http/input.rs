@@ -213,7 +213,9 @@ impl Members {
         let Some(at) = self.parameters else { return Ok(sources) };
         for_each_member(&mut cursor.at(at), |key, cursor| {
             match key {
-                b"binary_data_size" => sources.binary_data_size = Some(cursor.position()),
+                b"binary_data_size" => {
+                    sources.binary_data_size.get_or_insert(cursor.position());
+                }
                 key => sources.region.note(key, cursor.position()),
             }
             cursor.skip_value()

@@ -59,9 +59,14 @@ impl Number {
     }
 }
 
+/// Of UTF-8: editors and clients on Windows write it.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 impl<'a> Cursor<'a> {
+    /// Stands at the beginning, behind a byte order mark.
     pub fn new(text: &'a [u8]) -> Self {
-        Self { text, pos: 0 }
+        let pos = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        Self { text, pos }
     }
 
     /// A cursor on the same text that stands at `pos`, an earlier [`Self::position`].

@@ -30,13 +30,24 @@ pub(super) fn read_all(
         plan.outputs.push(read(cursor, regions)?);
         Ok(())
     })?;
-    if plan.outputs.len() > 1 {
-        // Asking twice is the same as asking once; the first form counts.
-        let mut seen = HashSet::with_capacity(plan.outputs.len());
-        plan.outputs.retain(|output| seen.insert(output.name.clone()));
-    }
+    check_unique(request, plan)?;
     request.outputs.extend(plan.outputs.iter().map(PlannedOutput::requested));
     Ok(())
+}
+
+/// Refuses two outputs of one name.
+fn check_unique(request: &InferRequest, plan: &AnswerPlan) -> Result<()> {
+    if plan.outputs.len() < 2 {
+        return Ok(());
+    }
+    let mut seen = HashSet::with_capacity(plan.outputs.len());
+    match plan.outputs.iter().find(|output| !seen.insert(&*output.name)) {
+        None => Ok(()),
+        Some(output) => Err(DecodeError::DuplicateOutput {
+            prefix: request.message_prefix(),
+            output: output.name.to_string(),
+        }),
+    }
 }
 
 fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput> {
@@ -60,21 +71,23 @@ fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput>
 
 /// The form that the parameters of an output ask for.
 fn read_form(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<AnswerForm> {
-    let (mut is_binary, mut count) = (false, None);
+    let (mut is_binary, mut classes) = (None, None);
     let mut region = RegionParameters::default();
     for_each_member(cursor, |key, cursor| -> Result<()> {
         match key {
-            b"binary_data" => {
-                is_binary = read_at(cursor, cursor.position(), "binary_data", Cursor::expect_bool)?;
+            b"binary_data" if is_binary.is_none() => {
+                let value = read_at(cursor, cursor.position(), "binary_data", Cursor::expect_bool)?;
+                is_binary = Some(value);
             }
-            b"classification" => {
+            b"classification" if classes.is_none() => {
                 let k = cursor.clone().expect_u64().map_err(DecodeError::Classification)?;
-                count = NonZero::new(u32::try_from(k).unwrap_or(u32::MAX));
+                classes = Some(u32::try_from(k).unwrap_or(u32::MAX));
             }
             key => region.note(key, cursor.position()),
         }
         Ok(cursor.skip_value()?)
     })?;
+    let (is_binary, count) = (is_binary.unwrap_or(false), classes.and_then(NonZero::new));
     if region.name_region() && count.is_some() {
         return Err(DecodeError::ClassesInRegion);
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::answer_form::{AnswerForm, AnswerPlan};
 
-/// Reads the object the cursor stands on. Names that the protocol gives a meaning are part of the request or the plan,
+/// Reads the object the cursor stands on. Of a name that comes twice the first counts. Names that the protocol gives a meaning are part of the request or the plan,
 /// all others are custom parameters. With `takes_empty_final` the request for an empty final response is understood.
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
@@ -25,15 +25,17 @@ pub(super) fn read(
     }
     let model = request.model_name.clone();
     let mut count = Count::new("parameters", MAX_PARAMETERS, &model);
+    let mut known = Known::default();
     for_each_member(cursor, |key, cursor| {
         count.next()?;
         let key = String::from_utf8_lossy(key);
+        if known.has_come(&key) || request.parameters.iter().any(|(name, _)| *name == key) {
+            return Ok(cursor.skip_value()?);
+        }
         let in_parameter =
             |error: JsonError| DecodeError::from(error).in_field(&limits::name(key.as_bytes()));
         match key.as_ref() {
-            "sequence_id" => {
-                request.correlation_id = correlation_id(cursor).map_err(in_parameter)?
-            }
+            "sequence_id" => request.correlation_id = correlation_id(cursor, in_parameter)?,
             "sequence_start" => {
                 request.sequence_start = cursor.expect_bool().map_err(in_parameter)?;
             }
@@ -62,18 +64,42 @@ pub(super) fn read(
     })
 }
 
+/// Which of the names with a meaning have come.
+#[derive(Default)]
+struct Known([bool; Known::NAMES.len()]);
+
+impl Known {
+    const NAMES: [&str; 7] = [
+        "sequence_id",
+        "sequence_start",
+        "sequence_end",
+        "priority",
+        "timeout",
+        "binary_data_output",
+        "triton_enable_empty_final_response",
+    ];
+
+    /// Whether the name is one of these that has come before; from now on it has.
+    fn has_come(&mut self, name: &str) -> bool {
+        let at = Self::NAMES.iter().position(|known| *known == name);
+        at.and_then(|at| self.0.get_mut(at)).is_some_and(|come| std::mem::replace(come, true))
+    }
+}
+
 /// 0 and the empty string name no sequence.
-fn correlation_id(cursor: &mut Cursor<'_>) -> Result<CorrelationId, JsonError> {
+fn correlation_id(
+    cursor: &mut Cursor<'_>,
+    in_parameter: impl Fn(JsonError) -> DecodeError,
+) -> Result<CorrelationId> {
     if cursor.kind() == Kind::Number {
-        let number = cursor.clone().number()?;
+        let number = cursor.clone().number().map_err(&in_parameter)?;
         if let Some(id) = number.as_u64() {
-            cursor.number()?;
+            cursor.number().map_err(&in_parameter)?;
             return Ok(if id == 0 { CorrelationId::None } else { CorrelationId::Number(id) });
         }
     }
-    let text = cursor.expect_string()?;
-    let id = String::from_utf8_lossy(&text).into_owned();
-    Ok(if id.is_empty() { CorrelationId::None } else { CorrelationId::Text(id) })
+    let text = cursor.expect_string().map_err(&in_parameter)?;
+    Ok(CorrelationId::from_text(&String::from_utf8_lossy(&text))?)
 }
 
 /// The value of a parameter that the protocol gives no meaning: text, a number or a boolean.

@@ -18,7 +18,7 @@ pub(super) struct RegionParameters {
 }
 
 impl RegionParameters {
-    /// Remembers the parameter `key`, whose value starts at `at`, if it is one of these. Of two the last counts.
+    /// Remembers the parameter `key`, whose value starts at `at`, if it is one of these. Of two the first counts.
     pub fn note(&mut self, key: &[u8], at: usize) {
         let slot = match key {
             _ if key == REGION.as_bytes() => &mut self.name,
@@ -26,7 +26,7 @@ impl RegionParameters {
             _ if key == BYTE_SIZE.as_bytes() => &mut self.byte_size,
             _ => return,
         };
-        *slot = Some(at);
+        slot.get_or_insert(at);
     }
 
     /// Whether they name a region.

@@ -22,21 +22,21 @@ pub struct LoadRequest {
 
 /// Whether an index request asks for ready models only. An empty body asks for all.
 pub fn decode_index(body: &[u8]) -> galatea_types::Result<bool> {
-    let mut ready_only = false;
+    let mut ready_only = None;
     for_each_member_of(body, |key, cursor| {
-        if key != b"ready" {
+        if key != b"ready" || ready_only.is_some() {
             return Ok(cursor.skip_value()?);
         }
         if cursor.kind() != Kind::Bool {
             return Err(DecodeError::ReadyNotBoolean);
         }
-        ready_only = cursor.boolean()?;
+        ready_only = Some(cursor.boolean()?);
         Ok(())
     })?;
-    Ok(ready_only)
+    Ok(ready_only.unwrap_or(false))
 }
 
-/// Parameter values are strings: `config`, and `file:PATH` in base64.
+/// Parameter values are strings: `config`, and `file:PATH` in base64. Of one that comes twice the first counts.
 pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
     refuse_non_object(body)?;
     let mut request = LoadRequest::default();
@@ -47,9 +47,12 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
         let value = cursor.expect_string()?;
         match name {
             LoadParameter::Config => {
-                request.config = Some(String::from_utf8_lossy(&value).into_owned());
+                request.config.get_or_insert_with(|| String::from_utf8_lossy(&value).into_owned());
             }
             LoadParameter::File(path) => {
+                if request.files.contains_key(&path) {
+                    return Ok(());
+                }
                 if request.files.len() == MAX_FILES {
                     return Err(DecodeError::TooManyFiles(MAX_FILES));
                 }
@@ -89,25 +92,26 @@ fn parameter_name(key: &[u8]) -> Option<LoadParameter> {
 /// Whether an unload request takes along the models that need this one.
 pub fn decode_unload(body: &[u8]) -> galatea_types::Result<bool> {
     refuse_non_object(body)?;
-    let mut unload_dependents = false;
+    let mut unload_dependents = None;
     for_each_parameter(body, |key, cursor| {
-        if key != b"unload_dependents" {
+        if key != b"unload_dependents" || unload_dependents.is_some() {
             return Ok(cursor.skip_value()?);
         }
         let value = cursor.expect_bool();
         unload_dependents =
-            value.map_err(|e| DecodeError::from(e).in_field("unload_dependents"))?;
+            Some(value.map_err(|e| DecodeError::from(e).in_field("unload_dependents"))?);
         Ok(())
     })?;
-    Ok(unload_dependents)
+    Ok(unload_dependents.unwrap_or(false))
 }
 
 fn for_each_parameter<'a>(
     body: &'a [u8],
     mut parameter: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
 ) -> Result<()> {
+    let mut is_first = true;
     for_each_member_of(body, |key, cursor| {
-        if key != b"parameters" {
+        if key != b"parameters" || !std::mem::replace(&mut is_first, false) {
             return Ok(cursor.skip_value()?);
         }
         if cursor.kind() != Kind::Object {

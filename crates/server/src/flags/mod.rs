@@ -4,6 +4,7 @@
 //! cannot do yet is accepted with a warning where only speed or what is observed depends on it, and refused by name
 //! where clients would be less safe or answers different.
 
+mod access;
 mod error;
 mod serve_flags;
 mod setting;

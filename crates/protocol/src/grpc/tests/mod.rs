@@ -154,9 +154,8 @@ fn values_that_mean_nothing_special() {
         set(r, "sequence_id", text(""));
         set(r, "timeout", Int64Param(-1));
         set(r, "priority", Int64Param(0));
-        // More raw contents than inputs, and an output asked for twice: ignored, as in Triton.
+        // More raw contents than inputs: ignored, as in Triton.
         r.raw_input_contents.push(Bytes::new());
-        ask(r, &[]);
         ask(r, &[]);
     })
     .expect("good")
@@ -414,6 +413,19 @@ fn malformed_requests() {
             |r| r.inputs.push(input()),
             invalid,
             "[request id: <id_unknown>] input 'INPUT0' already exists in request",
+        ),
+        (
+            |r| {
+                ask(r, &[]);
+                ask(r, &[]);
+            },
+            invalid,
+            "[request id: <id_unknown>] output 'OUTPUT0' already exists in request",
+        ),
+        (
+            |r| set(r, "sequence_id", text(&"s".repeat(129))),
+            Code::Unsupported,
+            "string correlation ID cannot be longer than 128 characters",
         ),
         (
             |r| {

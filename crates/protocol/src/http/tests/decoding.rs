@@ -171,6 +171,32 @@ fn request_parameters() {
 }
 
 #[test]
+fn of_what_comes_twice_the_first_counts() {
+    let (request, plan) = decode_json(
+        r#"{"id":"a","id":"b","parameters":{"x":1,"x":[],"priority":1,"priority":"2","sequence_id":"s",
+            "sequence_id":7,"timeout":5,"timeout":6,"binary_data_output":true,"binary_data_output":false},
+            "parameters":{"y":1},"inputs":[],"inputs":[{}],
+            "outputs":[{"name":"A","name":"B","parameters":{"binary_data":false,"binary_data":true,
+            "classification":0,"classification":2}}],"outputs":[]}"#,
+    )
+    .expect("valid");
+    assert_eq!(request.id, "a");
+    assert_eq!(request.parameters, [("x".to_owned(), ParameterValue::Int(1))]);
+    assert_eq!((request.priority, request.timeout), (1, Some(Duration::from_micros(5))));
+    assert_eq!(request.correlation_id, CorrelationId::Text("s".to_owned()));
+    assert_eq!(request.outputs.len(), 1);
+    assert!(matches!(plan.form_of("A"), AnswerForm::Inline));
+    assert!(matches!(plan.form_of("other"), AnswerForm::Binary));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    let (request, _) = decode_json("\u{feff}{\"id\":\"a\",\"inputs\":[]}").expect("valid");
+    assert_eq!(request.id, "a");
+    decode_json("\u{feff}\u{feff}{}").expect_err("two of them");
+}
+
+#[test]
 fn correlation_ids_that_name_no_sequence() {
     for (id, expected) in [
         ("0", CorrelationId::None),
@@ -186,7 +212,7 @@ fn correlation_ids_that_name_no_sequence() {
 fn the_default_form_does_not_hold_for_named_outputs() {
     let (request, plan) = decode_json(
         r#"{"inputs":[],"parameters":{"binary_data_output":true},
-            "outputs":[{"name":"A"},{"name":"B","parameters":{"binary_data":true}},{"name":"A"}]}"#,
+            "outputs":[{"name":"A"},{"name":"B","parameters":{"binary_data":true}}]}"#,
     )
     .expect("valid");
     assert_eq!(request.outputs.len(), 2);

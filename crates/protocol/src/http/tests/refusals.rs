@@ -328,6 +328,28 @@ fn an_input_given_twice() {
 }
 
 #[test]
+fn an_output_asked_for_twice() {
+    check(
+        r#"{"inputs":[],"outputs":[{"name":"A"},{"name":"B"},{"name":"A"}]}"#,
+        Code::InvalidArg,
+        "[request id: <id_unknown>] output 'A' already exists in request",
+    );
+}
+
+#[test]
+fn a_long_correlation_id() {
+    let with = |length| {
+        format!(r#"{{"inputs":[],"parameters":{{"sequence_id":"{}"}}}}"#, "s".repeat(length))
+    };
+    decode_json(with(128)).expect("just short enough");
+    check(
+        with(129),
+        Code::Unsupported,
+        "string correlation ID cannot be longer than 128 characters",
+    );
+}
+
+#[test]
 fn a_binary_tensor_without_the_header() {
     let json = r#"{"inputs":[{"name":"I","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}}]}"#;
     check(

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use galatea_command_line::Kind;
 
-use super::row::{OWN_THREADS, PORT, Row, at_least};
+use super::{
+    super::access,
+    row::{OWN_THREADS, PORT, Row, at_least},
+};
 
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
@@ -35,9 +38,13 @@ pub const HTTP: &[Row] = &[
     Row::new(
         "http-header-forward-pattern",
         Kind::Text,
-        "HTTP headers whose names match this expression become parameters of the request.",
+        "HTTP headers whose names match this expression, anywhere and in any case, become \
+         parameters of an inference request.",
     )
-    .not_yet(NO_FORWARDING),
+    .stores(|o, v| {
+        o.http_options.header_forwarding = access::header_forwarding(v)?;
+        Ok(())
+    }),
     Row::new(
         "http-thread-count",
         at_least(1),
@@ -51,9 +58,11 @@ pub const HTTP: &[Row] = &[
     Row::new(
         "http-restricted-api",
         Kind::Form("<string>:<string>=<string>"),
-        "HTTP calls that need a header: <apis>:<header>=<value>. May be repeated.",
+        "HTTP calls that need a header: <apis>:<header>=<value>, with APIs of health, metadata, \
+         inference, shared-memory, model-config, model-repository, statistics, trace and logging, \
+         separated by commas. May be repeated.",
     )
-    .not_yet(NO_RESTRICTION),
+    .stores(access::http_restricted_api),
 ];
 
 pub const GRPC: &[Row] = &[
