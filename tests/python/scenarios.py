@@ -6,6 +6,9 @@ A step may say where ours differs on purpose, only together with the reason:
 
     galatea: {reason: ..., status: ..., text: ..., headers: ..., code: ..., details: ..., text_matches: ...}
 
+A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
+repository before it asks: `changes: {configs: {model: text}, versions: {model: [2]}, files: {path: text}, remove: [path]}`.
+
 Usage: scenarios.py [--target galatea|triton|both] [--record] [names...]
 """
 
@@ -14,6 +17,7 @@ import base64
 import http.client
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -229,11 +233,45 @@ def overridden(wanted, got, answer, override):
 # ---- running
 
 
-def build_repository(scenario, target, folder):
-    for name, model in scenario.get("models", {}).items():
-        repositories.write_model(
-            folder, name, target, model["backend"], model.get("config"), model.get("files"), model.get("versions", [1])
-        )
+class Folders:
+    """The repositories of a scenario: `main`, and those its models name."""
+
+    def __init__(self, scenario, target, parent):
+        self.models, self.target, self.parent = scenario.get("models", {}), target, Path(parent)
+        (self.parent / "main").mkdir()
+        for name, model in self.models.items():
+            self.write(name, model.get("config"), model.get("files"), model.get("versions", [1]))
+
+    def path(self, name):
+        """Of a model, or of a file of one."""
+        return self.parent / name if name.split("/")[0] in self.others() else self.parent / "main" / name
+
+    def others(self):
+        return {name.split("/")[0] for name in self.models if "/" in name}
+
+    def write(self, name, config, files, versions):
+        path, backend = self.path(name), self.models[name]["backend"]
+        repositories.write_model(path.parent, path.name, self.target, backend, config, files, versions)
+
+    def flags(self, scenario):
+        """With the folders of further repositories in them."""
+        flags = scenario.get("flags", [])
+        for other in self.others():
+            flags = [flag.replace(f"{{{other}}}", str(self.parent / other)) for flag in flags]
+        return flags
+
+    def change(self, changes):
+        for name, config in changes.get("configs", {}).items():
+            self.write(name, config, None, [])
+        for name, versions in changes.get("versions", {}).items():
+            self.write(name, None, None, versions)
+        for name, text in changes.get("files", {}).items():
+            path = self.path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        for name in changes.get("remove", []):
+            path = self.path(name)
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def ask(server, step):
@@ -250,12 +288,13 @@ def play(scenario, target):
     answers = {}
     steps = list(scenario["steps"])
     with tempfile.TemporaryDirectory() as folder:
-        build_repository(scenario, target, folder)
+        folders = Folders(scenario, target, folder)
         while steps:
-            with servers.TARGETS[target](folder, *scenario.get("flags", [])) as server:
+            with servers.TARGETS[target](folders.path(""), *folders.flags(scenario)) as server:
                 while steps and server.process.poll() is None:
                     step = steps.pop(0)
                     assert step["id"] not in answers, f"two steps with id {step['id']}"
+                    folders.change(step.get("changes", {}))
                     answers[step["id"]] = ask(server, step)
                     if "closed" in answers[step["id"]] and has_ended(server):
                         answers[step["id"]] = {"closed": "the server ended"}

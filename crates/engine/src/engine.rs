@@ -10,12 +10,13 @@ use crate::{
     exit,
     index::{self, IndexEntry},
     lifecycle::Lifecycle,
+    look_up_error::LookUpError,
     manager::ModelManager,
     metrics::ServerMetrics,
     options::EngineOptions,
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::Repository,
+    repository::{ConfigName, Repository},
     served_model::ServedModel,
     server_access,
     startup::StartupError,
@@ -49,7 +50,10 @@ pub struct Engine {
 impl Engine {
     /// A server that has loaded nothing yet: see [`Engine::load_startup_models`].
     pub fn new(options: EngineOptions, backends: BackendRegistry) -> Arc<Self> {
-        let repository = Arc::new(Repository::new(options.repositories.clone()));
+        let repository = Arc::new(Repository::new(
+            options.repositories.clone(),
+            ConfigName::new(&options.model_config_name),
+        ));
         let lifecycle = Arc::new(Lifecycle::default());
         let models = Arc::new(ReadyModels::new(lifecycle.clone()));
         let metrics = ServerMetrics::new(
@@ -87,9 +91,9 @@ impl Engine {
         EXTENSIONS
     }
 
-    /// Whether requests are accepted: until the exit begins.
+    /// Whether requests are accepted: until the exit begins, and not at all where the start failed.
     pub fn is_live(&self) -> bool {
-        !self.models.is_exiting()
+        self.models.check_serving().is_ok()
     }
 
     /// With strict readiness (the default) every model must be ready, with an instance that works; without
@@ -125,7 +129,9 @@ impl Engine {
     /// Loads the models that the control mode wants at start. Blocks until every one is ready or failed.
     ///
     /// # Errors
-    /// Name each model that failed, with the reason; the others are ready all the same.
+    /// Name each model that failed, with the reason; the others are ready all the same. After
+    /// [`StartupError::Aborted`] the server is neither live nor ready, and everything else is answered with
+    /// "Server not ready".
     pub fn load_startup_models(&self) -> Result<(), StartupError> {
         self.manager.load_startup_models()
     }
@@ -152,8 +158,19 @@ impl Engine {
     }
 
     /// What is in the repositories and what was ever loaded, sorted by name, then version.
-    pub fn repository_index(&self, ready_only: bool) -> Vec<IndexEntry> {
-        index::list(&self.repository, &self.lifecycle, ready_only)
+    ///
+    /// # Errors
+    /// `Unavailable` where the start failed.
+    pub fn repository_index(&self, ready_only: bool) -> Result<Vec<IndexEntry>> {
+        self.check_initialized()?;
+        Ok(index::list(&self.repository, &self.lifecycle, ready_only))
+    }
+
+    fn check_initialized(&self) -> Result<()> {
+        match self.models.check_serving() {
+            Err(error @ LookUpError::NotInitialized) => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Statistics of every ready version, of one model's versions, or of one version.
@@ -165,6 +182,7 @@ impl Engine {
         name: Option<&str>,
         version: Option<i64>,
     ) -> Result<Vec<ModelStatisticsEntry>> {
+        self.check_initialized()?;
         statistics::select(self.models.all(), name, version)
     }
 

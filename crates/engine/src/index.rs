@@ -28,8 +28,20 @@ pub(crate) fn list(
     names.extend(lifecycle.model_names());
     names.sort();
     names.dedup();
-    let rows = names.into_iter().flat_map(|name| rows_of(name, lifecycle));
-    rows.filter(|row| !ready_only || row.state == Some(VersionState::Ready.name())).collect()
+    let is_wanted = |row: &IndexEntry| !ready_only || row.state == Some(VersionState::Ready.name());
+    let rows = names.into_iter().flat_map(|name| match repository.is_ambiguous(&name) {
+        // As in Triton, whatever was asked for.
+        true => vec![ambiguous(name)],
+        false => rows_of(name, lifecycle).into_iter().filter(is_wanted).collect(),
+    });
+    rows.collect()
+}
+
+fn ambiguous(name: String) -> IndexEntry {
+    let reason = "model appears in two or more repositories".to_owned();
+    let state = VersionState::Unavailable { reason };
+    let reason = state.reason().to_owned();
+    IndexEntry { name, version: None, state: Some(state.name()), reason }
 }
 
 fn rows_of(name: String, lifecycle: &Lifecycle) -> Vec<IndexEntry> {

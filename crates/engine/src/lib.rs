@@ -38,7 +38,7 @@ pub use engine::Engine;
 pub use index::IndexEntry;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
-pub use repository::{FolderLease, LocalRoot, RepositoryRoot};
+pub use repository::{FolderLease, FolderSnapshot, LocalRoot, RepositoryRoot};
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};
 pub use statistics::ModelStatisticsEntry;

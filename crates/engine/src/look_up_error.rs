@@ -7,6 +7,8 @@ use galatea_types::{Code, Error};
 pub(crate) enum LookUpError {
     #[error("Server exiting")]
     Exiting,
+    #[error("Server not ready")]
+    NotInitialized,
     #[error("Request for unknown model: '{model}' is not found")]
     UnknownModel { model: String },
     #[error("Request for unknown model: '{model}' has no available versions")]
@@ -20,7 +22,9 @@ pub(crate) enum LookUpError {
 impl From<LookUpError> for Error {
     fn from(error: LookUpError) -> Self {
         let code = match error {
-            LookUpError::Exiting | LookUpError::NotReady { .. } => Code::Unavailable,
+            LookUpError::Exiting | LookUpError::NotInitialized | LookUpError::NotReady { .. } => {
+                Code::Unavailable
+            }
             LookUpError::UnknownModel { .. }
             | LookUpError::NoVersion { .. }
             | LookUpError::UnknownVersion { .. } => Code::NotFound,

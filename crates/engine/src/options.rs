@@ -31,11 +31,15 @@ pub struct EngineOptions {
     pub has_strict_readiness: bool,
     /// Whether backends complete configurations, and a model may have none.
     pub auto_completes_config: bool,
+    /// Models that have a `configs/<name>.pbtxt` are loaded with that instead of `config.pbtxt`; empty for none.
+    pub model_config_name: String,
     /// Whether configurations in load requests may name files outside of their model: environments of Python models,
     /// libraries of operators.
     pub allows_override_paths: bool,
     /// How many models are loaded at a time.
     pub load_thread_count: usize,
+    /// How often a load of a version that failed is tried again.
+    pub load_retry_count: usize,
     /// `--backend-config`.
     pub backend_config: BackendSettings,
     /// How long an exit waits for requests in flight.
@@ -71,8 +75,10 @@ impl Default for EngineOptions {
             startup_models: Vec::new(),
             has_strict_readiness: true,
             auto_completes_config: true,
+            model_config_name: String::new(),
             allows_override_paths: false,
             load_thread_count: 4,
+            load_retry_count: 0,
             backend_config: BackendSettings::default(),
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),

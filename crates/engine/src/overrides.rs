@@ -104,9 +104,11 @@ fn safe_relative(path: &str) -> Result<PathBuf, OverrideError> {
     if path.len() > MAX_PATH {
         return Err(OverrideError::LongPath { size: path.len() });
     }
-    let inside = relative_inside(path).ok_or_else(|| OverrideError::OutsideFolder {
+    // As in Triton, a leading slash stands for the model's folder.
+    let relative = path.trim_start_matches('/');
+    let inside = relative_inside(relative).ok_or_else(|| OverrideError::OutsideFolder {
         path: path.to_owned(),
-        normalized: normalized(path),
+        normalized: normalized(relative),
     })?;
     match inside.components().count() {
         depth if depth > MAX_DEPTH => Err(OverrideError::DeepPath { path: path.to_owned(), depth }),
@@ -134,10 +136,10 @@ mod tests {
 
     #[test]
     fn paths_stay_inside_the_folder() {
-        for path in ["1/model.onnx", "./a/../1/model.onnx"] {
+        for path in ["1/model.onnx", "./a/../1/model.onnx", "/1/model.onnx", "//1/model.onnx"] {
             assert_eq!(safe_relative(path).expect("inside"), Path::new("1/model.onnx"));
         }
-        for path in ["", "..", "../x", "/etc/x", "a/../../x", "a/.."] {
+        for path in ["", "/", "..", "../x", "/../etc/x", "a/../../x", "a/.."] {
             let error = Error::from(safe_relative(path).expect_err(path));
             assert!(error.message().contains("must stay within model directory"), "{error}");
         }

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
 };
 
@@ -23,7 +23,18 @@ pub(crate) struct ReadyModels {
     /// One change of `table` at a time. True once it is empty for good.
     is_closed: Mutex<bool>,
     lifecycle: Arc<Lifecycle>,
-    is_exiting: AtomicBool,
+    /// A [`Stage`].
+    stage: AtomicU8,
+}
+
+/// Whether requests of clients are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Stage {
+    Serving,
+    /// The start failed: no request is ever taken.
+    NotInitialized,
+    Exiting,
 }
 
 impl ReadyModels {
@@ -32,24 +43,39 @@ impl ReadyModels {
             table: ArcSwap::default(),
             is_closed: Mutex::default(),
             lifecycle,
-            is_exiting: AtomicBool::new(false),
+            stage: AtomicU8::new(Stage::Serving as u8),
         }
     }
 
     /// Refuses requests of clients, and loads, from now on.
     pub fn begin_exit(&self) {
-        self.is_exiting.store(true, Ordering::Release);
+        self.stage.store(Stage::Exiting as u8, Ordering::Release);
     }
 
     pub fn is_exiting(&self) -> bool {
-        self.is_exiting.load(Ordering::Acquire)
+        self.is_at(Stage::Exiting)
+    }
+
+    /// The server could not be started: it answers that it is not ready, to everything.
+    pub fn fail_start(&self) {
+        self.stage.store(Stage::NotInitialized as u8, Ordering::Release);
+    }
+
+    /// Whether requests of clients are taken.
+    pub fn check_serving(&self) -> Result<(), LookUpError> {
+        if self.is_at(Stage::Serving) {
+            return Ok(());
+        }
+        Err(if self.is_exiting() { LookUpError::Exiting } else { LookUpError::NotInitialized })
+    }
+
+    fn is_at(&self, stage: Stage) -> bool {
+        self.stage.load(Ordering::Acquire) == stage as u8
     }
 
     /// The version a client asked for, or the highest. Takes no lock.
     pub fn for_client(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
-        if self.is_exiting() {
-            return Err(LookUpError::Exiting.into());
-        }
+        self.check_serving()?;
         self.for_model(name, version)
     }
 
@@ -80,6 +106,12 @@ impl ReadyModels {
     /// Whether any version of this model is ready.
     pub fn contains(&self, name: &str) -> bool {
         self.table.load().contains_key(name)
+    }
+
+    /// Whether versions of this model are ready, each with an instance that works.
+    pub fn works(&self, name: &str) -> bool {
+        let table = self.table.load();
+        table.get(name).is_some_and(|versions| versions.values().all(|model| model.is_ready()))
     }
 
     /// Every ready version, by name and number.

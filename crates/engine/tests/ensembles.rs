@@ -17,7 +17,7 @@ use galatea_types::{
 };
 use tokio::sync::oneshot;
 
-use fixture::{CONFIG, Fixture, add_model, eventually, explicit, fixture, index, request};
+use fixture::{CONFIG, Fixture, add_model, eventually, explicit, fixture, index, request, touch};
 
 /// A chain of models, each copying `IN` to `OUT`; `a@2` names a version.
 fn chain(models: &[&str]) -> String {
@@ -140,6 +140,57 @@ fn ensembles_are_unloaded_and_loaded_with_the_models_they_need() {
     eventually("unloaded by name, it stays away", || {
         index(&f.engine) == ["a:1:READY:", "inner:1:READY:", "outer:1:UNAVAILABLE:unloaded"]
     });
+}
+
+/// The unload comes while a reload of the model is under way, so that the ensemble finds the model ready.
+#[test]
+fn an_ensemble_does_not_outlive_a_model_that_is_unloaded_while_it_loads() {
+    let f = explicit(|root| {
+        add_chain(root, "e", &["a"]);
+        add_model(root, "a", &[1], CONFIG);
+    });
+    let is_ready = |name: &str| f.engine.model(name, None).is_ok();
+    for _ in 0..20 {
+        load(&f, "a").expect("loads");
+        let begun = f.backend.loads_begun.load(Ordering::SeqCst);
+        f.backend.load_gate.set(true);
+        thread::scope(|scope| {
+            touch(f.root.path(), "a");
+            let reload = scope.spawn(|| load(&f, "a"));
+            eventually("it began", || f.backend.loads_begun.load(Ordering::SeqCst) > begun);
+            let unload = scope.spawn(|| f.engine.unload_model("a", false));
+            let ensemble = scope.spawn(|| load(&f, "e"));
+            f.backend.load_gate.set(false);
+            reload.join().expect("no panic").expect("reloads");
+            unload.join().expect("no panic").expect("unloads");
+            // Loaded before the unload, or after it with the model, or it found nothing to be loaded on.
+            let _ = ensemble.join().expect("no panic");
+        });
+        assert!(is_ready("a") || !is_ready("e"), "{:?}", index(&f.engine));
+        let expected = u64::from(is_ready("a"));
+        eventually("nothing uses an old one", || {
+            f.backend.live_models.load(Ordering::SeqCst) == expected
+        });
+        f.engine.unload_model("e", false).expect("unloads");
+        f.engine.unload_model("a", false).expect("unloads");
+    }
+}
+
+#[test]
+fn a_changed_model_is_loaded_again_with_the_ensemble_that_is_named() {
+    let f = explicit(|root| {
+        add_chain(root, "e", &["a", "b"]);
+        add_model(root, "a", &[1], CONFIG);
+        add_model(root, "b", &[1], CONFIG);
+    });
+    let loads = || f.backend.loads_begun.load(Ordering::SeqCst);
+    load(&f, "e").expect("loads");
+    ask(&f.engine, "e", 1).expect("an answer");
+    load(&f, "e").expect("nothing changed");
+    assert_eq!((loads(), executions(&f.engine, "e")), (2, 1));
+    touch(f.root.path(), "a");
+    load(&f, "e").expect("loads");
+    assert_eq!((loads(), executions(&f.engine, "e")), (3, 0), "the ensemble is on the new one");
 }
 
 /// Ensembles of every kind that cannot be had.
@@ -301,11 +352,13 @@ fn reloads_of_a_step_under_traffic_fail_no_request() {
         }
         for round in 0..10 {
             let before = answered.load(Ordering::Relaxed);
+            touch(f.root.path(), "a");
             load(&f, "a").expect("reloads");
             eventually("traffic goes on", || answered.load(Ordering::Relaxed) > before + round);
         }
         stop.store(true, Ordering::Relaxed);
     });
+    assert_eq!(f.backend.loads_begun.load(Ordering::SeqCst), 12);
     eventually("old ones are gone", || f.backend.live_models.load(Ordering::SeqCst) == 2);
 }
 

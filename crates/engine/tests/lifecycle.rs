@@ -13,7 +13,7 @@ use std::{
 use galatea_engine::{ControlMode, LoadOverrides, StartupError};
 use galatea_types::Code;
 
-use fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start};
+use fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start, touch};
 
 #[test]
 fn loads_everything_at_start_and_serves_the_highest_version() {
@@ -154,13 +154,66 @@ fn reloads_under_traffic_fail_no_request() {
         }
         for round in 0..20 {
             let before = answered.load(Ordering::Relaxed);
+            touch(f.root.path(), "m");
             f.engine.load_model("m", LoadOverrides::default()).expect("reloads");
             eventually("traffic goes on", || answered.load(Ordering::Relaxed) > before + round);
         }
         stop.store(true, Ordering::Relaxed);
     });
+    assert_eq!(f.backend.loads_begun.load(Ordering::SeqCst), 21);
     assert_eq!(index(&f.engine), ["m:1:READY:"]);
     eventually("old ones are gone", || f.backend.live_models.load(Ordering::SeqCst) == 1);
+}
+
+#[test]
+fn a_model_is_loaded_again_only_when_a_file_of_it_changed() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let load = || f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+    let loads = || f.backend.loads_begun.load(Ordering::SeqCst);
+    for _ in 0..3 {
+        load();
+    }
+    assert_eq!(loads(), 1, "three calls, one load");
+    touch(f.root.path(), "m");
+    load();
+    load();
+    assert_eq!(loads(), 2);
+    fs::create_dir(f.root.path().join("m/1/__pycache__")).expect("folder");
+    load();
+    assert_eq!(loads(), 2, "what Python writes when it loads a model is no change of the model");
+    fs::write(f.root.path().join("m/1/fails_to_load"), "").expect("file");
+    f.engine.load_model("m", LoadOverrides::default()).expect_err("broken");
+    f.engine.load_model("m", LoadOverrides::default()).expect_err("broken, and tried again");
+    fs::remove_file(f.root.path().join("m/1/fails_to_load")).expect("removed");
+    load();
+    assert_eq!(loads(), 2, "the files are those of what is ready");
+    f.engine.unload_model("m", false).expect("unloads");
+    load();
+    assert_eq!(loads(), 3);
+}
+
+#[test]
+fn a_configuration_of_a_load_request_stays_until_a_file_changes() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let config = r#"{"backend":"copy","max_batch_size":7,
+        "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
+        "output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}]}"#;
+    let with_config =
+        || LoadOverrides { config: Some(config.to_owned()), ..LoadOverrides::default() };
+    let loaded = |overrides| {
+        f.engine.load_model("m", overrides).expect("loads");
+        let size = f.engine.model("m", None).expect("ready").config().max_batch_size();
+        (size, f.backend.loads_begun.load(Ordering::SeqCst))
+    };
+    assert_eq!(loaded(LoadOverrides::default()), (4, 1));
+    assert_eq!(loaded(with_config()), (7, 2));
+    assert_eq!(loaded(LoadOverrides::default()), (7, 2), "nothing changed");
+    touch(f.root.path(), "m");
+    assert_eq!(loaded(LoadOverrides::default()), (4, 3), "the repository's again");
+    let mut with_files = with_config();
+    with_files.files.insert("1/anything".to_owned(), vec![1].into());
+    assert_eq!(loaded(with_files), (7, 4));
+    assert_eq!(loaded(LoadOverrides::default()), (4, 5), "files do not stay");
 }
 
 #[test]
@@ -242,6 +295,7 @@ fn shutdown_waits_for_versions_that_a_reload_replaced() {
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
     let answer = start(&f.engine.model("m", None).expect("ready"), 9);
+    touch(f.root.path(), "m");
     f.engine.load_model("m", LoadOverrides::default()).expect("loads again");
     assert!(!f.engine.shutdown(Instant::now()), "the version before still has a request");
     let soon = Instant::now() + Duration::from_millis(50);

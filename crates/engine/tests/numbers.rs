@@ -139,7 +139,7 @@ impl Server {
             let _ = answered(answer, what);
         }
         eventually(what, || {
-            let rows = self.engine.repository_index(false);
+            let rows = self.engine.repository_index(false).expect("started");
             let is_done = |state| matches!(state, None | Some("UNAVAILABLE"));
             rows.iter().filter(|row| row.name == "m").all(|row| is_done(row.state))
         });

@@ -125,7 +125,7 @@ impl GrpcInferenceService for InferenceService {
         let engine = self.state.engine.clone();
         let list = move || {
             repository::refuse_repository_name(&request.repository_name)?;
-            let entries = engine.repository_index(request.ready);
+            let entries = engine.repository_index(request.ready)?;
             let models = entries.into_iter().map(repository::index_message).collect();
             Ok(pb::RepositoryIndexResponse { models })
         };

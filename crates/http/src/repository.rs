@@ -13,7 +13,7 @@ pub(crate) async fn index(state: &ServerState, received: &mut Received) -> Respo
     let engine = state.engine.clone();
     let body = body_of(state, received).await;
     let list = move || {
-        let rows = engine.repository_index(protocol::decode_index(&body?)?);
+        let rows = engine.repository_index(protocol::decode_index(&body?)?)?;
         Ok(index_document(&rows))
     };
     ok_or_failure(state.engine.control().query(list).await.flatten())

@@ -93,7 +93,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(fixture.engine.model("m", None).is_ok(), is_loaded);
         fixture.engine.unload_model("m", false).expect("unloads");
         wait_until("the end of the model", || {
-            let index = fixture.engine.repository_index(false);
+            let index = fixture.engine.repository_index(false).unwrap_or_default();
             index.iter().all(|row| matches!(row.state, None | Some("UNAVAILABLE")))
         });
     });

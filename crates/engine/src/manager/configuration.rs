@@ -13,7 +13,7 @@ use galatea_types::{Error, Result};
 use super::{backends::Backends, paths};
 use crate::{
     options::GpuOptions,
-    repository::{CONFIG_FILE, ModelFolder, read_text_file},
+    repository::{ConfigName, ModelFolder, read_text_file},
 };
 
 /// How configurations are completed.
@@ -27,22 +27,25 @@ pub(super) struct Completion<'a> {
 }
 
 /// The configuration in a model's folder.
-pub(super) fn read(folder: &ModelFolder, may_be_missing: bool) -> Result<RawModelConfig> {
-    let path = folder.path().join(CONFIG_FILE);
-    let source = match read_text_file(&path) {
-        Ok(source) => source,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && may_be_missing => {
+pub(super) fn read(
+    folder: &ModelFolder,
+    name: &ConfigName,
+    may_be_missing: bool,
+) -> Result<RawModelConfig> {
+    let (file, source) = match name.read_named(|file| read_text_file(&folder.path().join(file))) {
+        Ok(found) => found,
+        Err((_, e)) if e.kind() == io::ErrorKind::NotFound && may_be_missing => {
             return Ok(RawModelConfig::default());
         }
-        Err(e) => {
-            let text = format!("failed to read {}/{CONFIG_FILE}: {e}", folder.name);
+        Err((file, e)) => {
+            let text = format!("failed to read {}/{file}: {e}", folder.name);
             return Err(Error::invalid_arg(text).with_source(e));
         }
     };
     galatea_config::parse_text(&source)
         // Clients read this: they get the path inside the repository, not the one on the server.
         .map_err(|e| {
-            let text = e.render(&format!("{}/{CONFIG_FILE}", folder.name), &source);
+            let text = e.render(&format!("{}/{file}", folder.name), &source);
             Error::invalid_arg(text).with_source(e)
         })
 }

@@ -7,21 +7,23 @@ use std::{
 
 use galatea_types::LockExt;
 
-use crate::overrides::LoadOverrides;
+use crate::{overrides::LoadOverrides, repository::FolderSnapshot};
 
 /// Every model that was loaded, or was to be, and was not unloaded by name since; and which of them need which. An
 /// ensemble stays known when a model it needs is unloaded, and is loaded again with it.
 #[derive(Debug, Default)]
 pub(super) struct Dependencies(Mutex<BTreeMap<String, Known>>);
 
-#[derive(Debug, Default)]
-struct Known {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
     /// The models of an ensemble's steps; empty for every other model.
     needs: BTreeSet<String>,
     /// Named by the user or a client, not just needed by an ensemble.
     is_explicit: bool,
     /// What it was last loaded with.
     overrides: LoadOverrides,
+    /// Its folder when what is ready now was loaded from it. `None`: it was loaded from files of a request.
+    snapshot: Option<FolderSnapshot>,
 }
 
 /// A model to load.
@@ -32,19 +34,53 @@ pub(super) struct LoadRequest {
     /// It was named by the user or a client.
     pub is_explicit: bool,
     pub overrides: LoadOverrides,
+    /// It is loaded again because a model it needs has changed.
+    pub is_dependent: bool,
 }
 
 impl Dependencies {
-    /// Remembers a model that was loaded, or that is to be as soon as what it needs is there.
-    pub fn record(&self, request: &LoadRequest) {
+    /// Remembers a model before it is loaded, so that whoever changes a model it needs meanwhile knows of it. Returns
+    /// what was known before.
+    pub fn record(&self, request: &LoadRequest, snapshot: Option<FolderSnapshot>) -> Option<Known> {
         let mut known = self.lock();
+        let before = known.get(&request.name).cloned();
         let entry = known.entry(request.name.clone()).or_default();
+        entry.snapshot = snapshot;
         entry.needs.clone_from(&request.needs);
         entry.is_explicit |= request.is_explicit;
         // Only an ensemble is ever loaded again without being named.
         if !request.needs.is_empty() {
             entry.overrides.clone_from(&request.overrides);
         }
+        before
+    }
+
+    /// The load failed: what is ready is what was before. `is_kept`: the model is to be loaded as soon as what it
+    /// needs is there.
+    pub fn load_failed(&self, name: &str, before: Option<Known>, is_kept: bool) {
+        let mut known = self.lock();
+        let Some(entry) = known.get_mut(name) else { return };
+        match before {
+            _ if is_kept => entry.snapshot = before.and_then(|before| before.snapshot),
+            Some(before) => *entry = before,
+            None => drop(known.remove(name)),
+        }
+    }
+
+    /// A client named a model that need not be loaded again.
+    pub fn named(&self, name: &str) {
+        if let Some(entry) = self.lock().get_mut(name) {
+            entry.is_explicit = true;
+        }
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.lock().contains_key(name)
+    }
+
+    /// The folder that what is ready was loaded from, as it was then.
+    pub fn snapshot(&self, name: &str) -> Option<FolderSnapshot> {
+        self.lock().get(name)?.snapshot.clone()
     }
 
     /// Ensembles that need any of these, at any depth, without these themselves.
@@ -67,6 +103,7 @@ impl Dependencies {
                 needs: k.needs.clone(),
                 is_explicit: k.is_explicit,
                 overrides: k.overrides.clone(),
+                is_dependent: true,
             })
         };
         reached.difference(of).filter_map(request).collect()
@@ -123,7 +160,8 @@ mod tests {
     fn load_request(name: &str, needs: &[&str]) -> LoadRequest {
         let needs = needs.iter().map(|&n| n.to_owned()).collect();
         let overrides = LoadOverrides::default();
-        LoadRequest { name: name.to_owned(), needs, is_explicit: true, overrides }
+        let is_dependent = false;
+        LoadRequest { name: name.to_owned(), needs, is_explicit: true, overrides, is_dependent }
     }
 
     fn needed(name: &str, needs: &[&str]) -> LoadRequest {
@@ -132,11 +170,11 @@ mod tests {
 
     fn known() -> Dependencies {
         let known = Dependencies::default();
-        known.record(&load_request("outer", &["inner", "a"]));
-        known.record(&needed("inner", &["a", "b"]));
-        known.record(&needed("a", &[]));
-        known.record(&needed("b", &[]));
-        known.record(&load_request("alone", &["b2"]));
+        known.record(&load_request("outer", &["inner", "a"]), None);
+        known.record(&needed("inner", &["a", "b"]), None);
+        known.record(&needed("a", &[]), None);
+        known.record(&needed("b", &[]), None);
+        known.record(&load_request("alone", &["b2"]), None);
         known
     }
 
@@ -157,7 +195,7 @@ mod tests {
         let forgotten = |with, explicit: &[&str]| {
             let known = known();
             for name in explicit {
-                known.record(&load_request(name, &[]));
+                known.record(&load_request(name, &[]), None);
             }
             known.forget("outer", with).into_iter().collect::<Vec<_>>()
         };
@@ -165,7 +203,7 @@ mod tests {
         assert_eq!(forgotten(true, &[]), ["a", "b", "inner", "outer"]);
         assert_eq!(forgotten(true, &["b"]), ["a", "inner", "outer"]);
         let known = known();
-        known.record(&load_request("third", &["a"]));
+        known.record(&load_request("third", &["a"]), None);
         assert!(!known.forget("outer", true).contains("a"));
     }
 

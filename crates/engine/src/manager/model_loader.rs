@@ -8,7 +8,7 @@ use galatea_types::{Error, LockExt, Result};
 
 use super::{
     configuration::Completion,
-    dependencies::LoadRequest,
+    dependencies::{Dependencies, LoadRequest},
     dependency_error::DependencyError,
     load_failure::{
         Failures, LoadFailure, VersionFailure, VersionFailures, no_version, no_version_by_policy,
@@ -24,37 +24,89 @@ use crate::{
     options::GpuOptions,
     override_folders::OverrideFolders,
     ready_models::{ReadyModels, ReadyVersions},
-    repository::Repository,
+    repository::{FolderSnapshot, Repository},
     served_model::ServedModel,
 };
+
+/// What a load that did not fail did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loaded {
+    /// What is ready was made now.
+    Anew,
+    /// Nothing: what is ready was made of the files that are there.
+    Already,
+}
 
 /// Loads models one by one, and puts them in the place of what was ready before.
 pub(super) struct ModelLoader {
     pub repository: Arc<Repository>,
     pub lifecycle: Arc<Lifecycle>,
     pub models: Arc<ReadyModels>,
+    pub dependencies: Arc<Dependencies>,
     pub versions: VersionLoader,
     pub gpus: GpuOptions,
     pub auto_completes_config: bool,
     /// Whether configurations in load requests may name files outside of their model.
     pub allows_override_paths: bool,
+    /// How often a failed load of a version is tried again.
+    pub retry_count: usize,
     pub operations: Operations,
     /// Where the files of load requests are put.
     pub override_folders: Arc<OverrideFolders>,
 }
 
 impl ModelLoader {
-    /// Loads a model. `failures`: of the models it may depend on.
+    /// Loads a model, unless it is ready and nothing changed. `failures`: of the models it may depend on.
     pub fn load(
         &self,
         request: &LoadRequest,
         failures: &Mutex<Failures>,
-    ) -> Result<(), LoadFailure> {
+    ) -> Result<Loaded, LoadFailure> {
         let name = &request.name;
         let _one_at_a_time = self.operations.begin(name);
         if self.models.is_exiting() {
             return Err(LoadFailure::Exiting);
         }
+        if request.is_dependent && !self.dependencies.contains(name) {
+            // It was unloaded by name meanwhile.
+            return Ok(Loaded::Already);
+        }
+        let is_of_folder = request.overrides.files.is_empty();
+        let snapshot = is_of_folder.then(|| self.repository.snapshot(name)).flatten();
+        if self.is_current(request, snapshot.as_ref()) {
+            if request.is_explicit {
+                self.dependencies.named(name);
+            }
+            return Ok(Loaded::Already);
+        }
+        let before = self.dependencies.record(request, snapshot);
+        let loaded = self.load_now(request, failures);
+        if loaded.is_err() {
+            // Nothing stays of a name that no repository holds, or of what came with the request.
+            let is_held = || !matches!(self.repository.find(name), Ok(None));
+            let is_kept = request.overrides.is_empty() && is_held();
+            self.dependencies.load_failed(name, before, is_kept);
+        }
+        loaded.map(|()| Loaded::Anew)
+    }
+
+    /// Whether what is ready is what the request would make. A configuration that came with an earlier request stays
+    /// until a file of the model changes.
+    fn is_current(&self, request: &LoadRequest, snapshot: Option<&FolderSnapshot>) -> bool {
+        let name = &request.name;
+        if request.is_dependent || !request.overrides.is_empty() || !self.models.works(name) {
+            return false;
+        }
+        let loaded = self.dependencies.snapshot(name);
+        // Only a client who names it wants the files of the repository in the place of those that a request brought.
+        loaded.is_none() && !request.is_explicit || loaded.is_some() && loaded.as_ref() == snapshot
+    }
+
+    fn load_now(
+        &self,
+        request: &LoadRequest,
+        failures: &Mutex<Failures>,
+    ) -> Result<(), LoadFailure> {
         let plan = self.plan(request)?;
         if plan.is_ensemble() {
             return self.load_ensemble(&plan, failures);
@@ -136,7 +188,7 @@ impl ModelLoader {
         let load = |config: &_, version, generation| {
             self.versions.load_ensemble(plan, config, &models, version, generation)
         };
-        self.load_versions(plan, || Ok(config), load)
+        self.load_versions(plan, || Ok(config.clone()), load)
     }
 
     /// The models of an ensemble's steps; they are kept as long as the ensemble is.
@@ -178,11 +230,26 @@ impl ModelLoader {
         }
     }
 
+    /// Does a part of a load, again if it fails and more tries are asked for.
+    fn retry<T>(&self, name: &str, part: impl Fn() -> Result<T>) -> Result<T> {
+        let mut done = guarded(&part);
+        for retry in 1..=self.retry_count {
+            let Err(error) = &done else { break };
+            if self.models.is_exiting() {
+                break;
+            }
+            let (code, error) = (error.code().as_str(), error.with_causes());
+            log::warn!("retry {retry} of {} to load '{name}': {code}: {error}", self.retry_count);
+            done = guarded(&part);
+        }
+        done
+    }
+
     /// All or nothing: when one version fails, what was ready before still is.
     fn load_versions(
         &self,
         plan: &LoadPlan,
-        complete: impl FnOnce() -> Result<Arc<ModelConfig>>,
+        complete: impl Fn() -> Result<Arc<ModelConfig>>,
         load: impl Fn(&Arc<ModelConfig>, i64, Generation) -> Result<ServedModel>,
     ) -> Result<(), LoadFailure> {
         let name = &plan.folder.name;
@@ -191,12 +258,12 @@ impl ModelLoader {
         let is_transient = matches!(self.repository.find(name), Ok(None));
         let begin = |&v: &i64| (v, self.lifecycle.begin_loading(name, v, is_transient));
         let begun: Vec<(i64, Generation)> = plan.versions.iter().map(begin).collect();
-        let config = guarded(complete);
+        let config = self.retry(name, complete);
         let config = config.and_then(|config| check_support(&config).map(|()| config));
         for &(version, generation) in &begun {
             log::info!("loading: {name}:{version}");
             let config = config.as_ref().map_err(Error::clone);
-            match config.and_then(|config| guarded(|| load(config, version, generation))) {
+            match config.and_then(|config| self.retry(name, || load(config, version, generation))) {
                 Ok(model) => {
                     ready.insert(version, Arc::new(model));
                 }

@@ -17,7 +17,7 @@ use super::{
     model_loader::ModelLoader,
     operations::Operations,
     version_loader::VersionLoader,
-    waves,
+    waves::{self, Outcome},
 };
 use crate::{
     backend_registry::BackendRegistry,
@@ -25,7 +25,7 @@ use crate::{
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::{CONFIG_FILE, MAX_MODEL_NAME, Repository, is_model_name},
+    repository::{MAX_MODEL_NAME, Repository, is_model_name},
     startup::{FailedModels, ModelFailure, StartupError},
     unloader::Unloader,
 };
@@ -37,7 +37,7 @@ pub(crate) struct ModelManager {
     load_thread_count: usize,
     repository: Arc<Repository>,
     models: Arc<ReadyModels>,
-    dependencies: Dependencies,
+    dependencies: Arc<Dependencies>,
     loader: ModelLoader,
 }
 
@@ -57,19 +57,22 @@ impl ModelManager {
             unloader: Unloader::start(lifecycle.clone()),
             hold_until_queued: options.hold_until_queued,
         };
+        let dependencies = Arc::<Dependencies>::default();
         Self {
             control_mode: options.control_mode,
             startup_models: options.startup_models.clone(),
             load_thread_count: options.load_thread_count,
-            dependencies: Dependencies::default(),
+            dependencies: dependencies.clone(),
             loader: ModelLoader {
                 repository: repository.clone(),
                 lifecycle,
                 models: models.clone(),
+                dependencies,
                 versions,
                 gpus: options.gpus.clone(),
                 auto_completes_config: options.auto_completes_config,
                 allows_override_paths: options.allows_override_paths,
+                retry_count: options.load_retry_count,
                 operations: Operations::default(),
                 override_folders: Arc::default(),
             },
@@ -89,14 +92,16 @@ impl ModelManager {
 
     /// See [`Engine::load_startup_models`](crate::Engine::load_startup_models).
     pub fn load_startup_models(&self) -> Result<(), StartupError> {
-        self.repository.check().map_err(StartupError::Aborted)?;
+        self.repository.check().map_err(|error| {
+            self.models.fail_start();
+            StartupError::Aborted(error)
+        })?;
         let mut requests = BTreeMap::new();
         for name in self.startup_names() {
             self.add_request(&name, LoadOverrides::default(), true, &mut requests);
         }
         let count = requests.len();
-        let failures = self.load_all(requests.values().cloned().collect(), Failures::new());
-        self.remember(requests, &failures);
+        let failures = self.load_all(requests, Failures::new()).failures;
         if failures.is_empty() {
             return Ok(());
         }
@@ -117,14 +122,8 @@ impl ModelManager {
         self.check_call(name)?;
         let mut requests = BTreeMap::new();
         self.add_request(name, overrides, true, &mut requests);
-        let names: BTreeSet<String> = requests.keys().cloned().collect();
-        let mut failures = self.load_all(requests.values().cloned().collect(), Failures::new());
-        self.remember(requests, &failures);
-        // Where a load failed, what was ready before still is.
-        let is_changed =
-            |name: &String| matches!(failures.get(name), None | Some(LoadFailure::Invalid(_)));
-        let changed = names.into_iter().filter(is_changed).collect();
-        self.load_all(self.dependencies.dependents(&changed), failures.clone());
+        let Outcome { mut failures, changed } = self.load_all(requests, Failures::new());
+        self.load_dependents(&changed, failures.clone());
         match failures.remove(name) {
             None => Ok(()),
             Some(failure) => Err(failure.into_error(name)),
@@ -135,32 +134,28 @@ impl ModelManager {
     pub fn unload(&self, name: &str, unload_dependents: bool) -> Result<()> {
         self.check_call(name)?;
         let forgotten = self.dependencies.forget(name, unload_dependents);
+        for name in &forgotten {
+            self.loader.unload(name);
+        }
+        // Looked for last: an ensemble that is being loaded is known before it looks for what it needs.
         for ensemble in self.dependencies.dependents(&forgotten) {
             self.loader.unload(&ensemble.name);
-        }
-        for name in forgotten {
-            self.loader.unload(&name);
         }
         Ok(())
     }
 
-    /// Remembers what was loaded, and of what failed the models of the repository as they are there: an ensemble is
-    /// loaded when what it needs is. Nothing stays of a name that no repository holds, or of what came with a load
-    /// request that failed.
-    fn remember(&self, requests: BTreeMap<String, LoadRequest>, failures: &Failures) {
-        let is_worth_it = |request: &LoadRequest| {
-            let is_plain = request.overrides.is_empty();
-            let is_held = || !matches!(self.repository.find(&request.name), Ok(None));
-            !failures.contains_key(&request.name) || (is_plain && is_held())
-        };
-        requests.values().filter(|r| is_worth_it(r)).for_each(|r| self.dependencies.record(r));
-    }
-
-    fn load_all(&self, requests: Vec<LoadRequest>, failures: Failures) -> Failures {
+    fn load_all(&self, requests: BTreeMap<String, LoadRequest>, failures: Failures) -> Outcome {
+        let requests = requests.into_values().collect();
         waves::load_all(&self.loader, self.load_thread_count, requests, failures)
     }
 
-    /// Adds a model, and what it needs that is not ready, at any depth.
+    /// Loads the ensembles again that need any of the models that changed.
+    fn load_dependents(&self, changed: &BTreeSet<String>, failures: Failures) {
+        let requests = self.dependencies.dependents(changed);
+        waves::load_all(&self.loader, self.load_thread_count, requests, failures);
+    }
+
+    /// Adds a model, and what it needs, at any depth: of that, what is ready and did not change is left alone.
     fn add_request(
         &self,
         name: &str,
@@ -173,11 +168,11 @@ impl ModelManager {
             return;
         }
         let (name, needs) = (name.to_owned(), self.models_of_steps(name, &overrides));
-        let request = LoadRequest { name, needs: needs.clone(), is_explicit, overrides };
+        let (is_dependent, steps) = (false, needs.clone());
+        let request = LoadRequest { name, needs, is_explicit, overrides, is_dependent };
         requests.insert(request.name.clone(), request);
-        for needed in needs {
-            let is_loadable = || matches!(self.repository.find(&needed), Ok(Some(_)));
-            if !self.models.contains(&needed) && is_loadable() {
+        for needed in steps {
+            if matches!(self.repository.find(&needed), Ok(Some(_))) {
                 self.add_request(&needed, LoadOverrides::default(), false, requests);
             }
         }
@@ -189,7 +184,7 @@ impl ModelManager {
         let raw = match &overrides.config {
             Some(json) => galatea_config::parse_json(json).ok(),
             None => {
-                let text = self.repository.read_text(name, CONFIG_FILE);
+                let text = self.repository.read_config(name);
                 text.ok().and_then(|text| galatea_config::parse_text(&text).ok())
             }
         };
@@ -198,6 +193,7 @@ impl ModelManager {
 
     /// Whether clients may load and unload a model of this name.
     pub fn check_call(&self, name: &str) -> Result<()> {
+        self.models.check_serving()?;
         match self.control_mode {
             ControlMode::Explicit => Ok(check_name(name)?),
             ControlMode::None => Err(ControlError::NotExplicit.into()),

@@ -4,10 +4,7 @@ use galatea_backend::{PathRules, relative_inside};
 use galatea_config::{ConfigDraft, RawModelConfig};
 use galatea_types::Error;
 
-use crate::{
-    overrides::LoadOverrides,
-    repository::{CONFIG_FILE, Repository},
-};
+use crate::{overrides::LoadOverrides, repository::Repository};
 
 /// A file that is not one of the model's.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +46,7 @@ pub(super) fn rules(
     if overrides.config.is_none() || trusts_requests {
         return PathRules::anywhere();
     }
-    let text = repository.read_text(model, CONFIG_FILE).ok();
+    let text = repository.read_config(model).ok();
     let of_repository = text.and_then(|text| galatea_config::parse_text(&text).ok());
     let trusted = of_repository.map(|raw| ConfigDraft::from(raw).host_paths());
     PathRules::inside_model(trusted.unwrap_or_default())

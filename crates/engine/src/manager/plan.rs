@@ -12,7 +12,7 @@ use super::configuration::{self, Completion, PolledConfig};
 use crate::{
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
-    repository::{HiddenFolder, ModelFolder, Repository},
+    repository::{ConfigName, HiddenFolder, ModelFolder, Repository},
 };
 
 /// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
@@ -42,7 +42,8 @@ impl LoadPlan {
             None => repository.lease(name)?,
         };
         let hidden = HiddenFolder::of(&folder);
-        let polled = poll(overrides, completion, &folder).map_err(|error| hidden.hide(error))?;
+        let polled = poll(overrides, completion, &folder, repository.config_name())
+            .map_err(|error| hidden.hide(error))?;
         let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
         Ok(Self { folder, hidden, versions, paths, raw: polled.raw })
@@ -65,10 +66,11 @@ fn poll(
     overrides: &LoadOverrides,
     completion: &Completion<'_>,
     folder: &ModelFolder,
+    name: &ConfigName,
 ) -> Result<PolledConfig> {
     let raw = match &overrides.config {
         Some(json) => galatea_config::parse_json(json)?,
-        None => configuration::read(folder, completion.is_automatic)?,
+        None => configuration::read(folder, name, completion.is_automatic)?,
     };
     completion.poll(raw, folder)
 }

@@ -14,19 +14,28 @@ use galatea_types::LockExt;
 use super::{
     dependencies::{LoadRequest, cycle},
     dependency_error::DependencyError,
-    load_failure::Failures,
-    model_loader::ModelLoader,
+    load_failure::{Failures, LoadFailure},
+    model_loader::{Loaded, ModelLoader},
 };
 
-/// Loads models in waves: a wave has no model that needs another one of it. Returns what failed, now and
-/// before, and why.
+/// What became of several loads.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// What failed, now and before, and why.
+    pub failures: Failures,
+    /// Models of which something else is ready than before, or nothing.
+    pub changed: BTreeSet<String>,
+}
+
+/// Loads models in waves: a wave has no model that needs another one of it.
 pub(super) fn load_all(
     loader: &ModelLoader,
     thread_count: usize,
     mut pending: Vec<LoadRequest>,
     failures: Failures,
-) -> Failures {
+) -> Outcome {
     let failures = Mutex::new(failures);
+    let changed = Mutex::new(BTreeSet::new());
     while !pending.is_empty() {
         let waiting: BTreeSet<String> = pending.iter().map(|r| r.name.clone()).collect();
         let (wave, rest): (Vec<_>, Vec<_>) =
@@ -36,9 +45,10 @@ pub(super) fn load_all(
             let mut failures = failures.lock_unpoisoned();
             pending = reject_cycles(loader, pending, &mut failures);
         }
-        load_wave(loader, thread_count, &wave, &failures);
+        load_wave(loader, thread_count, &wave, &failures, &changed);
     }
-    failures.into_inner_unpoisoned()
+    let (failures, changed) = (failures.into_inner_unpoisoned(), changed.into_inner_unpoisoned());
+    Outcome { failures, changed }
 }
 
 /// Removes the ensembles that need themselves.
@@ -65,11 +75,17 @@ fn load_wave(
     thread_count: usize,
     wave: &[LoadRequest],
     failures: &Mutex<Failures>,
+    changed: &Mutex<BTreeSet<String>>,
 ) {
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(request) = wave.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(failure) = loader.load(request, failures) {
+            let loaded = loader.load(request, failures);
+            // Where a load failed, what was ready before still is; but not an ensemble that does not fit its models.
+            if matches!(loaded, Ok(Loaded::Anew) | Err(LoadFailure::Invalid(_))) {
+                changed.lock_unpoisoned().insert(request.name.clone());
+            }
+            if let Err(failure) = loaded {
                 let mut failures = failures.lock_unpoisoned();
                 failures.insert(request.name.clone(), failure);
             }

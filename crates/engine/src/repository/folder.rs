@@ -8,9 +8,6 @@ use std::{
 
 use super::{error::RepositoryError, root::FolderLease};
 
-/// Name of the file in a model's folder that configures it.
-pub(crate) const CONFIG_FILE: &str = "config.pbtxt";
-
 /// Longest name of a model, in bytes: the longest that a folder can have.
 pub(crate) const MAX_MODEL_NAME: usize = 255;
 

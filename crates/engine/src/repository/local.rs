@@ -8,6 +8,7 @@ use super::{
     error::RepositoryError,
     folder::folder_names,
     root::{FolderLease, RepositoryRoot},
+    snapshot::FolderSnapshot,
     text_file::read_text_file,
 };
 
@@ -44,6 +45,10 @@ impl RepositoryRoot for LocalRoot {
 
     fn read_text(&self, model: &str, file: &str) -> io::Result<String> {
         read_text_file(&self.0.join(model).join(file))
+    }
+
+    fn snapshot(&self, model: &str) -> io::Result<FolderSnapshot> {
+        FolderSnapshot::of(&self.0.join(model))
     }
 
     fn lease(&self, model: &str) -> Result<FolderLease> {

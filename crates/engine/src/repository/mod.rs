@@ -1,10 +1,12 @@
 //! The model repositories: which models there are, and their folders.
 
+mod config_name;
 mod error;
 mod folder;
 mod hidden_folder;
 mod local;
 mod root;
+mod snapshot;
 mod text_file;
 
 use std::{io, sync::Arc};
@@ -13,24 +15,32 @@ use galatea_types::Result;
 
 use self::error::RepositoryError;
 pub(crate) use self::{
-    folder::{CONFIG_FILE, MAX_MODEL_NAME, ModelFolder, is_model_name},
+    config_name::ConfigName,
+    folder::{MAX_MODEL_NAME, ModelFolder, is_model_name},
     hidden_folder::HiddenFolder,
     text_file::read_text_file,
 };
 pub use self::{
     local::LocalRoot,
     root::{FolderLease, RepositoryRoot},
+    snapshot::FolderSnapshot,
 };
 
 /// All repositories of a server, searched as one.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     roots: Vec<Arc<dyn RepositoryRoot>>,
+    /// Which of its configurations a model is loaded with.
+    config_name: ConfigName,
 }
 
 impl Repository {
-    pub fn new(roots: Vec<Arc<dyn RepositoryRoot>>) -> Self {
-        Self { roots }
+    pub fn new(roots: Vec<Arc<dyn RepositoryRoot>>, config_name: ConfigName) -> Self {
+        Self { roots, config_name }
+    }
+
+    pub fn config_name(&self) -> &ConfigName {
+        &self.config_name
     }
 
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.
@@ -67,10 +77,22 @@ impl Repository {
         Ok(ModelFolder::open(model, root.lease(model)?)?)
     }
 
-    /// The text of a file of a model that exactly one repository holds.
-    pub fn read_text(&self, model: &str, file: &str) -> io::Result<String> {
+    /// What the folder of a model holds now. `None` when no repository has one that can be read.
+    pub fn snapshot(&self, model: &str) -> Option<FolderSnapshot> {
+        self.find(model).ok()??.snapshot(model).ok()
+    }
+
+    /// Whether several repositories hold a model of this name.
+    pub fn is_ambiguous(&self, model: &str) -> bool {
+        self.find(model).is_err()
+    }
+
+    /// The configuration of a model that exactly one repository holds, as written.
+    pub fn read_config(&self, model: &str) -> io::Result<String> {
         match self.find(model) {
-            Ok(Some(root)) => root.read_text(model, file),
+            Ok(Some(root)) => {
+                self.config_name.read(|file| root.read_text(model, file)).map_err(|(_, e)| e)
+            }
             Ok(None) => Err(io::ErrorKind::NotFound.into()),
             Err(error) => Err(io::Error::other(error)),
         }

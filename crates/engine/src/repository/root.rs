@@ -4,6 +4,8 @@ use std::{fmt, io, path::Path};
 
 use galatea_types::Result;
 
+use super::snapshot::FolderSnapshot;
+
 /// One model repository: a place with one folder per model. Where that is, a folder of this machine or a store
 /// in the network, only its implementation knows.
 ///
@@ -29,6 +31,12 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// # Errors
     /// Of kind `NotFound` when there is no such file.
     fn read_text(&self, model: &str, file: &str) -> io::Result<String>;
+
+    /// What the folder of a model holds now, to tell whether it changed.
+    ///
+    /// # Errors
+    /// When it cannot be listed.
+    fn snapshot(&self, model: &str) -> io::Result<FolderSnapshot>;
 
     /// The whole folder of a model as a folder of this machine. What has to be fetched for that is kept until
     /// the lease is dropped.

@@ -13,13 +13,13 @@ fn finds_models_and_versions() {
     fs::write(root.path().join("b/2/model.onnx"), "").expect("file");
     fs::write(root.path().join("b/1/model.pt"), "").expect("file");
     fs::write(root.path().join("b/config.pbtxt"), "backend: \"b\"").expect("file");
-    let repository = Repository::new(vec![LocalRoot::at(root.path())]);
+    let repository = Repository::new(vec![LocalRoot::at(root.path())], ConfigName::new(""));
     assert_eq!(repository.model_names(), ["a", "b"]);
     let folder = repository.lease("b").expect("found");
     assert_eq!(folder.versions, [1, 2, 10]);
     assert_eq!(folder.lowest_version_files(), ["model.pt"]);
-    assert_eq!(repository.read_text("b", "config.pbtxt").expect("text"), "backend: \"b\"");
-    let missing = repository.read_text("a", "config.pbtxt").expect_err("none");
+    assert_eq!(repository.read_config("b").expect("text"), "backend: \"b\"");
+    let missing = repository.read_config("a").expect_err("none");
     assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     assert!(repository.find("c").expect("readable").is_none());
     let error = repository.lease("c").expect_err("no such model");
@@ -32,7 +32,10 @@ fn a_name_in_two_repositories_is_refused() {
     for root in [&one, &two] {
         fs::create_dir_all(root.path().join("m/1")).expect("dir");
     }
-    let repository = Repository::new(vec![LocalRoot::at(one.path()), LocalRoot::at(two.path())]);
+    let repository = Repository::new(
+        vec![LocalRoot::at(one.path()), LocalRoot::at(two.path())],
+        ConfigName::new(""),
+    );
     let error = repository.lease("m").expect_err("not unique");
     assert_eq!(
         error.message(),
@@ -61,6 +64,10 @@ impl RepositoryRoot for Remote {
         Err(io::ErrorKind::NotFound.into())
     }
 
+    fn snapshot(&self, _: &str) -> io::Result<FolderSnapshot> {
+        Ok(FolderSnapshot::default())
+    }
+
     fn lease(&self, _: &str) -> Result<FolderLease> {
         let copy = tempfile::tempdir().expect("folder");
         fs::create_dir(copy.path().join("3")).expect("folder");
@@ -71,7 +78,8 @@ impl RepositoryRoot for Remote {
 #[test]
 fn a_fetched_copy_is_kept_for_as_long_as_it_is_leased() {
     let local = tempfile::tempdir().expect("folder");
-    let repository = Repository::new(vec![LocalRoot::at(local.path()), Arc::new(Remote)]);
+    let repository =
+        Repository::new(vec![LocalRoot::at(local.path()), Arc::new(Remote)], ConfigName::new(""));
     assert_eq!(repository.model_names(), ["far"]);
     let folder = repository.lease("far").expect("fetched");
     assert_eq!(folder.versions, [3]);

@@ -37,7 +37,6 @@ pub struct ServeFlags {
     pub memory_budget: MemorySize,
     pub repoagent_directory: String,
     pub rate_limit: String,
-    pub model_config_name: String,
     pub trace: TraceFlags,
     /// `--disable-auto-complete-config`
     pub is_auto_complete_disabled: bool,

@@ -22,7 +22,7 @@ pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     for (index, model) in engine.startup_models.iter().enumerate() {
         row(&format!("startup_models_{index}"), model.clone());
     }
-    row("model_config_name", flags.model_config_name.clone());
+    row("model_config_name", engine.model_config_name.clone());
     row("model_load_thread_count", engine.load_thread_count.to_string());
     row("rate_limit", flags.rate_limit.to_ascii_uppercase());
     row("pinned_memory_pool_byte_size", engine.metrics.pinned_memory_pool_bytes.to_string());

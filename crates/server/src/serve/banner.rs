@@ -9,7 +9,7 @@ use crate::{options::ServeOptions, table::Table};
 pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions) {
     log::info!("{}", Table::new(["Repository Agent", "Path"]).message());
     log::info!("{}", backends.table().message());
-    log::info!("{}", models(&engine.repository_index(false)).message());
+    log::info!("{}", models(&engine.repository_index(false).unwrap_or_default()).message());
     log::info!("{}", settings(engine, options).message());
 }
 

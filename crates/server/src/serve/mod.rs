@@ -15,7 +15,7 @@ mod upkeep;
 use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Context, Result, bail};
-use galatea_engine::{Engine, EngineOptions};
+use galatea_engine::{Engine, EngineOptions, StartupError};
 use galatea_telemetry::logger::{self, LogSettings};
 
 use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets, upkeep::Upkeep};
@@ -44,7 +44,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
-    let repositories = repositories::open(&options.repositories)?;
+    let repositories = repositories::open(&options.repositories, options.exits_on_error)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
     let backends = Backends::new(&options);
@@ -63,6 +63,12 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         Err(error) if options.exits_on_error => {
             engine.shutdown(Instant::now() + exit_timeout);
             bail!("creating server: {} - {error}", error.code().as_str());
+        }
+        Err(error @ StartupError::Aborted(_)) => {
+            log::error!(
+                "the server is not ready: creating server: {} - {error}",
+                error.code().as_str()
+            );
         }
         Err(error) => log::warn!("serving what could be loaded: {error}"),
         Ok(()) => {}

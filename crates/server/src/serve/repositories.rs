@@ -1,14 +1,16 @@
 //! From the repositories on the command line to those the engine reads. The only place that
 //! distinguishes kinds of repositories.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use anyhow::{Result, bail};
 use galatea_engine::{LocalRoot, RepositoryRoot};
 
-/// A typing error in a path ends the start, whatever --exit-on-error is set to for models.
-pub fn open(given: &[PathBuf]) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
-    let roots = given.iter().map(|path| {
+/// The repositories given, each once however it is written. A typing error in a path ends the start at once where
+/// `ends_on_error`; else the engine says that it is not ready.
+pub fn open(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
+    let mut roots = Vec::new();
+    for path in different(given) {
         let text = path.to_string_lossy();
         if text.contains("://") {
             bail!(
@@ -17,9 +19,50 @@ pub fn open(given: &[PathBuf]) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
         }
         let root = LocalRoot::at(path);
         match root.check() {
-            Ok(()) => Ok(root),
-            Err(error) => bail!("creating server: {} - {error}", error.code().as_str()),
+            Err(error) if ends_on_error => {
+                bail!("creating server: {} - {error}", error.code().as_str())
+            }
+            _ => roots.push(root),
         }
-    });
-    roots.collect()
+    }
+    Ok(roots)
+}
+
+/// The first spelling of each folder.
+fn different(given: &[PathBuf]) -> Vec<&PathBuf> {
+    let mut seen = Vec::new();
+    let is_new = |path: &&PathBuf| {
+        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let is_new = !seen.contains(&place);
+        seen.push(place);
+        is_new
+    };
+    given.iter().filter(is_new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_folder_is_one_repository_however_it_is_written() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = |tail: &str| PathBuf::from(format!("{}{tail}", folder.path().display()));
+        fs::create_dir(path("/b")).expect("folder");
+        let given = [path(""), path("/"), path("/b/.."), path("/b"), path("")];
+        assert_eq!(open(&given, true).expect("both are there").len(), 2);
+    }
+
+    #[test]
+    fn a_missing_repository_ends_the_start_unless_errors_are_tolerated() {
+        let given = [PathBuf::from("/nonexistent/models")];
+        let error = open(&given, true).expect_err("not there").to_string();
+        assert!(
+            error.starts_with(
+                "creating server: Internal - failed to stat file /nonexistent/models: "
+            ),
+            "{error}"
+        );
+        assert_eq!(open(&given, false).expect("the engine says so").len(), 1);
+    }
 }

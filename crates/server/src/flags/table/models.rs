@@ -66,8 +66,7 @@ pub const REPOSITORY: &[Row] = &[
         Kind::Name,
         "Take configs/<name>.pbtxt of each model that has it instead of config.pbtxt.",
     )
-    .stores(|o, v| v.put(&mut o.model_config_name))
-    .not_yet("every model is configured by its config.pbtxt"),
+    .stores(config_name),
     Row::new(
         "allow-override-paths",
         Kind::Bool,
@@ -88,7 +87,7 @@ pub const REPOSITORY: &[Row] = &[
     }),
     Row::new("model-load-retry-count", at_least(0), "How often a failed load is tried again.")
         .default("0")
-        .not_yet("a load is tried once"),
+        .stores(|o, v| v.put(&mut o.engine.load_retry_count)),
     Row::new(
         "model-namespacing",
         Kind::Bool,
@@ -155,6 +154,14 @@ pub const RATE_LIMITER: &[Row] = &[
     .stores(setting::rate_limit_resource)
     .no_effect("instances wait for no resources"),
 ];
+
+/// A name of a file, without the end: it must not lead to another folder.
+fn config_name(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    if given.text.contains('/') {
+        return Err(given.malformed("the name of a file in configs/, without its .pbtxt").into());
+    }
+    given.put(&mut flags.engine.model_config_name)
+}
 
 fn control_mode(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
     flags.engine.control_mode = match given.text.to_ascii_lowercase().as_str() {

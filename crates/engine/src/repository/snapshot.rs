@@ -1,0 +1,154 @@
+//! What a model's folder holds, as far as it tells whether anything in it changed.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, DirEntry, Metadata},
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+/// Files and folders of one model that are looked at: a tree without end must not hold up the others.
+const MAX_ENTRIES: usize = 100_000;
+
+/// Folders below a model's folder that are looked at: links may make circles.
+const MAX_DEPTH: usize = 16;
+
+/// What Python writes beside the modules that it imports: loading a model must not count as a change of it.
+const BYTECODE: &str = "__pycache__";
+
+/// What a model's folder holds: two are equal unless a file or folder in it was added, removed, renamed or written to.
+/// That an entry is another one is known by its name, size, time of change and, for a link, target; contents are not
+/// read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderSnapshot {
+    /// Each entry of the folder with what is known of everything below it.
+    entries: BTreeMap<OsString, u64>,
+}
+
+impl FolderSnapshot {
+    /// Of a folder on this machine.
+    ///
+    /// # Errors
+    /// When the folder itself cannot be listed. What cannot be read inside of it counts as unchanging.
+    pub fn of(folder: &Path) -> io::Result<Self> {
+        let mut left = MAX_ENTRIES;
+        let mut entries = BTreeMap::new();
+        for entry in fs::read_dir(folder)?.flatten().filter(is_counted) {
+            if left == 0 {
+                break;
+            }
+            let mut hasher = DefaultHasher::new();
+            hash_entry(&entry, 1, &mut left, &mut hasher);
+            entries.insert(entry.file_name(), hasher.finish());
+        }
+        Ok(Self { entries })
+    }
+}
+
+fn is_counted(entry: &DirEntry) -> bool {
+    entry.file_name() != BYTECODE
+}
+
+fn hash_entry(entry: &DirEntry, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
+    *left = left.saturating_sub(1);
+    let path = entry.path();
+    entry.file_name().hash(hasher);
+    fs::read_link(&path).ok().hash(hasher);
+    let Ok(metadata) = path.metadata() else { return };
+    match metadata.is_dir() {
+        true if depth < MAX_DEPTH => hash_folder(&path, depth, left, hasher),
+        true => {}
+        false => hash_file(&metadata, hasher),
+    }
+}
+
+/// Not by the folder's own time: that changes with entries that do not count.
+fn hash_folder(folder: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
+    let Ok(listed) = fs::read_dir(folder) else { return };
+    let mut entries: Vec<DirEntry> = listed.flatten().filter(is_counted).take(*left).collect();
+    entries.sort_by_key(DirEntry::file_name);
+    entries.len().hash(hasher);
+    for entry in &entries {
+        if *left == 0 {
+            return;
+        }
+        hash_entry(entry, depth + 1, left, hasher);
+    }
+}
+
+fn hash_file(metadata: &Metadata, hasher: &mut DefaultHasher) {
+    (metadata.size(), metadata.mtime(), metadata.mtime_nsec()).hash(hasher);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::fs::symlink,
+        time::{Duration, SystemTime},
+    };
+
+    use super::*;
+
+    fn of(folder: &Path) -> FolderSnapshot {
+        FolderSnapshot::of(folder).expect("readable")
+    }
+
+    #[test]
+    fn every_change_of_a_file_counts_and_bytecode_does_not() {
+        let root = tempfile::tempdir().expect("folder");
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("1/a/b")).expect("folder");
+        fs::write(path("config.pbtxt"), "x").expect("file");
+        fs::write(path("1/a/b/model"), "x").expect("file");
+        let mut last = of(root.path());
+        assert_eq!(of(root.path()), last, "nothing changed");
+        fs::create_dir(path("1/__pycache__")).expect("folder");
+        fs::write(path("1/__pycache__/model.pyc"), "x").expect("file");
+        assert_eq!(of(root.path()), last, "bytecode does not count");
+        let mut changed = |what: &str| {
+            let now = of(root.path());
+            assert_ne!(now, last, "{what}");
+            last = now;
+        };
+        fs::write(path("1/a/b/model"), "xy").expect("file");
+        changed("another size");
+        let file = fs::File::options().write(true).open(path("1/a/b/model")).expect("file");
+        file.set_modified(SystemTime::now() - Duration::from_secs(99)).expect("older");
+        changed("another time, though an older one");
+        fs::rename(path("1/a/b/model"), path("1/a/b/model2")).expect("renamed");
+        changed("another name");
+        fs::create_dir(path("2")).expect("folder");
+        changed("an empty folder more");
+        fs::remove_dir(path("2")).expect("removed");
+        changed("a folder less");
+        fs::write(path("labels.txt"), "").expect("file");
+        changed("an empty file more");
+        fs::create_dir(path("other")).expect("folder");
+        symlink("1", path("link")).expect("link");
+        changed("a link more");
+        fs::remove_file(path("link")).expect("removed");
+        symlink("other", path("link")).expect("link");
+        changed("another target");
+    }
+
+    #[test]
+    fn trees_without_end_have_an_end() {
+        let root = tempfile::tempdir().expect("folder");
+        fs::create_dir_all(root.path().join("1/deep")).expect("folder");
+        // Two links to above make a tree of 2^depth folders.
+        for name in ["1/up", "1/deep/up", "1/deep/again"] {
+            symlink(root.path(), root.path().join(name)).expect("link");
+        }
+        let mut folder = root.path().join("2");
+        for _ in 0..100 {
+            folder.push("x");
+        }
+        fs::create_dir_all(folder).expect("folder");
+        assert_eq!(of(root.path()), of(root.path()));
+        let missing = FolderSnapshot::of(&root.path().join("3")).expect_err("none");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+}
