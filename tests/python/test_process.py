@@ -71,6 +71,40 @@ def test_requests_while_draining_are_refused(repository, serve):
     assert server.wait_for_exit() == 0
 
 
+def test_health_is_answered_over_grpc_while_models_load(repository, serve):
+    """Live and not ready; a request sent meanwhile is answered once its model is there."""
+    repository.add("slow", "identity", identity_config(more='parameters { key: "creation_delay_sec" value { string_value: "2" } }\n'))
+    server = serve(repository.path, wait=False)
+    line = server.wait_for_line("GRPCInferenceService listens at ")
+    with grpc.insecure_channel(line.split()[-1].strip('"')) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        early = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
+        early.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
+        answer = stub.ModelInfer.future(early, timeout=30)
+        assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
+        assert not stub.ServerReady(service_pb2.ServerReadyRequest()).ready
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        assert check(b"") == b"\x08\x02", "NOT_SERVING"
+        assert not answer.done()
+        assert answer.result().model_name == "slow"
+        assert stub.ServerReady(service_pb2.ServerReadyRequest()).ready
+    assert server.stop() == 0
+
+
+def test_a_server_that_leaves_is_not_ready_over_grpc_and_serves(repository, serve):
+    repository.add("simple", "add_sub", add_sub_config())
+    server = serve(repository.path, "--drain-delay-secs=600")
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for_line("without being ready")
+        assert not stub.ServerReady(service_pb2.ServerReadyRequest()).ready
+        assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
+        assert stub.ModelReady(service_pb2.ModelReadyRequest(name="simple")).ready
+        server.process.send_signal(signal.SIGTERM)
+    assert server.wait_for_exit() == 0
+
+
 def test_sigint_ends_it_too(repository, serve):
     repository.add("simple", "add_sub", add_sub_config())
     assert serve(repository.path).stop(signal.SIGINT) == 0

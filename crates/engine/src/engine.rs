@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use galatea_types::{Result, product};
 
 use crate::{
+    availability::Availability,
     backend_registry::BackendRegistry,
     control::Control,
     exit,
@@ -45,6 +46,7 @@ pub struct Engine {
     manager: Arc<ModelManager>,
     control: Control,
     metrics: ServerMetrics,
+    availability: Availability,
 }
 
 impl Engine {
@@ -73,7 +75,17 @@ impl Engine {
             )
         });
         let control = Control::new(manager.clone(), options.load_thread_count);
-        Arc::new(Self { options, repository, lifecycle, models, manager, control, metrics })
+        let availability = Availability::default();
+        Arc::new(Self {
+            options,
+            repository,
+            lifecycle,
+            models,
+            manager,
+            control,
+            metrics,
+            availability,
+        })
     }
 
     /// What it was made with.
@@ -96,10 +108,39 @@ impl Engine {
         self.models.check_serving().is_ok()
     }
 
-    /// With strict readiness (the default) every model must be ready, with an instance that works; without
+    /// From now on the server is live and not ready, and requests wait in [`Engine::started`]: for front ends that
+    /// listen while models are loaded for the first time.
+    pub fn begin_start(&self) {
+        self.availability.begin_start();
+    }
+
+    /// The end of what [`Engine::begin_start`] began.
+    pub fn finish_start(&self) {
+        self.availability.finish_start();
+    }
+
+    /// Waits for the end of the start. Front ends ask before they answer anything but health checks. False where too
+    /// many requests do so already: this one is to be refused.
+    pub async fn started(&self) -> bool {
+        self.availability.started().await
+    }
+
+    /// From now on the server is not ready, so that nobody sends new clients to it; it serves as before.
+    pub fn begin_leaving(&self) {
+        self.availability.begin_leaving();
+    }
+
+    /// Whether the server is about to exit and serves until then.
+    pub fn is_leaving(&self) -> bool {
+        self.availability.is_leaving()
+    }
+
+    /// Not while it starts and when it is about to exit. With strict readiness (the default) every model must be ready, with an instance that works; without
     /// it the server itself.
     pub fn is_ready(&self) -> bool {
-        self.is_live() && (!self.options.has_strict_readiness || self.is_every_model_ready())
+        self.availability.is_serving()
+            && self.is_live()
+            && (!self.options.has_strict_readiness || self.is_every_model_ready())
     }
 
     fn is_every_model_ready(&self) -> bool {
@@ -200,6 +241,7 @@ impl Engine {
     /// Refuses requests and loads from now on; loads under way are finished. [`Engine::shutdown`] does it too.
     pub fn begin_exit(&self) {
         self.models.begin_exit();
+        self.availability.finish_start();
         self.control.refuse_loads();
     }
 

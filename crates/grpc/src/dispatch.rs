@@ -30,6 +30,18 @@ use crate::{
     unread::Reader,
 };
 
+/// What calls are refused with beyond those that wait for the end of the start.
+const STARTING: &str =
+    "Server is starting: models are being loaded, and too many calls wait for them";
+
+/// Whether a call is answered while the server starts.
+fn is_health_check(path: &str) -> bool {
+    match path.strip_prefix("/inference.GRPCInferenceService/") {
+        Some(call) => matches!(call, "ServerLive" | "ServerReady"),
+        None => path.starts_with("/grpc.health.v1.Health/"),
+    }
+}
+
 /// Answers every call that comes in on any connection.
 #[derive(Clone)]
 pub(crate) struct Dispatcher {
@@ -76,6 +88,9 @@ impl Dispatcher {
         let mut memory = self.state.options.memory.reservation();
         if let Err(error) = self.check_room(&mut memory) {
             return Ok(error.into_http());
+        }
+        if !is_health_check(request.uri().path()) && !self.state.engine.started().await {
+            return Ok(Status::unavailable(STARTING).into_http());
         }
         let response = match catch_panic(CALL, self.route(request, reader)).await {
             Some(Ok(response)) => response,

@@ -52,6 +52,11 @@ pub(crate) fn method_not_allowed(content_type: HeaderValue) -> Response<Body> {
     reply(StatusCode::METHOD_NOT_ALLOWED, content_type, error_body("Method Not Allowed").into())
 }
 
+/// 503 with an empty body: the readiness of a server that is about to exit.
+pub(crate) fn leaving() -> Response<Body> {
+    reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, Body::default())
+}
+
 /// A call that needs a header which the client did not bring, or with another value.
 pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
     let text = format!("This API is restricted, expecting header '{}'", restriction.header());

@@ -27,6 +27,10 @@ const PROGRAM: HeaderValue = HeaderValue::from_static(product::NAME_SLASH_VERSIO
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
 
+/// What requests are refused with beyond those that wait for the end of the start.
+const STARTING: &str =
+    "Server is starting: models are being loaded, and too many requests wait for them";
+
 /// What is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
@@ -96,6 +100,9 @@ impl Service {
             return failure(&Error::unavailable("Server exiting"), route.early_error_type());
         }
         let state = &self.state;
+        if !matches!(route, Route::Live | Route::Ready) && !state.engine.started().await {
+            return failure(&Error::unavailable(STARTING), route.early_error_type());
+        }
         match route {
             Route::Model(ModelAction::Infer, model) => infer::respond(state, model, received).await,
             Route::Model(ModelAction::Generate, model) => {

@@ -1,6 +1,6 @@
 //! The options of `serve` as given, before they are checked against each other.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use galatea_command_line::Notice;
 use galatea_engine::EngineOptions;
@@ -21,6 +21,8 @@ pub struct ServeFlags {
     /// Model repositories, as they were given.
     pub repositories: Vec<PathBuf>,
     pub exits_on_error: bool,
+    /// How long a server asked to stop serves on, no longer ready.
+    pub drain_delay: Duration,
     pub http: EndpointFlags,
     pub grpc: EndpointFlags,
     pub metrics: EndpointFlags,

@@ -3,7 +3,7 @@
 mod endpoint;
 mod rows;
 
-use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
+use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
@@ -29,6 +29,8 @@ pub struct ServeOptions {
     /// Model repositories, as they were given.
     pub repositories: Vec<PathBuf>,
     pub exits_on_error: bool,
+    /// How long a server asked to stop serves on, no longer ready.
+    pub drain_delay: Duration,
     /// `None`: not served.
     pub http: Option<Endpoint>,
     pub grpc: Option<Endpoint>,
@@ -65,6 +67,7 @@ impl ServeOptions {
             grpc,
             metrics,
             exits_on_error: flags.exits_on_error,
+            drain_delay: flags.drain_delay,
             has_gpu_metrics: has_gpu_metrics(&flags, environment),
             notes: notes(&flags.notices, environment),
             rows: rows::rows(&flags),

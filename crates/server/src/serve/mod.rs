@@ -18,7 +18,10 @@ use anyhow::{Context, Result, bail};
 use galatea_engine::{Engine, EngineOptions, StartupError};
 use galatea_telemetry::logger::{self, LogSettings};
 
-use self::{backends::Backends, gpus::Gpus, services::Services, socket::Sockets, upkeep::Upkeep};
+use self::{
+    backends::Backends, gpus::Gpus, services::Services, shutdown::Ending, socket::Sockets,
+    upkeep::Upkeep,
+};
 use crate::{
     memory::BudgetRule,
     options::{Note, ServeOptions},
@@ -55,6 +58,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let engine = Engine::new(engine_options, backends.registry());
     let _watch = gpus.watch(&options);
     let mut signals = shutdown::Signals::new().context("failed to register signal handlers")?;
+    let mut services = Services::new(sockets);
+    engine.begin_start();
+    services.start_early(&engine, &options)?;
     let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
         return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));
     };
@@ -75,8 +81,10 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     }
     let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
         .context("failed to start a thread")?;
-    let services = Services::start(sockets, &engine, &options)?;
-    Ok(signals.serve_until_stopped(&engine, services, exit_timeout))
+    services.start(&engine, &options)?;
+    engine.finish_start();
+    let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
+    Ok(signals.serve_until_stopped(&engine, services, ending))
 }
 
 fn start_log(settings: &LogSettings) -> Result<()> {

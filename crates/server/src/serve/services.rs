@@ -1,7 +1,8 @@
 //! The front ends: started, made to refuse requests, shut down.
 
 use std::{
-    net::SocketAddr,
+    io, mem,
+    net::{SocketAddr, TcpListener},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,62 +11,120 @@ use anyhow::{Context, Result};
 use galatea_engine::Engine;
 use galatea_frontend::FrontEnd;
 
-use super::socket::Sockets;
+use super::socket::{BoundSocket, Sockets};
 use crate::options::{Endpoint, ServeOptions};
 
-/// The front ends that run.
+/// The front ends: sockets until they are started.
 pub struct Services {
-    http: Option<FrontEnd>,
-    grpc: Option<FrontEnd>,
-    metrics: Option<FrontEnd>,
+    grpc: Service,
+    http: Service,
+    metrics: Service,
 }
 
+/// One of them.
+enum Service {
+    NotServed,
+    Bound(BoundSocket),
+    Running(FrontEnd),
+}
+
+/// Starts to serve on a listening socket.
+type Serve<'a> = &'a dyn Fn(TcpListener) -> io::Result<FrontEnd>;
+
 impl Services {
-    /// Starts them in Triton's order, gRPC first: a script that waits for the last line finds all of them.
-    pub fn start(sockets: Sockets, engine: &Arc<Engine>, options: &ServeOptions) -> Result<Self> {
-        let mut services = Self { http: None, grpc: None, metrics: None };
-        if let (Some(socket), Some(endpoint)) = (sockets.grpc, &options.grpc) {
-            let server = galatea_grpc::serve(socket.listen()?, engine, &options.grpc_options)
-                .context("failed to start GRPC service")?;
-            log::info!("Started GRPCInferenceService at {}", place(endpoint, server.local_addr()));
-            services.grpc = Some(server);
+    pub fn new(sockets: Sockets) -> Self {
+        let service =
+            |socket: Option<BoundSocket>| socket.map_or(Service::NotServed, Service::Bound);
+        let Sockets { grpc, http, metrics } = sockets;
+        Self { grpc: service(grpc), http: service(http), metrics: service(metrics) }
+    }
+
+    /// Starts those that may listen while models are loaded, so that liveness is answered: not those whose port
+    /// another server may serve meanwhile, for half of its clients would come here and wait.
+    pub fn start_early(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<()> {
+        self.each(engine, options, |service, endpoint, name, serve| {
+            if endpoint.reuses_port {
+                return Ok(());
+            }
+            let at = place(endpoint, service.start(name, serve)?);
+            log::info!("While models are loaded requests wait, {name} listens at {at}");
+            Ok(())
+        })
+    }
+
+    /// Starts the others, and tells of all in Triton's order, gRPC first: a script that waits for the last line
+    /// finds all of them.
+    pub fn start(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<()> {
+        self.each(engine, options, |service, endpoint, name, serve| {
+            let at = place(endpoint, service.start(name, serve)?);
+            log::info!("Started {name} at {at}");
+            Ok(())
+        })
+    }
+
+    /// Calls `act` with every front end that is served, what the log calls it, and how it is started.
+    fn each(
+        &mut self,
+        engine: &Arc<Engine>,
+        options: &ServeOptions,
+        act: impl Fn(&mut Service, &Endpoint, &'static str, Serve<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(endpoint) = &options.grpc {
+            let serve = |at| galatea_grpc::serve(at, engine, &options.grpc_options);
+            act(&mut self.grpc, endpoint, "GRPCInferenceService", &serve)?;
         }
-        if let (Some(socket), Some(endpoint)) = (sockets.http, &options.http) {
-            let server = galatea_http::serve(socket.listen()?, engine, &options.http_options)
-                .context("failed to start HTTP service")?;
-            log::info!("Started HTTPService at {}", place(endpoint, server.local_addr()));
-            services.http = Some(server);
+        if let Some(endpoint) = &options.http {
+            let serve = |at| galatea_http::serve(at, engine, &options.http_options);
+            act(&mut self.http, endpoint, "HTTPService", &serve)?;
         }
-        if let (Some(socket), Some(endpoint)) = (sockets.metrics, &options.metrics) {
-            let server =
-                galatea_http::serve_metrics(socket.listen()?, engine, &options.http_options)
-                    .context("failed to start Metrics service")?;
-            log::info!("Started Metrics Service at {}", place(endpoint, server.local_addr()));
-            services.metrics = Some(server);
+        if let Some(endpoint) = &options.metrics {
+            let serve = |at| galatea_http::serve_metrics(at, engine, &options.http_options);
+            act(&mut self.metrics, endpoint, "Metrics Service", &serve)?;
         }
-        Ok(services)
+        Ok(())
     }
 
     /// From now on inference and management are answered with "unavailable"; requests in flight go on. The
     /// metrics stay, so that draining can be watched.
     pub fn refuse_new_requests(&self) {
-        if let Some(grpc) = &self.grpc {
-            grpc.refuse_new_requests();
-        }
-        if let Some(http) = &self.http {
-            http.refuse_new_requests();
+        for service in [&self.grpc, &self.http] {
+            if let Service::Running(front_end) = service {
+                front_end.refuse_new_requests();
+            }
         }
     }
 
     /// Sends the responses that are left, until `deadline`. Returns how many requests were cut off.
     pub fn shut_down(self, deadline: Instant) -> usize {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let grpc = self.grpc.map_or(0, |grpc| grpc.shut_down(left()));
-        let http = self.http.map_or(0, |http| http.shut_down(left()));
-        if let Some(metrics) = self.metrics {
-            metrics.shut_down(Duration::ZERO);
-        }
+        let grpc = self.grpc.shut_down(left());
+        let http = self.http.shut_down(left());
+        self.metrics.shut_down(Duration::ZERO);
         grpc + http
+    }
+}
+
+impl Service {
+    /// Starts it unless it runs; where it listens.
+    fn start(&mut self, name: &'static str, serve: Serve<'_>) -> Result<Option<SocketAddr>> {
+        *self = match mem::replace(self, Self::NotServed) {
+            Self::Bound(socket) => {
+                let server = serve(socket.listen()?);
+                Self::Running(server.with_context(|| format!("failed to start {name}"))?)
+            }
+            other => other,
+        };
+        match self {
+            Self::Running(front_end) => Ok(front_end.local_addr()),
+            _ => Ok(None),
+        }
+    }
+
+    fn shut_down(self, timeout: Duration) -> usize {
+        match self {
+            Self::Running(front_end) => front_end.shut_down(timeout),
+            _ => 0,
+        }
     }
 }
 

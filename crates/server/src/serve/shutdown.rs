@@ -25,6 +25,14 @@ pub struct Signals {
     terminate: Signal,
 }
 
+/// How a server ends that was asked to.
+pub struct Ending {
+    /// How long it serves on, no longer ready.
+    pub drain_delay: Duration,
+    /// How long it then waits for requests in flight.
+    pub exit_timeout: Duration,
+}
+
 impl Signals {
     pub fn new() -> io::Result<Self> {
         // The front ends have threads of their own: this runtime only waits.
@@ -63,17 +71,28 @@ impl Signals {
         }))
     }
 
-    /// Waits for a signal, then stops the services. 0 when all requests in flight were answered, else 1.
+    /// Waits for a signal, then stops the services, after the delay if there is one: a further signal ends that. 0 when all requests in flight were answered, else 1.
     pub fn serve_until_stopped(
         mut self,
         engine: &Arc<Engine>,
         services: Services,
-        timeout: Duration,
+        Ending { drain_delay, exit_timeout }: Ending,
     ) -> ExitCode {
         let Self { runtime, interrupt, terminate } = &mut self;
         let is_clean = runtime.block_on(async {
             report(next(interrupt, terminate).await);
-            let deadline = Instant::now() + timeout;
+            if !drain_delay.is_zero() {
+                engine.begin_leaving();
+                let seconds = drain_delay.as_secs();
+                log::info!(
+                    "Serving {seconds} seconds more without being ready (--drain-delay-secs)"
+                );
+                tokio::select! {
+                    () = tokio::time::sleep(drain_delay) => {}
+                    number = next(interrupt, terminate) => report(number),
+                }
+            }
+            let deadline = Instant::now() + exit_timeout;
             let mut end = drain(engine.clone(), services, deadline);
             loop {
                 tokio::select! {

@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used)]
 
 mod memory;
+mod orchestration;
 mod server;
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, process::Command, thread};

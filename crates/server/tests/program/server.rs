@@ -121,7 +121,7 @@ fn wait_for_file(path: &Path, text: &str) -> String {
 }
 
 /// The number behind the last colon.
-fn port_in(line: &str) -> u16 {
+pub fn port_in(line: &str) -> u16 {
     let digits = line.trim_end().trim_end_matches('"').rsplit(':').next().unwrap_or_default();
     digits.parse().unwrap_or_else(|e| panic!("no port in {line:?}: {e}"))
 }

@@ -9,7 +9,7 @@ use galatea_command_line::Kind;
 use super::{
     super::{setting, trace},
     models::NO_CACHE,
-    row::{ANY, PORT, Row},
+    row::{ANY, PORT, Row, at_least},
 };
 
 pub const GENERAL: &[Row] = &[Row::help("Print this text.")];
@@ -30,6 +30,19 @@ pub const SERVER: &[Row] = &[
         Ok(())
     }),
 ];
+
+pub const SHUTDOWN: &[Row] = &[Row::new(
+    "drain-delay-secs",
+    at_least(0),
+    "How long a server asked to stop serves on while /v2/health/ready answers 503, in seconds: \
+     time for load balancers to notice before requests are refused. A second signal ends it. \
+     --exit-timeout-secs counts from then on.",
+)
+.default("0")
+.stores(|o, v| {
+    o.drain_delay = Duration::from_secs(v.integer()?);
+    Ok(())
+})];
 
 pub const LOGGING: &[Row] = &[
     Row::new(
