@@ -32,6 +32,9 @@ DELIBERATE = {
     "#" * (4 * 1024 * 1024 + 1): "longer than any configuration",
 }
 
+# Refused by text_format, accepted by us: document -> why.
+LENIENT = {"\ufeffname: 'a'": "editors write a byte order mark, and it says nothing"}
+
 
 def load_message_class():
     files = descriptor_pb2.FileDescriptorSet.FromString(DESCRIPTORS.read_bytes())
@@ -311,7 +314,7 @@ def test_accepts_rejects_and_reads_the_same(corpus):
     for text, answer in corpus:
         message = parse_by_protobuf(text)
         if message is None:
-            if "error" not in answer:
+            if "error" not in answer and text not in LENIENT:
                 wrong.append((text, "refused", answer["json"]))
         elif "error" in answer:
             wrong.append((text, text_format.MessageToString(message, as_one_line=True), answer["error"]))
@@ -359,3 +362,6 @@ def test_deliberate_differences_still_differ():
     for text, answer in zip(DELIBERATE, parse_by_galatea([{"text": t} for t in DELIBERATE]), strict=True):
         assert parse_by_protobuf(text) is not None, text[:60]
         assert "error" in answer, text[:60]
+    for text, answer in zip(LENIENT, parse_by_galatea([{"text": t} for t in LENIENT]), strict=True):
+        assert parse_by_protobuf(text) is None, text[:60]
+        assert "error" not in answer, text[:60]

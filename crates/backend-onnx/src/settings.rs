@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_backend::{LoadContext, Settings as Source};
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use crate::ort::{ExecutionMode, GlobalThreads, GraphLevel};
 
@@ -38,10 +38,7 @@ impl Settings {
         Ok(Self {
             intra_op_threads: parameters.number(INTRA_OP)?.filter(|&n| n != 0),
             inter_op_threads: parameters.number(INTER_OP)?.filter(|&n| n != 0),
-            execution_mode: parameters.number("execution_mode")?.map(|n| match n {
-                0 => ExecutionMode::Sequential,
-                _ => ExecutionMode::Parallel,
-            }),
+            execution_mode: execution_mode(&parameters)?,
             graph_level: graph_level(context),
             memory_arena: parameters.boolean("enable_mem_arena")?,
             memory_pattern: parameters.boolean("enable_mem_pattern")?,
@@ -55,6 +52,28 @@ impl Settings {
     /// Settings of each run, by ONNX Runtime's names.
     pub fn run_entries(&self) -> Vec<(&str, &str)> {
         self.arena_shrinkage.iter().map(|devices| (ARENA_SHRINKAGE, devices.as_str())).collect()
+    }
+}
+
+fn execution_mode(parameters: &Source<'_>) -> Result<Option<ExecutionMode>> {
+    match parameters.number("execution_mode")? {
+        None => Ok(None),
+        Some(0) => Ok(Some(ExecutionMode::Sequential)),
+        Some(1) => Ok(Some(ExecutionMode::Parallel)),
+        Some(mode) => Err(ExecutionModeError(mode).into()),
+    }
+}
+
+/// A number that is none of the modes.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {0} ."
+)]
+struct ExecutionModeError(i32);
+
+impl From<ExecutionModeError> for Error {
+    fn from(error: ExecutionModeError) -> Self {
+        Self::invalid_arg(error.to_string())
     }
 }
 

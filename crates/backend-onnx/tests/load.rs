@@ -189,6 +189,16 @@ fn every_parameter_works() {
 }
 
 #[test]
+fn an_execution_mode_is_0_or_1() {
+    let text =
+        format!("{IDENTITY} parameters {{ key: 'execution_mode' value {{ string_value: '9' }} }}");
+    let error = load(&identity(), &text).err().expect("refused");
+    assert_eq!(error.code(), Code::InvalidArg);
+    let expected = "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got 9 .";
+    assert_eq!(error.message(), expected);
+}
+
+#[test]
 fn operator_libraries_must_exist() {
     let text = format!("{IDENTITY} model_operations {{ op_library_filename: \"libnone.so\" }}");
     let error = load_error(&identity(), &text);

@@ -39,14 +39,21 @@ impl LabelFile {
     }
 }
 
-/// A label file that cannot be read.
+/// A label file that cannot be read. Triton's words, with the name of the model for its folder: clients read this.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to read label file '{path}' of output '{output}': {source}")]
+#[error("failed to open text file for read {model}/{path}: {}", reason(source))]
 pub(crate) struct LabelError {
-    output: String,
-    /// As the configuration has it: clients read this.
+    model: String,
+    /// As the configuration has it.
     path: String,
     source: io::Error,
+}
+
+/// Without the number that follows the system's words.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error ").next().map(str::to_owned);
+    words.unwrap_or(text)
 }
 
 impl From<LabelError> for Error {
@@ -61,7 +68,7 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, Lab
     for output in config.outputs() {
         let Some(file) = &output.label_filename else { continue };
         let text = read_file(file, model_dir).map_err(|source| LabelError {
-            output: output.name.to_string(),
+            model: config.name().to_string(),
             path: file.clone(),
             source,
         })?;

@@ -89,7 +89,7 @@ fn a_pipe_or_a_huge_file_as_labels_ends_the_load() {
         [("pipe", "not a regular file"), ("huge", "the file is larger than 16777216 bytes")]
     {
         let error = load(&f, labels(file)).expect_err("refused");
-        let text = format!("failed to read label file '{file}' of output 'OUT': {reason};\n");
+        let text = format!("failed to open text file for read m/{file}: {reason};\n");
         assert!(error.message().ends_with(&text), "{error}");
     }
 }

@@ -24,7 +24,9 @@ pub enum WarmupError {
         model: String,
     },
     /// No data.
-    #[error("warmup setting expects input '{input}' to have input_data_type set")]
+    #[error(
+        "[request id: <id_unknown>] warmup setting expects input '{input}' to have input_data_type set"
+    )]
     NoData {
         /// The input.
         input: String,

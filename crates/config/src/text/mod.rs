@@ -1,6 +1,7 @@
 //! The protobuf text format, as `config.pbtxt` uses it.
 //!
-//! Accepts and rejects what Python protobuf's `text_format.Parse` does, and reads the same values;
+//! Accepts and rejects what Python protobuf's `text_format.Parse` does, and reads the same values, after a byte order mark
+//! too;
 //! `tests/python/test_config_corpus.py` compares the two on generated documents.
 
 mod error;

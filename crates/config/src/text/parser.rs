@@ -16,6 +16,9 @@ use crate::{
 
 type Result<T> = std::result::Result<T, TextError>;
 
+/// What some editors begin a UTF-8 file with. It says nothing, so it is passed over.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads a `config.pbtxt`.
 ///
 /// Takes the whole protobuf text format for `inference.ModelConfig`; fills in no defaults and checks no
@@ -36,7 +39,7 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
         return Err(TextError::new(start, message));
     }
     let descriptor = schema::model_config().ok_or_else(|| TextError::new(start, schema::BROKEN))?;
-    let mut parser = Parser::new(source);
+    let mut parser = Parser::new(source.strip_prefix(BYTE_ORDER_MARK).unwrap_or(source));
     let message = parser.parse_message(descriptor, None)?;
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
@@ -141,7 +144,6 @@ impl<'a> Parser<'a> {
             "}" | ">" | "]" => error.with_hint("nothing is open here: one closing too many"),
             "[" => error.with_hint("extensions are not supported"),
             "{" => error.with_hint("write the fields of the model without braces around them"),
-            "\u{feff}" => error.with_hint("save the file as UTF-8 without a byte order mark"),
             "," | ";" => error.with_hint("one separator after a field is enough"),
             _ => error,
         }

@@ -152,10 +152,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "name: 'a',,",
         "1:11: expected a field name, found `,`; one separator after a field is enough",
     ),
-    (
-        "\u{feff}name: 'a'",
-        "1:1: expected a field name, found `\u{feff}`; save the file as UTF-8 without a byte order mark",
-    ),
+    ("\u{feff}\u{feff}name: 'a'", "1:1: expected a field name, found `\u{feff}`"),
     ("name: 'a", "1:7: the string is not closed; end it with ' on the same line"),
     ("name: '\\xg'", "1:7: wrong escape in a string: a hexadecimal escape needs its digits"),
     ("name: '\\377'", "1:7: the string is not valid UTF-8"),
@@ -195,4 +192,11 @@ fn a_text_of_many_small_parts_is_refused() {
         let error = parse_text(&part.repeat(70_000)).unwrap_err();
         assert_eq!(error.message, "lists and maps have more than 65536 members together");
     }
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let config = parse_text("\u{feff}name: 'a'").expect("a file of an editor that writes one");
+    assert_eq!(config.name, "a");
+    assert_eq!(parse_text("\u{feff}").expect("nothing else"), parse_text("").expect("nothing"));
 }

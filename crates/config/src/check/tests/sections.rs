@@ -144,7 +144,8 @@ fn warm_up_samples_without_items_are_skipped() {
     assert_eq!((warmup.batch_size, warmup.count), (2, 1));
     assert_eq!(warmup.inputs["IN"].data, WarmupData::Random);
     let error = refused(&sample(&format!("batch_size: 1 {}", input("data_type: TYPE_FP32"))));
-    let text = "warmup setting expects input 'IN' to have input_data_type set";
+    let text =
+        "[request id: <id_unknown>] warmup setting expects input 'IN' to have input_data_type set";
     assert_eq!(error.message(), text);
     let error = refused(&sample(&format!("batch_size: 1 {}", input("zero_data: true"))));
     let text = "input 'IN' of warm-up sample 'w' must specify 'data_type' for m";

@@ -49,6 +49,18 @@ fn syntax_errors_have_triton_s_texts_and_offsets() {
 }
 
 #[test]
+fn a_byte_order_mark_is_passed_over_and_counted() {
+    let json = format!(
+        "\u{feff}{}",
+        r#"{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[7]}]}"#
+    );
+    decode_json(json.as_bytes()).expect("read");
+    check("\u{feff}{", Code::Internal, &format!("{PARSE}Missing a name for object member. at 4"));
+    check("\u{feff}", Code::Internal, &format!("{PARSE}The document is empty. at 3"));
+    check("\u{feff}\u{feff}{}", Code::Internal, &format!("{PARSE}Invalid value. at 3"));
+}
+
+#[test]
 fn a_syntax_error_comes_before_any_other() {
     let json = r#"{"id":5,"inputs":[{"name":3,"data":[1,"x"]}],"#;
     check(
