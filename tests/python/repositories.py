@@ -92,6 +92,10 @@ class TritonPythonModel:
 }
 
 
+# What passes tensors on and adds no parameters to the response, on each server.
+PASSES_ON = {"galatea": "failing", "triton": "identity"}
+
+
 def write_model(repository, name, target, backend, config, files=None, versions=(1,)):
     """One model, or with backend `ensemble` or `python` none but configuration and files. `config` is config.pbtxt without name
     and backend; None leaves the file out."""

@@ -25,7 +25,7 @@ def server(request, tmp_path_factory):
     if target == "triton" and not servers.has_triton():
         pytest.skip("the real Triton is not installed")
     path = tmp_path_factory.mktemp(target)
-    repositories.write_model(path, "vector", target, "identity", repositories.identity_config())
+    repositories.write_model(path, "vector", target, repositories.PASSES_ON[target], repositories.identity_config())
     with servers.TARGETS[target](path) as running:
         yield running
 

@@ -29,7 +29,7 @@ def server(request, tmp_path_factory):
         pytest.skip("the real Triton is not installed")
     path = tmp_path_factory.mktemp(target)
     repositories.write_model(path, "repeat", target, "repeat", repositories.REPEAT_CONFIG)
-    repositories.write_model(path, "identity", target, "identity", repositories.identity_config())
+    repositories.write_model(path, "identity", target, repositories.PASSES_ON[target], repositories.identity_config())
     told = 'parameters { key: "fail" value { string_value: "execute" } }\n'
     repositories.write_model(path, "failing", target, "failing", repositories.identity_config() + told)
     with servers.TARGETS[target](path) as running:

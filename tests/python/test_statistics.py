@@ -59,15 +59,15 @@ def test_two_joined(repository, serve):
 
 @pytest.mark.parametrize("how", ["execute", "panic"])
 def test_failed_execution(repository, serve, how):
-    """A failure counts as one of the backend, and as nothing else; the next request is fine."""
+    """A failure counts as one of the backend and as an execution, and as no inference; the next request is fine."""
     repository.add("failing", "failing", identity_config())
     server = serve(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
     status, answer = post(server, "failing", {**body, "parameters": {"fail": how}})
     assert status == 500 and json.loads(answer)["error"]
-    assert counters(server, "failing") == (0, 0, 0, {**NO_FAILURES, "BACKEND": 1})
+    assert counters(server, "failing") == (0, 0, 1, {**NO_FAILURES, "BACKEND": 1})
     assert post(server, "failing", body)[0] == 200
-    assert counters(server, "failing") == (1, 1, 1, {**NO_FAILURES, "BACKEND": 1})
+    assert counters(server, "failing") == (1, 1, 2, {**NO_FAILURES, "BACKEND": 1})
     assert clients.statistics(server, "failing")["inference_stats"]["fail"]["count"] == 1
 
 

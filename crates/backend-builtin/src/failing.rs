@@ -6,7 +6,7 @@ use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelIns
 use galatea_config::ModelConfig;
 use galatea_types::{Error, InferRequest, ParameterValue, Parameters, Result, Tensor};
 
-use crate::identity::Wiring;
+use crate::wiring::Wiring;
 
 /// Like `identity`, but fails when a parameter asks for it, so that tests can see that a failure stays where it happened.
 ///

@@ -3,14 +3,15 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
-use galatea_config::{ModelConfig, TensorSpec};
 use galatea_telemetry::{CustomMetric, CustomMetricKind};
-use galatea_types::{DataType, Error, InferRequest, Result, Shape, Tensor};
+use galatea_types::{ParameterValue, Parameters, Result};
 
-use crate::{content::check_content, parameter::whole_number};
+use crate::{parameter::whole_number, wiring::Wiring};
 
 /// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names have no number, first
-/// input as first output. The answer shares the request's memory.
+/// input as first output. The answer shares the request's memory. With a `reshape`, what the model sees of both must be the
+/// same. An optional input that a request leaves out is answered with zeros, one for each variable dimension. Every
+/// response has the four parameters of Triton's backend of this name.
 ///
 /// Model parameters, all whole numbers: `creation_delay_sec` delays loading, `execute_delay_ms`
 /// each execution, and `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays
@@ -93,8 +94,8 @@ impl ModelInstance for IdentityInstance {
         batch.mark_output_started();
         for index in 0..batch.len() {
             if let Some(request) = batch.request(index) {
-                let result = self.wiring.answer(request);
-                batch.respond(index, result);
+                let outputs = self.wiring.answer(request);
+                batch.respond_with(index, outputs.map(|outputs| (outputs, example_parameters())));
             }
         }
     }
@@ -110,79 +111,12 @@ impl IdentityInstance {
     }
 }
 
-/// Which input each output repeats.
-pub(crate) struct Wiring(Vec<Wire>);
-
-struct Wire {
-    input: Arc<str>,
-    output: Arc<str>,
-}
-
-impl Wiring {
-    pub fn from_config(config: &ModelConfig) -> Result<Self> {
-        let outputs = config.outputs().iter().enumerate();
-        let wires = outputs.map(|(i, output)| wire(config, i, output));
-        Ok(Self(wires.collect::<Result<_, WiringError>>()?))
-    }
-
-    /// The outputs the request wants; an optional input it left out has none.
-    pub fn answer(&self, request: &InferRequest) -> Result<Vec<Tensor>> {
-        let wanted = self.0.iter().filter(|w| request.wants_output(&w.output));
-        wanted
-            .filter_map(|wire| Some((wire, request.input(&wire.input)?)))
-            .map(|(wire, input)| {
-                check_content(input)?;
-                Ok(Tensor { name: wire.output.clone(), ..input.clone() })
-            })
-            .collect()
-    }
-}
-
-/// A configuration whose outputs are not its inputs.
-#[derive(Debug, PartialEq, thiserror::Error)]
-enum WiringError {
-    #[error("identity model '{model}' has no input for output '{output}'")]
-    NoInput { model: String, output: String },
-    #[error(
-        "identity model '{model}': output '{output}' is {output_type} {output_dims} but input '{input}' is \
-         {input_type} {input_dims}"
-    )]
-    Differs {
-        model: String,
-        output: String,
-        output_type: DataType,
-        output_dims: Box<Shape>,
-        input: String,
-        input_type: DataType,
-        input_dims: Box<Shape>,
-    },
-}
-
-impl From<WiringError> for Error {
-    fn from(error: WiringError) -> Self {
-        Error::invalid_arg(error.to_string()).with_source(error)
-    }
-}
-
-fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire, WiringError> {
-    let named = output.name.strip_prefix("OUTPUT").map(|n| format!("INPUT{n}"));
-    let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs().get(index));
-    let names = || (config.name().to_string(), output.name.to_string());
-    let Some(input) = input else {
-        let (model, output) = names();
-        return Err(WiringError::NoInput { model, output });
-    };
-    if (input.data_type, &input.dims) != (output.data_type, &output.dims) {
-        let (model, output_name) = names();
-        return Err(WiringError::Differs {
-            model,
-            output: output_name,
-            output_type: output.data_type,
-            output_dims: Box::new(output.dims.clone()),
-            input: input.name.to_string(),
-            input_type: input.data_type,
-            input_dims: Box::new(input.dims.clone()),
-        });
-    }
-    Ok(Wire { input: input.name.clone(), output: output.name.clone() })
+/// Clients' tests read these.
+fn example_parameters() -> Parameters {
+    vec![
+        ("param0".to_owned(), ParameterValue::String("an example string parameter".to_owned())),
+        ("param1".to_owned(), ParameterValue::Int(42)),
+        ("param2".to_owned(), ParameterValue::Bool(false)),
+        ("param3".to_owned(), ParameterValue::Double(123.123)),
+    ]
 }

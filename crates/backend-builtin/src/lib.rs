@@ -1,12 +1,12 @@
-//! Small backends built into the server: for tests and demonstrations, and to be read as examples of the
-//! backend trait. None needs a model file.
+//! Small backends built into the server: for tests, and to be read as examples of the backend trait. None needs a model
+//! file. `identity`, `repeat` and `square` do what Triton's backends of these names do.
 //!
 //! | name | what its models do |
 //! |---|---|
 //! | `identity` | answer `INPUTn` as `OUTPUTn`, after a delay if wanted |
 //! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
 //! | `failing` | like `identity`, but fails or panics when a parameter asks for it |
-//! | `repeat` | decoupled: answer each element of `IN` by itself, each after a delay |
+//! | `repeat` | decoupled or not: answer each element of `IN` by itself, each after a delay |
 //! | `square` | decoupled: answer with the number in `IN`, that many times |
 
 #![warn(missing_docs)]
@@ -21,6 +21,7 @@ mod parameter;
 mod repeat;
 mod square;
 mod stream;
+mod wiring;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The model `repeat`: decoupled, with a response per element.
+//! The model `repeat`: a response per element, if it is decoupled.
 
 use std::{thread, time::Duration};
 
@@ -10,7 +10,7 @@ use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Tensor};
 
 use crate::{
     content::check_content,
-    expected_config::{check_decoupled, check_tensors},
+    expected_config::check_tensors,
     stream::{OpenStreams, Stop, cancelled, words},
 };
 
@@ -18,7 +18,8 @@ use crate::{
 /// beside it: `OUT` is the element, `IDX` counts from 0. Then the stream ends without another
 /// response. The execution itself takes `WAIT` (UINT32) milliseconds and may be over long before.
 ///
-/// Beyond Triton's backend of this name, a cancelled request ends early.
+/// A model that is not decoupled answers a request of one element; Triton's text refuses any other. Beyond Triton's
+/// backend of this name, that one is answered, and a cancelled request ends early.
 #[derive(Debug, Default)]
 pub struct RepeatBackend;
 
@@ -36,7 +37,7 @@ impl Backend for RepeatBackend {
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
         check(&context.config)?;
-        Ok(Box::new(RepeatModel))
+        Ok(Box::new(RepeatModel { is_decoupled: context.config.is_decoupled() }))
     }
 }
 
@@ -46,7 +47,6 @@ fn check(config: &ModelConfig) -> Result<()> {
             "repeat backend only supports models with max_batch_size == 0",
         ));
     }
-    check_decoupled(config)?;
     let inputs = [
         ("IN", DataType::Int32, false),
         ("DELAY", DataType::Uint32, false),
@@ -57,16 +57,19 @@ fn check(config: &ModelConfig) -> Result<()> {
     Ok(check_tensors("output", config.outputs(), &outputs)?)
 }
 
-struct RepeatModel;
+struct RepeatModel {
+    is_decoupled: bool,
+}
 
 impl Model for RepeatModel {
     fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(RepeatInstance::default()))
+        let is_decoupled = self.is_decoupled;
+        Ok(Box::new(RepeatInstance { is_decoupled, streams: OpenStreams::default() }))
     }
 }
 
-#[derive(Default)]
 struct RepeatInstance {
+    is_decoupled: bool,
     streams: OpenStreams,
 }
 
@@ -79,7 +82,8 @@ impl ModelInstance for RepeatInstance {
                 Some(Ok(repeat)) => {
                     longest = longest.max(repeat.wait);
                     if let Some(TakenRequest { responder, .. }) = batch.take(index) {
-                        self.streams.open(responder, move |sender, stop| repeat.run(sender, stop));
+                        let run = if self.is_decoupled { Repeat::run } else { Repeat::run_once };
+                        self.streams.open(responder, move |sender, stop| run(repeat, sender, stop));
                     }
                 }
                 Some(Err(error)) => batch.respond(index, Err(error)),
@@ -120,15 +124,29 @@ impl Repeat {
     fn run(self, mut sender: ResponseSender, stop: &Stop) {
         for (index, &(element, delay)) in (0_u32..).zip(&self.elements) {
             if !stop.pause(delay, &sender) {
-                // Dropping it instead would report an abandoned request.
-                if sender.is_cancelled() {
-                    sender.finish(Some(Err(cancelled())));
-                }
-                return;
+                return end_early(sender);
             }
             sender.send(Ok((self.outputs(index, element), Vec::new())));
         }
         sender.finish(None);
+    }
+
+    /// For a model with one response to each request.
+    fn run_once(self, sender: ResponseSender, stop: &Stop) {
+        let total = self.elements.iter().map(|&(_, delay)| delay).sum();
+        if !stop.pause(total, &sender) {
+            return end_early(sender);
+        }
+        let result = match *self.elements {
+            [] => Err(Error::internal("received an unexpected null response")),
+            [(element, _)] => Ok((self.outputs(0, element), Vec::new())),
+            // Triton counts the end as well.
+            [_, .., _] => Err(Error::internal(format!(
+                "expected a single response, got {}",
+                self.elements.len() + 1
+            ))),
+        };
+        sender.finish(Some(result));
     }
 
     fn outputs(&self, index: u32, element: [u8; 4]) -> Vec<Tensor> {
@@ -138,6 +156,13 @@ impl Repeat {
         let out = self.wants_element.then(|| tensor("OUT", DataType::Int32, element));
         let idx = self.wants_index.then(|| tensor("IDX", DataType::Uint32, index.to_le_bytes()));
         out.into_iter().chain(idx).collect()
+    }
+}
+
+/// Dropped instead, it would report an abandoned request.
+fn end_early(sender: ResponseSender) {
+    if sender.is_cancelled() {
+        sender.finish(Some(Err(cancelled())));
     }
 }
 

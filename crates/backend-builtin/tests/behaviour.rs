@@ -15,7 +15,9 @@ use galatea_backend::{
     },
 };
 use galatea_backend_builtin::all;
-use galatea_types::{DataType, InferRequest, ParameterValue, PreparedRequest, Result};
+use galatea_types::{
+    DataType, InferRequest, InferResponse, ParameterValue, PreparedRequest, Result, Shape, Tensor,
+};
 
 fn fixture(backend: &str, parameters: &[(&str, &str)]) -> Fixture {
     let mut text = format!("backend: '{backend}' max_batch_size: 8\n");
@@ -64,6 +66,73 @@ fn identity_goes_by_the_number_in_the_name_and_copies_nothing() {
             (output.host().expect("host memory").as_ptr(), &output.shape)
         );
     }
+}
+
+fn tensors_of(reshape: &str, dims: &str, seen: &str) -> Fixture {
+    let config = model_config(&format!(
+        "backend: 'identity' max_batch_size: 4
+         input {{ name: 'INPUT0' data_type: TYPE_FP32 dims: [ {dims} ] reshape {{ shape: [ {reshape} ] }} optional: true }}
+         output {{ name: 'OUTPUT0' data_type: TYPE_FP32 dims: [ {seen} ] }}
+         input {{ name: 'INPUT1' data_type: TYPE_STRING dims: [ -1, 2 ] optional: true }}
+         output {{ name: 'OUTPUT1' data_type: TYPE_STRING dims: [ -1, 2 ] }}"
+    ));
+    Fixture::new(config, "unused")
+}
+
+fn answer_of(fixture: &Fixture, inputs: Vec<Tensor>) -> InferResponse {
+    let (_, make) = all().into_iter().find(|(n, _)| *n == "identity").expect("it is registered");
+    let model = make().load(load_context(fixture)).expect("it loads");
+    let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
+    run_batch(&mut *instance, vec![request("m", 3, inputs)]).remove(0).expect("success")
+}
+
+#[test]
+fn identity_answers_in_the_shape_that_the_model_sees() {
+    let fixture = tensors_of("2, 2", "4", "2, 2");
+    let input = sample([3, 4], 0, 1).tensor("INPUT0", DataType::Fp32);
+    let response = answer_of(&fixture, vec![input.clone()]);
+    let output = response.output("OUTPUT0").expect("it is there");
+    assert_eq!(output.shape, Shape::from([3, 2, 2]));
+    assert_eq!(output.host().expect("host"), input.host().expect("host"));
+    let wrong = tensors_of("2, 2", "4", "4");
+    let (_, make) = all().into_iter().find(|(n, _)| *n == "identity").expect("it is registered");
+    let error = make().load(load_context(&wrong)).err().expect("an error");
+    let text = "expected input and output shape to match, got [2,2] and [4] for 'OUTPUT0'";
+    assert_eq!(error.message(), text);
+}
+
+#[test]
+fn identity_answers_zeros_for_an_optional_input_that_is_left_out() {
+    let fixture = tensors_of("2, 2", "4", "2, 2");
+    let texts = Tensor::new("INPUT1", DataType::Bytes, [3, 1, 2], vec![0; 4 * 6]);
+    let response = answer_of(&fixture, vec![texts]);
+    let output = response.output("OUTPUT0").expect("it is there");
+    let zeros = [0; 4 * 12];
+    assert_eq!(
+        (&output.shape, output.host().expect("host")),
+        (&Shape::from([3, 2, 2]), &zeros[..])
+    );
+    let input = sample([3, 4], 0, 1).tensor("INPUT0", DataType::Fp32);
+    let response = answer_of(&fixture, vec![input]);
+    let output = response.output("OUTPUT1").expect("it is there");
+    let zeros = [0; 4 * 6];
+    assert_eq!(
+        (&output.shape, output.host().expect("host")),
+        (&Shape::from([3, 1, 2]), &zeros[..])
+    );
+}
+
+#[test]
+fn identity_adds_the_parameters_that_clients_tests_read() {
+    let fixture = tensors_of("2, 2", "4", "2, 2");
+    let parameters = answer_of(&fixture, Vec::new()).parameters;
+    let wanted = [
+        ("param0", ParameterValue::String("an example string parameter".to_owned())),
+        ("param1", ParameterValue::Int(42)),
+        ("param2", ParameterValue::Bool(false)),
+        ("param3", ParameterValue::Double(123.123)),
+    ];
+    assert_eq!(parameters, wanted.map(|(name, value)| (name.to_owned(), value)));
 }
 
 #[test]

@@ -212,12 +212,28 @@ fn an_instance_that_goes_waits_for_no_delay() {
     }
 }
 
+#[test]
+fn repeat_that_is_not_decoupled_answers_one_element() {
+    let mut fixture = repeat_fixture();
+    fixture.config = changed(&fixture.config, |c| c.model_transaction_policy = None);
+    let mut instance = instance(&fixture);
+    let answers = |values: &[i32]| {
+        let delays = vec![0; values.len()];
+        let stream = run(&mut *instance, repeat_request(values, &delays));
+        stream.recv().expect("the end").result.expect("a body")
+    };
+    let [one, two, none] = [&[7][..], &[7, 8], &[]].map(answers);
+    let outputs = one.expect("an answer").outputs;
+    assert_eq!(outputs[0].host().expect("host memory"), 7_i32.to_le_bytes());
+    assert_eq!(two.expect_err("two").message(), "expected a single response, got 3");
+    assert_eq!(none.expect_err("none").message(), "received an unexpected null response");
+}
+
 type Spoil = fn(&mut RawModelConfig);
 
 #[test]
 fn wrong_configurations_are_refused() {
-    let cases: [(Spoil, &str); 6] = [
-        (|c| c.model_transaction_policy = None, "decoupled: true"),
+    let cases: [(Spoil, &str); 5] = [
         (|c| c.max_batch_size = 1, "max_batch_size == 0"),
         (|c| c.input.truncate(2), "expected 3 inputs, got 2"),
         (|c| c.output.swap(0, 1), "first output tensor name to be OUT, got IDX"),

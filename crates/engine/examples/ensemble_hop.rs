@@ -1,6 +1,6 @@
 //! What a step of an ensemble costs: `cargo run --release -p galatea-engine --example ensemble_hop`.
 //!
-//! Chains of `identity` models of several lengths are called by 1 and by 16 threads. Printed are latency
+//! Chains of models that pass tensors on of several lengths are called by 1 and by 16 threads. Printed are latency
 //! (p50) and CPU time of the whole process per request; the difference between two lengths is the cost of
 //! the steps between them, each step's own queue and thread included.
 
@@ -16,7 +16,7 @@ use std::{
 };
 
 use galatea_backend::Backend;
-use galatea_backend_builtin::IdentityBackend;
+use galatea_backend_builtin::FailingBackend;
 use galatea_engine::{BackendRegistry, Engine, EngineOptions, LocalRoot};
 use galatea_types::{DataType, InferRequest, RequestContext, Responder, Tensor};
 
@@ -29,13 +29,14 @@ const TENSORS: &str = "max_batch_size: 8\n\
 fn main() {
     let root = tempfile::tempdir().expect("a folder");
     for i in 0..8 {
-        add(root.path(), &format!("m{i}"), &format!("backend: \"identity\"\n{TENSORS}"));
+        add(root.path(), &format!("m{i}"), &format!("backend: \"failing\"\n{TENSORS}"));
     }
     for length in LENGTHS {
         add(root.path(), &format!("chain{length}"), &chain(length));
     }
     let mut backends = BackendRegistry::default();
-    backends.register("identity", || Ok(Arc::new(IdentityBackend::new()) as Arc<dyn Backend>));
+    // It passes tensors on as `identity` does, without response parameters to make.
+    backends.register("failing", || Ok(Arc::new(FailingBackend::new()) as Arc<dyn Backend>));
     let repositories = vec![LocalRoot::at(root.path())];
     let options = EngineOptions { repositories, ..EngineOptions::default() };
     let engine = Engine::new(options, backends);

@@ -12,6 +12,8 @@ type SearchBackend = Box<dyn Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send
 #[derive(Default)]
 pub struct BackendRegistry {
     known: BTreeMap<String, OpenBackend>,
+    /// Asked last, and not named to users.
+    unlisted: BTreeMap<String, OpenBackend>,
     /// Asked for names that are not known.
     search: Option<SearchBackend>,
 }
@@ -26,6 +28,16 @@ impl BackendRegistry {
         self.known.insert(name.into(), Box::new(open));
     }
 
+    /// Adds a backend that gives way to one of its name that the search finds, and that no message names to users: for
+    /// tests.
+    pub fn register_unlisted(
+        &mut self,
+        name: impl Into<String>,
+        open: impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static,
+    ) {
+        self.unlisted.insert(name.into(), Box::new(open));
+    }
+
     /// How a backend that is not registered is found, e.g. in a folder of backends. `None`: it is not.
     pub fn search(
         &mut self,
@@ -35,10 +47,9 @@ impl BackendRegistry {
     }
 
     pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<dyn Backend>>> {
-        match self.known.get(name) {
-            Some(open) => Some(open()),
-            None => self.search.as_ref().and_then(|search| search(name)),
-        }
+        let known = self.known.get(name).map(|open| open());
+        let search = || self.search.as_ref().and_then(|search| search(name));
+        known.or_else(search).or_else(|| self.unlisted.get(name).map(|open| open()))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

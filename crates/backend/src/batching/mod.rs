@@ -5,7 +5,7 @@
 
 mod execute;
 mod join;
-mod reshape;
+pub mod reshape;
 mod split;
 
 pub use execute::{GroupRunner, ModelOutput, execute};

@@ -5,7 +5,7 @@ use galatea_types::Shape;
 
 /// Dimensions (without the batch) as the model wants them, from those a client sent. `is_scalar`: the model
 /// declares a tensor without dimensions.
-pub(super) fn to_model(spec: &TensorSpec, is_scalar: bool, dims: &[i64]) -> Shape {
+pub fn to_model(spec: &TensorSpec, is_scalar: bool, dims: &[i64]) -> Shape {
     match &spec.reshape {
         Some(target) => carry(&spec.dims, dims, target),
         // A model's scalar is configured, and sent, as [1].
@@ -15,7 +15,7 @@ pub(super) fn to_model(spec: &TensorSpec, is_scalar: bool, dims: &[i64]) -> Shap
 }
 
 /// Dimensions (without the batch) as clients expect them, from those the model gave.
-pub(super) fn to_client(spec: &TensorSpec, dims: &[i64]) -> Shape {
+pub fn to_client(spec: &TensorSpec, dims: &[i64]) -> Shape {
     match &spec.reshape {
         Some(source) if source.admits(dims) => carry(source, dims, &spec.dims),
         None if dims.is_empty() && !spec.dims.is_variable() => spec.dims.clone(),

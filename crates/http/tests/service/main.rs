@@ -27,16 +27,17 @@ use galatea_frontend::FrontEnd;
 use galatea_http::{HttpOptions, serve, serve_metrics};
 use tempfile::TempDir;
 
+/// `failing` passes tensors on as `identity` does, and adds no parameters to the response.
 const MODELS: [(&str, &str); 6] = [
     ("script", script::CONFIG),
     (
         "identity_fp32",
-        "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
+        "backend: \"failing\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
                        output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: -1 }",
     ),
     (
         "identity_bytes",
-        "backend: \"identity\" input { name: \"INPUT0\" data_type: TYPE_STRING dims: -1 } \
+        "backend: \"failing\" input { name: \"INPUT0\" data_type: TYPE_STRING dims: -1 } \
                         output { name: \"OUTPUT0\" data_type: TYPE_STRING dims: -1 }",
     ),
     (
@@ -49,7 +50,7 @@ const MODELS: [(&str, &str); 6] = [
     ),
     (
         "labelled",
-        "backend: \"identity\" max_batch_size: 4 \
+        "backend: \"failing\" max_batch_size: 4 \
                   input { name: \"INPUT0\" data_type: TYPE_FP32 dims: 3 } \
                   output { name: \"OUTPUT0\" data_type: TYPE_FP32 dims: 3 label_filename: \"labels.txt\" }",
     ),

@@ -22,7 +22,7 @@ fn health_and_metadata() {
     client.get("/v2/models/identity_fp32?x=1").check(
         200,
         JSON,
-        r#"{"name":"identity_fp32","versions":["1"],"platform":"identity","inputs":[{"name":"INPUT0","datatype":"FP32","shape":[-1]}],"outputs":[{"name":"OUTPUT0","datatype":"FP32","shape":[-1]}]}"#,
+        r#"{"name":"identity_fp32","versions":["1"],"platform":"failing","inputs":[{"name":"INPUT0","datatype":"FP32","shape":[-1]}],"outputs":[{"name":"OUTPUT0","datatype":"FP32","shape":[-1]}]}"#,
     );
     let server = client.get("/v2");
     let (text, version) = (server.text(), env!("CARGO_PKG_VERSION"));

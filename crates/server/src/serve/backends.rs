@@ -14,7 +14,7 @@ use galatea_backend_python::{
 };
 use galatea_engine::{BackendRegistry, BackendSettings};
 use galatea_runtimes::{Environment, TerminalProgress};
-use galatea_types::{LockExt, Result};
+use galatea_types::{Error, LockExt, Result};
 
 use super::{model_worker, native::NativeBackend};
 use crate::{flags::RuntimeOptions, options::ServeOptions, runtime, table::Table};
@@ -48,10 +48,11 @@ impl Backends {
     pub fn registry(&self) -> BackendRegistry {
         let mut registry = BackendRegistry::default();
         for (name, _) in galatea_backend_builtin::all() {
-            self.register_native(&mut registry, name, move |_, _| built_in(name));
+            let open = self.native(name, move |runtimes, _| built_in(runtimes, name));
+            registry.register_unlisted(name, open);
         }
-        self.register_native(&mut registry, "onnxruntime", onnx);
-        self.register_native(&mut registry, "pytorch", |runtimes, _| torch(runtimes));
+        registry.register("onnxruntime", self.native("onnxruntime", onnx));
+        registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
         let config = self.config.of("python");
         registry.register("python", move || {
@@ -69,26 +70,26 @@ impl Backends {
         registry
     }
 
-    /// A backend whose models may be isolated. `locate`: what it is constructed from, and the path to show for it.
-    fn register_native(
+    /// How a backend whose models may be isolated is opened. `locate`: what it is constructed from, and the path to show
+    /// for it.
+    fn native(
         &self,
-        registry: &mut BackendRegistry,
         name: &'static str,
         locate: impl Fn(&RuntimeOptions, &Settings) -> Result<(NativeBackend, PathBuf)>
         + Send
         + Sync
         + 'static,
-    ) {
+    ) -> impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
         let settings = self.config.of(name);
-        registry.register(name, move || {
+        move || {
             let (native, path) = locate(&runtimes, &settings)?;
             let (description, child) = (native.to_json(), model_worker::program(&runtimes));
             let open = Box::new(move || native.open());
             let backend = ProcessBackend::open(name, &settings, description, child, open)?;
             note(&opened, name, &path);
             Ok(backend)
-        });
+        }
     }
 
     pub fn table(&self) -> Table {
@@ -102,7 +103,14 @@ impl Backends {
     }
 }
 
-fn built_in(name: &str) -> Result<(NativeBackend, PathBuf)> {
+/// A library of the user's with this name is another backend: a model that asks for it must not get ours.
+fn built_in(runtimes: &RuntimeOptions, name: &str) -> Result<(NativeBackend, PathBuf)> {
+    let library = format!("libtriton_{name}.so");
+    if backend_directory(runtimes).join(name).join(&library).exists() {
+        return Err(Error::unsupported(format!(
+            "backend '{name}' of the backend directory is the library {library}, which this server cannot open"
+        )));
+    }
     Ok((NativeBackend::BuiltIn(name.to_owned()), PathBuf::from("built-in")))
 }
 
