@@ -13,6 +13,8 @@
 //! What the operator allows of the calls of either protocol is decided in one place too: [`RestrictedApis`] says which need
 //! a secret header, [`HeaderForwarding`] which headers reach the model.
 //!
+//! [`CompressionFormat`] packs and unpacks content, with a bound on how far it may grow.
+//!
 //! How many connections there may be and how long each may keep the server waiting is one matter for all front ends
 //! of a server: [`ConnectionLimits`].
 //!
@@ -24,6 +26,7 @@
 mod accept;
 mod access;
 mod cancel;
+mod compression;
 mod connections;
 mod front_end;
 mod heavy_work;
@@ -42,6 +45,7 @@ pub use access::{
     ApiCategory, ForwardingError, HeaderForwarding, RestrictedApis, Restriction, RestrictionError,
 };
 pub use cancel::CancelOnDrop;
+pub use compression::{CompressionFormat, DecompressError};
 pub use connections::{
     Activity, CallGuard, ConnectionLimits, ConnectionSettings, Framing, ReceivingGuard,
 };

@@ -4,13 +4,13 @@ use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
-use galatea_frontend::{CallGuard, InFlight, catch_panic};
+use galatea_frontend::{CallGuard, CompressionFormat, InFlight, catch_panic};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
 use galatea_types::{MemoryBudget, MemoryReservation};
-use http::{Request, Response, request::Parts};
+use http::{HeaderMap, Request, Response, request::Parts};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tonic::{Status, body::Body, codegen::Service};
@@ -18,6 +18,7 @@ use tonic::{Status, body::Body, codegen::Service};
 use crate::{
     GrpcOptions,
     call_body::{CALL, CallBody, Content, Held, INTERNAL_ERROR},
+    compression,
     deadline::deadline_of,
     health::HealthService,
     infer,
@@ -115,33 +116,43 @@ impl Dispatcher {
     fn route(&self, request: Request<Incoming>, reader: Reader) -> Answer {
         let path = request.uri().path();
         let state = self.state.clone();
+        let format = match compression::format_of_request(request.headers()) {
+            Ok(format) => format,
+            Err(status) => return refuse(request, reader, &state, status),
+        };
         let max_length = MaxLength::Option(state.options.max_message_size);
         match path.strip_prefix("/inference.GRPCInferenceService/") {
             Some("ModelInfer") => {
-                let deadline = deadline_of(request.headers());
-                let messages = Messages::new(request.into_body(), reader, max_length, &state);
-                Box::pin(model_infer(state, messages, deadline))
+                let call = InferCall::new(&state, request.headers());
+                let body = request.into_body();
+                let messages = Messages::new(body, format, reader, max_length, &state);
+                Box::pin(model_infer(state, messages, call))
             }
             Some("ModelStreamInfer") => {
-                let stream = StreamBody::new(InferStream::new(&state, request, reader));
-                Box::pin(ready(Ok(outgoing::response(Content::Stream(stream)))))
+                let call = InferCall::new(&state, request.headers());
+                let (head, body) = request.into_parts();
+                let messages = Messages::new(body, format, reader, max_length, &state);
+                let stream = InferStream::new(&state, &head.headers, messages, call.deadline);
+                let stream = StreamBody::new(stream, call.format, &state);
+                Box::pin(ready(Ok(outgoing::response(Content::Stream(stream), call.format))))
             }
             Some("RepositoryModelLoad") => {
-                let messages = Messages::new(request.into_body(), reader, max_length, &state);
+                let body = request.into_body();
+                let messages = Messages::new(body, format, reader, max_length, &state);
                 Box::pin(load(state, messages))
             }
             Some(_) => {
-                let (head, messages) = small(request, reader, &state);
+                let (head, messages) = small(request, format, reader, &state);
                 let service = self.inference.clone();
                 Box::pin(generated(head, messages, service))
             }
             None if path == "/grpc.health.v1.Health/Watch" => {
-                let (head, messages) = small(request, reader, &state);
+                let (head, messages) = small(request, format, reader, &state);
                 let service = self.health.clone();
                 Box::pin(async { Ok(generated(head, messages, service).await?.map(into_watch)) })
             }
             None if path.starts_with("/grpc.health.v1.Health/") => {
-                let (head, messages) = small(request, reader, &state);
+                let (head, messages) = small(request, format, reader, &state);
                 let service = self.health.clone();
                 Box::pin(generated(head, messages, service))
             }
@@ -150,37 +161,73 @@ impl Dispatcher {
     }
 }
 
+/// A refusal that the client sees: a call that is ended while it sends is reset, and some clients show that instead.
+fn refuse(
+    request: Request<Incoming>,
+    reader: Reader,
+    state: &ServerState,
+    status: Status,
+) -> Answer {
+    let messages = Messages::new(request.into_body(), None, reader, MaxLength::Small, state);
+    Box::pin(async move {
+        drop(messages.only().await);
+        Err(status)
+    })
+}
+
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Content>, Status>> + Send>>;
+
+/// What the head of a call says about its inferences.
+struct InferCall {
+    deadline: Option<Instant>,
+    /// Of the responses.
+    format: Option<CompressionFormat>,
+}
+
+impl InferCall {
+    fn new(state: &ServerState, headers: &HeaderMap) -> Self {
+        let level = state.options.response_compression;
+        Self {
+            deadline: deadline_of(headers),
+            format: compression::format_of_response(level, headers),
+        }
+    }
+}
 
 async fn model_infer(
     state: Arc<ServerState>,
     messages: Messages,
-    deadline: Option<Instant>,
+    call: InferCall,
 ) -> Result<Response<Content>, Status> {
     let message = messages.only().await?;
-    let response = infer::infer(&state, message, deadline).await?;
-    Ok(outgoing::response(Content::Message(MessageBody::new(response))))
+    let response = infer::infer(&state, message, call.deadline).await?;
+    let body = match call.format {
+        None => MessageBody::new(response),
+        Some(format) => MessageBody::compressed(response, format, &state).await,
+    };
+    Ok(outgoing::response(Content::Message(body), call.format))
 }
 
 async fn load(state: Arc<ServerState>, messages: Messages) -> Result<Response<Content>, Status> {
     let message = messages.only().await?;
     repository::load(&state.engine, message).await?;
-    Ok(outgoing::response(Content::Message(MessageBody::empty())))
+    Ok(outgoing::response(Content::Message(MessageBody::empty()), None))
 }
 
 fn small(
     request: Request<Incoming>,
+    format: Option<CompressionFormat>,
     reader: Reader,
     state: &ServerState,
 ) -> (Box<Parts>, Messages) {
     let (head, body) = request.into_parts();
-    (Box::new(head), Messages::new(body, reader, MaxLength::Small, state))
+    (Box::new(head), Messages::new(body, format, reader, MaxLength::Small, state))
 }
 
 /// A call that the generated service answers: names and flags have bounds, and time-outs hold, before it sees any of
 /// the message.
 async fn generated<S>(
-    head: Box<Parts>,
+    mut head: Box<Parts>,
     messages: Messages,
     mut service: S,
 ) -> Result<Response<Content>, Status>
@@ -188,9 +235,12 @@ where
     S: Service<Request<Full<Bytes>>, Response = Response<Body>, Error = Infallible>,
 {
     let mut message = messages.only().await?;
+    // The service need not decompress it again.
+    head.headers.remove(compression::ENCODING);
     let length = message.bytes.remaining();
     let framed = [&prefix(length)[..], &message.bytes.copy_to_bytes(length)].concat();
-    let Ok(response) = service.call(Request::from_parts(*head, Full::from(framed))).await;
+    let Ok(mut response) = service.call(Request::from_parts(*head, Full::from(framed))).await;
+    compression::announce(None, response.headers_mut());
     Ok(response.map(Content::Generated))
 }
 

@@ -11,6 +11,7 @@
 
 mod call_body;
 mod call_task;
+mod compression;
 mod connection;
 mod deadline;
 mod dispatch;
@@ -33,5 +34,5 @@ mod status;
 mod stream;
 mod unread;
 
-pub use options::GrpcOptions;
+pub use options::{GrpcOptions, ResponseCompression};
 pub use server::serve;

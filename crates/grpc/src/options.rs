@@ -5,6 +5,21 @@ use std::{num::NonZero, sync::Arc, thread, time::Duration};
 use galatea_frontend::{ConnectionLimits, HeavyWork};
 use galatea_types::MemoryBudget;
 
+/// How much the responses of inferences are compressed, for clients that take it. It chooses the format, not the effort:
+/// so it does in the common library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseCompression {
+    /// Not at all.
+    #[default]
+    None,
+    /// gzip, or what the client takes.
+    Low,
+    /// deflate, or what the client takes.
+    Medium,
+    /// As medium.
+    High,
+}
+
 /// How the gRPC front end behaves.
 #[derive(Clone, Debug)]
 pub struct GrpcOptions {
@@ -12,6 +27,8 @@ pub struct GrpcOptions {
     pub max_message_size: usize,
     /// Longest message sent, in bytes. A longer response becomes an error.
     pub max_response_size: usize,
+    /// How much responses of inferences are compressed.
+    pub response_compression: ResponseCompression,
     /// Responses that may wait for a client that does not read its stream, in bytes.
     pub max_unread: usize,
     /// Bytes that requests and responses may take in the whole server.
@@ -34,6 +51,7 @@ impl Default for GrpcOptions {
         Self {
             max_message_size: DEFAULT_MESSAGE_SIZE,
             max_response_size: LONGEST_MESSAGE,
+            response_compression: ResponseCompression::None,
             max_unread: 256 << 20,
             memory: MemoryBudget::unlimited(),
             // Triton takes two by default; more cores than that are for the models.

@@ -2,17 +2,25 @@
 
 use std::{
     collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use bytes::{BufMut, Bytes};
-use galatea_proto::inference::ModelInferResponse;
+use galatea_frontend::{CompressionFormat, HeavyWork};
+use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::{encode_message, encode_stream_message};
 use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
 use http_body::Frame;
 use tonic::Status;
 
-use crate::{messages::PREFIX_LEN, stream::InferStream};
+use crate::{
+    compression::{self, compress},
+    messages::PREFIX_LEN,
+    state::ServerState,
+    stream::InferStream,
+};
 
 /// The one message of a response in frames, then the status.
 pub(crate) struct MessageBody {
@@ -23,6 +31,17 @@ pub(crate) struct MessageBody {
 impl MessageBody {
     pub fn new(message: ModelInferResponse) -> Self {
         Self { pieces: encode_message(message, prefix).into(), has_sent_status: false }
+    }
+
+    /// The same, compressed where that makes it shorter.
+    pub async fn compressed(
+        message: ModelInferResponse,
+        format: CompressionFormat,
+        state: &ServerState,
+    ) -> Self {
+        let pieces = encode_message(message, |_| []);
+        let pieces = compress(pieces, format, &state.options.heavy_work).await;
+        Self { pieces: pieces.into(), has_sent_status: false }
     }
 
     /// A message without fields.
@@ -53,31 +72,61 @@ impl MessageBody {
 pub(crate) struct StreamBody {
     messages: Box<InferStream>,
     pieces: VecDeque<Bytes>,
+    /// How messages are compressed, and where.
+    compression: Option<(CompressionFormat, Arc<HeavyWork>)>,
+    compressing: Option<Compressing>,
     has_sent_status: bool,
 }
 
+type Compressing = Pin<Box<dyn Future<Output = Vec<Bytes>> + Send>>;
+
 impl StreamBody {
-    pub fn new(messages: InferStream) -> Self {
-        Self { messages: Box::new(messages), pieces: VecDeque::new(), has_sent_status: false }
+    pub fn new(
+        messages: InferStream,
+        format: Option<CompressionFormat>,
+        state: &ServerState,
+    ) -> Self {
+        Self {
+            messages: Box::new(messages),
+            pieces: VecDeque::new(),
+            compression: format.map(|format| (format, state.options.heavy_work.clone())),
+            compressing: None,
+            has_sent_status: false,
+        }
+    }
+
+    /// Begins to send a message.
+    fn begin(&mut self, message: ModelStreamInferResponse) {
+        match self.compression.clone() {
+            None => self.pieces = encode_stream_message(message, prefix).into(),
+            Some((format, heavy_work)) => {
+                let pieces = encode_stream_message(message, |_| []);
+                let compressing = async move { compress(pieces, format, &heavy_work).await };
+                self.compressing = Some(Box::pin(compressing));
+            }
+        }
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         if self.has_sent_status {
             return Poll::Ready(None);
         }
-        if self.pieces.is_empty() {
+        while self.pieces.is_empty() {
+            if let Some(compressing) = &mut self.compressing {
+                self.pieces = ready!(compressing.as_mut().poll(cx)).into();
+                self.compressing = None;
+                continue;
+            }
             let status = match ready!(self.messages.poll_next(cx)) {
                 Some(Ok(message)) => {
-                    self.pieces = encode_stream_message(message, prefix).into();
-                    None
+                    self.begin(message);
+                    continue;
                 }
-                Some(Err(status)) => Some(status),
-                None => Some(Status::ok("")),
+                Some(Err(status)) => status,
+                None => Status::ok(""),
             };
-            if let Some(status) = status {
-                self.has_sent_status = true;
-                return Poll::Ready(Some(Frame::trailers(trailers(&status))));
-            }
+            self.has_sent_status = true;
+            return Poll::Ready(Some(Frame::trailers(trailers(&status))));
         }
         Poll::Ready(next_piece(&mut self.pieces).map(Frame::data))
     }
@@ -110,10 +159,11 @@ pub(crate) fn trailers(status: &Status) -> HeaderMap {
     trailers
 }
 
-/// A response whose messages come in `body`.
-pub(crate) fn response<B>(body: B) -> Response<B> {
+/// A response whose messages come in `body`, compressed in that format.
+pub(crate) fn response<B>(body: B, format: Option<CompressionFormat>) -> Response<B> {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    compression::announce(format, response.headers_mut());
     response
 }
 

@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Instant,
 };
 
 use bytes::Buf;
@@ -12,19 +13,16 @@ use galatea_frontend::{KeyedResponse, OnOverflow, ResponseKey, ResponseReceiver}
 use galatea_proto::inference::ModelStreamInferResponse;
 use galatea_protocol::grpc::RequestMessage;
 use galatea_types::{Error, MemoryReservation, Result};
-use http::Request;
-use hyper::body::Incoming;
+use http::HeaderMap;
 use tokio::time::Sleep;
 use tonic::Status;
 
 use crate::{
-    deadline::deadline_of,
     infer::{Prepared, find_model, is_heavy, prepare},
-    messages::{MaxLength, Message, Messages, over_budget},
+    messages::{Message, Messages, over_budget},
     reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
-    unread::Reader,
 };
 
 /// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
@@ -90,16 +88,20 @@ type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
 type Item = Result<ModelStreamInferResponse, Status>;
 
 impl InferStream {
-    pub fn new(state: &Arc<ServerState>, request: Request<Incoming>, reader: Reader) -> Self {
-        let deadline = deadline_of(request.headers());
-        let is_strict = request.headers().get("triton_grpc_error").is_some_and(|v| v == "true");
+    /// Of a call with these headers, whose requests come as `messages`.
+    pub fn new(
+        state: &Arc<ServerState>,
+        headers: &HeaderMap,
+        messages: Messages,
+        deadline: Option<Instant>,
+    ) -> Self {
+        let is_strict = headers.get("triton_grpc_error").is_some_and(|v| v == "true");
         let options = &state.options;
-        let max_length = MaxLength::Option(options.max_message_size);
         let responses =
             ResponseReceiver::new(options.max_unread, OnOverflow::Discard, &options.memory);
         Self {
             state: state.clone(),
-            messages: Messages::new(request.into_body(), reader, max_length, state),
+            messages,
             has_more_requests: true,
             end: None,
             preparing: None,

@@ -1,8 +1,8 @@
 //! Request bodies that are not taken.
 
-use std::io;
+use std::{convert::Infallible, io};
 
-use galatea_frontend::HeavyWorkError;
+use galatea_frontend::{DecompressError, HeavyWorkError};
 use galatea_types::{Code, Error, OverBudget};
 
 /// What is wrong with a body. The texts are Triton's where it has them.
@@ -23,10 +23,8 @@ pub(crate) enum BodyError {
     Empty,
     #[error("failed to decompress the request body")]
     Decompress(#[source] io::Error),
-    #[error(
-        "the request body grows to more than {most} bytes, {growth} times its size, when it is decompressed"
-    )]
-    Grows { most: usize, growth: usize },
+    #[error("the request body {0}")]
+    Grows(DecompressError<Infallible>),
     /// The threads that decompress it have too much to do.
     #[error(transparent)]
     Heavy(#[from] HeavyWorkError),
@@ -34,6 +32,18 @@ pub(crate) enum BodyError {
     OverBudget(#[from] OverBudget),
     #[error("the server has no memory for the request body; try again later")]
     NoMemory,
+}
+
+impl From<DecompressError<BodyError>> for BodyError {
+    fn from(error: DecompressError<BodyError>) -> Self {
+        match error {
+            DecompressError::Damaged(error) => Self::Decompress(error),
+            DecompressError::Grows { most, growth } => {
+                Self::Grows(DecompressError::Grows { most, growth })
+            }
+            DecompressError::NotTaken(error) => error,
+        }
+    }
 }
 
 impl From<BodyError> for Error {

@@ -1,14 +1,9 @@
 //! Compressed bodies of inference requests and responses: gzip and deflate, as the headers say.
 
-use std::io::{self, Read, Write};
+use std::io;
 
 use bytes::Bytes;
-use flate2::{
-    Compression,
-    read::{GzDecoder, ZlibDecoder},
-    write::{GzEncoder, ZlibEncoder},
-};
-use galatea_frontend::HeavyWork;
+use galatea_frontend::{CompressionFormat, HeavyWork};
 use galatea_types::MemoryReservation;
 use http::{
     HeaderMap, HeaderValue,
@@ -20,12 +15,6 @@ use crate::{body_error::BodyError, collector::Collector, state::ServerState};
 /// Responses from this size on are not compressed on the connection's thread: that takes ten times as long as other
 /// work on as many bytes.
 const LONG: usize = 8 << 10;
-/// How much is decompressed at a time.
-const PIECE: usize = 64 << 10;
-/// A body may grow to this size whatever its compressed one, and beyond to `MAX_GROWTH` times that.
-const FREE_GROWTH: usize = 16 << 20;
-const MAX_GROWTH: usize = 100;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Identity,
@@ -116,35 +105,12 @@ fn decompress_now(
     if body.is_empty() {
         return Err(BodyError::Empty);
     }
-    let into = Collector::new(0, header_length, limit, memory);
+    let mut into = Collector::new(0, header_length, limit, memory);
     // Either format is taken under either name.
-    if body.starts_with(&[0x1f, 0x8b]) {
-        read_all(GzDecoder::new(body), body.len(), into)
-    } else {
-        read_all(ZlibDecoder::new(body), body.len(), into)
-    }
-}
-
-fn read_all(
-    mut from: impl Read,
-    compressed: usize,
-    mut into: Collector<'_>,
-) -> Result<Bytes, BodyError> {
-    let most = compressed.saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
-    let mut total = 0usize;
-    loop {
-        let mut piece = Vec::with_capacity(PIECE);
-        let read = from.by_ref().take(PIECE as u64).read_to_end(&mut piece);
-        read.map_err(BodyError::Decompress)?;
-        if piece.is_empty() {
-            return Ok(into.finish());
-        }
-        total = total.saturating_add(piece.len());
-        if total > most {
-            return Err(BodyError::Grows { most, growth: MAX_GROWTH });
-        }
-        into.push(Bytes::from(piece))?;
-    }
+    let is_gzip = body.starts_with(&[0x1f, 0x8b]);
+    let format = if is_gzip { CompressionFormat::Gzip } else { CompressionFormat::Deflate };
+    format.decompress(body, body.len(), |piece| into.push(piece))?;
+    Ok(into.finish())
 }
 
 /// The pieces of a body as one compressed one; `None` where that fails.
@@ -165,19 +131,10 @@ pub(crate) async fn compress(
 }
 
 fn compress_now(coding: Coding, pieces: &[Bytes]) -> io::Result<Vec<u8>> {
-    let level = Compression::default();
     match coding {
         Coding::Identity => Ok(pieces.concat()),
-        Coding::Deflate => {
-            let mut encoder = ZlibEncoder::new(Vec::new(), level);
-            pieces.iter().try_for_each(|piece| encoder.write_all(piece))?;
-            encoder.finish()
-        }
-        Coding::Gzip => {
-            let mut encoder = GzEncoder::new(Vec::new(), level);
-            pieces.iter().try_for_each(|piece| encoder.write_all(piece))?;
-            encoder.finish()
-        }
+        Coding::Deflate => CompressionFormat::Deflate.compress(pieces),
+        Coding::Gzip => CompressionFormat::Gzip.compress(pieces),
     }
 }
 
@@ -250,7 +207,7 @@ mod tests {
 
     #[test]
     fn growth_is_limited_in_size_and_in_ratio() {
-        let zeros = vec![0; FREE_GROWTH + PIECE];
+        let zeros = vec![0; (16 << 20) + 1];
         let body = packed(Coding::Deflate, &zeros);
         let error = decompress_now(&body, None, 1 << 20).expect_err("too long");
         assert!(

@@ -439,8 +439,13 @@ async fn broken_frames() {
         (framed(0, length - 1, &message), Code::Internal, long),
         (
             framed(1, length, &message),
-            Code::Unimplemented,
-            "compressed requests are not supported by this server",
+            Code::Internal,
+            "a message is flagged as compressed, but grpc-encoding does not say how",
+        ),
+        (
+            framed(2, length, &message),
+            Code::Internal,
+            "the flag before a message is 2, and neither 0 nor 1",
         ),
         (
             framed(0, u32::MAX, &message),

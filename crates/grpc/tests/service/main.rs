@@ -3,6 +3,7 @@
 
 #[allow(clippy::too_many_lines, reason = "tables of requests")]
 mod bad_requests;
+mod compression;
 mod decoupled;
 mod floods;
 mod infer;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use galatea_command_line::Kind;
+use galatea_command_line::{Kind, Occurrence};
+use galatea_grpc::ResponseCompression;
 
 use super::{
-    super::access,
+    super::{access, error::FlagError, serve_flags::ServeFlags},
     row::{OWN_THREADS, PORT, Row, at_least},
 };
 
@@ -121,7 +122,7 @@ pub const GRPC: &[Row] = &[
         "How much inference responses are compressed.",
     )
     .default("none")
-    .not_yet("responses are sent as they are"),
+    .stores(response_compression),
     Row::new(
         "grpc-keepalive-time",
         at_least(1),
@@ -220,3 +221,14 @@ pub const VERTEX: &[Row] = &[
     Row::new("vertex-ai-default-model", Kind::Text, "Model of requests that name none.")
         .not_yet(NO_VERTEX),
 ];
+
+fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let level = &mut flags.grpc_options.response_compression;
+    *level = match () {
+        () if given.is("low") => ResponseCompression::Low,
+        () if given.is("medium") => ResponseCompression::Medium,
+        () if given.is("high") => ResponseCompression::High,
+        () => ResponseCompression::None,
+    };
+    Ok(())
+}
