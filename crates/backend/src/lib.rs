@@ -31,4 +31,7 @@ pub use response_sender::{RequestEnd, RequestObserver, ResponseSender};
 pub use sequence_states::SequenceStates;
 pub use server_access::{InferTarget, ModelControl, ServerAccess};
 pub use settings::Settings;
-pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};
+pub use traits::{
+    Backend, CompletionContext, HandedOver, InstanceSpec, LoadContext, Model, ModelInstance,
+    Pipeline,
+};

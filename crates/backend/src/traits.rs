@@ -1,6 +1,6 @@
 //! The traits a backend implements, and what it is given.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_config::{ConfigDraft, InstanceKind, ModelConfig};
 use galatea_types::Result;
@@ -122,21 +122,42 @@ pub trait ModelInstance: Send {
     /// [`Batch::take`] instead, and answered at any time afterwards.
     fn execute(&mut self, batch: &mut Batch);
 
-    /// How many requests, each executed alone, are worth having at once. More than 1 helps an instance that
-    /// waits for another process: the next request is there before the last answer is. Asked before each
-    /// execution; means nothing to models whose requests are joined, or that are decoupled.
-    fn pipeline_depth(&self) -> usize {
-        1
+    /// How the instance is handed a request while it executes another, where it can be: see [`Pipeline`].
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        None
     }
 
-    /// Executes several batches, and hands each to `done` as soon as it is complete, in whatever order.
-    ///
-    /// At most [`ModelInstance::pipeline_depth`] of them, of one request each, which may not be taken out.
-    /// What is not handed back fails, as it does when this panics.
-    fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
-        for mut batch in batches {
-            self.execute(&mut batch);
-            done(batch);
-        }
+    /// Whether requests are still being executed that are answered already, because their callers' time was over. What it
+    /// is given now waits for them.
+    fn is_behind(&self) -> bool {
+        false
     }
+
+    /// Waits until the instance is no longer behind, or could not get there, but no longer than `limit`.
+    fn catch_up(&mut self, limit: Duration) {
+        let _ = limit;
+    }
+}
+
+/// An instance that waits for another process, and gains when its next request is there before the last answer is. Asked
+/// for only where each request is executed alone and answered by its batch: batches have one request, none is taken out.
+pub trait Pipeline {
+    /// Begins to execute the batch, while no other is under way. What goes wrong is answered in the batch.
+    fn begin(&mut self, batch: &mut Batch);
+
+    /// Hands over a batch behind the one that was begun, to be executed when that is complete. At most one waits.
+    ///
+    /// `None`: nothing was handed over. A request without an answer can be executed by any instance.
+    fn hand_over(&mut self, batch: &mut Batch) -> Option<Arc<dyn HandedOver>>;
+
+    /// Waits until the batch is executed: the one begun, or the one handed over, which is found by its
+    /// [number](Batch::number). What was handed over before it was taken back.
+    fn complete(&mut self, batch: &mut Batch);
+}
+
+/// A batch that waits in an instance behind another.
+pub trait HandedOver: Send + Sync {
+    /// Takes it back, from whatever thread. False: the instance has begun with it. Called once, while nothing else is
+    /// handed over to the instance.
+    fn take_back(&self) -> bool;
 }

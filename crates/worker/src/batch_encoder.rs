@@ -65,7 +65,7 @@ impl BatchEncoder {
             }
         }
         self.message.count = u32::try_from(requests.len()).unwrap_or(u32::MAX);
-        Execution { id: self.last_execution, requests }
+        Execution { id: self.last_execution, requests, blocks: blocks.into_offsets() }
     }
 
     fn encode_one(

@@ -16,6 +16,18 @@ pub(crate) struct Execution {
     pub id: u64,
     /// Index in the batch, and key.
     pub requests: Vec<(usize, u64)>,
+    /// Of the inbox. The worker gives them back.
+    pub blocks: Vec<u64>,
+}
+
+impl Execution {
+    /// Undoes what sending it has changed: the worker does not get it.
+    pub fn withdraw<S: Services>(&self, connection: &Connection<S>) {
+        self.requests.iter().for_each(|&(_, key)| connection.requests.remove(key));
+        for &block in &self.blocks {
+            connection.memory.free(block);
+        }
+    }
 }
 
 /// The worker's reply to an execution.

@@ -3,9 +3,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, ModelInstance, TakenRequest};
+use galatea_backend::{Batch, HandedOver, ModelInstance, Pipeline, TakenRequest};
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
@@ -27,20 +28,28 @@ pub struct WorkerInstance<S: Services> {
     may_answer_later: bool,
     worker: Worker<S>,
     encoder: BatchEncoder,
+    /// What was sent and has no reply yet, or was taken back, by the number of the batch.
+    sent: VecDeque<(usize, Arc<Sent<S>>)>,
     /// Executions that the worker still has although their callers are answered, in the order of its replies.
-    abandoned: VecDeque<Execution>,
+    abandoned: VecDeque<Arc<Sent<S>>>,
 }
 
-/// Requests that are sent to a worker ahead of its replies: docs/adr/0006-python-workers.md has the measurement.
-const PIPELINE_DEPTH: usize = 8;
+/// An execution that was sent to the worker.
+struct Sent<S: Services> {
+    connection: Arc<Connection<S>>,
+    execution: Execution,
+    /// How its reply is waited for.
+    wait: Wait,
+}
 
-/// What became of a batch that was to be sent ahead.
-enum Ahead {
-    Sent(Execution),
-    /// No request of it could be sent; all are answered.
-    Complete,
-    /// There was no room, or no worker.
-    NotStarted,
+impl<S: Services> HandedOver for Sent<S> {
+    fn take_back(&self) -> bool {
+        let is_taken = self.connection.channels.take_command_back(self.execution.id);
+        if is_taken {
+            self.execution.withdraw(&self.connection);
+        }
+        is_taken
+    }
 }
 
 /// What an instance is made of.
@@ -67,6 +76,7 @@ impl<S: Services> WorkerInstance<S> {
             may_answer_later,
             worker,
             encoder: BatchEncoder::new(config, version),
+            sent: VecDeque::new(),
             abandoned: VecDeque::new(),
         }
     }
@@ -99,39 +109,21 @@ impl<S: Services> WorkerInstance<S> {
         Some(execution)
     }
 
-    /// Sends a batch, perhaps behind others.
-    fn send_ahead(&mut self, batch: &mut Batch) -> Ahead {
-        if self.connection().lifecycle.is_dead() {
-            return Ahead::NotStarted;
-        }
-        let Some(execution) = self.prepare(batch) else { return Ahead::Complete };
-        match self.connection().try_send_command(self.encoder.message()) {
-            Ok(true) => Ahead::Sent(execution),
-            // The socket is full, or the worker is gone.
-            Ok(false) | Err(_) => {
-                self.remove(&execution);
-                Ahead::NotStarted
-            }
-        }
+    /// Notes that the batch's message was sent.
+    fn note_sent(&mut self, batch: &Batch, execution: Execution, wait: Wait) -> Arc<Sent<S>> {
+        let sent = Arc::new(Sent { connection: self.connection().clone(), execution, wait });
+        self.sent.push_back((batch.number(), sent.clone()));
+        sent
     }
 
-    /// Waits for the reply; those to executions sent before must have been taken. False: the worker is gone.
-    fn complete(&mut self, batch: &mut Batch, execution: Execution, wait: Wait) -> bool {
-        let executed = self.receive(execution.id, until_callers_deadline(batch).unwrap_or(wait));
-        batch.mark_output_started();
-        match executed {
-            Ok(executed) => self.respond(batch, &execution.requests, executed),
-            Err(ReceiveError::TimedOut) => {
-                expire(batch);
-                self.abandoned.push_back(execution);
-            }
-            // Detached requests fail when the event thread has read the worker's last events.
-            Err(ReceiveError::Disconnected) => {
-                batch.fail_all(&self.connection().lifecycle.mark_dead(None));
-                return false;
+    /// What was sent for this batch. What was sent before it was taken back.
+    fn take_sent(&mut self, batch: &Batch) -> Option<Arc<Sent<S>>> {
+        while let Some((number, sent)) = self.sent.pop_front() {
+            if number == batch.number() {
+                return Some(sent);
             }
         }
-        true
+        None
     }
 
     /// The reply to the execution `id`, behind those that nobody waits for any more.
@@ -143,11 +135,11 @@ impl<S: Services> WorkerInstance<S> {
 
     /// Takes the replies that nobody waits for any more.
     fn receive_abandoned(&mut self, wait: Wait) -> Result<(), ReceiveError> {
-        while let Some(id) = self.abandoned.front().map(|execution| execution.id) {
+        while let Some(id) = self.abandoned.front().map(|sent| sent.execution.id) {
             let connection = self.connection().clone();
             self.worker.receive(wait, |message| Executed::read(&connection, message, id))?;
-            if let Some(execution) = self.abandoned.pop_front() {
-                self.remove(&execution);
+            if let Some(sent) = self.abandoned.pop_front() {
+                sent.execution.requests.iter().for_each(|&(_, key)| self.requests().remove(key));
             }
         }
         Ok(())
@@ -215,11 +207,6 @@ impl<S: Services> WorkerInstance<S> {
         }
     }
 
-    /// The worker will not answer these.
-    fn remove(&self, execution: &Execution) {
-        execution.requests.iter().for_each(|&(_, key)| self.requests().remove(key));
-    }
-
     /// Fails every request that has no response yet. The traceback goes with the first, so that it is logged once.
     fn fail(&self, batch: &mut Batch, sent: &[(usize, u64)], error: &Error, traceback: &str) {
         let mut first = Some(with_traceback(error.clone(), traceback));
@@ -243,53 +230,74 @@ impl<S: Services> WorkerInstance<S> {
 
 impl<S: Services> ModelInstance for WorkerInstance<S> {
     fn execute(&mut self, batch: &mut Batch) {
+        self.begin(batch);
+        self.complete(batch);
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        Some(self)
+    }
+
+    fn is_behind(&self) -> bool {
+        !self.abandoned.is_empty() && !self.connection().lifecycle.is_dead()
+    }
+
+    fn catch_up(&mut self, limit: Duration) {
+        // Its end is reported where it is noticed.
+        let _ = self.receive_abandoned(Wait::Until(Instant::now() + limit));
+    }
+}
+
+/// The worker finds its next request waiting when it has answered one. It reads a message only then: what is behind the
+/// one it executes can be taken back.
+impl<S: Services> Pipeline for WorkerInstance<S> {
+    fn begin(&mut self, batch: &mut Batch) {
         // Known before requests are taken out.
         let wait = wait(batch);
+        self.sent.clear();
         if !self.is_free_for(batch, wait) {
             return;
         }
         let Some(execution) = self.prepare(batch) else { return };
         match self.connection().send_command(self.encoder.message()) {
-            Ok(()) => drop(self.complete(batch, execution, wait)),
+            Ok(()) => drop(self.note_sent(batch, execution, wait)),
             Err(error) => batch.fail_all(&error),
         }
     }
 
-    fn pipeline_depth(&self) -> usize {
-        PIPELINE_DEPTH
+    fn hand_over(&mut self, batch: &mut Batch) -> Option<Arc<dyn HandedOver>> {
+        if self.is_behind() || self.connection().lifecycle.is_dead() {
+            return None;
+        }
+        let execution = self.prepare(batch)?;
+        match self.connection().try_send_command(self.encoder.message()) {
+            Ok(true) => Some(self.note_sent(batch, execution, wait(batch))),
+            // The socket is full, or the worker is gone.
+            Ok(false) | Err(_) => {
+                execution.withdraw(self.connection());
+                None
+            }
+        }
     }
 
-    /// The worker finds its next request waiting when it has answered one. It reads a message only then: requests
-    /// behind the one that kills it were not started.
-    fn execute_many(&mut self, batches: Vec<Batch>, done: &mut dyn FnMut(Batch)) {
-        if !self.abandoned.is_empty() {
-            for mut batch in batches {
-                self.execute(&mut batch);
-                done(batch);
-            }
-            return;
+    fn complete(&mut self, batch: &mut Batch) {
+        let Some(sent) = self.take_sent(batch) else { return };
+        if batch.execution().input_done.is_none() {
+            batch.mark_input_done();
         }
-        let mut sent = VecDeque::with_capacity(batches.len());
-        for mut batch in batches {
-            match self.send_ahead(&mut batch) {
-                Ahead::Sent(execution) => sent.push_back((batch, execution)),
-                Ahead::Complete => done(batch),
-                Ahead::NotStarted => {
-                    batch.hand_back();
-                    done(batch);
-                }
+        let wait = until_callers_deadline(batch).unwrap_or(sent.wait);
+        let executed = self.receive(sent.execution.id, wait);
+        batch.mark_output_started();
+        match executed {
+            Ok(executed) => self.respond(batch, &sent.execution.requests, executed),
+            Err(ReceiveError::TimedOut) => {
+                expire(batch);
+                self.abandoned.push_back(sent);
             }
-        }
-        let mut is_gone = false;
-        for (mut batch, execution) in sent {
-            match is_gone {
-                false => is_gone = !self.complete(&mut batch, execution, Wait::Sleep),
-                true => {
-                    self.remove(&execution);
-                    batch.hand_back();
-                }
+            // Detached requests fail when the event thread has read the worker's last events.
+            Err(ReceiveError::Disconnected) => {
+                batch.fail_all(&self.connection().lifecycle.mark_dead(None));
             }
-            done(batch);
         }
     }
 }

@@ -7,6 +7,7 @@ mod common;
 mod completion;
 mod conformance;
 mod executions;
+mod pipeline;
 mod starts;
 mod streams;
 mod watchdog;

@@ -15,8 +15,6 @@ pub enum Outcome {
     Unanswered,
     /// Its one response.
     Answered(Result<InferResponse>),
-    /// Nothing was done about it: another instance may execute it.
-    NotBegun,
 }
 
 /// A request that left its batch: it is answered on its own, from any thread, also after `execute` has
@@ -193,16 +191,6 @@ impl Batch {
         for entry in self.entries.iter_mut().flatten() {
             if matches!(entry.outcome, Outcome::Unanswered) {
                 entry.outcome = Outcome::Answered(Err(error.clone()));
-            }
-        }
-    }
-
-    /// Gives the requests without an answer back to the queue: the instance stopped working before it began
-    /// with them. Only in [`ModelInstance::execute_many`](crate::ModelInstance::execute_many).
-    pub fn hand_back(&mut self) {
-        for entry in self.entries.iter_mut().flatten() {
-            if matches!(entry.outcome, Outcome::Unanswered) {
-                entry.outcome = Outcome::NotBegun;
             }
         }
     }

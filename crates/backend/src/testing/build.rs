@@ -114,7 +114,7 @@ pub fn run_stream(
         match outcome {
             Outcome::Answered(result) => pending.responder.finish(result),
             // Dropped, the responder answers with an error.
-            Outcome::Unanswered | Outcome::NotBegun => {}
+            Outcome::Unanswered => {}
         }
     }
     stream
@@ -154,7 +154,6 @@ pub fn run_batch(
     let answer = |outcome| match outcome {
         Outcome::Answered(result) => result,
         Outcome::Unanswered => Err(Error::internal("the instance gave no answer")),
-        Outcome::NotBegun => Err(Error::internal("the instance did not begin")),
     };
     batch.into_outcomes().map(|(_, outcome)| answer(outcome)).collect()
 }

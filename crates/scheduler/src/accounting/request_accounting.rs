@@ -34,11 +34,6 @@ impl RequestAccounting {
         self.statistics.pending_up();
     }
 
-    /// Requests that were taken are about to be queued again.
-    pub fn put_back(&self, count: usize) {
-        (0..count).for_each(|_| self.statistics.pending_up());
-    }
-
     /// A request has left the queue.
     pub fn dequeued(&self) {
         self.statistics.pending_down();
@@ -76,13 +71,9 @@ impl RequestAccounting {
             match outcome {
                 Outcome::Answered(Ok(_)) => items.inferred += rows,
                 Outcome::Answered(Err(e)) => {
-                    self.record_failure(id, context, reason_for(e.code()), e)
+                    self.record_failure(id, context, reason_for(e.code()), e);
                 }
                 Outcome::Unanswered => {
-                    self.record_failure(id, context, FailureReason::Backend, &unanswered());
-                }
-                Outcome::NotBegun => {
-                    items.executed -= rows;
                     self.record_failure(id, context, FailureReason::Backend, &unanswered());
                 }
             }

@@ -2,7 +2,7 @@
 
 mod error;
 mod health;
-mod open_requests;
+mod pipelined;
 mod responses;
 mod restart_backoff;
 mod slot;

@@ -55,7 +55,7 @@ impl Responses {
         for (pending, outcome) in batch.into_outcomes() {
             match outcome {
                 Outcome::Answered(result) => pending.responder.finish(result),
-                Outcome::Unanswered | Outcome::NotBegun => {
+                Outcome::Unanswered => {
                     pending.responder.finish(Err(self.unanswered()));
                 }
             }

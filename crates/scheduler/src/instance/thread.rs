@@ -7,12 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, Model, ModelInstance};
+use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
 use galatea_types::{Error, Result};
 
 use super::{
     error::InstanceError,
-    open_requests::OpenRequests,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
 };
@@ -27,6 +26,9 @@ use crate::{
 /// How long requests may wait, unanswered, for an instance that is about to be restarted.
 const MAX_WAIT_FOR_RESTART: Duration = Duration::from_secs(1);
 
+/// How long an instance catches up until it is looked whether it is needed.
+const CATCH_UP_STEP: Duration = Duration::from_millis(100);
+
 /// What all instance threads of a model share.
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
@@ -34,7 +36,7 @@ pub(crate) struct ModelContext {
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
     pub may_answer_later: bool,
-    /// Each request is executed alone, so that an instance may have several.
+    /// Each request is executed alone, so that the next one can be handed over ahead.
     pub is_pipelined: bool,
 }
 
@@ -50,7 +52,15 @@ pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sende
             // The starter waits until no thread can send anything any more.
             drop(ready);
             let backoff = RestartBackoff::new(Instant::now());
-            InstanceThread { context, slot, instance, backoff, has_panicked: false }.serve();
+            let thread = InstanceThread {
+                context,
+                slot,
+                instance,
+                backoff,
+                has_panicked: false,
+                handed_over: 0,
+            };
+            thread.serve();
         }
         Err(error) => {
             let _ = ready.send(Err(error));
@@ -66,21 +76,25 @@ impl Drop for EndOfThread<'_> {
     }
 }
 
-struct InstanceThread<'a> {
+pub(super) struct InstanceThread<'a> {
     context: &'a ModelContext,
-    slot: InstanceSlot,
-    instance: Box<dyn ModelInstance>,
+    pub(super) slot: InstanceSlot,
+    pub(super) instance: Box<dyn ModelInstance>,
     backoff: RestartBackoff,
-    has_panicked: bool,
+    pub(super) has_panicked: bool,
+    /// Number of the batch that was handed over last.
+    pub(super) handed_over: usize,
 }
 
 impl InstanceThread<'_> {
     fn serve(mut self) {
         let mut done = 0;
         loop {
-            let depth = self.depth();
-            match self.slot.queue.pull(self.slot.index, depth, done) {
-                Work::Batch(requests) if depth > 1 => done = self.execute_each(requests),
+            if self.instance.is_behind() {
+                self.slot.queue.finish(std::mem::take(&mut done));
+                self.catch_up();
+            }
+            match self.slot.queue.pull(self.slot.index, done) {
                 Work::Batch(requests) => done = self.execute(requests),
                 Work::Dropped(dropped) => {
                     done = dropped.len();
@@ -100,13 +114,30 @@ impl InstanceThread<'_> {
         }
     }
 
+    /// While the instance still executes what was answered already, requests go to others, where there are any.
+    fn catch_up(&mut self) {
+        let InstanceSlot { queue, index, .. } = &self.slot;
+        while self.instance.is_behind() && queue.can_do_without(*index) {
+            self.instance.catch_up(CATCH_UP_STEP);
+        }
+    }
+
+    /// Executes and answers what was pulled, and what is handed over meanwhile. Returns how many requests are finished that
+    /// the queue does not know of.
+    fn execute(&mut self, mut requests: Vec<QueuedRequest>) -> usize {
+        if !self.context.is_pipelined || self.instance.pipeline().is_none() {
+            return self.execute_batch(requests);
+        }
+        requests.pop().map_or(0, |request| self.execute_pipelined(request))
+    }
+
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
     /// Returns how many requests are finished. After a panic the instance counts as broken.
-    fn execute(&mut self, requests: Vec<QueuedRequest>) -> usize {
+    fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let InstanceSlot { queue, responses, .. } = &self.slot;
         let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
         let pending = requests.into_iter().map(|request| responses.take(request)).collect();
-        let mut batch = Batch::new(self.context.name.clone(), self.context.version, pending);
+        let mut batch = self.new_batch(pending);
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
             let streams = Arc::new(StreamAccounting::new(queue.clone(), accounting, items));
@@ -123,53 +154,27 @@ impl InstanceThread<'_> {
         count - if streams.is_some() { taken } else { 0 }
     }
 
-    /// How many requests it takes at once to execute each alone; 1 where requests are joined instead.
-    fn depth(&self) -> usize {
-        match self.context.is_pipelined {
-            true => self.instance.pipeline_depth().max(1),
-            false => 1,
-        }
+    pub(super) fn new_batch(&self, requests: Vec<PendingRequest>) -> Batch {
+        Batch::new(self.context.name.clone(), self.context.version, requests)
     }
 
-    /// Executes requests one by one, each answered when it is done, while the instance has them all.
-    fn execute_each(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let count = requests.len();
-        if count < 2 {
-            return self.execute(requests);
-        }
-        let ModelContext { name, version, .. } = self.context;
-        let responses = self.slot.responses.clone();
-        // What the instance loses is answered here all the same: the responders never leave this thread.
-        let mut open = OpenRequests::default();
-        let pending = requests.into_iter().map(|request| open.enter(responses.take(request)));
-        let batch =
-            |(number, pending)| Batch::new(name.clone(), *version, vec![pending]).numbered(number);
-        let batches = pending.enumerate().map(batch).collect();
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            self.instance.execute_many(batches, &mut |batch| open.answer(&responses, batch));
-        }));
-        let error = match result {
-            Ok(()) => responses.unanswered(),
-            Err(panic) => self.note_panic(&*panic),
-        };
-        let not_begun = open.take_not_begun();
-        open.fail(&responses, &error);
-        responses.accounting().put_back(not_begun.len());
-        count - self.slot.queue.put_back(not_begun)
-    }
-
-    fn note_panic(&mut self, panic: &(dyn Any + Send)) -> Error {
+    /// From now on the instance counts as broken. Returns the error for clients.
+    pub(super) fn note_panic(&mut self, panic: &(dyn Any + Send)) -> Error {
         self.has_panicked = true;
         let InstanceSlot { queue, index, spec, .. } = &self.slot;
         let reason = panic_message(panic);
-        let (model, instance) = (&self.context.name, &spec.name);
+        let (model, instance) = (&self.context.name, spec.name.clone());
         log::error!("instance {instance} of model '{model}' panicked: {reason}");
-        let (instance, model) = (instance.clone(), model.to_string());
-        let panicked =
-            InstanceError::Panicked { instance: instance.clone(), reason: reason.to_owned() };
+        let panicked = InstanceError::Panicked { instance, reason: reason.to_owned() };
         let panicked = Error::from(panicked);
         queue.break_current_instance(*index, panicked.clone());
-        Error::from(InstanceError::FailedUnexpectedly { instance, model }).with_source(panicked)
+        self.failed_unexpectedly().with_source(panicked)
+    }
+
+    /// The error for clients whose requests an instance had when it panicked.
+    pub(super) fn failed_unexpectedly(&self) -> Error {
+        let (instance, model) = (self.slot.spec.name.clone(), self.context.name.to_string());
+        InstanceError::FailedUnexpectedly { instance, model }.into()
     }
 
     /// Drops the instance and starts it again, however often it takes. `None`: the queue was closed and nothing

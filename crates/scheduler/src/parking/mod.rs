@@ -87,6 +87,11 @@ impl<'a, S> Locked<'a, S> {
         self.state.leader.is_some()
     }
 
+    /// Whether a thread has no work, or was woken and has not looked for it yet.
+    pub fn has_idle_threads(&self) -> bool {
+        self.state.sleeping > 0 || self.state.woken > 0
+    }
+
     /// Sleeps until there is work, or `is_needed` for another reason.
     pub fn sleep(mut self, is_needed: impl Fn(&S) -> bool) -> Self {
         self.state.sleeping += 1;

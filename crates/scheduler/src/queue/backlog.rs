@@ -101,9 +101,9 @@ impl<T: Queued> Backlog<T> {
         self.requests.take(count)
     }
 
-    /// How many of the first requests, `limit` at most, somebody still waits for.
-    pub fn count_wanted(&self, limit: usize) -> usize {
-        self.requests.count_wanted(limit)
+    /// Whether there is a first request and somebody still waits for it.
+    pub fn is_front_wanted(&self) -> bool {
+        self.requests.front().is_some_and(|first| !first.is_abandoned())
     }
 
     /// Removes all requests that nobody waits for: each must be answered.

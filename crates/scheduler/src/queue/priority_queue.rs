@@ -167,12 +167,6 @@ impl<T: Queued> PriorityQueue<T> {
         entry.map(|e| &e.value)
     }
 
-    /// How many of the first requests, `limit` at most, somebody still waits for.
-    pub fn count_wanted(&self, limit: usize) -> usize {
-        let entries = self.levels.iter().flat_map(|l| l.timely.iter().chain(&l.late));
-        entries.take(limit).take_while(|e| !e.value.is_abandoned()).count()
-    }
-
     /// Removes the first `count` requests.
     pub fn take(&mut self, count: usize) -> Vec<T> {
         let mut taken = Vec::with_capacity(count.min(self.len));

@@ -4,15 +4,24 @@
 //! There is no batcher thread: threads pull and form their batch themselves. A thread whose instance broke takes
 //! no work; what it was woken for goes to another one. The queue also knows which of its instances work, because
 //! what is queued while none does must be answered.
+//!
+//! Where each request is executed alone, a busy instance may be handed the next one ahead. Such a request still waits
+//! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
 
+mod handed_over;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use galatea_backend::HandedOver;
 use galatea_config::ModelConfig;
 use galatea_types::Error;
 
+use self::handed_over::RequestsHandedOver;
 use crate::{
     instance::InstanceHealth,
     parking::{Locked, Parking},
@@ -32,8 +41,11 @@ pub(crate) struct RequestQueue<T = QueuedRequest> {
 
 struct State<T> {
     backlog: Backlog<T>,
+    handed_over: RequestsHandedOver<T>,
     /// Requests taken that have no final response yet, streams included.
     executing: usize,
+    /// Requests that have had their final response.
+    complete: u64,
     is_closed: bool,
     /// Threads that have not ended.
     live_threads: usize,
@@ -50,6 +62,28 @@ pub(crate) enum Work<T> {
     /// The queue is closed and all requests are answered.
     End,
 }
+
+impl<T: Queued> Work<T> {
+    /// A request that was taken back.
+    fn of(request: T) -> Self {
+        match request.is_abandoned() {
+            true => Self::Dropped(vec![(request, DropReason::Abandoned)]),
+            false => Self::Batch(vec![request]),
+        }
+    }
+}
+
+/// What an instance goes on with that has executed a request.
+pub(crate) struct Next<T> {
+    /// The request that was handed over to it: it has begun with that.
+    pub begun: Option<T>,
+    /// To be handed over to it.
+    pub ahead: Option<T>,
+}
+
+/// A request that was handed over is overtaken by this many others for each instance, at most, before another instance
+/// executes it. Where all take as long, none is overtaken by more than one for each.
+const MAX_OVERTAKEN: u64 = 2;
 
 /// Why a request was not accepted.
 #[derive(Debug)]
@@ -68,7 +102,9 @@ impl<T: Queued> RequestQueue<T> {
             joins_requests: backlog.joins_requests(),
             parking: Parking::new(State {
                 backlog,
+                handed_over: RequestsHandedOver::default(),
                 executing: 0,
+                complete: 0,
                 is_closed: false,
                 live_threads: instances,
                 health: InstanceHealth::new(instances),
@@ -99,11 +135,11 @@ impl<T: Queued> RequestQueue<T> {
         Ok(())
     }
 
-    /// Waits for something to do for instance `index`, which likes to have `depth` requests at once.
+    /// Waits for something to do for instance `index`.
     ///
     /// `done`: how many requests this thread took before have their final response now. [`Work::End`] comes only
     /// when all requests have, so that no instance is dropped while a stream of it is open.
-    pub fn pull(&self, index: usize, depth: usize, done: usize) -> Work<T> {
+    pub fn pull(&self, index: usize, done: usize) -> Work<T> {
         let mut state = self.parking.lock();
         state.finish(done);
         loop {
@@ -112,16 +148,24 @@ impl<T: Queued> RequestQueue<T> {
                 state.wake_for_rest(left);
                 return Work::Restart(reason);
             }
+            if let Some(request) = state.take_overtaken_back() {
+                return Work::of(request);
+            }
             let decision = self.decide(&mut state);
             let dropped = state.backlog.take_dropped();
             if !dropped.is_empty() {
                 state.executing += dropped.len();
                 return Work::Dropped(dropped);
             }
+            if let Decision::Empty = decision
+                && let Some(request) = state.handed_over.take_oldest_back()
+            {
+                return Work::of(request);
+            }
             // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
             // would sleep, and the requests stay in the backlog.
             match decision {
-                Decision::Take(count) => return Work::Batch(take(state, count, depth)),
+                Decision::Take(count) => return Work::Batch(take(state, count)),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
                 Decision::Empty if state.is_closed => {
                     state = state.sleep_while(|s| s.executing > 0 && !s.is_broken(index));
@@ -136,29 +180,85 @@ impl<T: Queued> RequestQueue<T> {
         }
     }
 
+    /// A request to be handed over to instance `index`, which executes one. `done`: as for [`RequestQueue::pull`].
+    pub fn next_ahead(&self, index: usize, done: usize) -> Option<T> {
+        let mut state = self.parking.lock();
+        state.finish(done);
+        self.ahead(&mut state, index)
+    }
+
+    /// The same when it has executed a request while another was handed over to it: with that it has begun, unless it was
+    /// taken back. `goes_on`: it can execute it; otherwise the request is queued again, if it has not begun.
+    pub fn next(&self, index: usize, done: usize, goes_on: bool) -> Next<T> {
+        let mut state = self.parking.lock();
+        state.finish(done);
+        if goes_on && !state.is_broken(index) {
+            let begun = state.handed_over.begin(index);
+            let ahead = begun.as_ref().and_then(|_| self.ahead(&mut state, index));
+            return Next { begun, ahead };
+        }
+        let begun = match state.handed_over.take_back_from(index) {
+            Some(Ok(request)) => {
+                state.executing -= 1;
+                state.backlog.push_front(request);
+                state.wake_one();
+                None
+            }
+            Some(Err(request)) => Some(request),
+            None => None,
+        };
+        Next { begun, ahead: None }
+    }
+
+    /// The request waits in instance `index` from now on.
+    pub fn handed_over(&self, index: usize, request: T, handle: Arc<dyn HandedOver>) {
+        let mut state = self.parking.lock();
+        let complete = state.complete;
+        state.handed_over.add(index, request, handle, complete);
+        // An instance that became free meanwhile takes it.
+        state.wake_one();
+    }
+
+    /// A request to be handed over to instance `index`: not while another instance is free, which it also is when it
+    /// waits for the end of a closed queue.
+    fn ahead(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Option<T> {
+        if state.has_idle_threads() || state.is_closed || state.is_broken(index) {
+            return None;
+        }
+        if let Some(request) = state.take_overtaken_back() {
+            return Some(request);
+        }
+        // The rest is for those who pull.
+        if !state.backlog.is_front_wanted() {
+            return None;
+        }
+        match self.decide(state) {
+            Decision::Take(_) => state.take(1).pop(),
+            _ => None,
+        }
+    }
+
     /// Reports that `done` requests have their final response, outside of [`RequestQueue::pull`].
     pub fn finish(&self, done: usize) {
         self.parking.lock().finish(done);
     }
 
-    /// Takes requests back that were pulled but not begun: they come first again. Returns how many.
-    pub fn put_back(&self, requests: Vec<T>) -> usize {
-        let count = requests.len();
-        if count > 0 {
-            let mut state = self.parking.lock();
-            state.executing -= count;
-            requests.into_iter().rev().for_each(|request| state.backlog.push_front(request));
-            state.wake_one();
-        }
-        count
+    /// Takes a request back that could not be handed over: it comes first again.
+    pub fn put_back(&self, request: T) {
+        let mut state = self.parking.lock();
+        state.executing -= 1;
+        state.backlog.push_front(request);
+        state.wake_one();
     }
 
     /// Gives back the requests that nobody waits for, which count as taken until [`RequestQueue::finish`]. A thread
     /// that pulls finds them by itself when it comes to them; this is for the time until then.
     pub fn take_abandoned(&self) -> Vec<T> {
         let mut state = self.parking.lock();
-        let abandoned = state.backlog.take_abandoned();
+        let mut abandoned = state.backlog.take_abandoned();
         state.executing += abandoned.len();
+        // These count as taken already.
+        abandoned.extend(state.handed_over.take_all_back(Queued::is_abandoned));
         abandoned
     }
 
@@ -243,6 +343,12 @@ impl<T: Queued> RequestQueue<T> {
         self.parking.lock().health.has_working_instance()
     }
 
+    /// Whether requests have another instance than this one to go to, and nobody waits for this one to end.
+    pub fn can_do_without(&self, index: usize) -> bool {
+        let state = self.parking.lock();
+        !state.is_closed && !state.is_broken(index) && state.health.working_count() > 1
+    }
+
     fn decide(&self, state: &mut State<T>) -> Decision {
         let now = if self.needs_clock { Instant::now() } else { self.epoch };
         state.backlog.decide(now, state.is_closed)
@@ -250,8 +356,7 @@ impl<T: Queued> RequestQueue<T> {
 }
 
 /// Takes what was decided, and unlocks.
-fn take<T: Queued>(mut state: Locked<'_, State<T>>, count: usize, depth: usize) -> Vec<T> {
-    let count = if depth > 1 { state.fair_share(depth) } else { count };
+fn take<T: Queued>(mut state: Locked<'_, State<T>>, count: usize) -> Vec<T> {
     let requests = state.take(count);
     let left = state.backlog.len();
     state.wake_for_rest(left);
@@ -261,6 +366,7 @@ fn take<T: Queued>(mut state: Locked<'_, State<T>>, count: usize, depth: usize) 
 impl<T: Queued> Locked<'_, State<T>> {
     fn finish(&mut self, done: usize) {
         self.executing -= done;
+        self.complete += done as u64;
         if done == 0 || self.executing > 0 {
             return;
         }
@@ -284,17 +390,16 @@ impl<T: Queued> State<T> {
         self.backlog.is_held(self.is_closed)
     }
 
+    /// A request that waits in an instance although it would have been its turn in any other.
+    fn take_overtaken_back(&mut self) -> Option<T> {
+        let limit = MAX_OVERTAKEN * self.health.working_count() as u64;
+        self.handed_over.take_overtaken_back(self.complete, limit)
+    }
+
     fn take(&mut self, count: usize) -> Vec<T> {
         let requests = self.backlog.take(count);
         self.executing += requests.len();
         requests
-    }
-
-    /// How many requests an instance takes that likes to have `depth` at once, to execute each alone: no
-    /// more than leaves as many for each of the others.
-    fn fair_share(&self, depth: usize) -> usize {
-        let share = self.backlog.len().div_ceil(self.health.working_count().max(1));
-        self.backlog.count_wanted(share.min(depth)).max(1)
     }
 }
 

@@ -78,7 +78,7 @@ fn serve(queue: &Queue, index: usize) -> Vec<u64> {
     queue.instance_started(index);
     let (mut executed, mut done) = (Vec::new(), 0);
     loop {
-        match queue.pull(index, 1, done) {
+        match queue.pull(index, done) {
             Work::Batch(requests) => {
                 done = requests.len();
                 executed.extend(requests.iter().map(|request| request.arrival));
@@ -171,7 +171,7 @@ fn threads_stay_until_the_last_stream_has_ended() {
         || {
             let queue = direct(2, 0);
             queue.push(Numbered::new()).expect("accepted");
-            let Work::Batch(taken) = queue.pull(0, 1, 0) else { panic!("a request waits") };
+            let Work::Batch(taken) = queue.pull(0, 0) else { panic!("a request waits") };
             queue.close();
             let other = {
                 let queue = queue.clone();
@@ -202,7 +202,7 @@ fn abandoned_requests_are_taken_once() {
                 thread::spawn(move || {
                     let (mut seen, mut done) = (Vec::new(), 0);
                     loop {
-                        let arrivals: Vec<u64> = match queue.pull(0, 1, done) {
+                        let arrivals: Vec<u64> = match queue.pull(0, done) {
                             Work::Batch(requests) => requests.iter().map(|r| r.arrival).collect(),
                             Work::Dropped(dropped) => {
                                 dropped.iter().map(|(request, _)| request.arrival).collect()
@@ -235,4 +235,128 @@ fn abandoned_requests_are_taken_once() {
         },
         ITERATIONS,
     );
+}
+
+/// What one instance's worker has not begun with.
+#[derive(Default)]
+struct Waiting(crate::sync::Mutex<bool>);
+
+impl HandedOver for Waiting {
+    fn take_back(&self) -> bool {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+}
+
+/// As [`serve`], with the next request handed over while one is executed; breaks with that if asked to.
+fn serve_pipelined(queue: &Queue, index: usize, mut breaks: bool) -> Vec<u64> {
+    queue.instance_begins(index);
+    queue.instance_started(index);
+    let waiting = Arc::new(Waiting::default());
+    let (mut executed, mut done) = (Vec::new(), 0);
+    let hand_over = |request: Numbered| {
+        assert!(!std::mem::replace(&mut *waiting.0.lock().expect("no panic"), true));
+        queue.handed_over(index, request, waiting.clone());
+    };
+    loop {
+        let mut current = match queue.pull(index, std::mem::take(&mut done)) {
+            Work::Batch(mut requests) => requests.pop(),
+            Work::Dropped(dropped) => panic!("nothing expires here: {dropped:?}"),
+            Work::Restart(_) => {
+                queue.instance_begins(index);
+                queue.instance_started(index);
+                continue;
+            }
+            Work::End => {
+                queue.thread_ended();
+                return executed;
+            }
+        };
+        let mut ahead = queue.next_ahead(index, 0);
+        while let Some(request) = current {
+            ahead.take().into_iter().for_each(hand_over);
+            thread::yield_now();
+            executed.push(request.arrival);
+            let is_broken = std::mem::take(&mut breaks);
+            if is_broken {
+                queue.break_current_instance(index, Error::internal("it broke"));
+            }
+            // The worker goes on with what waits; a broken one does not.
+            let begins = !is_broken && waiting.take_back();
+            let next = queue.next(index, 1, true);
+            assert_eq!(next.begun.is_some(), begins, "known to both");
+            (current, ahead) = (next.begun, next.ahead);
+        }
+    }
+}
+
+fn check_pipelined(instances: usize, breaks: bool) {
+    const REQUESTS: u64 = 3;
+    let run = move || {
+        let queue = direct(instances, 0);
+        let spawn = |index: usize| {
+            let queue = queue.clone();
+            thread::spawn(move || serve_pipelined(&queue, index, breaks && index == 0))
+        };
+        let instances: Vec<_> = (0..instances).map(spawn).collect();
+        let others = [(); 2].map(|()| {
+            let queue = queue.clone();
+            thread::spawn(move || push(&queue, REQUESTS))
+        });
+        others.into_iter().for_each(|thread| drop(thread.join().expect("no panic")));
+        assert!(queue.wait_until_idle(never()));
+        queue.close();
+        let executed = instances.into_iter().flat_map(|i| i.join().expect("no panic"));
+        let mut executed: Vec<u64> = executed.collect();
+        executed.sort_unstable();
+        assert_eq!(executed, (0..2 * REQUESTS).collect::<Vec<_>>());
+    };
+    shuttle::check_random(run, ITERATIONS);
+    shuttle::check_pct(run, ITERATIONS, 3);
+}
+
+#[test]
+fn every_request_that_is_handed_over_is_executed_once() {
+    check_pipelined(1, false);
+    check_pipelined(2, false);
+    check_pipelined(3, false);
+}
+
+#[test]
+fn what_waits_in_an_instance_that_breaks_is_executed_once() {
+    check_pipelined(1, true);
+    check_pipelined(2, true);
+}
+
+/// An instance that executes for ever keeps nothing that waits in it: whoever is free takes it.
+#[test]
+fn nothing_waits_in_an_instance_while_another_is_free() {
+    let run = || {
+        let queue = direct(2, 0);
+        queue.instance_started(0);
+        push(&queue, 1);
+        let Work::Batch(_) = queue.pull(0, 0) else { panic!("a request waits") };
+        let other = {
+            let queue = queue.clone();
+            thread::spawn(move || serve(&queue, 1))
+        };
+        let long = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let Some(request) = queue.next_ahead(0, 0) else { return };
+                let waiting = Waiting(crate::sync::Mutex::new(true));
+                queue.handed_over(0, request, Arc::new(waiting));
+            })
+        };
+        push(&queue, 3);
+        long.join().expect("no panic");
+        // The checker finds it when this has no end.
+        while queue.in_flight() > 1 {
+            thread::yield_now();
+        }
+        queue.finish(1);
+        queue.close();
+        assert_eq!(other.join().expect("no panic").len(), 3);
+    };
+    shuttle::check_random(run, ITERATIONS);
+    shuttle::check_pct(run, ITERATIONS, 3);
 }

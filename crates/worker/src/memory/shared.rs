@@ -127,6 +127,11 @@ impl BlockAllocation<'_> {
         self.offsets.len()
     }
 
+    /// The blocks, to be freed one by one.
+    pub(crate) fn into_offsets(self) -> Vec<u64> {
+        self.offsets
+    }
+
     /// Frees all blocks from number `from` on.
     pub fn free_from(&mut self, from: usize) {
         self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {

@@ -15,16 +15,18 @@ use rustix::event::{PollFd, PollFlags};
 use crate::{
     memory::SharedMemory,
     transport::{
-        packet::EncodedPacket,
+        packet::{EncodedPacket, undo},
         socket::{Received, Socket},
     },
     waker::Waker,
-    wire::{Outgoing, kind},
+    wire::{Header, Outgoing, PACKET_LIMIT, Reader, kind},
 };
 
 /// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
 pub struct Channels {
     commands: Socket,
+    /// The worker's end of `commands` once more, to take back what it has not read. `None` in a worker.
+    unread: Option<Socket>,
     events: Socket,
     memory: Arc<SharedMemory>,
     waker: Arc<Waker>,
@@ -100,9 +102,11 @@ impl Channels {
         waker: Arc<Waker>,
     ) -> io::Result<(Self, WorkerEnds)> {
         let (commands, commands_end) = Socket::pair()?;
+        let unread = Some(Socket::from(commands_end.try_clone()?));
         let (events, events_end) = Socket::pair()?;
         let release = kind::RELEASE_TO_WORKER;
-        let channels = Self { commands, events, memory, waker, release, queue: Mutex::default() };
+        let queue = Mutex::default();
+        let channels = Self { commands, unread, events, memory, waker, release, queue };
         Ok((channels, WorkerEnds { commands: commands_end, events: events_end }))
     }
 
@@ -115,7 +119,8 @@ impl Channels {
     ) -> Self {
         let (commands, events) = (Socket::from(commands), Socket::from(events));
         let release = kind::RELEASE_TO_SERVER;
-        Self { commands, events, memory, waker, release, queue: Mutex::default() }
+        let queue = Mutex::default();
+        Self { commands, unread: None, events, memory, waker, release, queue }
     }
 
     /// Sends a worker's reply; waits for room. False: the server is gone.
@@ -129,9 +134,35 @@ impl Channels {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(match self.commands.try_send(&packet.parts(message)) {
             Ok(true) => Delivery::Sent,
-            Ok(false) => Delivery::NoRoom,
+            Ok(false) => {
+                undo(&packet.to_bytes(message), &self.memory);
+                Delivery::NoRoom
+            }
             Err(_) => Delivery::Disconnected,
         })
+    }
+
+    /// Takes the last command back, which has this `id`, unless the worker has read it. Nothing else may be sent meanwhile.
+    pub(crate) fn take_command_back(&self, id: u64) -> bool {
+        let Some(unread) = &self.unread else { return false };
+        let mut buffer = vec![0; PACKET_LIMIT];
+        let mut is_taken = false;
+        let mut others = Vec::new();
+        while let Ok(Received::Packet(length)) = unread.try_receive(&mut buffer) {
+            let packet = buffer.get(..length).unwrap_or_default();
+            match Header::read(&mut Reader::new(packet)) {
+                Ok(header) if header.id == id => {
+                    undo(packet, &self.memory);
+                    is_taken = true;
+                }
+                _ => others.push(packet.to_vec()),
+            }
+        }
+        for packet in others {
+            // There was room for it; a worker that is gone needs it no more.
+            let _ = self.commands.try_send(&[IoSlice::new(&packet)]);
+        }
+        is_taken
     }
 
     /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker
@@ -361,7 +392,63 @@ mod tests {
         while channels.send_command(&command).expect("encoded") == Delivery::Sent {}
         assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::NoRoom);
         drop(ends);
+        channels.close_commands();
         assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::Disconnected);
+    }
+
+    fn ids_read(ends: &WorkerEnds) -> Vec<u64> {
+        let socket = Socket::from(ends.commands.try_clone().expect("descriptors"));
+        let mut buffer = vec![0; PACKET_LIMIT];
+        let read = std::iter::from_fn(|| match socket.try_receive(&mut buffer).expect("open") {
+            Received::Packet(length) => {
+                let header = Header::read(&mut Reader::new(&buffer[..length]));
+                Some(header.expect("a header").id)
+            }
+            _ => None,
+        });
+        read.collect()
+    }
+
+    #[test]
+    fn a_command_is_taken_back_until_the_worker_reads_it() {
+        let (channels, ends) = channels();
+        let send = |id| {
+            let sent = channels.send_command(&Outgoing::new(kind::EXECUTE, id));
+            assert_eq!(sent.expect("encoded"), Delivery::Sent);
+        };
+        send(1);
+        send(2);
+        assert!(channels.take_command_back(2), "the worker has not read the first one either");
+        send(3);
+        assert_eq!(ids_read(&ends), [1, 3]);
+        assert!(!channels.take_command_back(3));
+        // What the worker has not read when it ends was not begun.
+        send(4);
+        drop(ends);
+        channels.close_commands();
+        assert!(channels.take_command_back(4));
+    }
+
+    #[test]
+    fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
+        let (channels, _ends) = channels();
+        let memory = &channels.memory;
+        memory.releases().add(640, 64);
+        let mut command = Outgoing::new(kind::EXECUTE, 1);
+        channels.send_command(&command).expect("encoded");
+        assert!(memory.releases().is_empty(), "they went with it");
+        assert!(channels.take_command_back(1));
+        assert_eq!(memory.releases().take(), [640]);
+        command.meta = vec![0; PACKET_LIMIT];
+        channels.send_command(&command).expect("encoded");
+        assert!(!memory.trim(), "a block is in use");
+        assert!(channels.take_command_back(1));
+        assert!(memory.trim());
+        while channels.send_command(&Outgoing::new(kind::EXECUTE, 2)).expect("encoded")
+            == Delivery::Sent
+        {}
+        assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::NoRoom);
+        assert!(memory.trim());
     }
 
     #[test]
@@ -377,6 +464,7 @@ mod tests {
         rustix::io::write(&ends.commands, b"reply").expect("written");
         assert_eq!(channels.receive_reply(&mut buffer, Duration::ZERO), Ok(5));
         drop(ends);
+        channels.close_commands();
         let error = channels.receive_reply(&mut buffer, Duration::ZERO);
         assert_eq!(error, Err(ReceiveError::Disconnected));
     }

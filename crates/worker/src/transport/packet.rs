@@ -25,12 +25,17 @@ const DATA_ALIGNMENT: usize = 16;
 const ZEROS: [u8; DATA_ALIGNMENT] = [0; DATA_ALIGNMENT];
 
 impl EncodedPacket {
-    /// Puts the header before a message, and the blocks that the worker gets back.
+    /// Puts the header before a message, and the blocks that the worker gets back, unless the message is so long that they
+    /// would lie in shared memory with it: what is taken back has them.
     pub fn new(message: &Outgoing, memory: &SharedMemory) -> Result<Self> {
-        let released = memory.releases().take();
+        let mut released = memory.releases().take();
         let (meta, data) = (&message.meta, &message.data);
+        let length = released.len() * 8 + meta.len() + DATA_ALIGNMENT + data.len();
+        let is_spilled = HEADER_LENGTH + length > PACKET_LIMIT;
+        if is_spilled {
+            released.drain(..).for_each(|offset| memory.releases().add(offset, 0));
+        }
         let meta_length = released.len() * 8 + meta.len();
-        let is_spilled = HEADER_LENGTH + meta_length + DATA_ALIGNMENT + data.len() > PACKET_LIMIT;
         let start = if is_spilled { 0 } else { HEADER_LENGTH };
         let meta_end = start + meta_length;
         let padding = match data.is_empty() {
@@ -51,9 +56,7 @@ impl EncodedPacket {
         let whole = Self { head, padding, is_spilled: false };
         let head = header.bytes();
         if is_spilled {
-            return spill(memory, head, &whole.to_bytes(message)).inspect_err(|_| {
-                released.iter().for_each(|&offset| memory.releases().add(offset, 0));
-            });
+            return spill(memory, head, &whole.to_bytes(message));
         }
         let head = [&head, &whole.head[..]].concat();
         Ok(Self { head, ..whole })
@@ -157,6 +160,20 @@ impl Message<'_> {
             Some(data) => data,
             None => self.copied.get_or_init(|| self.packet.payload.data.to_vec().into()),
         }
+    }
+}
+
+/// Undoes what sending this packet of the server's own has changed in its memory.
+pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
+    match Parsed::read(packet) {
+        Ok(Parsed::Whole(packet)) => {
+            packet.released().for_each(|offset| memory.releases().add(offset, 0));
+        }
+        Ok(Parsed::Spilled { offset, .. }) => {
+            memory.free(offset);
+        }
+        // It was written here.
+        Err(Malformed(_)) => {}
     }
 }
 
