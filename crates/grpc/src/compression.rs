@@ -7,9 +7,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tonic::Status;
 
 use crate::{
-    messages::{MaxLength, Message, over_budget},
+    message::{MaxLength, Message, over_budget, prefix},
     options::ResponseCompression,
-    outgoing::prefix,
 };
 
 /// How the messages of a call are compressed.

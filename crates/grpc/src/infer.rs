@@ -17,7 +17,7 @@ use galatea_types::{
 use tonic::Status;
 
 use crate::{
-    messages::{Message, over_budget},
+    message::{Message, over_budget},
     state::ServerState,
     status::status_of,
 };

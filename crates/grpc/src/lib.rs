@@ -19,6 +19,7 @@ mod frames;
 mod guard;
 mod health;
 mod infer;
+mod message;
 mod messages;
 mod metadata;
 mod options;

@@ -1,7 +1,6 @@
 //! The messages of a call as they come, with bounds on their length, their memory and the time they may take.
 
 use std::{
-    fmt,
     future::poll_fn,
     pin::Pin,
     sync::Arc,
@@ -11,70 +10,18 @@ use std::{
 use bytes::Buf;
 use galatea_frontend::{CompressionFormat, HeavyWork};
 use galatea_protocol::grpc::Pieces;
-use galatea_types::{MemoryBudget, MemoryReservation, OverBudget};
+use galatea_types::{MemoryBudget, MemoryReservation};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::Status;
 
-use crate::{compression::decompress, patience::Patience, state::ServerState, unread::Reader};
-
-/// A flag byte and the length of the message come before it.
-pub(crate) const PREFIX_LEN: usize = 5;
-
-/// Longest message of a call that carries names and flags only.
-pub(crate) const MAX_SMALL_MESSAGE: usize = 64 << 10;
-
-/// How long a message may be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum MaxLength {
-    /// `--grpc-max-message-size`
-    Option(usize),
-    /// [`MAX_SMALL_MESSAGE`]
-    Small,
-}
-
-impl MaxLength {
-    fn limit(self) -> usize {
-        match self {
-            Self::Option(limit) => limit,
-            Self::Small => MAX_SMALL_MESSAGE,
-        }
-    }
-
-    /// The same, and not more than `bytes`.
-    pub fn at_most(self, bytes: usize) -> Self {
-        Self::Option(self.limit().min(bytes))
-    }
-
-    fn check(self, length: usize) -> Result<(), Status> {
-        self.check_as(length, format_args!("{length}"))
-    }
-
-    /// Of a message of which so much is decompressed.
-    pub fn check_decompressed(self, length: usize) -> Result<(), Status> {
-        self.check_as(length, format_args!("{length} or more when decompressed"))
-    }
-
-    fn check_as(self, length: usize, shown: fmt::Arguments<'_>) -> Result<(), Status> {
-        let limit = self.limit();
-        if length <= limit {
-            return Ok(());
-        }
-        let advice = match self {
-            Self::Option(_) => ". Use --grpc-max-message-size to increase the limit.",
-            Self::Small => "",
-        };
-        let text = format!("Received message larger than max ({shown} vs. {limit}){advice}");
-        Err(Status::resource_exhausted(text))
-    }
-}
-
-/// One message, and what it holds of the server's budget.
-#[derive(Debug)]
-pub(crate) struct Message {
-    pub bytes: Pieces,
-    pub memory: MemoryReservation,
-}
+use crate::{
+    compression::decompress,
+    message::{MaxLength, Message, PREFIX_LEN, over_budget},
+    patience::Patience,
+    state::ServerState,
+    unread::Reader,
+};
 
 /// A message as it came.
 enum Received {
@@ -264,8 +211,4 @@ impl Messages {
 
 fn cut_short() -> Status {
     Status::internal("the request ends before its message does")
-}
-
-pub(crate) fn over_budget(error: OverBudget) -> Status {
-    Status::resource_exhausted(error.to_string())
 }

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::{BufMut, Bytes};
+use bytes::Bytes;
 use galatea_frontend::{CompressionFormat, HeavyWork};
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::{encode_message, encode_stream_message};
@@ -17,7 +17,7 @@ use tonic::Status;
 
 use crate::{
     compression::{self, compress},
-    messages::PREFIX_LEN,
+    message::{PREFIX_LEN, prefix},
     state::ServerState,
     stream::InferStream,
 };
@@ -165,11 +165,4 @@ pub(crate) fn response<B>(body: B, format: Option<CompressionFormat>) -> Respons
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     compression::announce(format, response.headers_mut());
     response
-}
-
-/// The message's length has been checked against the limit, which fits the field.
-pub(crate) fn prefix(length: usize) -> [u8; PREFIX_LEN] {
-    let mut prefix = [0; PREFIX_LEN];
-    (&mut prefix[1..]).put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    prefix
 }

@@ -12,7 +12,7 @@ use galatea_types::{Buffer, Error, Result};
 use prost::Message as _;
 use tonic::Status;
 
-use crate::{messages::Message, status::status_of};
+use crate::{message::Message, status::status_of};
 
 /// Requests that are not understood. Texts are Triton's.
 #[derive(Debug, PartialEq, thiserror::Error)]

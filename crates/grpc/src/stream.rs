@@ -19,7 +19,8 @@ use tonic::Status;
 
 use crate::{
     infer::{Prepared, find_model, is_heavy, prepare},
-    messages::{Message, Messages, over_budget},
+    message::{Message, over_budget},
+    messages::Messages,
     reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
