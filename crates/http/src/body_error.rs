@@ -11,10 +11,12 @@ pub(crate) enum BodyError {
     #[error("failed to read the request body")]
     Read(#[source] hyper::Error),
     #[error(
-        "request JSON size of {size} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
-         --http-max-input-size to increase the limit."
+        "{what} of {size} bytes exceeds the maximum allowed input size of {limit} bytes. Use --http-max-input-size to \
+         increase the limit."
     )]
     TooLarge {
+        /// What is too large.
+        what: &'static str,
         size: usize,
         /// `--http-max-input-size`
         limit: usize,
@@ -32,6 +34,35 @@ pub(crate) enum BodyError {
     OverBudget(#[from] OverBudget),
     #[error("the server has no memory for the request body; try again later")]
     NoMemory,
+}
+
+/// How long something of a request may be, and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeLimit {
+    pub most: usize,
+    what: &'static str,
+}
+
+impl SizeLimit {
+    /// Binary tensors have no limit of their own: they take no more memory than they bring, and that is counted.
+    pub const NONE: Self = Self { most: usize::MAX, what: "request body" };
+
+    pub fn of_json(most: usize) -> Self {
+        Self { most, what: "request JSON size" }
+    }
+
+    pub fn of_compressed(most: usize) -> Self {
+        Self { most, what: "compressed request size" }
+    }
+
+    pub fn of_decompressed(most: usize) -> Self {
+        Self { most, what: "decompressed request size" }
+    }
+
+    pub fn check(self, size: usize) -> Result<(), BodyError> {
+        let Self { most: limit, what } = self;
+        if size > limit { Err(BodyError::TooLarge { what, size, limit }) } else { Ok(()) }
+    }
 }
 
 impl From<DecompressError<BodyError>> for BodyError {

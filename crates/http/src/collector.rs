@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, MemoryReservation};
 
-use crate::body_error::BodyError;
+use crate::body_error::{BodyError, SizeLimit};
 
 /// A body up to this size is not counted to the budget: the number of connections bounds those.
 const UNCOUNTED: usize = 4 << 10;
@@ -19,7 +19,7 @@ const BELIEVED_TIMES: usize = 16;
 /// Joins the pieces of a body.
 pub(crate) struct Collector<'m> {
     expected: usize,
-    limit: usize,
+    limit: SizeLimit,
     /// Bytes before the content, so that what follows the header is aligned.
     padding: usize,
     /// The content needs no alignment: a body in one piece is used as it is.
@@ -39,7 +39,7 @@ impl<'m> Collector<'m> {
     pub fn new(
         expected: usize,
         header_length: Option<usize>,
-        limit: usize,
+        limit: SizeLimit,
         memory: &'m mut MemoryReservation,
     ) -> Self {
         let behind_boundary = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
@@ -59,9 +59,7 @@ impl<'m> Collector<'m> {
 
     pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
         self.size += data.len();
-        if self.size > self.limit {
-            return Err(BodyError::TooLarge { size: self.size, limit: self.limit });
-        }
+        self.limit.check(self.size)?;
         self.count()?;
         let is_first = self.whole.is_none() && self.block.is_none();
         if is_first && self.has_free_placement && self.size >= self.expected {
@@ -95,7 +93,7 @@ impl<'m> Collector<'m> {
         // Where no length was announced the block doubles.
         let capacity =
             believed.max(self.size.saturating_mul(if outgrown.is_some() { 2 } else { 1 }));
-        let capacity = capacity.min(self.limit.max(self.size)).max(self.size);
+        let capacity = capacity.min(self.limit.most.max(self.size)).max(self.size);
         self.room = self.padding + capacity;
         let mut block =
             AlignedBlock::try_with_capacity(self.room).map_err(|_| BodyError::NoMemory)?;
@@ -125,7 +123,8 @@ mod tests {
     fn collect(pieces: &[&'static [u8]], header_length: Option<usize>) -> Result<Bytes, BodyError> {
         let expected = pieces.iter().map(|p| p.len()).sum();
         let mut memory = MemoryReservation::default();
-        let mut collector = Collector::new(expected, header_length, 100, &mut memory);
+        let mut collector =
+            Collector::new(expected, header_length, SizeLimit::of_json(100), &mut memory);
         pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
         Ok(collector.finish())
     }
@@ -146,7 +145,7 @@ mod tests {
         let content: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         for expected in [content.len(), 0] {
             let mut memory = MemoryReservation::default();
-            let mut collector = Collector::new(expected, Some(7), usize::MAX, &mut memory);
+            let mut collector = Collector::new(expected, Some(7), SizeLimit::NONE, &mut memory);
             for piece in content.chunks(50_000) {
                 collector.push(Bytes::copy_from_slice(piece)).expect("no limit");
             }
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn the_limit_holds_for_bodies_of_unknown_length() {
         let mut memory = MemoryReservation::default();
-        let mut collector = Collector::new(0, None, 100, &mut memory);
+        let mut collector = Collector::new(0, None, SizeLimit::of_json(100), &mut memory);
         collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
         let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
         assert!(error.to_string().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
@@ -177,7 +176,7 @@ mod tests {
     fn an_announced_length_takes_memory_as_bytes_come() {
         let budget = MemoryBudget::new(1 << 20);
         let mut memory = budget.reservation();
-        let mut collector = Collector::new(1 << 30, None, 1 << 30, &mut memory);
+        let mut collector = Collector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
         let piece = Bytes::from(vec![0; 10_000]);
         collector.push(piece.clone()).expect("little");
         assert!(collector.room <= 10_000 * BELIEVED_TIMES + BUFFER_ALIGNMENT, "{}", collector.room);
@@ -192,7 +191,7 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         for (size, counted) in [(4000, 0), (5000, 2 * 5000), (100_000, 100_000 + READ_BUFFER)] {
             let mut memory = budget.reservation();
-            let mut collector = Collector::new(size, None, 1 << 20, &mut memory);
+            let mut collector = Collector::new(size, None, SizeLimit::NONE, &mut memory);
             vec![0; size].chunks(3000).for_each(|piece| {
                 collector.push(Bytes::copy_from_slice(piece)).expect("within the budget");
             });

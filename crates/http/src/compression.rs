@@ -10,7 +10,11 @@ use http::{
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
 };
 
-use crate::{body_error::BodyError, collector::Collector, state::ServerState};
+use crate::{
+    body_error::{BodyError, SizeLimit},
+    collector::Collector,
+    state::ServerState,
+};
 
 /// Responses from this size on are not compressed on the connection's thread: that takes ten times as long as other
 /// work on as many bytes.
@@ -105,7 +109,7 @@ fn decompress_now(
     if body.is_empty() {
         return Err(BodyError::Empty);
     }
-    let mut into = Collector::new(0, header_length, limit, memory);
+    let mut into = Collector::new(0, header_length, SizeLimit::of_decompressed(limit), memory);
     // Either format is taken under either name.
     let is_gzip = body.starts_with(&[0x1f, 0x8b]);
     let format = if is_gzip { CompressionFormat::Gzip } else { CompressionFormat::Deflate };

@@ -53,7 +53,7 @@ async fn submit(
     let version = path.version()?;
     let model = state.engine.model(path.name, version)?;
     refuse_compressed(received.headers())?;
-    let body = received.body(None, state.options.max_input_size).await?;
+    let body = received.body(None, state.json_limit()).await?;
     let mut context = received.context();
     let decoded = work::decode_flat(state, (&model, version), body, &mut context.memory);
     let responses = ResponseStream::submit(decoded.await?, context, &model, &state.options.memory)?;

@@ -17,7 +17,7 @@ use http::{
 
 use crate::{
     body::Body,
-    body_error::BodyError,
+    body_error::{BodyError, SizeLimit},
     compression::{self, Coding},
     lines,
     received::Received,
@@ -120,9 +120,9 @@ async fn read(
     received: &mut Received,
     coding: Coding,
 ) -> Result<InferBody, (Error, HeaderValue)> {
-    let limit = state.options.max_input_size;
     let as_text = |error: BodyError| (error.into(), TEXT);
     if coding != Coding::Identity {
+        let limit = SizeLimit::of_compressed(state.options.max_input_size);
         let body = received.body(None, limit).await.map_err(as_text)?;
         // Only for alignment here: its limits are those of the content.
         let hint = header_length(received.headers(), None).unwrap_or_default();
@@ -136,8 +136,12 @@ async fn read(
     }
     let header_length = header_length(received.headers(), received.content_length())
         .map_err(|error| (error, TEXT))?;
-    let body = received.body(header_length, limit).await;
-    Ok(InferBody { content: body.map_err(|error| (error.into(), JSON))?, header_length })
+    let as_json = |error: BodyError| (error.into(), JSON);
+    let json = state.json_limit();
+    json.check(header_length.unwrap_or(0)).map_err(as_json)?;
+    let limit = if header_length.is_some() { SizeLimit::NONE } else { json };
+    let content = received.body(header_length, limit).await.map_err(as_json)?;
+    Ok(InferBody { content, header_length })
 }
 
 /// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.

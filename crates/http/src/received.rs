@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use galatea_frontend::CallGuard;
 use galatea_types::{MemoryBudget, MemoryReservation, RequestContext};
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, header::EXPECT};
 use hyper::body::{Body as _, Incoming};
 
-use crate::{body_error::BodyError, request_body};
+use crate::{
+    body_error::{BodyError, SizeLimit},
+    request_body,
+};
 
 /// A request whose body may not have been read yet.
 pub(crate) struct Received {
@@ -35,16 +38,10 @@ impl Received {
     pub async fn body(
         &mut self,
         header_length: Option<usize>,
-        limit: usize,
+        limit: SizeLimit,
     ) -> Result<bytes::Bytes, BodyError> {
         let _receiving = self.call.activity().receive();
         request_body::read(self.request.body_mut(), header_length, limit, &mut self.memory).await
-    }
-
-    /// Reads what is left of the body that no handler read; see [`request_body::discard`].
-    pub async fn discard_body(&mut self, limit: usize) {
-        let _receiving = self.call.activity().receive();
-        request_body::discard(self.request.body_mut(), limit).await;
     }
 
     /// The context of the request, which holds what the body took from now on.
@@ -52,8 +49,19 @@ impl Received {
         RequestContext { memory: std::mem::take(&mut self.memory), ..RequestContext::new() }
     }
 
-    /// The connection is busy until this is dropped.
+    /// The connection is busy until this is dropped. What no handler has read of the body is read and dropped while the
+    /// response is sent already: some clients read it at once, others when they have sent all.
     pub fn into_call(self) -> CallGuard {
+        // A client that waits for `100 Continue` is not asked to send what nobody reads.
+        let is_awaited = !self.headers().contains_key(EXPECT);
+        let mut body = self.request.into_body();
+        if is_awaited && !body.is_end_stream() {
+            let receiving = self.call.activity().receive();
+            tokio::spawn(async move {
+                request_body::discard(&mut body).await;
+                drop(receiving);
+            });
+        }
         self.call
     }
 }

@@ -73,5 +73,5 @@ async fn unload_now(state: &ServerState, name: String, body: Result<Bytes>) -> R
 }
 
 async fn body_of(state: &ServerState, received: &mut Received) -> Result<Bytes> {
-    Ok(received.body(None, state.options.max_input_size).await?)
+    Ok(received.body(None, state.json_limit()).await?)
 }

@@ -6,12 +6,18 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use crate::{body_error::BodyError, collector::Collector};
+use crate::{
+    body_error::{BodyError, SizeLimit},
+    collector::Collector,
+};
 
 /// After so many bytes of one body the other connections of the thread have their turn, also those that only now become
 /// ready. Reading them takes a fraction of a millisecond; hyper reads a mebibyte before it gives way, and tokio looks for
 /// other connections that have become ready only after many such turns.
 const TURN: usize = 256 << 10;
+
+/// Most bytes read of a body that is refused, so that a client that sends all before it reads gets its answer.
+const DISCARDED: u64 = 256 << 20;
 
 /// Reads a whole request body, of at most `limit` bytes.
 ///
@@ -21,14 +27,12 @@ const TURN: usize = 256 << 10;
 pub(crate) async fn read(
     body: &mut Incoming,
     header_length: Option<usize>,
-    limit: usize,
+    limit: SizeLimit,
     memory: &mut MemoryReservation,
 ) -> Result<Bytes, BodyError> {
     let length = body.size_hint().exact();
     let expected = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
-    if expected > limit {
-        return Err(BodyError::TooLarge { size: expected, limit });
-    }
+    limit.check(expected)?;
     let mut collector = Collector::new(expected, header_length, limit, memory);
     let mut left_of_turn = TURN;
     while let Some(frame) = body.frame().await {
@@ -42,13 +46,10 @@ pub(crate) async fn read(
     Ok(collector.finish())
 }
 
-/// Reads what is left of a body that no handler read, so that the connection can serve the next request; not
-/// more than `limit` bytes, beyond which closing the connection is cheaper.
-pub(crate) async fn discard(body: &mut Incoming, limit: usize) {
-    let mut left = limit as u64;
-    if body.size_hint().lower() > left {
-        return;
-    }
+/// Reads what is left of a body that no handler read, so that the client reads its answer and the
+/// connection can serve the next request. Beyond a bound the connection is closed.
+pub(crate) async fn discard(body: &mut Incoming) {
+    let mut left = DISCARDED;
     let mut left_of_turn = TURN;
     while let Some(Ok(frame)) = body.frame().await {
         let size = frame.data_ref().map_or(0, Bytes::len);

@@ -7,9 +7,9 @@ use galatea_frontend::{CallGuard, catch_panic};
 use galatea_types::{Error, product};
 use http::{
     HeaderValue, Request, Response,
-    header::{CONNECTION, EXPECT, SERVER},
+    header::{CONNECTION, SERVER},
 };
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 
 use crate::{
     HttpOptions,
@@ -55,9 +55,8 @@ impl Service {
         let _answering = self.state.in_flight.begin();
         let mut received = Received::new(request, call, &self.state.options.memory);
         let response = match self.content {
-            Content::Inference => catch_panic(REQUEST, self.respond(&mut received)).await,
+            Content::Inference => catch_panic(REQUEST, self.dispatch(&mut received)).await,
             Content::Metrics => {
-                // The body is not read.
                 let head = &received.request;
                 catch_panic(REQUEST, async { metrics::respond(&self.state.engine, head) }).await
             }
@@ -65,22 +64,14 @@ impl Service {
         let mut response = response.unwrap_or_else(|| {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
+        let call = received.into_call();
         match response.body_mut() {
-            Body::Streamed(streamed) => streamed.hold(received.into_call()),
+            Body::Streamed(streamed) => streamed.hold(call),
             whole => whole.count_to(&self.state.options.memory),
         }
         response.headers_mut().insert(SERVER, PROGRAM);
         if self.state.in_flight.is_closed() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
-    }
-
-    async fn respond(&self, received: &mut Received) -> Response<Body> {
-        let response = self.dispatch(received).await;
-        // A client that waits for `100 Continue` is not asked to send what nobody reads.
-        if !received.request.body().is_end_stream() && !received.headers().contains_key(EXPECT) {
-            received.discard_body(self.state.options.max_input_size).await;
         }
         response
     }

@@ -7,7 +7,7 @@ use galatea_frontend::InFlight;
 use galatea_types::{InferRequest, Result};
 use http::HeaderMap;
 
-use crate::HttpOptions;
+use crate::{HttpOptions, body_error::SizeLimit};
 
 /// One per server, for all connections.
 pub(crate) struct ServerState {
@@ -19,6 +19,11 @@ pub(crate) struct ServerState {
 impl ServerState {
     pub fn is_live(&self) -> bool {
         !self.in_flight.is_closed() && self.engine.is_live()
+    }
+
+    /// How long the JSON of a request may be.
+    pub fn json_limit(&self) -> SizeLimit {
+        SizeLimit::of_json(self.options.max_input_size)
     }
 
     /// Adds the headers that the operator lets through to the parameters.

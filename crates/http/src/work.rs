@@ -11,7 +11,9 @@ use galatea_protocol::{
     AnswerPlan, NoRegions, Regions,
     http::{EncodedResponse, decode_generate, encode},
 };
-use galatea_types::{DataType, InferRequest, InferResponse, MemoryReservation, OverBudget, Result};
+use galatea_types::{
+    DataType, Error, InferRequest, InferResponse, MemoryReservation, OverBudget, Result,
+};
 
 use crate::state::ServerState;
 
@@ -69,6 +71,9 @@ pub(crate) async fn decode_infer(
         decode(&body.content, header_length, model.config(), version, &NoRegions)
     };
     let decoded = state.options.heavy_work.run_sized(size, work).await??;
+    if binary == 0 {
+        check_decoded(&decoded.0, state.options.max_input_size)?;
+    }
     count_decoded(&decoded.0, if binary > 0 { held } else { 0 }, binary, memory)?;
     Ok(decoded)
 }
@@ -85,8 +90,22 @@ pub(crate) async fn decode_flat(
     reserve_decoding(size, memory)?;
     let work = move || decode_generate(&body, model.config(), version);
     let request = state.options.heavy_work.run_sized(size, work).await??;
+    check_decoded(&request, state.options.max_input_size)?;
     count_decoded(&request, 0, 0, memory)?;
     Ok(request)
+}
+
+/// Refuses a tensor that has become longer than its text may be.
+fn check_decoded(request: &InferRequest, limit: usize) -> Result<()> {
+    match request.inputs.iter().find(|input| input.data.len() > limit) {
+        None => Ok(()),
+        Some(input) => Err(Error::invalid_arg(format!(
+            "input '{}' of {} bytes exceeds the maximum allowed input size of {limit} bytes. Use --http-max-input-size to \
+             increase the limit.",
+            input.name,
+            input.data.len()
+        ))),
+    }
 }
 
 /// Asks for what a long body is likely to become before it does. Returns what `memory` held before.

@@ -97,7 +97,7 @@ fn what_cannot_be_decompressed_is_refused() {
     let mut client = Client::connect(fixture.address);
     let request = fp32("[1,2]", 2);
     let bomb = deflate(&vec![b' '; 18 << 20]);
-    let too_long = "{\"error\":\"request JSON size of ";
+    let too_long = "{\"error\":\"decompressed request size of ";
     for (coding, body, header, text) in [
         ("gzip", &b"hello"[..], "0", "{\"error\":\"failed to decompress the request body\"}"),
         ("gzip", b"", "0", "{\"error\":\"nothing to be decompressed\"}"),

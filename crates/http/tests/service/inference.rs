@@ -167,6 +167,39 @@ fn bodies_over_the_limit_are_refused() {
 }
 
 #[test]
+fn binary_tensors_may_be_longer_than_the_limit_of_the_json() {
+    let options = HttpOptions { max_input_size: 1000, ..Default::default() };
+    let fixture = Fixture::with(ControlMode::None, options);
+    let mut client = Client::connect(fixture.address);
+    let tensor = vec![0; 40_000];
+    let json = r#"{"inputs":[{"name":"INPUT0","shape":[10000],"datatype":"FP32","parameters":{"binary_data_size":40000}}],"parameters":{"binary_data_output":true}}"#;
+    let body = [json.as_bytes(), &tensor].concat();
+    let length = json.len().to_string();
+    assert_eq!(client.request("POST", INFER, &[(HEADER_LENGTH, &length)], &body).status, 200);
+    assert_eq!(client.request("POST", INFER, &[(HEADER_LENGTH, "0")], &tensor).status, 200);
+    let text = r#"{"error":"request JSON size of 1001 bytes exceeds the maximum allowed input size of 1000 bytes. Use --http-max-input-size to increase the limit."}"#;
+    client.request("POST", INFER, &[(HEADER_LENGTH, "1001")], &body).check(400, JSON, text);
+    // Two bytes of text for each element of four.
+    let zeros = fp32(&format!("[0{}]", ",0".repeat(299)), 300);
+    let text = r#"{"error":"input 'INPUT0' of 1200 bytes exceeds the maximum allowed input size of 1000 bytes. Use --http-max-input-size to increase the limit."}"#;
+    client.post(INFER, zeros).check(400, JSON, text);
+    let flat = format!("{{\"INPUT0\":[0{}]}}", ",0".repeat(299));
+    client.post("/v2/models/identity_fp32/generate", flat).check(400, JSON, text);
+}
+
+#[test]
+fn a_client_that_sends_all_of_a_body_that_is_too_long_reads_why() {
+    let options = HttpOptions { max_input_size: 1000, ..Default::default() };
+    let fixture = Fixture::with(ControlMode::None, options);
+    let mut client = Client::connect(fixture.address);
+    // More than the sockets hold: it can be sent only while somebody reads.
+    let reply = client.post(INFER, vec![b' '; 32 << 20]);
+    assert_eq!(reply.status, 400);
+    assert!(reply.text().contains("request JSON size of 33554432 bytes"), "{}", reply.text());
+    assert_eq!(client.get("/v2/health/live").status, 200, "the connection goes on");
+}
+
+#[test]
 fn chunked_bodies_are_read() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);

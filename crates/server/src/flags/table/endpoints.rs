@@ -53,9 +53,14 @@ pub const HTTP: &[Row] = &[
     )
     .default("8")
     .stores(|o, v| v.put(&mut o.http_options.thread_count)),
-    Row::new("http-max-input-size", at_least(1), "Longest HTTP request body taken, in bytes.")
-        .default("67108864")
-        .stores(|o, v| v.put(&mut o.http_options.max_input_size)),
+    Row::new(
+        "http-max-input-size",
+        at_least(1),
+        "Longest JSON of an HTTP request, in bytes, also of each tensor decoded from it and of \
+         what a compressed body holds. Binary tensors count to --memory-budget alone.",
+    )
+    .default("67108864")
+    .stores(|o, v| v.put(&mut o.http_options.max_input_size)),
     Row::new(
         "http-restricted-api",
         Kind::Form("<string>:<string>=<string>"),
