@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use galatea_proto::inference::{
     self, ModelInput, ModelOutput, ModelTensorReshape, model_config::SchedulingChoice,
-    model_instance_group::Kind,
+    model_instance_group::Kind, model_repository_agents::Agent,
 };
 use galatea_types::DataType;
 
-use crate::RawModelConfig;
+use crate::{RawModelConfig, RepositoryAgent};
 
 /// A configuration as it is written, without defaults and unchecked: any part may be missing or wrong.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,6 +123,14 @@ impl ConfigDraft {
                 group.gpus = gpus.iter().filter_map(|&gpu| i32::try_from(gpu).ok()).collect();
             }
         }
+    }
+
+    /// The agents that the model's files go through before they are loaded.
+    pub fn repository_agents(&self) -> Vec<RepositoryAgent> {
+        let agents = self.0.model_repository_agents.iter().flat_map(|a| &a.agents);
+        let agent =
+            |a: &Agent| RepositoryAgent { name: a.name.clone(), parameters: a.parameters.clone() };
+        agents.map(agent).collect()
     }
 
     /// The models that the steps of an ensemble name; empty for every other model.

@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod agents;
 mod availability;
 mod backend_registry;
 mod backend_settings;

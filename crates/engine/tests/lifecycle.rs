@@ -370,15 +370,15 @@ fn statistics_count_what_was_answered() {
 
 #[test]
 fn what_the_server_does_not_do_is_refused_before_the_backend_is_asked() {
-    let agents = format!("{CONFIG} model_repository_agents {{ agents {{ name: 'checksum' }} }}");
+    let sequences = format!("{CONFIG} sequence_batching {{ }}");
     let slow_at_most = format!("{CONFIG} optimization {{ eager_batching: true }}");
     let f = explicit(|root| {
-        add_model(root, "m", &[1], &agents);
+        add_model(root, "m", &[1], &sequences);
         add_model(root, "n", &[1], &slow_at_most);
     });
     let error = f.engine.load_model("m", LoadOverrides::default()).expect_err("refused");
     let start = "load failed for model 'm': version 1 is at UNAVAILABLE state: Unsupported: \
-                 model_repository_agents of model 'm' is not supported by this version of the server";
+                 sequence_batching of model 'm' is not supported by this version of the server";
     assert!(error.message().starts_with(start), "{error}");
     f.engine.load_model("n", LoadOverrides::default()).expect("it loads, with a warning");
 }

@@ -119,3 +119,46 @@ fn a_server_that_stays_up_with_a_refused_model_is_not_ready() {
     assert!(!f.engine.is_ready());
     assert!(f.engine.is_model_ready("good", None) && !f.engine.is_model_ready("m", None));
 }
+
+/// A configuration with the agent `checksum` over `m/1/data`.
+fn with_checksum(md5: &str) -> String {
+    let parameter = format!("parameters {{ key: 'MD5:1/data' value: '{md5}' }}");
+    format!("{CONFIG} model_repository_agents {{ agents {{ name: 'checksum' {parameter} }} }}")
+}
+
+#[test]
+fn a_file_with_another_checksum_is_refused_when_the_model_is_polled() {
+    let of_abc = "900150983cd24fb0d6963f7d28e17f72";
+    let f = explicit(|root| {
+        add_model(root, "m", &[1], &with_checksum(of_abc));
+        fs::write(root.join("m/1/data"), "abc").expect("file");
+    });
+    f.engine.load_model("m", LoadOverrides::default()).expect("it is the file that was meant");
+    fs::write(f.root.path().join("m/1/data"), "another").expect("file");
+    let text = "failed to load 'm', failed to poll from model repository: Mismatched MD5 hash for file 1/data, expect: \
+                900150983cd24fb0d6963f7d28e17f72, got: b32d73e56ec99bc5ec8f83871cde708a";
+    assert_eq!(refusal(&f, "m"), text);
+    assert_eq!(index(&f.engine), ["m:1:READY:"], "what was loaded still serves");
+}
+
+#[test]
+fn an_agent_that_is_not_there_fails_the_load() {
+    let agent = "model_repository_agents { agents { name: 'nosuch' } }";
+    let f = explicit(|root| add_model(root, "m", &[1], &format!("{CONFIG} {agent}")));
+    let text = "failed to load 'm', failed to poll from model repository: unable to find \
+                'libtritonrepoagent_nosuch.so' for repo agent 'nosuch'";
+    assert!(refusal(&f, "m").starts_with(text));
+    assert!(index(&f.engine)[0].starts_with("m:-:UNAVAILABLE:unable to find"));
+}
+
+#[test]
+fn a_load_request_asks_for_no_digest_of_a_file_outside_of_its_model() {
+    let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
+    let agent = r#"{"agents":[{"name":"checksum","parameters":{"MD5:../../etc/hostname":"0"}}]}"#;
+    let config = format!(r#"{{"backend":"copy","model_repository_agents":{agent}}}"#);
+    let overrides = LoadOverrides { config: Some(config), ..LoadOverrides::default() };
+    let error = f.engine.load_model("m", overrides).expect_err("refused");
+    let text = "the file '../../etc/hostname' of the agent 'checksum' must be a relative path that stays inside of the \
+                model's folder";
+    assert!(error.message().ends_with(text), "{error}");
+}

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use galatea_proto::inference::{
     ModelSequenceBatching, ModelVersionPolicy, model_config::SchedulingChoice,
-    model_repository_agents::Agent, model_version_policy::PolicyChoice,
+    model_version_policy::PolicyChoice,
 };
 
 pub use self::{
@@ -44,7 +44,7 @@ pub use self::{
 };
 use crate::{
     BatchInput, BatchOutput, InstanceGroup, ModelConfig, NormalizedConfig, RawModelConfig,
-    RepositoryAgent, Scheduling, SequenceBatching, SequenceState, TensorSpec, VersionPolicy,
+    Scheduling, SequenceBatching, SequenceState, TensorSpec, VersionPolicy,
     backend_table::ENSEMBLE_PLATFORM,
 };
 
@@ -145,7 +145,6 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         parameters: parameters(raw),
         metric_tags: raw.metric_tags.clone(),
         warmups: warmup::check(raw)?,
-        repository_agents: repository_agents(raw),
         is_decoupled: raw.model_transaction_policy.is_some_and(|p| p.decoupled),
         raw: config.raw,
     })
@@ -227,13 +226,6 @@ fn instance_groups(
 
 fn parameters(raw: &RawModelConfig) -> BTreeMap<String, String> {
     raw.parameters.iter().map(|(k, v)| (k.clone(), v.string_value.clone())).collect()
-}
-
-fn repository_agents(raw: &RawModelConfig) -> Vec<RepositoryAgent> {
-    let agents = raw.model_repository_agents.iter().flat_map(|a| &a.agents);
-    let agent =
-        |a: &Agent| RepositoryAgent { name: a.name.clone(), parameters: a.parameters.clone() };
-    agents.map(agent).collect()
 }
 
 #[cfg(test)]

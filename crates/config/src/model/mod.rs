@@ -52,7 +52,6 @@ pub struct ModelConfig {
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) metric_tags: BTreeMap<String, String>,
     pub(crate) warmups: Vec<Warmup>,
-    pub(crate) repository_agents: Vec<RepositoryAgent>,
     pub(crate) is_decoupled: bool,
     /// The normalised message this was checked from, with every default filled in: what clients are shown.
     pub(crate) raw: RawModelConfig,
@@ -137,11 +136,6 @@ impl ModelConfig {
     /// Requests that each instance executes before those of clients.
     pub fn warmups(&self) -> &[Warmup] {
         &self.warmups
-    }
-
-    /// The agents that the model's files go through before they are loaded.
-    pub fn repository_agents(&self) -> &[RepositoryAgent] {
-        &self.repository_agents
     }
 
     /// The runtime inside the backend that runs the model; empty: the backend's default.

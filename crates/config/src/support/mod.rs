@@ -76,13 +76,6 @@ const ROWS: &[Row] = &[
          clients send. Give the input the shape its steps expect, or put 'reshape' into their configurations",
     ),
     row(
-        "model_repository_agents",
-        Refuse,
-        |c| !c.repository_agents().is_empty(),
-        "is not supported by this version of the server: no agent would check or change the model's files. \
-         Remove the section to serve them as they are",
-    ),
-    row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),

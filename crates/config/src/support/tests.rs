@@ -41,7 +41,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
            step { model_name: 'a' model_version: -1
                   input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
     ),
-    ("model_repository_agents", PYTHON, "model_repository_agents { agents { name: 'checksum' } }", ""),
     (
         "batch_input",
         PYTHON,
@@ -204,6 +203,7 @@ const HONOURED: &[&str] = &[
     "metric_tags",
     "parameters",
     "model_transaction_policy",
+    "model_repository_agents",
 ];
 
 #[test]

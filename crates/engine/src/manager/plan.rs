@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use galatea_backend::PathRules;
 use galatea_config::{
-    ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig, RawModelConfig, VersionPolicy,
+    ConfigDraft, ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig, RawModelConfig, VersionPolicy,
 };
 use galatea_types::{Error, Result};
 
 use super::configuration::{self, Completion, PolledConfig};
 use crate::{
+    agents,
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{ConfigName, HiddenFolder, ModelFolder, Repository},
@@ -72,7 +73,9 @@ fn poll(
         Some(json) => galatea_config::parse_json(json)?,
         None => configuration::read(folder, name, completion.is_automatic)?,
     };
-    completion.poll(raw, folder)
+    let draft = ConfigDraft::from(raw);
+    agents::inspect(&draft, folder.path())?;
+    completion.poll(draft.into_raw(), folder)
 }
 
 /// Instances of all versions of a model: each has a thread at least.

@@ -18,7 +18,7 @@ pub(crate) use self::{
     config_name::ConfigName,
     folder::{MAX_MODEL_NAME, ModelFolder, is_model_name},
     hidden_folder::HiddenFolder,
-    text_file::read_text_file,
+    text_file::{open_regular, read_text_file},
 };
 pub use self::{
     local::LocalRoot,

@@ -26,8 +26,8 @@ pub(crate) fn read_text_file(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Without waiting for the writer of a pipe, or for a device.
-fn open_regular(path: &Path) -> io::Result<File> {
+/// Opens a regular file, without waiting for the writer of a pipe or for a device: these are errors.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),

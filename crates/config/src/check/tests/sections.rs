@@ -5,9 +5,9 @@ use std::time::Duration;
 use galatea_types::{DataType, Error};
 
 use crate::{
-    BatchInputKind, BatchOutputKind, ConfigError, ControlKind, FalseTrue, InitialData, ModelConfig,
-    ModelPriority, Optimization, Scheduling, SequenceBatching, SequenceStrategy, TensorError,
-    TensorProblem, WarmupData,
+    BatchInputKind, BatchOutputKind, ConfigDraft, ConfigError, ControlKind, FalseTrue, InitialData,
+    ModelConfig, ModelPriority, Optimization, Scheduling, SequenceBatching, SequenceStrategy,
+    TensorError, TensorProblem, WarmupData,
     testing::{Host, model_config},
 };
 
@@ -164,7 +164,8 @@ fn what_only_some_servers_use_is_kept() {
     assert_eq!((limiter.priority, &*limiter.resources[0].name), (1, "R"));
     assert!(limiter.resources[0].is_global && limiter.resources[0].count == 2);
     assert_eq!(group.host_policy, "p");
-    assert_eq!(config.repository_agents()[0].parameters["k"], "v");
+    let agents = ConfigDraft::from(config.raw().clone()).repository_agents();
+    assert_eq!((agents[0].name.as_str(), agents[0].parameters["k"].as_str()), ("checksum", "v"));
     assert_eq!((config.operator_libraries(), config.runtime()), (&["ops.so".to_owned()][..], "r"));
     assert!(config.caches_responses());
 }
