@@ -302,3 +302,80 @@ def test_what_is_missing_is_a_warning():
         assert any(line.startswith(expected) for line in said), (words, said)
     quiet = "--trace-level=MIN --trace-config=level=OFF --rate-limit=OFF --allow-client-shm=0 --metrics-config=summary_latencies=0"
     assert "no effect yet" not in run("galatea", quiet)[1]
+
+
+def made(*words):
+    done = subprocess.run([servers.galatea_binary(), *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+SHELL_LINES = [
+    # The words so far, some of what is offered, and whether that is all.
+    (["galatea", ""], {"serve", "perf", "runtime", "completions", "manual"}, False),
+    (["galatea", "se"], {"serve"}, True),
+    (["galatea", "serve", "--model-con"], {"--model-control-mode", "--model-config-name"}, True),
+    (["galatea", "serve", "--model-control-mode", ""], {"none", "poll", "explicit"}, True),
+    (["galatea", "serve", "--model-control-mode", "=", "e"], {"explicit"}, True),
+    (["galatea", "serve", "--allow-http", "=", ""], {"true", "false"}, True),
+    (["galatea", "serve", "--http-port", ""], set(), True),
+    (["galatea", "runtime", "install", "o"], {"onnxruntime"}, True),
+    (["galatea", "runtime", "install", "--wh"], {"--wheel"}, True),
+    (["galatea", "completions", ""], {"bash", "zsh", "fish"}, True),
+    (["/opt/bin/tritonserver", "--exit-on"], {"--exit-on-error"}, True),
+    (["perf_analyzer", "--concurrency"], {"--concurrency-range"}, True),
+]
+
+
+def test_bash_completes():
+    script = made("completions", "bash")
+    for words, expected, is_all in SHELL_LINES:
+        quoted = " ".join(f"'{word}'" for word in words)
+        ask = f'{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _galatea_complete; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        done = subprocess.run(["bash", "--norc", "-c", ask], capture_output=True, text=True, timeout=30)
+        offered = set(done.stdout.split())
+        assert done.stderr == "", done.stderr
+        assert offered == expected if is_all else offered >= expected, (words, offered)
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed here")
+def test_zsh_reads_its_completions(tmp_path):
+    """It parses, and the completion system takes it over; `_arguments` is given the specifications of `serve`."""
+    file = tmp_path / "_galatea"
+    file.write_text(made("completions", "zsh"))
+    ask = (
+        f"fpath=({tmp_path} $fpath); autoload -U compinit; compinit -u -d {tmp_path}/dump; print $_comps[tritonserver]; "
+        f"_arguments() {{ print -l -- $@; }}; source {file}; service=tritonserver; _galatea_complete"
+    )
+    done = subprocess.run(["zsh", "-f", "-c", ask], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "_galatea", lines[:3]
+    assert any(line.startswith("*--model-control-mode=[") and line.endswith(":value:(none poll explicit)") for line in lines)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed here")
+def test_fish_completes():
+    script = made("completions", "fish")
+    for line, expected in [
+        ("galatea se", "serve"),
+        ("galatea serve --model-control-mode ", "explicit"),
+        ("galatea runtime install o", "onnxruntime"),
+        ("tritonserver --exit-on", "--exit-on-error"),
+        ("perf_analyzer --concurrency", "--concurrency-range"),
+    ]:
+        ask = f"{script}\ncomplete -C '{line}'"
+        done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=60)
+        assert done.stderr == "", done.stderr
+        assert expected in [offer.split("\t")[0] for offer in done.stdout.splitlines()], (line, done.stdout)
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed here")
+def test_the_manual_page_is_one():
+    """Nothing in it that the formatter warns about, and every option as it is typed."""
+    page = made("manual")
+    done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-P-c"], input=page, capture_output=True, text=True, timeout=60)
+    assert done.stderr == "", done.stderr
+    text = re.sub(r".\x08", "", done.stdout)
+    for option in ["--model-repository <string>", "--drain-delay-secs <integer>", "-h, --help", "--concurrency-range"]:
+        assert option in text, option

@@ -21,7 +21,7 @@ pub fn help<O: OptionSet>(heading: &str, width: usize) -> String {
     out
 }
 
-fn description<O: OptionSet>(row: &OptionRow<O>) -> String {
+pub(crate) fn description<O: OptionSet>(row: &OptionRow<O>) -> String {
     let mut text = row.help.to_owned();
     if !row.default.is_empty() {
         let _ = write!(text, " Default is {}.", row.default);

@@ -10,6 +10,7 @@ use crate::{
     options::ServeOptions,
     runtime,
     serve::{self, model_worker},
+    texts::{self, TextError},
 };
 
 const USAGE: &str = "\
@@ -22,6 +23,8 @@ Usage: galatea <command>
                            a wheel on this machine, --reinstall replaces an installed one, and for pytorch
                            --libtorch <folder> prepares one that is on this machine
   runtime path <name>      Print where its library is
+  completions <shell>      Print the completions of all commands for bash, zsh or fish
+  manual [man|markdown]    Print all commands and options as a manual page
   -h, --help               Print this text; each command prints its own with --help
   -V, --version            Print the version
 
@@ -40,6 +43,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("serve") => serve_command("galatea serve", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
+        Some("completions") => text(texts::completions(&arguments.collect::<Vec<_>>())),
+        Some("manual") => text(texts::manual(&arguments.collect::<Vec<_>>())),
         Some(model_worker::COMMAND) => model_worker::run(&arguments.collect::<Vec<_>>()),
         Some("--help" | "-h" | "help") => print(USAGE),
         Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
@@ -54,7 +59,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-const COMMANDS: [&str; 6] = ["serve", "perf", "runtime", "help", "--help", "--version"];
+const COMMANDS: [&str; 8] =
+    ["serve", "perf", "runtime", "completions", "manual", "help", "--help", "--version"];
 
 fn hint(command: &str) -> String {
     match suggest::nearest(command, COMMANDS).first() {
@@ -94,6 +100,16 @@ fn refuse(program: &str, error: &FlagError) -> ExitCode {
     eprintln!("error: {error}");
     eprintln!("Usage: {program} [options]; `{program} --help` lists them");
     ExitCode::FAILURE
+}
+
+fn text(made: Result<String, TextError>) -> ExitCode {
+    match made {
+        Ok(text) => print(&text),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Prints to stdout; a reader that went away (`| head`) is no error.

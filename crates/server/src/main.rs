@@ -10,6 +10,7 @@ mod panic_hook;
 mod runtime;
 mod serve;
 mod table;
+mod texts;
 
 use std::{env, process::ExitCode};
 

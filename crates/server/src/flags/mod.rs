@@ -11,7 +11,10 @@ mod setting;
 mod table;
 mod trace;
 
-use galatea_command_line::{Asked, Notice, OptionSet, help as help_of, parse as parse_into};
+use galatea_command_line::{
+    Asked, Notice, OptionOutline, OptionSet, help as help_of, outline as outline_of,
+    parse as parse_into,
+};
 
 pub use self::{
     error::FlagError,
@@ -72,6 +75,11 @@ fn finish(flags: &mut ServeFlags) {
 /// The help text, for a command that was started as `program`.
 pub fn help(program: &str) -> String {
     help_of::<ServeFlags>(&format!("Usage: {program} [options]\n"), HELP_WIDTH)
+}
+
+/// What the table says, for texts about all commands.
+pub fn outline() -> Vec<OptionOutline> {
+    outline_of::<ServeFlags>()
 }
 
 #[cfg(test)]

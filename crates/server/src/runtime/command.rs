@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use galatea_command_line::{
-    Asked, BadValue, CommandLineError, Group, Kind, OptionRow, OptionSet, help, parse,
+    Asked, BadValue, CommandLineError, Group, Kind, OptionOutline, OptionRow, OptionSet, help,
+    outline, parse,
 };
 use galatea_runtimes::{Environment, InstallOptions, Runtime};
 use galatea_types::suggest;
@@ -94,6 +95,11 @@ pub(super) fn read(words: Vec<String>) -> Result<Request, RuntimeError> {
             Err(RuntimeError::UnknownCommand { given: first, hint })
         }
     }
+}
+
+/// What the table of `install` says, for texts about all commands.
+pub fn install_outline() -> Vec<OptionOutline> {
+    outline::<InstallFlags>()
 }
 
 fn read_install(words: impl Iterator<Item = String>) -> Result<Request, RuntimeError> {

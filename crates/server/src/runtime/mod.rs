@@ -15,6 +15,7 @@ use galatea_runtimes::{
 };
 use galatea_types::{Error, Result};
 
+pub use self::command::install_outline;
 use self::command::{InstallFlags, Request};
 use crate::flags::RuntimeOptions;
 

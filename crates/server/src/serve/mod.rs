@@ -81,8 +81,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     }
     let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
         .context("failed to start a thread")?;
-    services.start(&engine, &options)?;
+    // Before the lines that scripts wait for.
     engine.finish_start();
+    services.start(&engine, &options)?;
     let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
     Ok(signals.serve_until_stopped(&engine, services, ending))
 }

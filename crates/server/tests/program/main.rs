@@ -50,12 +50,34 @@ fn every_command_has_a_help_text() {
         (&["runtime", "-h"], "Usage: galatea runtime <command>\n"),
         (&["runtime", "install", "--help"], "Usage: galatea runtime install <name> [options]\n"),
         (&["runtime", "list", "-h"], "Usage: galatea runtime <command>\n"),
+        (&["completions", "-h"], "Usage: galatea completions <shell>\n"),
+        (&["manual", "--help"], "Usage: galatea manual [man|markdown]\n"),
     ] {
         let output = run(command);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{command:?}");
         assert!(text.starts_with(start), "{command:?}: {text}");
     }
+}
+
+#[test]
+fn the_page_of_flags_is_what_the_table_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
+    let page = fs::read_to_string(page).expect("docs/flags.md");
+    let made = run(&["manual", "markdown"]).stdout;
+    let hint = "make it again: cargo run -p galatea -- manual markdown > docs/flags.md";
+    assert!(page == String::from_utf8_lossy(&made), "{hint}");
+}
+
+#[test]
+fn texts_that_there_are_not_are_named() {
+    fails(
+        &["completions", "fishy"],
+        "no shell is called 'fishy'; there is bash, zsh, fish; did you mean 'fish'?",
+    );
+    fails(&["completions"], "which shell? One of bash, zsh, fish is expected");
+    fails(&["completions", "bash", "zsh"], "Unexpected argument: zsh");
+    fails(&["manual", "pdf"], "no form of the manual is called 'pdf'; there is man, markdown");
 }
 
 #[test]

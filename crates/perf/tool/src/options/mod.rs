@@ -17,7 +17,9 @@ mod table;
 mod tests;
 mod verify;
 
-use galatea_command_line::{Asked, Group, OptionSet, help, parse as parse_into};
+use galatea_command_line::{
+    Asked, Group, OptionOutline, OptionSet, help, outline as outline_of, parse as parse_into,
+};
 use galatea_perf_types::{
     console::Console,
     failure::{Failure, Result},
@@ -85,6 +87,11 @@ fn help_text(program: &str) -> String {
          command lines of perf_analyzer. Long names may be cut short as long as they are unique.\n"
     );
     help::<Given>(&heading, HELP_WIDTH)
+}
+
+/// What the table says, for texts about all commands.
+pub fn outline() -> Vec<OptionOutline> {
+    outline_of::<Given>()
 }
 
 /// perf_analyzer's version stands where it prints it itself, for tools that parse it.

@@ -1,0 +1,115 @@
+//! `galatea completions` and `galatea manual`: texts made from the tables of all commands.
+
+use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
+use galatea_types::suggest;
+
+use crate::{flags, runtime};
+
+/// What is wrong with the words behind one of these commands.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// Nothing, where one of these is expected.
+    #[error("which {what}? One of {} is expected", choices.join(", "))]
+    Missing { what: &'static str, choices: &'static [&'static str] },
+    /// None of those that there are.
+    #[error("no {what} is called '{given}'; there is {}{}", choices.join(", "), suggestion(given, choices))]
+    Unknown { what: &'static str, given: String, choices: &'static [&'static str] },
+    /// More than one word.
+    #[error("Unexpected argument: {0}")]
+    Unexpected(String),
+}
+
+fn suggestion(given: &str, choices: &'static [&'static str]) -> String {
+    let near = suggest::nearest(given, choices.iter().copied());
+    near.first().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+}
+
+const COMPLETIONS_USAGE: &str = "\
+Usage: galatea completions <shell>
+
+Prints the script by which a shell (bash, zsh, fish) completes command lines of galatea, tritonserver and
+perf_analyzer. To have it in every new shell:
+
+  bash  galatea completions bash > ~/.local/share/bash-completion/completions/galatea
+  zsh   galatea completions zsh > \"${fpath[1]}/_galatea\"
+  fish  galatea completions fish > ~/.config/fish/completions/galatea.fish
+";
+
+const MANUAL_USAGE: &str = "\
+Usage: galatea manual [man|markdown]
+
+Prints all commands and options as a page for man (`galatea manual > galatea.1; man ./galatea.1`), or the options
+of serve as Markdown.
+";
+
+/// The forms of the manual.
+const FORMS: &[&str] = &["man", "markdown"];
+
+/// The text that `galatea completions` is asked for.
+pub fn completions(words: &[String]) -> Result<String, TextError> {
+    let what = "shell";
+    match only(words)? {
+        Some("-h" | "--help") => Ok(COMPLETIONS_USAGE.to_owned()),
+        None => Err(TextError::Missing { what, choices: Shell::NAMES }),
+        Some(name) => match Shell::named(name) {
+            Some(shell) => Ok(shell.completion(&commands())),
+            None => Err(TextError::Unknown { what, given: name.to_owned(), choices: Shell::NAMES }),
+        },
+    }
+}
+
+/// The text that `galatea manual` is asked for.
+pub fn manual(words: &[String]) -> Result<String, TextError> {
+    match only(words)? {
+        Some("-h" | "--help") => Ok(MANUAL_USAGE.to_owned()),
+        None | Some("man") => Ok(man_page("galatea", env!("CARGO_PKG_VERSION"), &commands())),
+        Some("markdown") => Ok(format!("{MARKDOWN_HEAD}{}", markdown(&flags::outline()))),
+        Some(other) => {
+            let given = other.to_owned();
+            Err(TextError::Unknown { what: "form of the manual", given, choices: FORMS })
+        }
+    }
+}
+
+const MARKDOWN_HEAD: &str = "\
+# Flags of `galatea serve`
+
+Made from the program's own table by `galatea manual markdown`; a test compares. Flags can be given as `--flag value` or
+`--flag=value`, in any order, and cut short as long as they are unique. What differs from Triton's flags of the same
+names is in [compat.md](compat.md).
+";
+
+fn only(words: &[String]) -> Result<Option<&str>, TextError> {
+    match words {
+        [] => Ok(None),
+        [word] => Ok(Some(word)),
+        [_, more, ..] => Err(TextError::Unexpected(more.clone())),
+    }
+}
+
+/// All commands, under all names of the program.
+fn commands() -> Vec<CommandOutline> {
+    let command = |path, summary, words, options| CommandOutline { path, summary, words, options };
+    const SERVE: &str = "Serve the models of a repository";
+    const PERF: &str = "Measure a server";
+    const RUNTIMES: &[&str] = &["onnxruntime", "pytorch"];
+    let top = "Inference server that speaks Triton's protocols, and its load tool";
+    vec![
+        command("galatea", top, &["--help", "--version"], Vec::new()),
+        command("galatea serve", SERVE, &[], flags::outline()),
+        command("galatea perf", PERF, &[], galatea_perf::options::outline()),
+        command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),
+        command("galatea runtime list", "List the native runtimes", &[], Vec::new()),
+        command(
+            "galatea runtime install",
+            "Fetch a native runtime library",
+            RUNTIMES,
+            runtime::install_outline(),
+        ),
+        command("galatea runtime path", "Print where its library is", RUNTIMES, Vec::new()),
+        command("galatea completions", "Print completions for a shell", Shell::NAMES, Vec::new()),
+        command("galatea manual", "Print the manual", FORMS, Vec::new()),
+        command("tritonserver", SERVE, &[], flags::outline()),
+        command("perf_analyzer", PERF, &[], galatea_perf::options::outline()),
+    ]
+}
