@@ -10,6 +10,7 @@ mod demo;
 mod fuzz;
 mod process;
 mod setup;
+mod soak;
 mod suite;
 mod tidy;
 
@@ -28,6 +29,9 @@ usage: cargo xtask <task> [options]
   fuzz [target...] [--seconds N]
                      the parsers of foreign bytes under libFuzzer and the address sanitizer, a minute each
   attack [options]   one table: what a stranger can send, and what it does to memory, descriptors and other clients
+  soak [--minutes N] [--seed N]
+                     clients of all kinds, reloads and nonsense on one server, 15 minutes: nothing wrong, nothing lost,
+                     memory flat
   setup              fetch what the tests need (clients, models, peers) into target/peers
   tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
@@ -51,6 +55,7 @@ fn run() -> Result<()> {
         "demo" => demo::run(&rest),
         "test" => suite::run(&rest),
         "attack" => attack::run(&rest),
+        "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "setup" => setup::run(),

@@ -1,0 +1,14 @@
+//! `cargo xtask soak`: a long run under mixed load, played by `tests/soak/soak.py` against a release build.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{demo, process, setup};
+
+pub fn run(args: &[String]) -> Result<()> {
+    setup::run()?;
+    let galatea = demo::build()?;
+    let script = process::root().join("tests/soak/soak.py");
+    process::run(Command::new(setup::python()).arg(script).arg("--server").arg(galatea).args(args))
+}
