@@ -23,6 +23,7 @@ const FILES: &[(&str, &str)] = embedded![
     "galatea_worker/arguments.py",
     "galatea_worker/arena.py",
     "galatea_worker/bls.py",
+    "galatea_worker/children.py",
     "galatea_worker/byte_strings.py",
     "galatea_worker/codec.py",
     "galatea_worker/connection.py",

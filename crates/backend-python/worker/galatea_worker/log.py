@@ -40,6 +40,9 @@ def emit(level, message, file, line):
     connection = session.connection
     if not _enabled.get(level, True):
         return
+    if session.worker is not None:
+        session.worker.log(level, message, file, line)
+        return
     if connection is None or connection.closing:
         sys.stderr.write("%s\n" % message)
         return

@@ -1,6 +1,7 @@
 """pb_utils.MetricFamily and its metrics."""
 
 import enum
+import os
 
 from . import server
 from .arguments import Unfit, number, text
@@ -60,11 +61,13 @@ class Metric:
 class _Registered:
     """A family in the server. Shared by the family and its metrics, so that these do not keep the family alive."""
 
-    __slots__ = ("number", "deleted")
+    __slots__ = ("number", "deleted", "process")
 
     def __init__(self, number):
         self.number = number
         self.deleted = False
+        # A forked child has copies of these objects, whose end means nothing.
+        self.process = os.getpid()
 
 
 class MetricFamily:
@@ -108,7 +111,7 @@ class MetricFamily:
 
     def __del__(self):
         registered = getattr(self, "_registered", None)
-        if registered is not None and not registered.deleted:
+        if registered is not None and not registered.deleted and registered.process == os.getpid():
             registered.deleted = True
             server.notify("drop_family", family=registered.number)
 

@@ -37,16 +37,25 @@ def hide_program():
 
 
 def guard_children(connection, detach):
-    """Children made with fork never use the worker's connection, and end with the worker."""
+    """Children made with fork never use the worker's connection but ask the worker, and end with it."""
     parent = os.getpid()
     main = _thread.get_ident()
+    door = None
     # Loaded before the fork: a child of many threads should not import.
     prctl = _prctl()
 
+    def before():
+        nonlocal door
+        if door is None:
+            from .children import Door
+
+            door = Door()
+
     def after_in_child():
+        nonlocal parent, main
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        detach()
+        detach(door and door.leave())
         connection.closing = True
         connection.inbox.on_pending = None
         for sock in (connection.commands, connection.events):
@@ -56,8 +65,10 @@ def guard_children(connection, detach):
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
+        # It may have children in turn.
+        parent, main = os.getpid(), _thread.get_ident()
 
-    os.register_at_fork(after_in_child=after_in_child)
+    os.register_at_fork(before=before, after_in_child=after_in_child)
 
 
 def _prctl():

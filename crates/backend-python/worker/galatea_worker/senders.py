@@ -33,6 +33,8 @@ class Senders:
     def send(self, key, wanted, response, flags):
         """Sends a response, or the end of the responses when there is none."""
         connection = self.connection
+        if connection.closing:
+            raise TritonModelException("Unable to send response. The process that executes the model sends its responses.")
         final = wire.FINAL if flags else 0
         if response is None:
             connection.send(connection.events, wire.RESPONSE, final | wire.EMPTY, 0, key)

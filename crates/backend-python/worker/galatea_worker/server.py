@@ -6,6 +6,10 @@ from . import wire
 from .errors import TritonModelException
 
 _ONLY_IN_EXECUTE = "BLS is only supported during the 'execute' function."
+_NO_SERVER = (
+    "Cannot communicate with parent service: this process is neither that of a model instance nor forked from it "
+    "(multiprocessing reaches the server with the start method 'fork')"
+)
 
 
 class _Session:
@@ -18,6 +22,8 @@ class _Session:
     executing = False
     # The module that sends requests to other models. Set from outside: it builds on requests, which use this module.
     bls = None
+    # In a process that model code forked: what reaches the server through the worker.
+    worker = None
 
 
 session = _Session()
@@ -29,23 +35,30 @@ def attach(connection, channel, bls):
     session.bls = bls
 
 
-def detach():
-    """For a forked child: it has no server."""
+def detach(worker):
+    """For a forked child: it has no connection of its own."""
     session.connection = session.channel = None
+    session.worker = worker
 
 
 def bls():
-    """The module that sends requests to other models; TritonModelException while a model may not send any."""
-    if session.channel is None or not session.executing:
+    """What sends requests to other models; TritonModelException while a model may not send any."""
+    if session.worker is not None:
+        return session.worker
+    if session.channel is None:
+        raise TritonModelException(_NO_SERVER)
+    if not session.executing:
         raise TritonModelException(_ONLY_IN_EXECUTE)
     return session.bls
 
 
 def call(op, **fields):
     """Calls the server and waits for the result. TritonModelException with the server's text when it fails."""
+    if session.worker is not None:
+        return session.worker.call(op, fields)
     channel = session.channel
     if channel is None:
-        raise TritonModelException("Cannot communicate with parent service")
+        raise TritonModelException(_NO_SERVER)
     fields["op"] = op
     call = channel.call(wire.CALL, 0, [_json(fields)])
     flags, _, text = channel.wait(call)
@@ -71,6 +84,9 @@ def call_for(what, op, **fields):
 
 def notify(op, **fields):
     """Sends something that has no result. Does nothing when the process is ending."""
+    if session.worker is not None:
+        session.worker.notify(op, fields)
+        return
     connection = session.connection
     if connection is None or connection.closing:
         return

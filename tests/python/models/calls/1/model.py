@@ -257,6 +257,54 @@ def case_from_threads():
         return sorted(pool.map(lambda i: told(ask("add", [i]))["OUT"][0], range(40)))
 
 
+def in_process(how, call, *args):
+    """What a call gives in a process of its own, and how that ended."""
+    import multiprocessing
+    import queue
+
+    context = multiprocessing.get_context(how)
+    answers = context.Queue()
+    child = context.Process(target=put, args=(answers, call, args))
+    child.start()
+    child.join(20)
+    try:
+        return [answers.get(timeout=1), child.exitcode]
+    except queue.Empty:
+        return ["nothing", child.exitcode]
+
+
+def put(answers, call, args):
+    answers.put(outcome(call, *args))
+
+
+def told_of(*args):
+    return told(ask(*args))
+
+
+def case_from_a_forked_process():
+    return in_process("fork", told_of, "add", [7])
+
+
+def case_from_forked_processes_in_turn():
+    return [in_process("fork", told_of, "add", [i]) for i in range(4)] + [told(ask("add", [7]))]
+
+
+def case_failed_response_in_a_forked_process():
+    return [in_process("fork", told_of, "add", [-1]), in_process("fork", told_of, "nobody", [1])]
+
+
+def case_ready_in_a_forked_process():
+    return in_process("fork", pb.is_model_ready, "add")
+
+
+def case_log_in_a_forked_process():
+    return in_process("fork", pb.Logger.log_info, "from a forked process")
+
+
+def case_from_a_spawned_process():
+    return in_process("spawn", told_of, "add", [7])
+
+
 def case_ready():
     return {
         "ready": pb.is_model_ready("add"), "version": pb.is_model_ready("add", "1"), "keyword": pb.is_model_ready(model_name="add", model_version=""),
