@@ -6,7 +6,7 @@ A step may say where ours differs on purpose, only together with the reason:
 
     galatea: {reason: ..., status: ..., text: ..., headers: ..., code: ..., details: ..., text_matches: ...}
 
-A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
+A model with `at_start: false` is written by a step only. A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
 repository before it asks: `changes: {configs: {model: text}, versions: {model: [2]}, files: {path: text}, remove: [path]}`.
 
 Usage: scenarios.py [--target galatea|triton|both] [--record] [names...]
@@ -267,7 +267,8 @@ class Folders:
         self.models, self.target, self.parent = scenario.get("models", {}), target, Path(parent)
         (self.parent / "main").mkdir()
         for name, model in self.models.items():
-            self.write(name, model.get("config"), model.get("files"), model.get("versions", [1]))
+            if model.get("at_start", True):
+                self.write(name, model.get("config"), model.get("files"), model.get("versions", [1]))
 
     def path(self, name):
         """Of a model, or of a file of one."""

@@ -12,7 +12,7 @@ use crate::{
     index::{self, IndexEntry},
     lifecycle::Lifecycle,
     look_up_error::LookUpError,
-    manager::ModelManager,
+    manager::{ModelManager, PollOutcome},
     metrics::ServerMetrics,
     options::EngineOptions,
     overrides::LoadOverrides,
@@ -196,6 +196,13 @@ impl Engine {
     /// `Unavailable` when the control mode does not allow it, `InvalidArg` for a name that cannot be one.
     pub fn unload_model(&self, name: &str, unload_dependents: bool) -> Result<()> {
         self.manager.unload(name, unload_dependents)
+    }
+
+    /// Looks at the repositories once: loads what is new or changed and looked the same at the last look, and unloads
+    /// what is gone. `retries`: also loads again what failed as it is. Blocks until all of that is done. For
+    /// [`ControlMode::Poll`](crate::ControlMode::Poll).
+    pub fn poll_repositories(&self, retries: bool) -> PollOutcome {
+        self.manager.poll(retries)
     }
 
     /// What is in the repositories and what was ever loaded, sorted by name, then version.

@@ -38,6 +38,7 @@ pub use backend_settings::BackendSettings;
 pub use control::Control;
 pub use engine::Engine;
 pub use index::IndexEntry;
+pub use manager::PollOutcome;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
 pub use repository::{FolderLease, FolderSnapshot, LocalRoot, RepositoryRoot};

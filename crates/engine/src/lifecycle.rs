@@ -152,6 +152,16 @@ impl Lifecycle {
         self.changed.notify_all();
     }
 
+    /// No repository holds the model any more: its records go with its versions.
+    pub fn forget(&self, model: &str) {
+        let mut table = self.lock();
+        table.poll_failures.remove(model);
+        for record in table.models.get_mut(model).into_iter().flat_map(BTreeMap::values_mut) {
+            record.is_transient = true;
+        }
+        table.forget_past(model);
+    }
+
     pub fn versions(&self, model: &str) -> Vec<(i64, VersionState)> {
         self.lock()
             .models

@@ -12,6 +12,9 @@ use crate::{backend_settings::BackendSettings, repository::RepositoryRoot};
 pub enum ControlMode {
     /// Everything in the repositories, at start.
     None,
+    /// Everything in the repositories, as it is added, changed and removed: see
+    /// [`Engine::poll_repositories`](crate::Engine::poll_repositories).
+    Poll,
     /// What is named at start, then by load and unload calls.
     Explicit,
 }

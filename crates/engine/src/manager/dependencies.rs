@@ -74,6 +74,11 @@ impl Dependencies {
         }
     }
 
+    /// Every model that is known.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.lock().keys().cloned().collect()
+    }
+
     pub fn contains(&self, name: &str) -> bool {
         self.lock().contains_key(name)
     }

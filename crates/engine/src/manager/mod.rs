@@ -11,13 +11,16 @@ mod control_error;
 mod dependencies;
 mod dependency_error;
 mod load_failure;
+mod looks;
 mod model_loader;
 mod model_manager;
 mod operations;
 mod panic_wall;
 mod paths;
 mod plan;
+mod poll;
 mod version_loader;
 mod waves;
 
+pub use self::looks::PollOutcome;
 pub(crate) use self::model_manager::ModelManager;

@@ -2,18 +2,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use galatea_backend::ServerAccess;
 use galatea_config::ConfigDraft;
-use galatea_types::Result;
+use galatea_types::{LockExt, Result};
 
 use super::{
     backends::Backends,
     control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
     load_failure::{Failures, LoadFailure},
+    looks::Looks,
     model_loader::ModelLoader,
     operations::Operations,
     version_loader::VersionLoader,
@@ -35,10 +36,11 @@ pub(crate) struct ModelManager {
     control_mode: ControlMode,
     startup_models: Vec<String>,
     load_thread_count: usize,
-    repository: Arc<Repository>,
+    pub(super) repository: Arc<Repository>,
     models: Arc<ReadyModels>,
-    dependencies: Arc<Dependencies>,
-    loader: ModelLoader,
+    pub(super) dependencies: Arc<Dependencies>,
+    pub(super) loader: ModelLoader,
+    looks: Mutex<Looks>,
 }
 
 impl ModelManager {
@@ -78,6 +80,7 @@ impl ModelManager {
             },
             repository,
             models,
+            looks: Mutex::default(),
         }
     }
 
@@ -144,19 +147,28 @@ impl ModelManager {
         Ok(())
     }
 
-    fn load_all(&self, requests: BTreeMap<String, LoadRequest>, failures: Failures) -> Outcome {
+    /// One look at a time.
+    pub(super) fn lock_looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock_unpoisoned()
+    }
+
+    pub(super) fn load_all(
+        &self,
+        requests: BTreeMap<String, LoadRequest>,
+        failures: Failures,
+    ) -> Outcome {
         let requests = requests.into_values().collect();
         waves::load_all(&self.loader, self.load_thread_count, requests, failures)
     }
 
     /// Loads the ensembles again that need any of the models that changed.
-    fn load_dependents(&self, changed: &BTreeSet<String>, failures: Failures) {
+    pub(super) fn load_dependents(&self, changed: &BTreeSet<String>, failures: Failures) {
         let requests = self.dependencies.dependents(changed);
         waves::load_all(&self.loader, self.load_thread_count, requests, failures);
     }
 
     /// Adds a model, and what it needs, at any depth: of that, what is ready and did not change is left alone.
-    fn add_request(
+    pub(super) fn add_request(
         &self,
         name: &str,
         overrides: LoadOverrides,
@@ -196,7 +208,7 @@ impl ModelManager {
         self.models.check_serving()?;
         match self.control_mode {
             ControlMode::Explicit => Ok(check_name(name)?),
-            ControlMode::None => Err(ControlError::NotExplicit.into()),
+            ControlMode::None | ControlMode::Poll => Err(ControlError::NotExplicit.into()),
         }
     }
 }

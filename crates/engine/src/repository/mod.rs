@@ -9,7 +9,7 @@ mod root;
 mod snapshot;
 mod text_file;
 
-use std::{io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 
 use galatea_types::Result;
 
@@ -34,6 +34,14 @@ pub(crate) struct Repository {
     config_name: ConfigName,
 }
 
+/// The models in all repositories at one time.
+pub(crate) struct Listing {
+    /// Those that exactly one repository holds.
+    pub names: BTreeSet<String>,
+    /// Whether every repository could be read.
+    pub is_complete: bool,
+}
+
 impl Repository {
     pub fn new(roots: Vec<Arc<dyn RepositoryRoot>>, config_name: ConfigName) -> Self {
         Self { roots, config_name }
@@ -46,6 +54,24 @@ impl Repository {
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.
     pub fn check(&self) -> Result<()> {
         self.roots.iter().try_for_each(|root| root.check())
+    }
+
+    /// Which models there are now.
+    pub fn list(&self) -> Listing {
+        let mut listing = Listing { is_complete: true, names: BTreeSet::new() };
+        let mut ambiguous = BTreeSet::new();
+        for root in &self.roots {
+            match root.model_names() {
+                Ok(names) => ambiguous
+                    .extend(names.into_iter().filter(|name| !listing.names.insert(name.clone()))),
+                Err(error) => {
+                    log::error!("failed to poll model repository {root:?}: {error}");
+                    listing.is_complete = false;
+                }
+            }
+        }
+        listing.names.retain(|name| !ambiguous.contains(name));
+        listing
     }
 
     /// Names of all models in all repositories, sorted, each once. A repository that cannot be listed has none.

@@ -21,6 +21,8 @@ pub struct ServeFlags {
     /// Model repositories, as they were given.
     pub repositories: Vec<PathBuf>,
     pub exits_on_error: bool,
+    /// Between two looks at the repositories in mode poll.
+    pub repository_poll_secs: u64,
     /// How long a server asked to stop serves on, no longer ready.
     pub drain_delay: Duration,
     pub http: EndpointFlags,

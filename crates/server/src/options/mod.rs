@@ -29,6 +29,8 @@ pub struct ServeOptions {
     /// Model repositories, as they were given.
     pub repositories: Vec<PathBuf>,
     pub exits_on_error: bool,
+    /// Between two looks at the repositories, where they are polled.
+    pub poll_interval: Option<Duration>,
     /// How long a server asked to stop serves on, no longer ready.
     pub drain_delay: Duration,
     /// `None`: not served.
@@ -67,6 +69,8 @@ impl ServeOptions {
             grpc,
             metrics,
             exits_on_error: flags.exits_on_error,
+            poll_interval: (flags.engine.control_mode == ControlMode::Poll)
+                .then(|| Duration::from_secs(flags.repository_poll_secs)),
             drain_delay: flags.drain_delay,
             has_gpu_metrics: has_gpu_metrics(&flags, environment),
             notes: notes(&flags.notices, environment),

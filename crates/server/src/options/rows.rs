@@ -44,6 +44,7 @@ fn digit(yes: bool) -> String {
 fn mode(mode: ControlMode) -> &'static str {
     match mode {
         ControlMode::None => "MODE_NONE",
+        ControlMode::Poll => "MODE_POLL",
         ControlMode::Explicit => "MODE_EXPLICIT",
     }
 }

@@ -124,11 +124,6 @@ fn rules() {
         error.to_string(),
         "creating server: Invalid argument - --model-repository must be specified"
     );
-    refused(
-        &["--model-control-mode=poll"],
-        "--model-control-mode=poll is not supported yet: use --model-control-mode=explicit and the load and \
-         unload calls",
-    );
 }
 
 #[test]

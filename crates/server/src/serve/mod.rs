@@ -6,6 +6,7 @@ mod connections;
 mod gpus;
 pub mod model_worker;
 mod native;
+mod poller;
 mod repositories;
 mod services;
 mod shutdown;
@@ -19,8 +20,8 @@ use galatea_engine::{Engine, EngineOptions, StartupError};
 use galatea_telemetry::logger::{self, LogSettings};
 
 use self::{
-    backends::Backends, gpus::Gpus, services::Services, shutdown::Ending, socket::Sockets,
-    upkeep::Upkeep,
+    backends::Backends, gpus::Gpus, poller::Poller, services::Services, shutdown::Ending,
+    socket::Sockets, upkeep::Upkeep,
 };
 use crate::{
     memory::BudgetRule,
@@ -80,6 +81,11 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         Ok(()) => {}
     }
     let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
+        .context("failed to start a thread")?;
+    let _poller = options
+        .poll_interval
+        .map(|interval| Poller::start(&engine, interval))
+        .transpose()
         .context("failed to start a thread")?;
     // Before the lines that scripts wait for.
     engine.finish_start();

@@ -6,7 +6,7 @@
 mod devices;
 mod parts;
 
-use galatea_command_line::{CommandLineError, Notice, Occurrence, ValueError, parse_bool};
+use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
 
 pub(super) use self::{
     devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource},
@@ -89,8 +89,4 @@ fn no_owner(given: &Occurrence, owner: &str, form: &str) -> FlagError {
     let (option, got) = (given.names.plain(), &given.text);
     let text = format!("No {owner} specified. {option} option format is {form}. Got {got}");
     given.bad(ValueError::Rejected(text)).into()
-}
-
-pub(super) fn not_yet(option: String, what: &'static str) -> FlagError {
-    CommandLineError::NotYet { option, what }.into()
 }

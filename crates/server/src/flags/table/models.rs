@@ -46,14 +46,19 @@ pub const REPOSITORY: &[Row] = &[
         "model-control-mode",
         Kind::Choice(&["none", "poll", "explicit"]),
         "Who decides which models are loaded: \"none\" loads all at start, \"explicit\" \
-         those of --load-model and then what clients ask for. \"poll\" is not supported \
-         yet.",
+         those of --load-model and then what clients ask for, \"poll\" follows what is added \
+         to the repositories, changed and removed: a model is loaded when its folder has not \
+         changed for two seconds.",
     )
     .default("none")
     .stores(control_mode),
-    Row::new("repository-poll-secs", at_least(1), "Seconds between two looks at the repository.")
-        .default("15")
-        .no_effect("it concerns --model-control-mode=poll only"),
+    Row::new(
+        "repository-poll-secs",
+        at_least(1),
+        "Seconds between two looks at the repositories with --model-control-mode=poll.",
+    )
+    .default("15")
+    .stores(|o, v| v.put(&mut o.repository_poll_secs)),
     Row::new(
         "load-model",
         Kind::Text,
@@ -166,10 +171,7 @@ fn config_name(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagErr
 fn control_mode(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
     flags.engine.control_mode = match given.text.to_ascii_lowercase().as_str() {
         "explicit" => ControlMode::Explicit,
-        "poll" => {
-            let what = "use --model-control-mode=explicit and the load and unload calls";
-            return Err(setting::not_yet("--model-control-mode=poll".to_owned(), what));
-        }
+        "poll" => ControlMode::Poll,
         _ => ControlMode::None,
     };
     Ok(())

@@ -1,0 +1,95 @@
+//! What is new or changed in the repositories, from one look to the next.
+
+use std::collections::BTreeMap;
+
+use super::load_failure::Failures;
+use crate::repository::FolderSnapshot;
+
+/// What earlier looks have seen.
+///
+/// A folder that is being copied changes from one look to the next: a model is loaded when two looks in a row saw the
+/// same.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Models that are not loaded as they are, as they were at the last look.
+    changed: BTreeMap<String, FolderSnapshot>,
+    /// Models that could not be loaded as they are.
+    failed: BTreeMap<String, FolderSnapshot>,
+}
+
+/// Whether somebody should look again soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollOutcome {
+    /// Everything there is was loaded, or failed to.
+    Settled,
+    /// A model is new or has changed, and may still be changing.
+    Changing,
+}
+
+impl Looks {
+    /// The models to load now, out of those that are not loaded as they are. `retries`: those that failed as they
+    /// are, too.
+    pub fn settled(
+        &mut self,
+        now: BTreeMap<String, FolderSnapshot>,
+        retries: bool,
+    ) -> BTreeMap<String, FolderSnapshot> {
+        self.failed.retain(|name, seen| now.get(name) == Some(seen));
+        let has_failed = |name: &String| self.failed.contains_key(name);
+        let is_settled = |(name, seen): &(&String, &FolderSnapshot)| match has_failed(name) {
+            true => retries,
+            false => self.changed.get(*name) == Some(*seen),
+        };
+        let settled: BTreeMap<_, _> =
+            now.iter().filter(is_settled).map(|(n, s)| (n.clone(), s.clone())).collect();
+        self.changed = now;
+        self.changed
+            .retain(|name, _| !settled.contains_key(name) && !self.failed.contains_key(name));
+        settled
+    }
+
+    pub fn loaded(&mut self, settled: BTreeMap<String, FolderSnapshot>, failures: &Failures) {
+        let failed = settled.into_iter().filter(|(name, _)| failures.contains_key(name));
+        self.failed.extend(failed);
+    }
+
+    pub fn outcome(&self) -> PollOutcome {
+        if self.changed.is_empty() { PollOutcome::Settled } else { PollOutcome::Changing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manager::load_failure::LoadFailure;
+
+    fn snapshot(files: &[&str]) -> FolderSnapshot {
+        let folder = tempfile::tempdir().expect("folder");
+        for file in files {
+            std::fs::create_dir(folder.path().join(file)).expect("folder");
+        }
+        FolderSnapshot::of(folder.path()).expect("readable")
+    }
+
+    fn names(settled: &BTreeMap<String, FolderSnapshot>) -> Vec<&str> {
+        settled.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn a_model_is_settled_when_two_looks_saw_the_same() {
+        let mut looks = Looks::default();
+        let now = |files: &[&str]| BTreeMap::from([("m".to_owned(), snapshot(files))]);
+        assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);
+        assert_eq!(looks.outcome(), PollOutcome::Changing);
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), [""; 0]);
+        let settled = looks.settled(now(&["1", "2"]), false);
+        assert_eq!(names(&settled), ["m"]);
+        assert_eq!(looks.outcome(), PollOutcome::Settled);
+        looks.loaded(settled, &Failures::from([("m".to_owned(), LoadFailure::NoVersion)]));
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), false)), [""; 0]);
+        assert_eq!(looks.outcome(), PollOutcome::Settled, "it failed as it is");
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), ["m"], "and is tried again");
+        assert_eq!(names(&looks.settled(now(&["1", "3"]), true)), [""; 0]);
+        assert_eq!(names(&looks.settled(now(&["1", "3"]), false)), ["m"], "it changed");
+    }
+}

@@ -1,0 +1,57 @@
+//! Looking at the repositories now and then: what is new or changed is loaded, what is gone is unloaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{load_failure::Failures, looks::PollOutcome, model_manager::ModelManager};
+use crate::overrides::LoadOverrides;
+
+impl ModelManager {
+    /// See [`Engine::poll_repositories`](crate::Engine::poll_repositories).
+    pub fn poll(&self, retries: bool) -> PollOutcome {
+        if self.models().check_serving().is_err() {
+            return PollOutcome::Settled;
+        }
+        let mut looks = self.lock_looks();
+        let listing = self.repository.list();
+        let present = &listing.names;
+        let gone: BTreeSet<String> = match listing.is_complete {
+            true => self.dependencies.names().difference(present).cloned().collect(),
+            // A repository that cannot be read now has its models still.
+            false => BTreeSet::new(),
+        };
+        let not_loaded = |name: &String| {
+            let now = self.repository.snapshot(name)?;
+            let is_loaded = self.dependencies.snapshot(name).as_ref() == Some(&now);
+            (!is_loaded).then(|| (name.clone(), now))
+        };
+        let settled = looks.settled(present.iter().filter_map(not_loaded).collect(), retries);
+        if settled.is_empty() && gone.is_empty() {
+            return looks.outcome();
+        }
+        gone.iter().for_each(|name| self.drop_model(name));
+        let mut requests = BTreeMap::new();
+        for name in settled.keys() {
+            self.add_request(name, LoadOverrides::default(), true, &mut requests);
+        }
+        // What they need is looked at on its own.
+        requests.retain(|name, _| settled.contains_key(name));
+        let mut loaded = self.load_all(requests, Failures::new());
+        loaded.changed.extend(gone);
+        looks.loaded(settled, &loaded.failures);
+        self.load_dependents(&loaded.changed, loaded.failures);
+        looks.outcome()
+    }
+
+    /// Unloads a model that no repository holds any more, or that several hold.
+    fn drop_model(&self, name: &str) {
+        match self.repository.is_ambiguous(name) {
+            true => log::error!(
+                "failed to poll model '{name}': not unique across all model repositories"
+            ),
+            false => log::info!("'{name}' is not in the model repositories any more"),
+        }
+        self.dependencies.forget(name, false);
+        self.loader.unload(name);
+        self.loader.lifecycle.forget(name);
+    }
+}

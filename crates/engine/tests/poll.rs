@@ -1,0 +1,139 @@
+//! Repositories that are looked at now and then: what is added, changed and removed.
+#![allow(clippy::expect_used)] // a test may stop where it stands
+
+mod fixture;
+
+use std::{fs, path::Path, sync::atomic::Ordering};
+
+use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, LocalRoot, PollOutcome};
+
+use fixture::{CONFIG, Fixture, add_model, ask, eventually, fixture, fixture_with, index, touch};
+
+fn polling(fill: impl FnOnce(&Path)) -> Fixture {
+    let f = fixture(ControlMode::Poll, &[], fill);
+    f.engine.load_startup_models().expect("all load");
+    f
+}
+
+/// Two looks, as the second finds what the first has seen.
+fn look_twice(f: &Fixture) {
+    f.engine.poll_repositories(true);
+    assert_eq!(f.engine.poll_repositories(true), PollOutcome::Settled);
+}
+
+fn loads(f: &Fixture) -> u64 {
+    f.backend.loads_begun.load(Ordering::SeqCst)
+}
+
+#[test]
+fn models_are_loaded_and_unloaded_as_they_come_and_go() {
+    let f = polling(|root| {
+        add_model(root, "m", &[1], CONFIG);
+        add_model(root, "n", &[1], CONFIG);
+    });
+    look_twice(&f);
+    assert_eq!((loads(&f), index(&f.engine)), (2, vec!["m:1:READY:".into(), "n:1:READY:".into()]));
+    let refused = f.engine.load_model("m", LoadOverrides::default()).expect_err("mode poll");
+    assert_eq!(
+        refused.message(),
+        "explicit model load / unload is not allowed if polling is enabled"
+    );
+    add_model(f.root.path(), "added", &[1], CONFIG);
+    add_model(f.root.path(), "m", &[2], CONFIG);
+    fs::remove_dir_all(f.root.path().join("n")).expect("removed");
+    look_twice(&f);
+    eventually("the rest is unloaded", || {
+        index(&f.engine) == ["added:1:READY:", "m:1:UNAVAILABLE:unloaded", "m:2:READY:"]
+    });
+    assert!(f.engine.is_ready());
+    let gone = f.engine.model("n", None).map(drop).expect_err("gone");
+    assert_eq!(gone.message(), "Request for unknown model: 'n' is not found");
+    assert_eq!(loads(&f), 4);
+}
+
+#[test]
+fn a_version_that_is_being_copied_is_not_loaded() {
+    let f = polling(|root| add_model(root, "m", &[1], CONFIG));
+    let copied = f.root.path().join("m/2");
+    fs::create_dir(&copied).expect("folder");
+    for part in 1..5 {
+        fs::write(copied.join("weights"), vec![0; part]).expect("written");
+        assert_eq!(f.engine.poll_repositories(true), PollOutcome::Changing);
+        assert_eq!(ask(&f.engine, 1).expect("an answer").model_version, 1);
+    }
+    assert_eq!(f.engine.poll_repositories(false), PollOutcome::Settled);
+    assert_eq!(ask(&f.engine, 1).expect("an answer").model_version, 2);
+    assert_eq!(loads(&f), 2);
+}
+
+#[test]
+fn a_change_that_cannot_be_loaded_leaves_what_is_ready_and_is_tried_again() {
+    let f = polling(|root| add_model(root, "m", &[1], CONFIG));
+    fs::write(f.root.path().join("m/1/fails_first"), "2").expect("file");
+    look_twice(&f);
+    let failed = || f.backend.failed_loads.load(Ordering::SeqCst);
+    assert_eq!((failed(), f.engine.is_ready()), (1, true));
+    ask(&f.engine, 1).expect("the old one is ready");
+    f.engine.poll_repositories(false);
+    assert_eq!(failed(), 1, "not at every look");
+    f.engine.poll_repositories(true);
+    assert_eq!(failed(), 2);
+    f.engine.poll_repositories(true);
+    assert_eq!((failed(), loads(&f)), (2, 2), "loaded in the end");
+    fs::write(f.root.path().join("m/config.pbtxt"), "nonsense {").expect("file");
+    look_twice(&f);
+    ask(&f.engine, 1).expect("the old one is ready");
+    assert_eq!(index(&f.engine), ["m:1:READY:"]);
+    f.engine.poll_repositories(true);
+    assert_eq!(loads(&f), 2);
+}
+
+#[test]
+fn ensembles_follow_the_models_they_need() {
+    let f = polling(|root| {
+        add_model(root, "a", &[1], CONFIG);
+        let step = "step { model_name: \"a\" model_version: -1 input_map { key: \"IN\" value: \"IN\" } \
+                    output_map { key: \"OUT\" value: \"OUT\" } }";
+        let tensors = CONFIG.replace("backend: \"copy\"", "platform: \"ensemble\"");
+        add_model(root, "m", &[1], &format!("{tensors}\nensemble_scheduling {{ {step} }}"));
+    });
+    ask(&f.engine, 1).expect("an answer");
+    touch(f.root.path(), "a");
+    look_twice(&f);
+    assert_eq!(loads(&f), 2);
+    ask(&f.engine, 1).expect("on the new one");
+    eventually("the old one is gone", || f.backend.live_models.load(Ordering::SeqCst) == 1);
+    fs::rename(f.root.path().join("a"), f.root.path().join("b")).expect("renamed");
+    f.engine.poll_repositories(true);
+    eventually("unloaded", || !index(&f.engine).iter().any(|row| row.starts_with("a:")));
+    ask(&f.engine, 1).expect_err("nothing to run on");
+    fs::rename(f.root.path().join("b"), f.root.path().join("a")).expect("renamed");
+    look_twice(&f);
+    ask(&f.engine, 1).expect("it is back");
+}
+
+#[test]
+fn a_name_that_turns_up_twice_is_unloaded_and_a_repository_that_is_gone_keeps_its_models() {
+    let other = tempfile::tempdir().expect("folder");
+    add_model(other.path(), "n", &[1], CONFIG);
+    let options = EngineOptions {
+        control_mode: ControlMode::Poll,
+        repositories: vec![LocalRoot::at(other.path())],
+        ..EngineOptions::default()
+    };
+    let f = fixture_with(options, |root| add_model(root, "m", &[1], CONFIG));
+    f.engine.load_startup_models().expect("all load");
+    add_model(other.path(), "m", &[1], CONFIG);
+    look_twice(&f);
+    let twice = "m:-:UNAVAILABLE:model appears in two or more repositories";
+    eventually("unloaded", || index(&f.engine) == [twice, "n:1:READY:"]);
+    ask(&f.engine, 1).expect_err("which one?");
+    fs::remove_dir_all(other.path().join("m")).expect("removed");
+    look_twice(&f);
+    ask(&f.engine, 1).expect("there is one again");
+    let away = other.path().with_extension("away");
+    fs::rename(other.path(), &away).expect("renamed");
+    look_twice(&f);
+    assert_eq!(index(&f.engine), ["m:1:READY:", "n:1:READY:"]);
+    fs::rename(&away, other.path()).expect("renamed");
+}
