@@ -121,8 +121,11 @@ def body_fields(content):
 def ask_grpc(server, step):
     with grpc.insecure_channel(server.grpc) as channel:
         call, request = grpc_call(channel, step)
+        metadata = [(name, str(value)) for name, value in step.get("metadata", {}).items()]
         try:
-            reply = call(request, timeout=60)
+            reply = call(request, timeout=60, metadata=metadata)
+            if step["grpc"] == "ModelStreamInfer":
+                return {"code": "OK", "messages": [readable(one) for one in reply]}
         except grpc.RpcError as error:
             return {"code": error.code().name, "details": error.details()}
     return {"code": "OK", "message": readable(reply)}
@@ -140,11 +143,17 @@ def grpc_call(channel, step):
     if method.startswith("/"):
         return channel.unary_unary(method), bytes.fromhex(step.get("hex", ""))
     stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+    if method == "ModelStreamInfer":
+        return stub.ModelStreamInfer, iter(infer_request(message) for message in step["messages"])
     request = json_format.ParseDict(step.get("message") or {}, getattr(service_pb2, f"{method}Request")())
     raw = [packed(part) for part in step.get("raw", [])]
     if raw:
         request.raw_input_contents.extend(raw)
     return getattr(stub, method), request
+
+
+def infer_request(message):
+    return json_format.ParseDict(message, service_pb2.ModelInferRequest())
 
 
 # ---- comparing answers

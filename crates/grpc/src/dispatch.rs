@@ -4,13 +4,13 @@ use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
-use galatea_frontend::{CallGuard, CompressionFormat, InFlight, catch_panic};
+use galatea_frontend::{ApiCategory, CallGuard, CompressionFormat, InFlight, catch_panic};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
 use galatea_types::{MemoryBudget, MemoryReservation};
-use http::{HeaderMap, Request, Response, request::Parts};
+use http::{HeaderMap, HeaderValue, Request, Response, request::Parts};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tonic::{Status, body::Body, codegen::Service};
@@ -20,12 +20,14 @@ use crate::{
     call_body::{CALL, CallBody, Content, Held, INTERNAL_ERROR},
     compression,
     deadline::deadline_of,
+    forwarded::Forwarded,
     health::HealthService,
     infer,
     message::{MaxLength, over_budget, prefix},
     messages::Messages,
     outgoing::{self, MessageBody, StreamBody},
     repository,
+    route::Route,
     service::InferenceService,
     state::{SHUTTING_DOWN, ServerState},
     stream::InferStream,
@@ -37,10 +39,11 @@ const STARTING: &str =
     "Server is starting: models are being loaded, and too many calls wait for them";
 
 /// Whether a call is answered while the server starts.
-fn is_health_check(path: &str) -> bool {
-    match path.strip_prefix("/inference.GRPCInferenceService/") {
-        Some(call) => matches!(call, "ServerLive" | "ServerReady"),
-        None => path.starts_with("/grpc.health.v1.Health/"),
+fn is_health_check(route: Option<Route>, path: &str) -> bool {
+    match route {
+        Some(Route::HealthCheck | Route::HealthWatch) => true,
+        Some(Route::Inference(ApiCategory::Health)) => !path.ends_with("/ModelReady"),
+        _ => false,
     }
 }
 
@@ -91,10 +94,11 @@ impl Dispatcher {
         if let Err(error) = self.check_room(&mut memory) {
             return Ok(error.into_http());
         }
-        if !is_health_check(request.uri().path()) && !self.state.engine.started().await {
+        let route = Route::of(request.uri().path());
+        if !is_health_check(route, request.uri().path()) && !self.state.engine.started().await {
             return Ok(Status::unavailable(STARTING).into_http());
         }
-        let response = match catch_panic(CALL, self.route(request, reader)).await {
+        let response = match catch_panic(CALL, self.route(route, request, reader)).await {
             Some(Ok(response)) => response,
             Some(Err(status)) => status.into_http(),
             None => Status::internal(INTERNAL_ERROR).into_http(),
@@ -114,61 +118,76 @@ impl Dispatcher {
     }
 
     /// A call waits for its message in a future of its own kind: there may be very many that do.
-    fn route(&self, request: Request<Incoming>, reader: Reader) -> Answer {
-        let path = request.uri().path();
+    fn route(&self, route: Option<Route>, request: Request<Incoming>, reader: Reader) -> Answer {
         let state = self.state.clone();
-        let format = match compression::format_of_request(request.headers()) {
+        let Some(route) = route else { return Box::pin(ready(Err(Status::unimplemented("")))) };
+        let format = match self.check_head(route, request.headers()) {
             Ok(format) => format,
-            Err(status) => return refuse(request, reader, &state, status),
+            Err(status) => return refuse(route, request, reader, &state, status),
         };
-        let max_length = MaxLength::Option(state.options.max_message_size);
-        match path.strip_prefix("/inference.GRPCInferenceService/") {
-            Some("ModelInfer") => {
-                let call = InferCall::new(&state, request.headers());
-                let body = request.into_body();
-                let messages = Messages::new(body, format, reader, max_length, &state);
-                Box::pin(model_infer(state, messages, call))
+        let (head, body) = request.into_parts();
+        let max_length = match route {
+            Route::ModelInfer | Route::ModelStreamInfer | Route::RepositoryModelLoad => {
+                MaxLength::Option(state.options.max_message_size)
             }
-            Some("ModelStreamInfer") => {
-                let call = InferCall::new(&state, request.headers());
-                let (head, body) = request.into_parts();
-                let messages = Messages::new(body, format, reader, max_length, &state);
+            Route::Inference(_) | Route::HealthCheck | Route::HealthWatch => MaxLength::Small,
+        };
+        let messages = Messages::new(body, format, reader, max_length, &state);
+        match route {
+            Route::ModelInfer => {
+                let call = InferCall::new(&state, &head.headers);
+                let forwarded = Forwarded::of(&head.headers, &state.options.header_forwarding);
+                Box::pin(model_infer(state, messages, call, forwarded))
+            }
+            Route::ModelStreamInfer => {
+                let call = InferCall::new(&state, &head.headers);
                 let stream = InferStream::new(&state, &head.headers, messages, call.deadline);
                 let stream = StreamBody::new(stream, call.format, &state);
                 Box::pin(ready(Ok(outgoing::response(Content::Stream(stream), call.format))))
             }
-            Some("RepositoryModelLoad") => {
-                let body = request.into_body();
-                let messages = Messages::new(body, format, reader, max_length, &state);
-                Box::pin(load(state, messages))
+            Route::RepositoryModelLoad => Box::pin(load(state, messages)),
+            Route::Inference(_) => {
+                Box::pin(generated(Box::new(head), messages, self.inference.clone()))
             }
-            Some(_) => {
-                let (head, messages) = small(request, format, reader, &state);
-                let service = self.inference.clone();
-                Box::pin(generated(head, messages, service))
+            Route::HealthCheck => {
+                Box::pin(generated(Box::new(head), messages, self.health.clone()))
             }
-            None if path == "/grpc.health.v1.Health/Watch" => {
-                let (head, messages) = small(request, format, reader, &state);
-                let service = self.health.clone();
-                Box::pin(async { Ok(generated(head, messages, service).await?.map(into_watch)) })
+            Route::HealthWatch => {
+                let answer = generated(Box::new(head), messages, self.health.clone());
+                Box::pin(async { Ok(answer.await?.map(into_watch)) })
             }
-            None if path.starts_with("/grpc.health.v1.Health/") => {
-                let (head, messages) = small(request, format, reader, &state);
-                let service = self.health.clone();
-                Box::pin(generated(head, messages, service))
-            }
-            None => Box::pin(ready(Err(Status::unimplemented("")))),
         }
+    }
+
+    /// Whether the client may make the call, and how its messages are compressed.
+    fn check_head(
+        &self,
+        route: Route,
+        headers: &HeaderMap,
+    ) -> Result<Option<CompressionFormat>, Status> {
+        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let restricted = &self.state.options.restricted_protocols;
+        restricted.check(route.category(), value_of).map_err(|unmet| {
+            let header = unmet.header();
+            let text = format!("This protocol is restricted, expecting header '{header}'");
+            Status::unavailable(text)
+        })?;
+        compression::format_of_request(headers)
     }
 }
 
 /// A refusal that the client sees: a call that is ended while it sends is reset, and some clients show that instead.
+/// One that may send for ever is refused at once.
 fn refuse(
+    route: Route,
     request: Request<Incoming>,
     reader: Reader,
     state: &ServerState,
     status: Status,
 ) -> Answer {
+    if route.is_stream() {
+        return Box::pin(ready(Err(status)));
+    }
     let messages = Messages::new(request.into_body(), None, reader, MaxLength::Small, state);
     Box::pin(async move {
         drop(messages.only().await);
@@ -199,9 +218,10 @@ async fn model_infer(
     state: Arc<ServerState>,
     messages: Messages,
     call: InferCall,
+    forwarded: Forwarded,
 ) -> Result<Response<Content>, Status> {
     let message = messages.only().await?;
-    let response = infer::infer(&state, message, call.deadline).await?;
+    let response = infer::infer(&state, message, forwarded, call.deadline).await?;
     let body = match call.format {
         None => MessageBody::new(response),
         Some(format) => MessageBody::compressed(response, format, &state).await,
@@ -213,16 +233,6 @@ async fn load(state: Arc<ServerState>, messages: Messages) -> Result<Response<Co
     let message = messages.only().await?;
     repository::load(&state.engine, message).await?;
     Ok(outgoing::response(Content::Message(MessageBody::empty()), None))
-}
-
-fn small(
-    request: Request<Incoming>,
-    format: Option<CompressionFormat>,
-    reader: Reader,
-    state: &ServerState,
-) -> (Box<Parts>, Messages) {
-    let (head, body) = request.into_parts();
-    (Box::new(head), Messages::new(body, format, reader, MaxLength::Small, state))
 }
 
 /// A call that the generated service answers: names and flags have bounds, and time-outs hold, before it sees any of

@@ -17,6 +17,7 @@ use galatea_types::{
 use tonic::Status;
 
 use crate::{
+    forwarded::Forwarded,
     message::{Message, over_budget},
     state::ServerState,
     status::status_of,
@@ -52,17 +53,24 @@ pub(crate) fn prepare(
     model: Arc<ServedModel>,
     message: RequestMessage,
     mut memory: MemoryReservation,
+    forwarded: &Forwarded,
     max_response_size: usize,
 ) -> Result<Prepared> {
     memory.try_grow(message.decoded_size())?;
     let mut context = RequestContext::new();
     context.memory = memory;
-    let (request, plan) = decode(message, model.config(), &NoRegions)?;
+    let (mut request, plan) = decode(message, model.config(), &NoRegions)?;
+    forwarded.add_to(&mut request)?;
     let _cancel = CancelOnDrop::new(context.cancellation.clone());
     Ok(Prepared { request, context, pending: Pending { model, plan, max_response_size, _cancel } })
 }
 
-fn prepare_unary(engine: &Engine, message: Message, max_response_size: usize) -> Result<Prepared> {
+fn prepare_unary(
+    engine: &Engine,
+    message: Message,
+    forwarded: &Forwarded,
+    max_response_size: usize,
+) -> Result<Prepared> {
     let Message { bytes, memory } = message;
     let message = RequestMessage::read(bytes)?;
     let model = find_model(engine, &message)?;
@@ -72,7 +80,7 @@ fn prepare_unary(engine: &Engine, message: Message, max_response_size: usize) ->
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));
     }
-    prepare(model, message, memory, max_response_size)
+    prepare(model, message, memory, forwarded, max_response_size)
 }
 
 /// Whether reading the message would hold up the other clients of the thread.
@@ -81,22 +89,27 @@ pub(crate) fn is_heavy(message: &Pieces) -> bool {
     HeavyWork::is_heavy(message.remaining()) && HeavyWork::is_heavy(decoding_work(message))
 }
 
-async fn prepare_anywhere(state: &ServerState, message: Message) -> Result<Prepared> {
+async fn prepare_anywhere(
+    state: &ServerState,
+    message: Message,
+    forwarded: Forwarded,
+) -> Result<Prepared> {
     let limit = state.options.max_response_size;
     if !is_heavy(&message.bytes) {
-        return prepare_unary(&state.engine, message, limit);
+        return prepare_unary(&state.engine, message, &forwarded, limit);
     }
     let engine = state.engine.clone();
-    state.options.heavy_work.run(move || prepare_unary(&engine, message, limit)).await?
+    state.options.heavy_work.run(move || prepare_unary(&engine, message, &forwarded, limit)).await?
 }
 
 /// The whole of ModelInfer.
 pub(crate) async fn infer(
     state: &ServerState,
     message: Message,
+    forwarded: Forwarded,
     deadline: Option<Instant>,
 ) -> Result<ModelInferResponse, Status> {
-    let prepared = prepare_anywhere(state, message).await.map_err(|e| status_of(&e))?;
+    let prepared = prepare_anywhere(state, message, forwarded).await.map_err(|e| status_of(&e))?;
     let Prepared { request, mut context, pending } = prepared;
     context.deadline = deadline;
     let (responder, answer) = Responder::unary();

@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use galatea_frontend::{ConnectionLimits, HeavyWork};
+use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RestrictedApis};
 use galatea_types::MemoryBudget;
 
 /// How much the responses of inferences are compressed, for clients that take it. It chooses the format, not the effort:
@@ -29,6 +29,10 @@ pub struct GrpcOptions {
     pub max_response_size: usize,
     /// How much responses of inferences are compressed.
     pub response_compression: ResponseCompression,
+    /// Which calls need metadata that only some clients know.
+    pub restricted_protocols: RestrictedApis,
+    /// Which metadata of an inference call becomes parameters of its requests.
+    pub header_forwarding: HeaderForwarding,
     /// Responses that may wait for a client that does not read its stream, in bytes.
     pub max_unread: usize,
     /// Bytes that requests and responses may take in the whole server.
@@ -52,6 +56,8 @@ impl Default for GrpcOptions {
             max_message_size: DEFAULT_MESSAGE_SIZE,
             max_response_size: LONGEST_MESSAGE,
             response_compression: ResponseCompression::None,
+            restricted_protocols: RestrictedApis::default(),
+            header_forwarding: HeaderForwarding::default(),
             max_unread: 256 << 20,
             memory: MemoryBudget::unlimited(),
             // Triton takes two by default; more cores than that are for the models.

@@ -18,6 +18,7 @@ use tokio::time::Sleep;
 use tonic::Status;
 
 use crate::{
+    forwarded::Forwarded,
     infer::{Prepared, find_model, is_heavy, prepare},
     message::{Message, over_budget},
     messages::Messages,
@@ -44,6 +45,8 @@ const REQUEST_WEIGHT: usize = 2 << 10;
 pub(crate) struct InferStream {
     state: Arc<ServerState>,
     messages: Messages,
+    /// What the requests take over of the call's metadata.
+    forwarded: Forwarded,
     has_more_requests: bool,
     /// How the stream ends once the requests that it had are answered, unless well.
     end: Option<Status>,
@@ -103,6 +106,7 @@ impl InferStream {
         Self {
             state: state.clone(),
             messages,
+            forwarded: Forwarded::of(headers, &options.header_forwarding),
             has_more_requests: true,
             end: None,
             preparing: None,
@@ -163,12 +167,14 @@ impl InferStream {
     }
 
     fn read(&mut self, message: Message) -> Result<(), Status> {
-        let state = self.state.clone();
         if is_heavy(&message.bytes) {
-            let read = self.state.options.heavy_work.run(move || read(&state, message));
+            let (state, forwarded) = (self.state.clone(), self.forwarded.clone());
+            let read = move || read(&state, message, &forwarded);
+            let read = self.state.options.heavy_work.run(read);
             self.preparing = Some(Box::pin(async { read.await? }));
         } else {
-            self.start(read(&state, message).map_err(|e| status_of(&e))?);
+            let read = read(&self.state, message, &self.forwarded);
+            self.start(read.map_err(|e| status_of(&e))?);
         }
         Ok(())
     }
@@ -354,12 +360,12 @@ fn with_weight(mut message: Message) -> Result<Message, Status> {
 }
 
 /// Fails where the bytes are no request, which ends the stream.
-fn read(state: &ServerState, message: Message) -> Result<Read> {
+fn read(state: &ServerState, message: Message, forwarded: &Forwarded) -> Result<Read> {
     let Message { bytes, memory } = message;
     let size = bytes.remaining();
     let message = RequestMessage::read(bytes)?;
     let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
-    let (is_decoupled, prepared) = look_up(state, message, memory);
+    let (is_decoupled, prepared) = look_up(state, message, memory, forwarded);
     Ok(Read { id, version, is_decoupled, size, prepared })
 }
 
@@ -368,6 +374,7 @@ fn look_up(
     state: &ServerState,
     message: RequestMessage,
     memory: MemoryReservation,
+    forwarded: &Forwarded,
 ) -> (bool, Result<Prepared>) {
     if state.in_flight.is_closed() {
         return (false, Err(Error::unavailable(SHUTTING_DOWN)));
@@ -376,7 +383,7 @@ fn look_up(
         Ok(model) => {
             let is_decoupled = model.config().is_decoupled();
             let limit = state.options.max_response_size;
-            (is_decoupled, prepare(model, message, memory, limit))
+            (is_decoupled, prepare(model, message, memory, forwarded, limit))
         }
         Err(error) => (false, Err(error)),
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, reason = "helpers of tests are tests")]
 
 #[allow(clippy::too_many_lines, reason = "tables of requests")]
+mod access;
 mod bad_requests;
 mod compression;
 mod decoupled;

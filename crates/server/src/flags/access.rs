@@ -12,6 +12,14 @@ pub(super) fn http_restricted_api(
     Ok(restrict(&mut flags.http_options.restricted_apis, given, "api", "")?)
 }
 
+pub(super) fn grpc_restricted_protocol(
+    flags: &mut ServeFlags,
+    given: &Occurrence,
+) -> Result<(), FlagError> {
+    let apis = &mut flags.grpc_options.restricted_protocols;
+    Ok(restrict(apis, given, "protocol", "triton-grpc-protocol-")?)
+}
+
 /// Adds one rule. `what` is what the protocol calls a group of calls, and `prefix` stands before the header's name.
 pub(super) fn restrict(
     apis: &mut RestrictedApis,

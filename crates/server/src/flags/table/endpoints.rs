@@ -13,8 +13,6 @@ use super::{
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
 const NO_STRIKES: &str = "pings of clients are answered and never counted against them";
-const NO_RESTRICTION: &str = "every client may call everything; do not expose the port";
-const NO_FORWARDING: &str = "headers are not handed on to models";
 const NO_SAGEMAKER: &str = "there is no SageMaker endpoint";
 const NO_VERTEX: &str = "there is no Vertex AI endpoint";
 
@@ -92,9 +90,13 @@ pub const GRPC: &[Row] = &[
     Row::new(
         "grpc-header-forward-pattern",
         Kind::Text,
-        "gRPC metadata whose names match this expression become parameters of the request.",
+        "gRPC metadata whose names match this expression, anywhere and in any case, become \
+         parameters of the requests of an inference call.",
     )
-    .not_yet(NO_FORWARDING),
+    .stores(|o, v| {
+        o.grpc_options.header_forwarding = access::header_forwarding(v)?;
+        Ok(())
+    }),
     Row::new(
         "grpc-infer-thread-count",
         Kind::Integer { min: 2, max: 128 },
@@ -187,9 +189,12 @@ pub const GRPC: &[Row] = &[
     Row::new(
         "grpc-restricted-protocol",
         Kind::Form("<string>:<string>=<string>"),
-        "gRPC calls that need a header: <protocols>:<header>=<value>. May be repeated.",
+        "gRPC calls that need metadata: <protocols>:<key>=<value>, with protocols of health, \
+         metadata, inference, shared-memory, model-config, model-repository, statistics, trace and \
+         logging, separated by commas. Clients send the value as triton-grpc-protocol-<key>. May be \
+         repeated.",
     )
-    .not_yet(NO_RESTRICTION),
+    .stores(access::grpc_restricted_protocol),
     Row::new("allow-client-shm", Kind::Bool, "Let clients register shared memory regions.")
         .default("false")
         .missing("regions cannot be registered; the calls for it answer with an error"),

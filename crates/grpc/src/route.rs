@@ -1,0 +1,115 @@
+//! Which call a path names, and the group of calls it belongs to.
+
+use galatea_frontend::ApiCategory;
+
+/// The path of every call of the inference service begins with this.
+const INFERENCE: &str = "/inference.GRPCInferenceService/";
+const HEALTH: &str = "/grpc.health.v1.Health/";
+
+/// A call that we have, by how it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    ModelInfer,
+    ModelStreamInfer,
+    RepositoryModelLoad,
+    /// Any other call of the inference service.
+    Inference(ApiCategory),
+    HealthCheck,
+    HealthWatch,
+}
+
+impl Route {
+    /// `None`: there is no such call.
+    pub fn of(path: &str) -> Option<Self> {
+        if let Some(method) = path.strip_prefix(INFERENCE) {
+            return match method {
+                "ModelInfer" => Some(Self::ModelInfer),
+                "ModelStreamInfer" => Some(Self::ModelStreamInfer),
+                "RepositoryModelLoad" => Some(Self::RepositoryModelLoad),
+                method => category_of(method).map(Self::Inference),
+            };
+        }
+        match path.strip_prefix(HEALTH)? {
+            "Check" => Some(Self::HealthCheck),
+            "Watch" => Some(Self::HealthWatch),
+            _ => None,
+        }
+    }
+
+    /// The group of calls it belongs to, by which it may be restricted.
+    pub fn category(self) -> ApiCategory {
+        match self {
+            Self::ModelInfer | Self::ModelStreamInfer => ApiCategory::Inference,
+            Self::RepositoryModelLoad => ApiCategory::ModelRepository,
+            Self::Inference(category) => category,
+            Self::HealthCheck | Self::HealthWatch => ApiCategory::Health,
+        }
+    }
+
+    /// Whether the client may send any number of messages.
+    pub fn is_stream(self) -> bool {
+        self == Self::ModelStreamInfer
+    }
+}
+
+/// Of a call that the generated service answers.
+fn category_of(method: &str) -> Option<ApiCategory> {
+    Some(match method {
+        "ServerLive" | "ServerReady" | "ModelReady" => ApiCategory::Health,
+        "ServerMetadata" | "ModelMetadata" => ApiCategory::Metadata,
+        "ModelConfig" => ApiCategory::ModelConfig,
+        "ModelStatistics" => ApiCategory::Statistics,
+        "RepositoryIndex" | "RepositoryModelUnload" => ApiCategory::ModelRepository,
+        "SystemSharedMemoryStatus"
+        | "SystemSharedMemoryRegister"
+        | "SystemSharedMemoryUnregister"
+        | "CudaSharedMemoryStatus"
+        | "CudaSharedMemoryRegister"
+        | "CudaSharedMemoryUnregister" => ApiCategory::SharedMemory,
+        "TraceSetting" => ApiCategory::Trace,
+        "LogSettings" => ApiCategory::Logging,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_proto::FILE_DESCRIPTOR_SET;
+    use prost::Message as _;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+
+    #[test]
+    fn every_call_of_every_service_has_a_route_and_a_group() {
+        let files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("descriptors");
+        let mut count = 0;
+        for file in &files.file {
+            for service in &file.service {
+                for method in &service.method {
+                    let path = format!("/{}.{}/{}", file.package(), service.name(), method.name());
+                    let route = Route::of(&path).unwrap_or_else(|| panic!("{path}"));
+                    let name = method.name().to_lowercase();
+                    let wanted = match route.category() {
+                        ApiCategory::Health => ["live", "ready", "check", "watch"].as_slice(),
+                        ApiCategory::Metadata => &["metadata"],
+                        ApiCategory::Inference => &["infer"],
+                        ApiCategory::SharedMemory => &["sharedmemory"],
+                        ApiCategory::ModelConfig => &["config"],
+                        ApiCategory::ModelRepository => &["repository"],
+                        ApiCategory::Statistics => &["statistics"],
+                        ApiCategory::Trace => &["trace"],
+                        ApiCategory::Logging => &["log"],
+                    };
+                    assert!(wanted.iter().any(|part| name.contains(part)), "{path}: {route:?}");
+                    assert_eq!(route.is_stream(), method.client_streaming(), "{path}");
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, 22);
+        for path in ["", "/", "/x/ServerLive", "/inference.GRPCInferenceService/Nope"] {
+            assert_eq!(Route::of(path), None, "{path}");
+        }
+    }
+}
