@@ -69,13 +69,6 @@ const ROWS: &[Row] = &[
          the field if each request has as many rows there as its batch size",
     ),
     row(
-        "input.reshape",
-        Refuse,
-        |c| is_ensemble(c) && c.inputs().iter().any(|i| i.reshape.is_some()),
-        "is not supported by this version of the server for an ensemble: steps get tensors in the shape that \
-         clients send. Give the input the shape its steps expect, or put 'reshape' into their configurations",
-    ),
-    row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
@@ -213,10 +206,6 @@ impl ModelConfig {
 /// get each request's own.
 fn joins_tensors(config: &ModelConfig) -> bool {
     config.backend() != "python" && MODEL_FILES.iter().any(|f| f.backend == config.backend())
-}
-
-fn is_ensemble(config: &ModelConfig) -> bool {
-    matches!(config.scheduling(), Scheduling::Ensemble(_))
 }
 
 fn has_accelerators(config: &ModelConfig) -> bool {

@@ -32,16 +32,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
     ),
     ("batch_output", ONNX_WITH_INPUT, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
     (
-        "input.reshape",
-        ENSEMBLE,
-        "input { name: 'IN' data_type: TYPE_FP32 dims: [ 1, 4 ] reshape { shape: 4 } } ensemble_scheduling {
-           step { model_name: 'a' model_version: -1
-                  input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
-        "input { name: 'IN' data_type: TYPE_FP32 dims: [ 4 ] } ensemble_scheduling {
-           step { model_name: 'a' model_version: -1
-                  input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
-    ),
-    (
         "batch_input",
         PYTHON,
         "batch_input { kind: BATCH_ITEM_SHAPE target_name: 'S' data_type: TYPE_INT32 source_input: 'IN' }",
@@ -178,6 +168,7 @@ const HONOURED: &[&str] = &[
     "input.data_type",
     "input.dims",
     "input.optional",
+    "input.reshape",
     // A fact for clients.
     "input.format",
     // Refused by the checker: they are for TensorRT only.

@@ -10,7 +10,7 @@ use galatea_backend::InferTarget;
 use galatea_config::{EnsembleStep, Ensembling, ModelConfig};
 use galatea_types::{Error, RequestedOutput, Result, Shape};
 
-use super::{error::EnsembleError, limiter::Limiter, submission::StepTarget};
+use super::{error::EnsembleError, limiter::Limiter, reshape::Reshape, submission::StepTarget};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
@@ -44,13 +44,15 @@ pub(super) struct Place {
 pub(super) struct EnsembleInput {
     pub name: Arc<str>,
     pub slot: usize,
+    pub reshape: Option<Reshape>,
 }
 
 pub(super) struct EnsembleOutput {
     pub name: Arc<str>,
     pub slot: usize,
-    /// As configured, without the batch dimension.
+    /// As the steps see it, without the batch dimension.
     pub dims: Shape,
+    pub reshape: Option<Reshape>,
 }
 
 pub(super) struct Step {
@@ -98,12 +100,14 @@ impl Graph {
         let layout = Layout::of(config, ensembling, &models)?;
         let inputs = config.inputs().iter().map(|spec| {
             let slot = layout.place(&spec.name)?.slot;
-            Ok(EnsembleInput { name: spec.name.clone(), slot })
+            let reshape = Reshape::of(spec, config.has_batching());
+            Ok(EnsembleInput { name: spec.name.clone(), slot, reshape })
         });
         let outputs = config.outputs().iter().map(|spec| {
             let slot = layout.place(&spec.name)?.slot;
             let dims = spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
-            Ok(EnsembleOutput { name: spec.name.clone(), slot, dims })
+            let reshape = Reshape::of(spec, config.has_batching());
+            Ok(EnsembleOutput { name: spec.name.clone(), slot, dims, reshape })
         });
         let steps = ensembling.steps.iter().zip(models).map(|(step, model)| {
             let limiter = Limiter::new(ensembling.max_inflight_requests).map(Arc::new);

@@ -20,6 +20,7 @@ mod in_flight;
 mod limiter;
 mod plan;
 mod progress;
+mod reshape;
 mod round;
 mod run;
 mod sequence_info;

@@ -95,7 +95,10 @@ impl Progress {
             let is_it = |t: &&mut Option<Tensor>| t.as_ref().is_some_and(|t| t.name == input.name);
             let value = inputs.iter_mut().find(is_it).and_then(Option::take).map(|t| Value {
                 data_type: t.data_type,
-                shape: t.shape,
+                shape: match &input.reshape {
+                    Some(reshape) => reshape.to_steps(&t.shape),
+                    None => t.shape,
+                },
                 data: t.data,
                 batch_size,
                 sequence: None,
@@ -220,7 +223,11 @@ impl Progress {
                 response.parameters = parameters
                     .unwrap_or_else(|| SequenceInfo::of_request(scope.request).to_parameters());
             }
-            response.outputs.push(value.to_tensor(&output.name, &output.dims, graph.is_batched));
+            let mut tensor = value.to_tensor(&output.name, &output.dims, graph.is_batched);
+            if let Some(reshape) = &output.reshape {
+                tensor.shape = reshape.to_client(&tensor.shape);
+            }
+            response.outputs.push(tensor);
             round.release(output.slot);
         }
         if let Some(earlier) = self.held.replace(response) {

@@ -217,6 +217,53 @@ fn batch_dimensions_come_and_go_between_models() {
     assert_eq!(&*answer.only().expect("an answer").outputs[0].shape, [3], "the ensemble has none");
 }
 
+/// Of the one input and the one output.
+fn reshaped(
+    size: i32,
+    input: (&'static [i64], &'static [i64]),
+    output: (&'static [i64], &'static [i64]),
+) -> impl FnOnce(&mut RawModelConfig) {
+    move |config| {
+        config.max_batch_size = size;
+        config.input[0].dims = input.0.to_vec();
+        config.input[0].reshape.get_or_insert_default().shape = input.1.to_vec();
+        config.output[0].dims = output.0.to_vec();
+        config.output[0].reshape.get_or_insert_default().shape = output.1.to_vec();
+    }
+}
+
+#[test]
+fn an_ensembles_own_tensors_are_reshaped() {
+    let uint8 = |name: &str, shape: &[i64]| {
+        let count = usize::try_from(shape.iter().product::<i64>()).expect("small");
+        Tensor::new(name, galatea_types::DataType::Uint8, shape, vec![7; count])
+    };
+    for (size, input, output, sent, seen, made, answered) in [
+        (
+            0,
+            (&[2, 2][..], &[4][..]),
+            (&[4, 1][..], &[4][..]),
+            &[2, 2][..],
+            &[4][..],
+            &[4][..],
+            &[4, 1][..],
+        ),
+        (0, (&[-1, 1], &[-1]), (&[1, -1], &[-1]), &[3, 1], &[3], &[5], &[1, 5]),
+        (4, (&[2, 2], &[4]), (&[4, 1], &[4]), &[3, 2, 2], &[3, 4], &[3, 4], &[3, 4, 1]),
+        (4, (&[1], &[]), (&[1], &[]), &[2, 1], &[2], &[2], &[2, 1]),
+        // A step that makes another shape than it declares is answered as it is.
+        (0, (&[2, 2], &[4]), (&[4, 1], &[4]), &[2, 2], &[4], &[6], &[6]),
+    ] {
+        let queue = Queue::default();
+        let steps = vec![step("a", "X=IN", "Y=OUT").with(batching(size)).queued(&queue)];
+        let rig = build("IN", "OUT", steps, reshaped(size, input, output), 0).expect("sound");
+        let answer = rig.submit(request(vec![uint8("IN", sent)]));
+        let asked = queue.answer(vec![uint8("Y", made)]);
+        assert_eq!(&*asked.inputs[0].shape, seen, "{sent:?}");
+        assert_eq!(&*answer.only().expect("an answer").outputs[0].shape, answered, "{made:?}");
+    }
+}
+
 #[test]
 fn statistics_count_the_batch_and_the_steps_times() {
     let ms = Duration::from_millis;
