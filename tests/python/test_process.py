@@ -45,8 +45,8 @@ def test_sigterm_lets_requests_finish(repository, serve):
     assert server.wait_for_exit() == 0
 
 
-def test_requests_while_draining_are_refused(repository, serve):
-    """While it drains, open connections get 503 and UNAVAILABLE for new requests."""
+def test_while_draining_open_connections_are_served_and_new_ones_refused(repository, serve):
+    """Clients take an idle connection for one that works; calls of gRPC are made elsewhere after UNAVAILABLE."""
     repository.add("slow", "identity", SLOW)
     server = serve(repository.path)
     open_before = http.client.HTTPConnection(server.http, timeout=30)
@@ -66,7 +66,10 @@ def test_requests_while_draining_are_refused(repository, serve):
             stub.ModelInfer(late, timeout=30)
         assert error.value.code() == grpc.StatusCode.UNAVAILABLE
         open_before.request("POST", "/v2/models/slow/infer", json.dumps(ROW))
-        assert open_before.getresponse().status == 503
+        reply = open_before.getresponse()
+        assert (reply.status, reply.getheader("Connection")) == (200, "close")
+        with pytest.raises(OSError):
+            http.client.HTTPConnection(server.http, timeout=5).request("GET", "/v2/health/live")
         assert [one.result() for one in asked] == [200] * 5
     assert server.wait_for_exit() == 0
 

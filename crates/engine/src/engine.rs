@@ -252,6 +252,13 @@ impl Engine {
         self.control.refuse_loads();
     }
 
+    /// Waits until no model has a request in flight, or `deadline` passes, without being ready: for clients whose
+    /// connections are still open, and who are told to go away with each response. [`shutdown`](Self::shutdown) is next.
+    pub fn drain(&self, deadline: Instant) {
+        self.begin_leaving();
+        exit::drain(&self.models, &self.lifecycle, deadline);
+    }
+
     /// Takes no more requests, and waits until those in flight are answered and every model is unloaded.
     /// False when `deadline` passes first.
     pub fn shutdown(&self, deadline: Instant) -> bool {

@@ -11,10 +11,15 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// `deadline` passes first.
 pub(crate) fn run(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) -> bool {
     models.begin_exit();
-    log::info!("Waiting for in-flight requests to complete.");
     wait_for_requests(models, lifecycle, deadline);
     models.close();
     wait_for_unload(lifecycle, deadline)
+}
+
+/// Waits until no model has a request in flight, or `deadline` passes. New ones are taken meanwhile.
+pub(crate) fn drain(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) {
+    log::info!("Waiting for in-flight requests to complete.");
+    wait_for_requests(models, lifecycle, deadline);
 }
 
 /// Waits until no model has a request in flight: one may still make requests of its own to others, which must be

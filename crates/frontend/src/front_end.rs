@@ -136,6 +136,13 @@ impl FrontEnd {
         self.in_flight.count()
     }
 
+    /// From now on the clients that are connected are served on and told to go away, where the protocol can do so, and
+    /// new ones are not accepted, unless they are to read that requests are refused.
+    pub fn drain(&self) {
+        self.in_flight.drain();
+        self.advance_to(Stage::Draining);
+    }
+
     /// From now on new requests are refused, with what the protocol has for it; those in flight go on.
     pub fn refuse_new_requests(&self) {
         self.in_flight.close();

@@ -14,6 +14,7 @@ use galatea_types::{CondvarExt, LockExt};
 #[derive(Debug, Default)]
 pub struct InFlight {
     count: AtomicUsize,
+    is_draining: AtomicBool,
     is_closed: AtomicBool,
     /// Guards nothing but the wait: the count itself is touched by every request and stays without a lock.
     idle: Mutex<()>,
@@ -35,8 +36,19 @@ impl InFlight {
         (!self.is_closed()).then_some(guard)
     }
 
+    /// From now on clients are to go away, with what they ask answered.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether clients are to go away.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::SeqCst)
+    }
+
     /// From now on requests are refused.
     pub fn close(&self) {
+        self.drain();
         self.is_closed.store(true, Ordering::SeqCst);
     }
 

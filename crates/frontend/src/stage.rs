@@ -8,7 +8,7 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     Serving,
-    /// Requests in flight go on, new ones are refused.
+    /// No more clients are wanted. Requests in flight go on, new ones are answered or refused.
     Draining,
     /// Connections are closed as soon as nothing is being answered on them.
     Closing,

@@ -18,7 +18,8 @@ use crate::{
 
 /// Serves inference and management on `listener` from threads of its own until [`FrontEnd::shut_down`].
 ///
-/// Once requests are refused, they are answered 503, the health checks excepted, and no connections are accepted.
+/// While it drains no connections are accepted, and each open one is closed with the response to its next request. Once
+/// requests are refused, they are answered 503, the health checks excepted.
 pub fn serve(
     listener: impl Into<Listener>,
     engine: &Arc<Engine>,

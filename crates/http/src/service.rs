@@ -70,7 +70,7 @@ impl Service {
             whole => whole.count_to(&self.state.options.memory),
         }
         response.headers_mut().insert(SERVER, PROGRAM);
-        if self.state.in_flight.is_closed() {
+        if self.state.in_flight.is_draining() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response

@@ -53,6 +53,22 @@ fn requests_in_flight_are_answered_and_late_ones_refused() {
 }
 
 #[test]
+fn open_connections_are_served_while_draining_and_then_closed() {
+    let mut fixture = Fixture::start();
+    let mut idle = Client::connect(fixture.address);
+    assert_eq!(idle.get("/v2/health/live").header("Connection"), None);
+    let mut silent = Client::connect(fixture.address);
+    assert_eq!(silent.get("/v2/health/live").status, 200);
+    fixture.server().drain();
+    let reply = idle.post(INFER, fp32("[1]", 1));
+    assert_eq!((reply.status, reply.header("Connection")), (200, Some("close")));
+    assert!(idle.is_closed());
+    wait_for(|| std::net::TcpStream::connect(fixture.address).is_err());
+    assert_eq!(fixture.shut_down(LONG), 0);
+    assert!(silent.is_closed(), "nobody waits for a client that asks nothing");
+}
+
+#[test]
 fn nobody_listens_after_the_end() {
     let mut fixture = Fixture::start();
     assert_eq!(fixture.shut_down(LONG), 0);

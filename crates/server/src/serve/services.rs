@@ -84,6 +84,18 @@ impl Services {
         Ok(())
     }
 
+    /// From now on gRPC calls are refused, which their clients make elsewhere then, and no HTTP connections are accepted.
+    /// Those that are open are served on, and each is closed with its next response: clients take an idle connection for
+    /// one that works.
+    pub fn drain(&self) {
+        if let Service::Running(grpc) = &self.grpc {
+            grpc.refuse_new_requests();
+        }
+        if let Service::Running(http) = &self.http {
+            http.drain();
+        }
+    }
+
     /// From now on inference and management are answered with "unavailable"; requests in flight go on. The
     /// metrics stay, so that draining can be watched.
     pub fn refuse_new_requests(&self) {

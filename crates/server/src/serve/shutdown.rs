@@ -153,6 +153,8 @@ fn report(number: i32) {
 fn drain(engine: Arc<Engine>, services: Services, deadline: Instant) -> oneshot::Receiver<bool> {
     let (done, end) = oneshot::channel();
     let work = move || {
+        services.drain();
+        engine.drain(deadline);
         services.refuse_new_requests();
         let is_idle = engine.shutdown(deadline);
         let cut_off = services.shut_down(deadline);
