@@ -30,6 +30,13 @@ BOTH = [
     ("--load-model=x", "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well."),
     ("--nonsense", "unrecognized option '--nonsense'"),
     ("--model-control-mode=explicit extra", "Unexpected argument: extra"),
+    ("--load", "option '--load-model' requires an argument"),
+    (
+        "--log=1",
+        "option '--log=1' is ambiguous; possibilities: '--log-verbose' '--log-info' '--log-warning' '--log-error' "
+        "'--log-format' '--log-file'",
+    ),
+    ("-p 5", "invalid option -- 'p'"),
     ("--disable-auto-complete-config=1", "option '--disable-auto-complete-config' doesn't allow an argument"),
     ("--id", "option '--id' requires an argument"),
     ("--pinned-memory-pool-byte-size=0", STARTS),
@@ -171,6 +178,7 @@ BOTH = [
 # Ours differs: why, the command line, what the real server says, what ours says.
 DIFFERENT = [
     ("a word that is no level", "--log-format=iso8601", 'Bad option: "--log-format". invalid argument for --log-format', STARTS),
+    ("one dash too few is seen", "-id x", "invalid option -- 'i'", "unrecognized option '-id'; did you mean '--id'?"),
     (
         "no number is cut short", "--http-port=12x", STARTS,
         'Bad option: "--http-port". Invalid option value. Got 12x',

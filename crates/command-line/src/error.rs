@@ -82,7 +82,7 @@ pub enum ValueError {
     #[error("invalid value for bool option: {0} (use true or false)")]
     NotBool(String),
     /// Not a number, or not one of the kind asked for.
-    #[error("Invalid option value. Got {0}")]
+    #[error("Invalid option value. Got {0}, expected a number")]
     NotANumber(String),
     /// A whole number out of the option's range.
     #[error("Provided option value is out of bound. Got {got}, expected {min} to {max}")]

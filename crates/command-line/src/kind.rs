@@ -121,7 +121,10 @@ mod tests {
         let error = |text: &str| integer_of(text, 0, 9).map_err(|error| error.to_string());
         assert_eq!(error("7"), Ok(7));
         for text in ["abc", "", "7x", " 1", "1.0"] {
-            assert_eq!(error(text), Err(format!("Invalid option value. Got {text}")));
+            assert_eq!(
+                error(text),
+                Err(format!("Invalid option value. Got {text}, expected a number"))
+            );
         }
         for text in ["-5", "10"] {
             let bounds = "Provided option value is out of bound.";

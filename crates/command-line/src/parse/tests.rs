@@ -130,7 +130,10 @@ fn mistakes_are_named_with_the_nearest_name() {
 
 #[test]
 fn a_value_that_does_not_fit_is_an_error_with_option_and_value() {
-    refused("--litres abc", "Bad option: \"--litres\". Invalid option value. Got abc");
+    refused(
+        "--litres abc",
+        "Bad option: \"--litres\". Invalid option value. Got abc, expected a number",
+    );
     refused(
         "-l 70000",
         "Bad option: \"--litres\". Provided option value is out of bound. Got 70000",

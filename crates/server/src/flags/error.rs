@@ -9,7 +9,7 @@ pub enum FlagError {
     #[error(transparent)]
     CommandLine(#[from] CommandLineError),
     /// A word that is no option.
-    #[error("Unexpected argument: {0}")]
+    #[error("Unexpected argument: {given} ({advice})", given = .0, advice = advice(.0))]
     Unexpected(String),
     /// A rule that concerns several flags.
     #[error("{0}")]
@@ -19,5 +19,12 @@ pub enum FlagError {
 impl From<BadValue> for FlagError {
     fn from(error: BadValue) -> Self {
         Self::CommandLine(error.into())
+    }
+}
+
+fn advice(word: &str) -> &'static str {
+    match word.starts_with('-') {
+        true => "what stands behind -- is no option",
+        false => "options begin with --",
     }
 }

@@ -134,8 +134,8 @@ fn mistakes_are_named() {
         &["--disable-auto-complete-config=true"],
         "option '--disable-auto-complete-config' doesn't allow an argument",
     );
-    refused(&["--id=x", "extra", "more"], "Unexpected argument: extra");
-    refused(&["--", "--id=x"], "Unexpected argument: --id=x");
+    refused(&["--id=x", "extra", "more"], "Unexpected argument: extra (options begin with --)");
+    refused(&["--", "--id=x"], "Unexpected argument: --id=x (what stands behind -- is no option)");
 }
 
 #[test]
@@ -156,7 +156,9 @@ fn bad_values_are_named() {
     for port in ["abc", "", "12x", " 1"] {
         refused(
             &["--http-port", port],
-            &format!("Bad option: \"--http-port\". Invalid option value. Got {port}"),
+            &format!(
+                "Bad option: \"--http-port\". Invalid option value. Got {port}, expected a number"
+            ),
         );
     }
     for port in ["-5", "70000"] {
@@ -173,7 +175,7 @@ fn bad_values_are_named() {
     );
     refused(
         &["--metrics-interval-ms=-1"],
-        "Bad option: \"--metrics-interval-ms\". Invalid option value. Got -1",
+        "Bad option: \"--metrics-interval-ms\". Invalid option value. Got -1, expected a number",
     );
     refused(
         &["--http-max-input-size=0"],

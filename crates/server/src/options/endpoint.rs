@@ -40,7 +40,8 @@ fn check_collisions(endpoints: &[&Endpoint]) -> Result<(), FlagError> {
         if let Some(other) = endpoints.iter().skip(index + 1).find(|other| one.collides_with(other))
         {
             return Err(FlagError::Rule(format!(
-                "The server cannot listen to {} requests and {} requests at the same address and port {}:{}",
+                "The server cannot listen to {} requests and {} requests at the same address and port {}:{}; \
+                 give one of them another port",
                 one.service, other.service, one.address, one.port
             )));
         }

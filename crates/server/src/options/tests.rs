@@ -170,12 +170,13 @@ fn settings() {
 fn port_collisions() {
     refused(
         &["--http-port=8001"],
-        "The server cannot listen to HTTP requests and GRPC requests at the same address and port 0.0.0.0:8001",
+        "The server cannot listen to HTTP requests and GRPC requests at the same address and port 0.0.0.0:8001; \
+         give one of them another port",
     );
     refused(
         &["--http-address=127.0.0.1", "--metrics-address=127.0.0.1", "--metrics-port=8000"],
         "The server cannot listen to HTTP requests and metrics requests at the same address and port \
-         127.0.0.1:8000",
+         127.0.0.1:8000; give one of them another port",
     );
     options(&["--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
     options(&["--http-address=127.0.0.1", "--grpc-address=127.0.0.2", "--grpc-port=8000"]);
