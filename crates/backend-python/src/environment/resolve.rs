@@ -50,7 +50,9 @@ impl Resolution<'_> {
         if let Some(value) = given(self.request.parameters, EXECUTION_ENV_PATH) {
             let prefixed =
                 |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
-            let path = execution_path(value, self.request.model_dir, self.request.paths)?;
+            let working_dir = std::env::current_dir().unwrap_or_default();
+            let places = Places { working_dir: &working_dir, model_dir: self.request.model_dir };
+            let path = execution_path(value, &places, self.request.paths)?;
             return self.open(&path).map_err(prefixed);
         }
         let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
@@ -161,7 +163,17 @@ fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a s
     settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
-fn execution_path(value: &str, model_dir: &Path, rules: &PathRules) -> Result<PathBuf> {
+/// Folders that relative paths are looked up in.
+struct Places<'a> {
+    /// Of the server.
+    working_dir: &'a Path,
+    model_dir: &'a Path,
+}
+
+/// As in Triton, a relative path begins in the server's working directory; one that leads nowhere from there, or may not
+/// lead there, begins in the model's folder.
+fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result<PathBuf> {
+    let Places { working_dir, model_dir } = places;
     if value.contains("://") {
         return Err(Error::from(ResolveError::Remote)
             .prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': ")));
@@ -174,6 +186,10 @@ fn execution_path(value: &str, model_dir: &Path, rules: &PathRules) -> Result<Pa
         Some(rest) => rest.trim_start_matches('/'),
         None => value,
     };
+    let from_working_dir = working_dir.join(value);
+    if inside == value && rules.trusts(value) && from_working_dir.exists() {
+        return Ok(from_working_dir);
+    }
     Ok(rules.resolve(EXECUTION_ENV_PATH, model_dir, inside)?)
 }
 
@@ -230,10 +246,14 @@ fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
 mod tests {
     use super::*;
 
+    fn in_models(model_dir: &str) -> Places<'_> {
+        Places { working_dir: Path::new("/nowhere"), model_dir: Path::new(model_dir) }
+    }
+
     #[test]
     fn the_path_of_an_environment() {
         let anywhere = PathRules::anywhere();
-        let path = |value: &str| execution_path(value, Path::new("/models/m"), &anywhere);
+        let path = |value: &str| execution_path(value, &in_models("/models/m"), &anywhere);
         let expected = PathBuf::from("/models/m/env.tar.gz");
         for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "/models/m/env.tar.gz"] {
             assert_eq!(path(value).expect("a path"), expected, "{value}");
@@ -243,10 +263,29 @@ mod tests {
     }
 
     #[test]
+    fn a_relative_path_begins_in_the_working_directory_and_then_in_the_model() {
+        let folder = tempfile::tempdir().expect("folder");
+        let [working_dir, model_dir] = ["server", "model"].map(|name| folder.path().join(name));
+        for made in [working_dir.join("envs/a"), model_dir.join("envs/a"), model_dir.join("b")] {
+            std::fs::create_dir_all(made).expect("created");
+        }
+        let places = Places { working_dir: &working_dir, model_dir: &model_dir };
+        let path = |value: &str, rules| execution_path(value, &places, &rules).expect("a path");
+        let anywhere = PathRules::anywhere;
+        assert_eq!(path("envs/a", anywhere()), working_dir.join("envs/a"));
+        assert_eq!(path("b", anywhere()), model_dir.join("b"));
+        assert_eq!(path("$$TRITON_MODEL_DIRECTORY/envs/a", anywhere()), model_dir.join("envs/a"));
+        // What a load request brings does not reach what lies beside the server.
+        assert_eq!(path("envs/a", PathRules::inside_model(vec![])), model_dir.join("envs/a"));
+        let trusted = PathRules::inside_model(vec!["envs/a".to_owned()]);
+        assert_eq!(path("envs/a", trusted), working_dir.join("envs/a"));
+    }
+
+    #[test]
     fn the_environment_that_a_request_names_lies_in_the_model() {
         let trusted = ["/envs/a", "$$TRITON_MODEL_DIRECTORY/../env"].map(str::to_owned);
         let rules = PathRules::inside_model(trusted.to_vec());
-        let path = |value: &str| execution_path(value, Path::new("/models/m"), &rules);
+        let path = |value: &str| execution_path(value, &in_models("/models/m"), &rules);
         for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "./env.tar.gz"] {
             let found = path(value).expect("a path");
             assert_eq!(found, PathBuf::from("/models/m/env.tar.gz"), "{value}");

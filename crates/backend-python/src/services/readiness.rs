@@ -1,100 +1,144 @@
-//! Queries whether a model is ready that its worker has not answered yet.
+//! Whether a model is ready by its own check, which its worker is asked for.
 
 use std::{
-    collections::HashMap,
-    sync::{Mutex, mpsc},
+    sync::{Condvar, Mutex},
     time::Instant,
 };
 
-use galatea_types::LockExt as _;
-
+use galatea_types::{CondvarExt as _, LockExt as _};
 use galatea_worker::{
     Channels,
     wire::{Outgoing, kind},
 };
 
-/// Open queries to one worker, by their ids.
+/// The checks of one worker, one at a time: who asks while one is under way waits for its result, also when that one was
+/// begun for somebody who waits no longer. A check that takes longer than anybody waits is thereby not begun again and
+/// again, and its result is heard in the end.
 #[derive(Default)]
-pub(crate) struct ReadinessQueries(Mutex<State>);
+pub(crate) struct ReadinessQueries {
+    state: Mutex<State>,
+    changed: Condvar,
+}
 
 #[derive(Default)]
 struct State {
-    last_id: u64,
-    open: HashMap<u64, mpsc::Sender<bool>>,
+    /// Id of the last check that was begun.
+    asked: u64,
+    /// Id of the last check that has a result.
+    answered: u64,
+    is_ready: bool,
     is_closed: bool,
 }
 
 impl ReadinessQueries {
-    /// Asks the worker for the model's `is_ready`. The result comes later, or never.
+    /// Asks the worker for the model's `is_ready`, unless that is being found out already. The result comes later, or never.
     pub fn ask(&self, channels: &Channels) -> Option<Query<'_>> {
-        let (id, result) = self.open()?;
-        let query = Query { queries: self, id, result };
-        let is_sent = channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok();
-        is_sent.then_some(query)
+        let send = |id| channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok();
+        self.begin(send).map(|id| Query { queries: self, id })
     }
 
-    fn open(&self) -> Option<(u64, mpsc::Receiver<bool>)> {
-        let mut state = self.0.lock_unpoisoned();
+    /// The id of the check that is under way, or is begun by `send`.
+    fn begin(&self, send: impl FnOnce(u64) -> bool) -> Option<u64> {
+        let mut state = self.state.lock_unpoisoned();
         if state.is_closed {
             return None;
         }
-        let (sender, receiver) = mpsc::channel();
-        state.last_id += 1;
-        let id = state.last_id;
-        state.open.insert(id, sender);
-        Some((id, receiver))
+        if state.asked == state.answered {
+            let id = state.asked + 1;
+            if !send(id) {
+                return None;
+            }
+            state.asked = id;
+        }
+        Some(state.asked)
     }
 
-    /// The worker's answer to a query, which may have timed out since.
+    /// The worker's answer to a query, for which perhaps nobody waits any more.
     pub fn answer(&self, id: u64, is_ready: bool) {
-        if let Some(sender) = self.0.lock_unpoisoned().open.remove(&id) {
-            let _ = sender.send(is_ready);
+        let mut state = self.state.lock_unpoisoned();
+        if id == state.asked {
+            state.answered = id;
+            state.is_ready = is_ready;
+            self.changed.notify_all();
         }
     }
 
     /// The worker is gone: open queries end at once, and none is opened any more.
     pub fn close(&self) {
-        let mut state = self.0.lock_unpoisoned();
-        state.is_closed = true;
-        state.open.clear();
+        self.state.lock_unpoisoned().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    fn result(&self, id: u64, deadline: Instant) -> bool {
+        let mut state = self.state.lock_unpoisoned();
+        loop {
+            if state.answered >= id {
+                return state.is_ready;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.is_closed || left.is_zero() {
+                return false;
+            }
+            state = self.changed.wait_timeout_unpoisoned(state, left).0;
+        }
     }
 }
 
-/// One open query.
+/// One who waits for a check.
 pub(crate) struct Query<'a> {
     queries: &'a ReadinessQueries,
     id: u64,
-    result: mpsc::Receiver<bool>,
 }
 
 impl Query<'_> {
     /// False when there is no result by `deadline`.
     pub fn wait_until(self, deadline: Instant) -> bool {
-        let left = deadline.saturating_duration_since(Instant::now());
-        self.result.recv_timeout(left).unwrap_or(false)
-    }
-}
-
-impl Drop for Query<'_> {
-    fn drop(&mut self) {
-        self.queries.answer(self.id, false);
+        self.queries.result(self.id, deadline)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{thread, time::Duration};
+
     use super::*;
 
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
     #[test]
-    fn a_query_gets_its_answer_or_the_end() {
+    fn a_check_that_is_under_way_is_waited_for_instead_of_begun_again() {
         let queries = ReadinessQueries::default();
-        let (first, result) = queries.open().expect("open");
-        let (second, end) = queries.open().expect("open");
-        assert_ne!(first, second);
+        let begun = |id| id < 10;
+        let first = queries.begin(begun).expect("open");
+        assert!(!queries.result(first, Instant::now()), "it takes too long");
+        let second = queries.begin(|_| panic!("one is enough")).expect("open");
+        assert_eq!(second, first);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| queries.result(second, soon()));
+            queries.answer(first, true);
+            assert!(waiting.join().expect("no panic"));
+        });
+        // What was found out is not known for ever.
+        let third = queries.begin(begun).expect("open");
+        assert_ne!(third, first);
         queries.answer(first, true);
-        assert_eq!(result.recv(), Ok(true));
-        queries.close();
-        assert!(end.recv().is_err(), "it would wait for its whole limit");
-        assert!(queries.open().is_none());
+        assert!(!queries.result(third, Instant::now()), "an answer of before");
+        queries.answer(third, false);
+        assert!(!queries.result(third, soon()));
+    }
+
+    #[test]
+    fn the_end_of_the_worker_ends_all() {
+        let queries = ReadinessQueries::default();
+        let id = queries.begin(|_| true).expect("open");
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| queries.result(id, soon()));
+            queries.close();
+            assert!(!waiting.join().expect("no panic"));
+        });
+        assert!(queries.begin(|_| true).is_none());
+        assert!(ReadinessQueries::default().begin(|_| false).is_none(), "it could not be asked");
     }
 }

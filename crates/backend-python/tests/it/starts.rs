@@ -89,6 +89,27 @@ fn a_model_decides_on_its_readiness() {
     assert!(!loaded.model.has_readiness_check());
 }
 
+/// As in Triton: the check goes on, and who asks next gets its result.
+#[test]
+fn a_check_that_takes_too_long_is_heard_by_who_asks_next() {
+    let class = format!(
+        r#"
+    def initialize(self, args):
+        self.checks = 0
+
+    def is_ready(self):
+        self.checks += 1
+        time.sleep(6.5)
+        return self.checks == 1
+
+    def execute(self, requests):{IDENTITY}"#
+    );
+    let (mut instance, loaded) = Written::class(&class).instance();
+    assert!(!loaded.model.is_ready(), "not within five seconds");
+    assert_eq!(output(run(&mut *instance, bytes(&[1]))), [1], "it executes meanwhile");
+    assert!(loaded.model.is_ready(), "the one check has come to its end");
+}
+
 #[test]
 fn a_model_that_does_not_answer_whether_it_is_ready() {
     let code = "
