@@ -81,7 +81,15 @@ fn worker_in(folder: &Path) -> (bool, String) {
     let tests = process::root().join("crates/backend-python/worker-tests");
     process::output(
         Command::new(folder.join("bin/python"))
-            .args(["-m", "unittest", "test_arguments", "test_children", "test_execute", "test_stream", "test_life"])
+            .args([
+                "-m",
+                "unittest",
+                "test_arguments",
+                "test_children",
+                "test_execute",
+                "test_stream",
+                "test_life",
+            ])
             .current_dir(tests)
             .env("PYTHONDONTWRITEBYTECODE", "1"),
     )

@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+mod age;
 mod call_body;
 mod call_task;
 mod compression;

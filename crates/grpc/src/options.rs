@@ -43,6 +43,10 @@ pub struct GrpcOptions {
     pub keepalive_time: Duration,
     /// ... and closed when the probe is not answered within this.
     pub keepalive_timeout: Duration,
+    /// A connection of about this age takes no new calls: clients open another. `None`: it lives as long as its client wants.
+    pub max_connection_age: Option<Duration>,
+    /// How long the calls on it may go on then; `None`: as long as they take.
+    pub max_connection_age_grace: Option<Duration>,
     /// The connections of the server, which all its front ends share.
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
@@ -64,6 +68,8 @@ impl Default for GrpcOptions {
             thread_count: cores.min(2),
             keepalive_time: Duration::from_millis(7_200_000),
             keepalive_timeout: Duration::from_millis(20_000),
+            max_connection_age: None,
+            max_connection_age_grace: None,
             limits: Arc::default(),
             heavy_work: Arc::default(),
         }

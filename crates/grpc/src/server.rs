@@ -11,8 +11,8 @@ use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
 
 use crate::{
-    GrpcOptions, call_task::CallExecutor, connection, dispatch::Dispatcher, guard::Guarded,
-    unread::Unread,
+    GrpcOptions, age::ConnectionAge, call_task::CallExecutor, connection, dispatch::Dispatcher,
+    guard::Guarded, unread::Unread,
 };
 
 /// Serves gRPC on `listener` from threads of its own until [`FrontEnd::shut_down`].
@@ -32,6 +32,7 @@ pub fn serve(
     };
     let service = GrpcService {
         builder: connection::builder(options),
+        age: ConnectionAge::of(options),
         dispatcher: Dispatcher::new(engine, options),
     };
     FrontEnd::start(listener.into(), Plain, service, threads)
@@ -43,6 +44,7 @@ const OPENING: usize = 24 + 9;
 /// What is served on every connection.
 struct GrpcService {
     builder: http2::Builder<CallExecutor>,
+    age: Option<ConnectionAge>,
     dispatcher: Dispatcher,
 }
 
@@ -72,6 +74,10 @@ impl Protocol for GrpcService {
             dispatcher.clone().answer(request, call, unread.reader())
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
-        closing.serve(connection, http2::Connection::graceful_shutdown).await
+        let shut_down = http2::Connection::graceful_shutdown;
+        match self.age {
+            None => closing.serve(connection, shut_down).await,
+            Some(age) => age.serve(connection, closing, shut_down).await,
+        }
     }
 }

@@ -177,15 +177,23 @@ pub const GRPC: &[Row] = &[
     Row::new(
         "grpc-max-connection-age",
         at_least(0),
-        "Longest life of a connection, in milliseconds.",
+        "After about this many milliseconds a connection takes no new calls, and its client opens \
+         another. 0: it lives as long as the client wants.",
     )
-    .not_yet("connections live as long as the client wants"),
+    .stores(|o, v| {
+        o.grpc_options.max_connection_age = milliseconds(v)?;
+        Ok(())
+    }),
     Row::new(
         "grpc-max-connection-age-grace",
         at_least(0),
-        "How long calls on a connection past its age may go on, in milliseconds.",
+        "How long calls on a connection past its age may go on, in milliseconds. 0: as long as they \
+         take.",
     )
-    .no_effect("it concerns --grpc-max-connection-age only"),
+    .stores(|o, v| {
+        o.grpc_options.max_connection_age_grace = milliseconds(v)?;
+        Ok(())
+    }),
     Row::new(
         "grpc-restricted-protocol",
         Kind::Form("<string>:<string>=<string>"),
@@ -241,4 +249,10 @@ fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Result<()
         () => ResponseCompression::None,
     };
     Ok(())
+}
+
+/// 0 means without limit.
+fn milliseconds(given: &Occurrence) -> Result<Option<Duration>, FlagError> {
+    let millis: u64 = given.integer()?;
+    Ok((millis > 0).then(|| Duration::from_millis(millis)))
 }
