@@ -94,6 +94,25 @@ def test_health_is_answered_over_grpc_while_models_load(repository, serve):
     assert server.stop() == 0
 
 
+def test_no_more_than_1024_requests_wait_for_the_start(repository, serve):
+    """Those beyond are refused at once, and liveness is answered beside them; the others are answered in the end."""
+    repository.add("slow", "identity", identity_config(more='parameters { key: "creation_delay_sec" value { string_value: "5" } }\n'))
+    server = serve(repository.path, wait=False)
+    address = server.wait_for_line("GRPCInferenceService listens at ").split()[-1].strip('"')
+    early = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
+    early.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
+    apart = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(address, apart) as one, grpc.insecure_channel(address, apart) as other:
+        stubs = [service_pb2_grpc.GRPCInferenceServiceStub(channel) for channel in (one, other)]
+        asked = [stub.ModelInfer.future(early, timeout=60) for stub in stubs for _ in range(515)]
+        assert stubs[1].ServerLive(service_pb2.ServerLiveRequest(), timeout=30).live
+        assert not stubs[1].ServerReady(service_pb2.ServerReadyRequest(), timeout=30).ready
+        refused = [answer.exception() for answer in asked if answer.exception() is not None]
+        assert [error.code() for error in refused] == [grpc.StatusCode.UNAVAILABLE] * 6
+        assert all("Server is starting" in error.details() for error in refused)
+    assert server.stop() == 0
+
+
 def test_a_server_that_leaves_is_not_ready_over_grpc_and_serves(repository, serve):
     repository.add("simple", "add_sub", add_sub_config())
     server = serve(repository.path, "--drain-delay-secs=600")
