@@ -7,6 +7,7 @@ import time
 import grpc
 import raw_http
 import raw_http2
+from tritonclient.grpc import service_pb2
 
 import models
 from grpc_messages import OPTIONS, named
@@ -64,6 +65,61 @@ def restricted_guesses(target):
     if not is_loaded(target):
         raise Achieved("a model was unloaded without the key")
     return raw_http.statuses(answers)
+
+
+GRPC_KEY = ("triton-grpc-protocol-x-admin", "open-sesame")
+UNLOAD = service_pb2.RepositoryModelUnloadRequest(model_name="vector").SerializeToString()
+GRPC_PATHS = (
+    "/inference.GRPCInferenceService/RepositoryModelUnload", "/inference.GRPCInferenceService/repositorymodelunload",
+    "/inference.GRPCInferenceService/RepositoryModelUnload/", "//inference.GRPCInferenceService/RepositoryModelUnload",
+    "/inference.GRPCInferenceService/%52epositoryModelUnload", "/inference.grpcinferenceservice/RepositoryModelUnload",
+    "/GRPCInferenceService/RepositoryModelUnload", "/inference.GRPCInferenceService/RepositoryModelUnload?x",
+)
+GRPC_KEYS = (
+    (), (("x-admin", "open-sesame"),), ((GRPC_KEY[0], ""),), ((GRPC_KEY[0], "open-sesamee"),), ((GRPC_KEY[0], "OPEN-SESAME"),),
+    ((GRPC_KEY[0] + "-bin", b"open-sesame"),), (("grpc-encoding", "identity"), (GRPC_KEY[0], "x")),
+)
+
+
+@attack("restricted-grpc", flags=("--grpc-restricted-protocol=model-repository:x-admin=open-sesame",))
+def restricted_grpc(target):
+    """a restricted call by other spellings, as a stream, with other keys, and once with the right one"""
+    codes = []
+    with grpc.insecure_channel(target.server.grpc, options=OPTIONS) as channel:
+        for path in GRPC_PATHS:
+            for make in (channel.unary_unary, channel.unary_stream):
+                for key in GRPC_KEYS:
+                    try:
+                        list(make(path)(UNLOAD, timeout=10, metadata=key) or ())
+                        codes.append("OK")
+                    except grpc.RpcError as error:
+                        codes.append(error.code().name)
+                    except TypeError:  # an answer that is no stream
+                        codes.append("OK")
+        if "OK" in codes or not is_loaded(target):
+            raise Achieved("a model was unloaded without the key")
+        channel.unary_unary(GRPC_PATHS[0])(UNLOAD, timeout=10, metadata=(GRPC_KEY,))
+    return raw_http.statuses(codes)
+
+
+@attack("forwarded-metadata", flags=("--grpc-header-forward-pattern=.*",))
+def forwarded_metadata(target):
+    """32 clients with 15 KB of metadata, all forwarded to the model"""
+    inputs = service_pb2.ModelInferRequest(model_name="vector")
+    inputs.inputs.add(name="INPUT0", datatype="FP32", shape=[1]).contents.fp32_contents.append(1)
+    metadata = tuple((f"x-h{number}", "v" * 60) for number in range(150))
+
+    def infer(_):
+        with grpc.insecure_channel(target.server.grpc, options=[*OPTIONS, ("grpc.use_local_subchannel_pool", 1)]) as channel:
+            call = channel.unary_unary(raw_http2.SERVICE + "ModelInfer")
+            for _ in range(20):
+                try:
+                    call(inputs.SerializeToString(), timeout=20, metadata=metadata)
+                except grpc.RpcError as error:
+                    return error.code().name
+        return "OK"
+
+    return raw_http.statuses(raw_http.together(32, infer, 4))
 
 
 @attack("forwarded-headers", flags=("--http-header-forward-pattern=.*",))

@@ -58,6 +58,25 @@ def test_a_restricted_call_has_no_other_way_in(start):
     serves_on(server)
 
 
+def test_a_restricted_grpc_call_has_no_other_way_in(start):
+    server = start("--grpc-restricted-protocol=model-repository:x-admin=open-sesame")
+    unload = service_pb2.RepositoryModelUnloadRequest(model_name="vector").SerializeToString()
+    key = "triton-grpc-protocol-x-admin"
+    name = raw_http2.SERVICE + "RepositoryModelUnload"
+    paths = (name, name + "/", "/" + name, name.lower(), name.replace("/inference.", "/"), name.replace("Rep", "%52ep"))
+    wrong = ((), (("x-admin", "open-sesame"),), ((key, ""),), ((key, "open-sesamee"),), ((key + "-bin", b"open-sesame"),))
+    with grpc.insecure_channel(server.grpc) as channel:
+        for path in paths:
+            for metadata in wrong:
+                with pytest.raises(grpc.RpcError) as refused:
+                    channel.unary_unary(path)(unload, timeout=20, metadata=metadata)
+                assert refused.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNIMPLEMENTED), path
+        assert is_loaded(server)
+        channel.unary_unary(name)(unload, timeout=20, metadata=((key, "open-sesame"),))
+    assert not is_loaded(server)
+    serves_on(server)
+
+
 def test_forwarded_headers_cost_what_was_sent(start):
     server = start("--http-header-forward-pattern=.*")
     body = b'{"inputs":[{"name":"INPUT0","shape":[1],"datatype":"FP32","data":[1]}]}'
