@@ -23,6 +23,7 @@ import yaml
 from geventhttpclient.response import HTTPConnectionClosed
 
 import processes
+import python_examples
 import python_plays
 import servers
 from python_requests import MODELS, by_infer, case_input, stream
@@ -95,7 +96,7 @@ CASE_MODELS = {
 
 
 def plays():
-    return {**discovered(), **python_plays.PLAYS}
+    return {**discovered(), **python_plays.PLAYS, **python_examples.PLAYS}
 
 
 # ---- comparing

@@ -10,7 +10,7 @@ import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
 
 import clients
-from python_requests import MODELS, ask, by_infer, case_input, control, load, stream
+from python_requests import MODELS, ask, by_infer, case_input, control, load, own_lines, stream
 
 VALUES = {
     "BOOL": np.array([True, False]), "INT8": np.array([-128, 127], np.int8), "INT16": np.array([-32768, 5], np.int16),
@@ -212,11 +212,6 @@ def metrics_page(case, family):
         return own_lines(server, family)
 
     return play
-
-
-def own_lines(server, family):
-    _, _, page = clients.ask(server.metrics, "GET", "/metrics")
-    return sorted(line for line in page.decode().splitlines() if re.search(rf"\b{family}", line))
 
 
 def tally(server):

@@ -1,6 +1,7 @@
 """Requests to the Python models in `models`, and their answers as plain data."""
 
 import json
+import re
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ MODELS = Path(__file__).resolve().parent / "models"
 LIMIT = 6
 SHOWN = 24
 NEEDS = {"calls": ["add", "count", "middle", "outputs", "types"], "calls_async": ["add", "count"], "middle": ["add"], "stream": ["add"], "surroundings": ["add"], "accepted": ["add"]}
+NEEDS |= {"example_calls": ["example_add_sub"], "example_calls_async": ["example_add_sub"], "example_calls_stream": ["example_repeat"]}
 
 
 def load(server, model):
@@ -29,6 +31,12 @@ def load(server, model):
 
 def control(server, verb, model, body=None):
     return clients.ask(server.http, "POST", f"/v2/repository/models/{model}/{verb}", body or {})
+
+
+def own_lines(server, family):
+    """The lines of a model's own metrics whose name starts like this."""
+    _, _, page = clients.ask(server.metrics, "GET", "/metrics")
+    return sorted(line for line in page.decode().splitlines() if re.search(rf"\b{family}", line))
 
 
 # ---- answers as plain data

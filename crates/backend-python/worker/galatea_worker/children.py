@@ -137,6 +137,7 @@ class Door:
         finally:
             self._served.discard(sock)
             sock.close()
+            asked.end()
 
 
 class _Asked:
@@ -144,6 +145,12 @@ class _Asked:
 
     def __init__(self):
         self._streams = {}
+        self._last = 0
+
+    def end(self):
+        """Nobody reads the streams that are open still."""
+        for stream in self._streams.values():
+            stream._stop()
 
     def answer(self, question, *values):
         """(whether it worked, the answer or the text of the failure)"""
@@ -165,12 +172,15 @@ class _Asked:
         return _plain_response(server.bls().infer(_request(plain), False))
 
     def stream(self, plain):
-        number = len(self._streams)
-        self._streams[number] = server.bls().infer(_request(plain), True)
-        return number
+        self._last += 1
+        self._streams[self._last] = server.bls().infer(_request(plain), True)
+        return self._last
 
     def take(self, number):
+        # Past the iterator, which keeps what it gave: the child has one that does.
         response, finished = self._streams[number]._take()
+        if finished:
+            del self._streams[number]
         return _plain_response(response), finished
 
     def stop(self, number):

@@ -74,7 +74,7 @@ class InferenceResponse:
 
     def __init__(self, output_tensors=(), error=None, parameters=None):
         # A copy: the caller may use its list again.
-        output_tensors = _as_list(output_tensors)
+        output_tensors = output_tensors[:] if output_tensors.__class__ is list else _as_list(output_tensors)
         for tensor in output_tensors:
             if tensor.__class__ is not Tensor and not isinstance(tensor, Tensor):
                 raise _bad_output(tensor, output_tensors)

@@ -33,8 +33,6 @@ class Senders:
     def send(self, key, wanted, response, flags):
         """Sends a response, or the end of the responses when there is none."""
         connection = self.connection
-        if connection.closing:
-            raise TritonModelException("Unable to send response. The process that executes the model sends its responses.")
         final = wire.FINAL if flags else 0
         if response is None:
             connection.send(connection.events, wire.RESPONSE, final | wire.EMPTY, 0, key)
@@ -83,6 +81,8 @@ class InferenceResponseSender:
             raise TritonModelException(
                 "Inference Response object must be provided when the response flags is set to zero."
             )
+        if self._senders.connection.closing:
+            raise TritonModelException("Unable to send response. The process that executes the model sends its responses.")
         self._account(response, flags)
         self._senders.send(self._key, self._wanted, response, flags)
 
