@@ -1,15 +1,18 @@
 """Load, unload and reload while requests run: not one of them fails."""
 
+import base64
 import concurrent.futures
 import itertools
 import json
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import clients
 from repositories import add_sub_config, identity_config
+from servers import descendants
 
 ROW = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
 SLOW = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "100" } }\n')
@@ -143,9 +146,12 @@ def test_config_override(repository, serve):
     assert control(server, "load", "simple", {"parameters": {"config": json.dumps(config)}}) == (200, "")
     _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
     assert json.loads(body)["max_batch_size"] == 3
-    assert control(server, "load", "simple")[0] == 200
-    _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
-    assert json.loads(body)["max_batch_size"] == 8
+    for change, size in (False, 3), (True, 8):
+        if change:
+            (repository.path / "simple/1/changed").write_text("")
+        assert control(server, "load", "simple")[0] == 200
+        _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
+        assert json.loads(body)["max_batch_size"] == size, "the configuration stays until a file changes"
 
 
 def test_versions(repository, serve):
@@ -160,3 +166,34 @@ def test_versions(repository, serve):
 
     assert (versions("latest"), versions("some"), versions("two")) == (["10"], ["1", "2"], ["2", "10"])
     assert json.loads(infer(server, "some")[1])["model_version"] == "2"
+
+
+BROKEN = "class TritonPythonModel:\n    def initialize(self, args):\n        raise RuntimeError('no weights')\n"
+
+
+def test_two_hundred_failed_loads_leave_nothing_behind(repository, serve, tmp_path):
+    """Loads of a Python model that fails, plain and with files in the request: memory, open files, threads, processes
+    and temporary files are what they were."""
+    folder = repository.add("broken", "python", identity_config())
+    (folder / "1/model.py").write_text(BROKEN)
+    repository.add("one", "identity", identity_config())
+    server = serve(repository.path, EXPLICIT, "--load-model=one", env={"TMPDIR": str(tmp_path)})
+    sent = {"config": json.dumps({"backend": "python", "max_batch_size": 0}), "file:1/model.py": base64.b64encode(BROKEN.encode()).decode()}
+
+    def fail():
+        assert control(server, "load", "broken")[0] == 400
+        assert control(server, "load", "broken", {"parameters": sent})[0] == 400
+
+    def left():
+        proc = Path(f"/proc/{server.pid}")
+        counted = [len(list((proc / what).iterdir())) for what in ("fd", "task")]
+        return [*counted, len(descendants(server.pid)), sorted(path.name for path in tmp_path.rglob("*"))]
+
+    for _ in range(10):
+        fail()
+    memory, before = server.rss_mb(), left()
+    for _ in range(100):
+        fail()
+    until(lambda: left() == before)
+    assert server.rss_mb() <= memory * 1.05
+    assert infer(server, "one")[0] == 200

@@ -114,6 +114,13 @@ impl ReadyModels {
         table.get(name).is_some_and(|versions| versions.values().all(|model| model.is_ready()))
     }
 
+    /// The versions of a model that are ready and work.
+    pub fn working(&self, name: &str) -> ReadyVersions {
+        let mut versions = self.table.load().get(name).cloned().unwrap_or_default();
+        versions.retain(|_, model| model.is_ready());
+        versions
+    }
+
     /// Every ready version, by name and number.
     pub fn all(&self) -> Vec<Arc<ServedModel>> {
         let table = self.table.load();
@@ -146,7 +153,11 @@ impl ReadyModels {
         } else {
             table.insert(name.to_owned(), ready)
         };
-        for (version, model) in old.iter().flatten() {
+        let is_kept = |version: &i64, model: &Arc<ServedModel>| {
+            let now = table.get(name).and_then(|versions| versions.get(version));
+            now.is_some_and(|now| Arc::ptr_eq(now, model))
+        };
+        for (version, model) in old.iter().flatten().filter(|(v, m)| !is_kept(v, m)) {
             self.lifecycle.unloading(name, *version, model.generation());
         }
         self.table.store(Arc::new(table));

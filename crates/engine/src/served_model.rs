@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use galatea_backend::{InferTarget, Model};
 use galatea_config::ModelConfig;
 use galatea_scheduler::{InstanceReadiness, Scheduler};
@@ -26,6 +27,7 @@ use crate::{
 pub struct ServedModel {
     spec: ServedModelSpec,
     load_duration: Duration,
+    ready_versions: ArcSwap<Vec<i64>>,
 }
 
 /// What a [`ServedModel`] is made of.
@@ -50,7 +52,8 @@ pub(crate) struct ServedModelSpec {
 
 impl ServedModel {
     pub(crate) fn new(spec: ServedModelSpec) -> Self {
-        Self { load_duration: spec.load_started_at.elapsed(), spec }
+        let ready_versions = ArcSwap::from_pointee(spec.ready_versions.clone());
+        Self { load_duration: spec.load_started_at.elapsed(), ready_versions, spec }
     }
 
     /// The checked configuration.
@@ -67,9 +70,14 @@ impl ServedModel {
         self.spec.version
     }
 
-    /// Every version of this model that is ready, ascending: they are loaded and unloaded together.
-    pub fn ready_versions(&self) -> &[i64] {
-        &self.spec.ready_versions
+    /// Every version of this model that is ready, ascending.
+    pub fn ready_versions(&self) -> Arc<Vec<i64>> {
+        self.ready_versions.load_full()
+    }
+
+    /// Versions were loaded or unloaded beside this one.
+    pub(crate) fn set_ready_versions(&self, versions: &[i64]) {
+        self.ready_versions.store(Arc::new(versions.to_vec()));
     }
 
     /// Requests queued and executing.

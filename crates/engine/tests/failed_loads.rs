@@ -211,3 +211,49 @@ fn errors_that_clients_read_do_not_show_where_the_repository_is() {
     }
     index(&f.engine).iter().for_each(|row| check(row));
 }
+
+/// What a process has open: files, threads, temporary files of load requests.
+fn open_things(models: &std::path::Path) -> [usize; 3] {
+    let count = |folder: &std::path::Path| fs::read_dir(folder).expect("readable").count();
+    let [files, threads] = ["/proc/self/fd", "/proc/self/task"].map(std::path::Path::new);
+    [count(files), count(threads), count(models)]
+}
+
+#[test]
+fn two_hundred_failed_loads_leave_nothing_behind() {
+    let ways = ["fails_to_load", "fails_to_complete", "fails_to_start", "panics"];
+    let f = explicit(|root| {
+        add_model(root, "m", &[1], CONFIG);
+        for way in ways {
+            add_model(root, way, &[1], CONFIG);
+            fs::write(root.join(way).join("1").join(way), "").expect("file");
+        }
+        add_model(root, "wrong", &[1], "nonsense {}");
+    });
+    let config = r#"{"backend":"copy","input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
+        "output":[{"name":"OUT","data_type":"TYPE_INT32","dims":[1]}]}"#;
+    let with_files = |name: &str| {
+        let mut all = overrides(config.to_owned());
+        all.files.insert(format!("1/{name}"), vec![1; 1 << 20].into());
+        all
+    };
+    f.engine.load_model("m", with_files("model")).expect("loads");
+    let place = f.backend.loaded_from.lock().expect("no panic").clone();
+    let place = place.ancestors().nth(2).expect("the folder of all such files").to_owned();
+    let fail_all = || {
+        for way in ways {
+            f.engine.load_model(way, LoadOverrides::default()).expect_err(way);
+            f.engine.load_model("m", with_files(way)).expect_err(way);
+        }
+        f.engine.load_model("wrong", LoadOverrides::default()).expect_err("nonsense");
+    };
+    // Allocator, thread stacks and logs have their size after some rounds.
+    (0..50).for_each(|_| fail_all());
+    eventually("the first have gone", || open_things(&place)[2] == 1);
+    let (memory, things) = (resident(), open_things(&place));
+    (0..200).for_each(|_| fail_all());
+    eventually("nothing more is open", || open_things(&place) == things);
+    let grown = resident().saturating_sub(memory);
+    assert!(grown * 20 <= memory, "{grown} MiB more than {memory} after 200 rounds of failures");
+    assert_eq!(f.backend.live_models.load(std::sync::atomic::Ordering::SeqCst), 1);
+}

@@ -193,6 +193,46 @@ fn a_model_is_loaded_again_only_when_a_file_of_it_changed() {
 }
 
 #[test]
+fn versions_that_did_not_change_are_kept() {
+    let all = |more: &str| format!("{CONFIG} version_policy {{ all {{}} }} {more}");
+    let f = explicit(|root| add_model(root, "m", &[1, 2], &all("")));
+    let root = f.root.path().join("m");
+    let loads_and_versions = || {
+        f.engine.load_model("m", LoadOverrides::default()).expect("loads");
+        let model = f.engine.model("m", None).expect("ready");
+        (f.backend.loads_begun.load(Ordering::SeqCst), model.ready_versions().to_vec())
+    };
+    assert_eq!(loads_and_versions(), (2, vec![1, 2]));
+    start(&f.engine.model("m", Some(1)).expect("ready"), 1).blocking_recv().ok();
+    add_model(f.root.path(), "m", &[3], &all(""));
+    assert_eq!(loads_and_versions(), (3, vec![1, 2, 3]));
+    assert_eq!(*f.engine.model("m", Some(1)).expect("ready").ready_versions(), [1, 2, 3]);
+    let counted = f.engine.statistics(Some("m"), Some(1)).expect("statistics");
+    assert_eq!(counted[0].statistics.inference_count, 1, "it is the same");
+    fs::write(root.join("2/weights"), "x").expect("file");
+    assert_eq!(loads_and_versions(), (4, vec![1, 2, 3]));
+    fs::remove_dir_all(root.join("2")).expect("removed");
+    assert_eq!(loads_and_versions(), (4, vec![1, 3]));
+    let rows = ["m:1:READY:", "m:2:UNAVAILABLE:unloaded", "m:3:READY:"];
+    eventually("unloaded", || index(&f.engine) == rows);
+    add_model(f.root.path(), "m", &[], &all("# the same"));
+    assert_eq!(loads_and_versions(), (4, vec![1, 3]));
+    fs::write(root.join("labels.txt"), "x").expect("file");
+    assert_eq!(loads_and_versions(), (6, vec![1, 3]), "what all versions share");
+    add_model(f.root.path(), "m", &[], &all("instance_group { count: 2 }"));
+    assert_eq!(loads_and_versions(), (8, vec![1, 3]), "another configuration");
+    add_model(f.root.path(), "m", &[4], &all("instance_group { count: 2 }"));
+    fs::write(root.join("4/fails_to_load"), "").expect("file");
+    f.engine.load_model("m", LoadOverrides::default()).expect_err("one fails");
+    assert_eq!(f.backend.loads_begun.load(Ordering::SeqCst), 8);
+    for version in [1, 3] {
+        start(&f.engine.model("m", Some(version)).expect("ready"), 1).blocking_recv().ok();
+    }
+    f.engine.unload_model("m", false).expect("unloads");
+    eventually("all are gone", || f.backend.live_models.load(Ordering::SeqCst) == 0);
+}
+
+#[test]
 fn a_configuration_of_a_load_request_stays_until_a_file_changes() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let config = r#"{"backend":"copy","max_batch_size":7,

@@ -69,7 +69,7 @@ fn respond_for_model(
 fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
     match version {
         Some(version) => model_metadata(model.config(), &[version]),
-        None => model_metadata(model.config(), model.ready_versions()),
+        None => model_metadata(model.config(), &model.ready_versions()),
     }
 }
 

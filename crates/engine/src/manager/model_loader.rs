@@ -79,8 +79,9 @@ impl ModelLoader {
             }
             return Ok(Loaded::Already);
         }
+        let unchanged = self.unchanged_versions(name, snapshot.as_ref());
         let before = self.dependencies.record(request, snapshot);
-        let loaded = self.load_now(request, failures);
+        let loaded = self.load_now(request, unchanged, failures);
         if loaded.is_err() {
             // Nothing stays of a name that no repository holds, or of what came with the request.
             let is_held = || !matches!(self.repository.find(name), Ok(None));
@@ -102,9 +103,20 @@ impl ModelLoader {
         loaded.is_none() && !request.is_explicit || loaded.is_some() && loaded.as_ref() == snapshot
     }
 
+    /// The ready versions whose files are those they were loaded from: they are kept if their configuration stays.
+    fn unchanged_versions(&self, name: &str, now: Option<&FolderSnapshot>) -> ReadyVersions {
+        let (Some(now), Some(loaded)) = (now, self.dependencies.snapshot(name)) else {
+            return ReadyVersions::new();
+        };
+        let mut versions = self.models.working(name);
+        versions.retain(|&version, _| now.has_same_version(&loaded, version));
+        versions
+    }
+
     fn load_now(
         &self,
         request: &LoadRequest,
+        unchanged: ReadyVersions,
         failures: &Mutex<Failures>,
     ) -> Result<(), LoadFailure> {
         let plan = self.plan(request)?;
@@ -112,7 +124,7 @@ impl ModelLoader {
             return self.load_ensemble(&plan, failures);
         }
         let complete = || plan.complete(&self.completion(&plan.paths));
-        self.load_versions(&plan, complete, |config, version, generation| {
+        self.load_versions(&plan, unchanged, complete, |config, version, generation| {
             self.versions.load(&plan, config, version, generation)
         })
     }
@@ -170,6 +182,7 @@ impl ModelLoader {
             Err(error) => {
                 return self.load_versions(
                     plan,
+                    ReadyVersions::new(),
                     || Err(error.clone()),
                     |_, _, _| Err(error.clone()),
                 );
@@ -188,7 +201,8 @@ impl ModelLoader {
         let load = |config: &_, version, generation| {
             self.versions.load_ensemble(plan, config, &models, version, generation)
         };
-        self.load_versions(plan, || Ok(config.clone()), load)
+        // On other models than before.
+        self.load_versions(plan, ReadyVersions::new(), || Ok(config.clone()), load)
     }
 
     /// The models of an ensemble's steps; they are kept as long as the ensemble is.
@@ -245,10 +259,12 @@ impl ModelLoader {
         done
     }
 
-    /// All or nothing: when one version fails, what was ready before still is.
+    /// All or nothing: when one version fails, what was ready before still is. `kept`: ready versions that stay as they
+    /// are if their configuration does.
     fn load_versions(
         &self,
         plan: &LoadPlan,
+        mut kept: ReadyVersions,
         complete: impl Fn() -> Result<Arc<ModelConfig>>,
         load: impl Fn(&Arc<ModelConfig>, i64, Generation) -> Result<ServedModel>,
     ) -> Result<(), LoadFailure> {
@@ -260,7 +276,11 @@ impl ModelLoader {
         let begun: Vec<(i64, Generation)> = plan.versions.iter().map(begin).collect();
         let config = self.retry(name, complete);
         let config = config.and_then(|config| check_support(&config).map(|()| config));
-        for &(version, generation) in &begun {
+        kept.retain(|version, model| {
+            let has_same_config = |now: &Arc<ModelConfig>| now.raw() == model.config().raw();
+            plan.versions.contains(version) && config.as_ref().is_ok_and(has_same_config)
+        });
+        for &(version, generation) in begun.iter().filter(|(v, _)| !kept.contains_key(v)) {
             log::info!("loading: {name}:{version}");
             let config = config.as_ref().map_err(Error::clone);
             match config.and_then(|config| self.retry(name, || load(config, version, generation))) {
@@ -284,6 +304,8 @@ impl ModelLoader {
             }
             return Err(LoadFailure::Versions(VersionFailures(failures)));
         }
+        kept.values().for_each(|model| model.set_ready_versions(&plan.versions));
+        ready.extend(kept);
         self.models.replace(name, ready);
         log::info!("successfully loaded '{name}'");
         Ok(())

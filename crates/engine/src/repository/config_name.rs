@@ -1,6 +1,6 @@
 //! Which of several configurations a model is loaded with.
 
-use std::io;
+use std::{ffi::OsStr, io};
 
 /// Name of the file in a model's folder that configures it.
 const CONFIG_FILE: &str = "config.pbtxt";
@@ -47,6 +47,11 @@ impl ConfigName {
         }
         Err(missing.unwrap_or((CONFIG_FILE, io::ErrorKind::NotFound.into())))
     }
+}
+
+/// Whether an entry of a model's folder is a configuration, or the folder of them.
+pub(super) fn is_configuration(entry: &OsStr) -> bool {
+    entry == CONFIG_FILE || entry == CONFIG_FOLDER
 }
 
 #[cfg(test)]

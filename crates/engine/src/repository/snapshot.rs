@@ -10,6 +10,8 @@ use std::{
     path::Path,
 };
 
+use super::config_name::is_configuration;
+
 /// Files and folders of one model that are looked at: a tree without end must not hold up the others.
 const MAX_ENTRIES: usize = 100_000;
 
@@ -45,6 +47,25 @@ impl FolderSnapshot {
             entries.insert(entry.file_name(), hasher.finish());
         }
         Ok(Self { entries })
+    }
+
+    /// Whether a version has the same files here and there, those that all versions share included. The configuration
+    /// does not count: it is compared as it was checked.
+    pub(crate) fn has_same_version(&self, other: &Self, version: i64) -> bool {
+        let version = OsString::from(version.to_string());
+        let of_version = |snapshot: &Self| snapshot.entries.get(&version).copied();
+        let is_shared = |entry: &(&OsString, &u64)| {
+            let is_number = entry.0.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+            !is_number && !is_configuration(entry.0)
+        };
+        let shared = |snapshot| Self::entries(snapshot).filter(is_shared);
+        of_version(self).is_some()
+            && of_version(self) == of_version(other)
+            && shared(self).eq(shared(other))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&OsString, &u64)> {
+        self.entries.iter()
     }
 }
 
