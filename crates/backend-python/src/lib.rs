@@ -99,7 +99,30 @@ impl Backend for PythonBackend {
         auto_complete::complete(config, context, &*self.package()?, &self.defaults)
     }
 
+    /// A backend that is made in Python is its `model.py`.
+    fn has_runtime(&self, runtime: &str) -> bool {
+        match self.defaults.files {
+            Some(_) => runtime == "model.py",
+            None => runtime == "libtriton_python.so",
+        }
+    }
+
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
         Ok(Box::new(PythonModel::load(context, self.package()?, &self.defaults)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_made_in_python_is_its_model_py() {
+        let (settings, variables) = (BTreeMap::new(), Environment::default());
+        let python = PythonBackend::open(&settings, &variables).expect("no settings");
+        assert!(python.has_runtime("libtriton_python.so") && !python.has_runtime("model.py"));
+        let files = PythonBackendFiles { model_py: "/b/mine/model.py".into(), execution_env: None };
+        let mine = PythonBackend::of_files("mine", files, &settings, &variables).expect("as well");
+        assert!(mine.has_runtime("model.py") && !mine.has_runtime("libtriton_mine.so"));
     }
 }

@@ -20,11 +20,6 @@ pub(crate) enum LoadError {
     },
     #[error("unable to find '{}' for model instance '{model}'", path.display())]
     NoFile { model: String, path: PathBuf },
-    #[error(
-        "model '{model}' asks for runtime '{runtime}' of the pytorch backend, which this server does not support \
-         yet: use backend \"python\" for a model.py"
-    )]
-    Runtime { model: String, runtime: String },
     #[error("unsupported datatype {data_type} for {what} '{tensor}' for model '{model}'")]
     DataType {
         model: String,
@@ -78,7 +73,6 @@ impl LoadError {
             | Self::DataType { .. }
             | Self::StringDimensions { .. } => Code::Internal,
             Self::NoFile { .. } => Code::Unavailable,
-            Self::Runtime { .. } => Code::Unsupported,
             Self::StringsInPackage { .. } | Self::NoGpu { .. } => Code::InvalidArg,
         }
     }

@@ -39,7 +39,6 @@ struct Loaded {
 impl TorchModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
-        refuse_runtimes(&config)?;
         check_types(&config)?;
         let path = find_model(&context.version_dir, &config, "model.pt")?;
         let places = places(&config, library)?;
@@ -125,14 +124,6 @@ pub(crate) fn find_model(
         return Ok(path);
     }
     Err(LoadError::NoFile { model: config.name().to_string(), path }.into())
-}
-
-fn refuse_runtimes(config: &ModelConfig) -> Result<()> {
-    if config.runtime().is_empty() {
-        return Ok(());
-    }
-    let (model, runtime) = (config.name().to_string(), config.runtime().to_owned());
-    Err(LoadError::Runtime { model, runtime }.into())
 }
 
 pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {

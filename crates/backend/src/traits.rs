@@ -49,6 +49,12 @@ pub trait Backend: Send + Sync {
         true
     }
 
+    /// Whether it is what `runtime` of a configuration names: the library of this name, which Triton has it in.
+    fn has_runtime(&self, runtime: &str) -> bool {
+        let own = runtime.strip_prefix("libtriton_").and_then(|rest| rest.strip_suffix(".so"));
+        own == Some(self.name())
+    }
+
     /// Loads one version. Errors name the file and the reason. May take long and may block.
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>>;
 }

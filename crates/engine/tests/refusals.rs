@@ -120,6 +120,24 @@ fn a_server_that_stays_up_with_a_refused_model_is_not_ready() {
     assert!(f.engine.is_model_ready("good", None) && !f.engine.is_model_ready("m", None));
 }
 
+#[test]
+fn a_runtime_is_the_library_of_the_backend_or_none() {
+    let own = format!("{CONFIG} runtime: 'libtriton_copy.so'");
+    let f = explicit(|root| add_model(root, "m", &[1], &own));
+    f.engine.load_model("m", LoadOverrides::default()).expect("the backend's own");
+    let refused = |runtime: &str, what: &str, or: &str| {
+        let reason = format!(
+            "unable to find {what} '{runtime}' for model 'm': the backend 'copy' is part of this server, and no other \
+             library is opened for it. Remove 'runtime' from the configuration{or}"
+        );
+        assert_refused_at_load(&format!("{CONFIG} runtime: '{runtime}'"), &reason);
+    };
+    refused("nosuch.so", "backend library", "");
+    refused("../copy/libtriton_copy.so", "backend library", "");
+    let or = ", or use backend 'python' for a model.py";
+    refused("model.py", "Python backend based backend library", or);
+}
+
 /// A configuration with the agent `checksum` over `m/1/data`.
 fn with_checksum(md5: &str) -> String {
     let parameter = format!("parameters {{ key: 'MD5:1/data' value: '{md5}' }}");

@@ -81,12 +81,6 @@ const ROWS: &[Row] = &[
         "has no effect: its backend answers each request by itself",
     ),
     row(
-        "runtime",
-        Warn,
-        |c| !c.runtime().is_empty() && c.backend() != "pytorch",
-        "has no effect: the backend runs the model",
-    ),
-    row(
         "cc_model_filenames",
         Warn,
         |c| !c.raw().cc_model_filenames.is_empty(),

@@ -38,7 +38,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("batch_output", PYTHON, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
-    ("runtime", PYTHON, "runtime: 'libtriton_python.so'", ""),
     ("cc_model_filenames", ONNX, "cc_model_filenames { key: '8.0' value: 'a.onnx' }", ""),
     (
         "optimization.graph.level",
@@ -195,6 +194,7 @@ const HONOURED: &[&str] = &[
     "parameters",
     "model_transaction_policy",
     "model_repository_agents",
+    "runtime",
 ];
 
 #[test]

@@ -82,6 +82,7 @@ impl Completion<'_> {
             return ModelConfig::check(self.normalized(raw, folder, None)?, &context);
         }
         let backend = self.backends.open(&raw.backend)?;
+        check_runtime(&raw, &*backend)?;
         let normalized = self.normalized(raw.clone(), folder, Some(&*backend))?;
         normalized.check_instance_groups(&context)?;
         let completed = match self.is_automatic {
@@ -136,6 +137,40 @@ impl Completion<'_> {
             NormalizeContext { directory_name: &folder.name, version_files: &[], available_gpus };
         galatea_config::normalize(raw, &context)
     }
+}
+
+/// A library that a configuration asks for and that its backend is not. In Triton's words, as far as they go.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "unable to find {}backend library '{runtime}' for model '{model}': the backend '{backend}' is part of this server, \
+     and no other library is opened for it. Remove 'runtime' from the configuration{}",
+    if *is_script { "Python backend based " } else { "" },
+    if *is_script { ", or use backend 'python' for a model.py" } else { "" },
+)]
+struct RuntimeError {
+    runtime: String,
+    model: String,
+    backend: String,
+    is_script: bool,
+}
+
+impl From<RuntimeError> for Error {
+    fn from(error: RuntimeError) -> Self {
+        Self::invalid_arg(error.to_string()).with_source(error)
+    }
+}
+
+fn check_runtime(raw: &RawModelConfig, backend: &dyn Backend) -> Result<(), RuntimeError> {
+    let runtime = raw.runtime.as_str();
+    if runtime.is_empty() || backend.has_runtime(runtime) {
+        return Ok(());
+    }
+    Err(RuntimeError {
+        runtime: runtime.to_owned(),
+        model: raw.name.clone(),
+        backend: raw.backend.clone(),
+        is_script: runtime.ends_with(".py"),
+    })
 }
 
 /// Groups of kind GPU that name none get those there are, so that the backend reports why it cannot use them, and
