@@ -39,6 +39,28 @@ BOTH = [
     ("-p 5", "invalid option -- 'p'"),
     ("--disable-auto-complete-config=1", "option '--disable-auto-complete-config' doesn't allow an argument"),
     ("--id", "option '--id' requires an argument"),
+    ("--model-control-mode=poll --repository-poll-secs=-1", STARTS),
+    ("--model-config-name=x --model-load-retry-count=3", STARTS),
+    ("--model-config-name=", 'Bad option: "--model-config-name". Error: empty argument for --model-config-name'),
+    ("--http-header-forward-pattern=a.* --grpc-header-forward-pattern=b.*", STARTS),
+    ("--http-restricted-api=inference,health:a=b --http-restricted-api=metadata:c=d=e", STARTS),
+    ("--http-restricted-api=foo:a=b", 'Bad option: "--http-restricted-api". unknown restricted api \'foo\''),
+    (
+        "--http-restricted-api=inference",
+        "Bad option: \"--http-restricted-api\". --http-restricted-api option format is '<config name>:<setting>=<value>'. "
+        "Got inference",
+    ),
+    (
+        "--http-restricted-api=inference:a=b --http-restricted-api=health,inference:c=d",
+        'Bad option: "--http-restricted-api". restricted api \'inference\' can not be specified in multiple config groups',
+    ),
+    ("--grpc-restricted-protocol=inference:a=b", STARTS),
+    ("--grpc-restricted-protocol=foo:a=b", 'Bad option: "--grpc-restricted-protocol". unknown restricted protocol \'foo\''),
+    ("--grpc-infer-response-compression-level=HIGH", STARTS),
+    (
+        "--grpc-infer-response-compression-level=x",
+        'Bad option: "--grpc-infer-response-compression-level". invalid argument for --grpc',
+    ),
     ("--pinned-memory-pool-byte-size=0", STARTS),
     ("--cuda-memory-pool-byte-size=0:100", STARTS),
     ("--cuda-memory-pool-byte-size=a:1", 'Bad option: "--cuda-memory-pool-byte-size". Invalid option value. Got a'),

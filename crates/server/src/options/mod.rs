@@ -69,7 +69,8 @@ impl ServeOptions {
             grpc,
             metrics,
             exits_on_error: flags.exits_on_error,
-            poll_interval: (flags.engine.control_mode == ControlMode::Poll)
+            poll_interval: (flags.engine.control_mode == ControlMode::Poll
+                && flags.repository_poll_secs > 0)
                 .then(|| Duration::from_secs(flags.repository_poll_secs)),
             drain_delay: flags.drain_delay,
             has_gpu_metrics: has_gpu_metrics(&flags, environment),

@@ -99,6 +99,19 @@ fn values_arrive_where_they_belong() {
 }
 
 #[test]
+fn repositories_are_looked_at_again_in_poll_mode_only_and_not_every_0_seconds() {
+    let poll = "--model-control-mode=poll";
+    assert_eq!(options(&[poll]).poll_interval, Some(Duration::from_secs(15)));
+    for never in [
+        &["--repository-poll-secs=5"][..],
+        &[poll, "--repository-poll-secs=0"],
+        &[poll, "--repository-poll-secs=-5"],
+    ] {
+        assert_eq!(options(never).poll_interval, None, "{never:?}");
+    }
+}
+
+#[test]
 fn escaping_of_the_log_is_an_environment_variable() {
     let variables = [("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")];
     let o = options_in(&["--model-repository=m"], &variables).expect("good");

@@ -54,11 +54,15 @@ pub const REPOSITORY: &[Row] = &[
     .stores(control_mode),
     Row::new(
         "repository-poll-secs",
-        at_least(1),
-        "Seconds between two looks at the repositories with --model-control-mode=poll.",
+        ANY,
+        "Seconds between two looks at the repositories with --model-control-mode=poll; 0: none \
+         after the start.",
     )
     .default("15")
-    .stores(|o, v| v.put(&mut o.repository_poll_secs)),
+    .stores(|o, v| {
+        o.repository_poll_secs = v.raised_to(0)?;
+        Ok(())
+    }),
     Row::new(
         "load-model",
         Kind::Text,
