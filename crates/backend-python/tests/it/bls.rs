@@ -240,6 +240,29 @@ fn a_kept_family_counts_through_metrics_that_are_made_anew() {
     assert!(page(&access).contains("kept{a=\"1\",b=\"2\"} 3"), "{}", page(&access));
 }
 
+/// The processes of a model's instances share a series; the end of one does not take it from the others.
+#[test]
+fn instances_count_in_one_series() {
+    let class = r#"
+    def initialize(self, args):
+        self.family = pb_utils.MetricFamily(name="shared", description="x", kind=pb_utils.MetricFamily.COUNTER)
+        self.metric = self.family.Metric(labels={"by": "all"})
+
+    def execute(self, requests):
+        self.metric.increment(1)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([int(self.metric.value())], dtype=np.uint8))])]
+"#;
+    let (access, _) = server();
+    let loaded = Written::class(class).beside(access.clone()).load();
+    let mut first = loaded.instance(0).expect("an instance");
+    let mut second = loaded.instance(1).expect("another");
+    assert_eq!(output(run(&mut *first, bytes(&[1]))), [1]);
+    assert_eq!(output(run(&mut *second, bytes(&[1]))), [2]);
+    drop(first);
+    assert_eq!(output(run(&mut *second, bytes(&[1]))), [3]);
+    assert!(page(&access).contains("shared{by=\"all\"} 3"), "{}", page(&access));
+}
+
 /// Its name is free again then, for another kind as well.
 #[test]
 fn a_family_that_goes_takes_its_series_along() {
