@@ -1,6 +1,10 @@
 """What a stranger can send where calls are restricted, headers forwarded, messages compressed or the health watched: in
 small what `cargo xtask attack` plays at full size."""
 
+import json
+import signal
+import time
+
 import grpc
 import pytest
 from tritonclient.grpc import service_pb2
@@ -88,6 +92,22 @@ def test_forwarded_headers_cost_what_was_sent(start):
         head = b"POST /v2/models/vector/infer HTTP/1.1\r\nHost: x\r\n" + name + b": 1\r\nContent-Length: %d\r\n\r\n" % len(body)
         assert exchange(server, head + body)[0] == 400, name
     serves_on(server)
+
+
+@pytest.mark.parametrize("kind,status", [("idle", 0), ("half-sent", 1)])
+def test_clients_that_come_while_the_server_leaves_do_not_hold_it_up(start, kind, status):
+    """Bodies that are half sent may still come: they are waited for as long as the exit may take, and no longer."""
+    server = start("--drain-delay-secs=2", "--exit-timeout-secs=3")
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for_line("Signal")
+    begun = raw_http.head("POST", "/v2/models/vector/infer", 100) + b"{" if kind == "half-sent" else b""
+    held = raw_http.many(address(server.http), 300, begun)
+    infer = raw_http.post("/v2/models/simple/infer", json.dumps(clients.pair_json()).encode())
+    assert set(raw_http.together(8, lambda _: exchange(server, infer)[0], 0.5)) == {200}
+    begin = time.monotonic()
+    assert server.wait_for_exit(30) == status
+    assert time.monotonic() - begin < 2 + (3 if status else 0) + 2, "it waited for what does not come"
+    raw_http.close(held)
 
 
 @pytest.mark.parametrize("encoding", COMPRESSIONS)
