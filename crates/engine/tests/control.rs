@@ -42,8 +42,8 @@ fn waiting_loads_of_a_slow_model_starve_nothing_and_do_not_hold_up_the_exit() {
     let engine = f.engine.clone();
     let rows = wait(control.query(move || index(&engine))).expect("answered");
     assert_eq!(rows, ["m:1:LOADING:", "n:1:READY:"]);
-    assert!(wait(control.is_model_ready("n", None)));
-    assert!(!wait(control.is_model_ready("m", None)));
+    assert!(wait(control.is_model_ready("n", None)).expect("it serves"));
+    assert!(!wait(control.is_model_ready("m", None)).expect("it serves"));
     let n = f.engine.model("n", None).expect("ready");
     fixture::start(&n, 1).blocking_recv().expect("answered").expect("an answer");
     drop(n);
@@ -111,7 +111,8 @@ fn a_model_that_does_not_answer_whether_it_is_ready_keeps_one_thread() {
     let rows = wait(control.query(move || index(&engine))).expect("answered");
     assert_eq!(rows[1], "n:1:READY:");
     f.backend.readiness_gate.set(false);
-    assert!(questions.into_iter().all(wait) && wait(by_number));
+    let asked_all = questions.into_iter().chain([by_number]);
+    assert!(asked_all.map(wait).all(|is_ready| is_ready.expect("it serves")));
     let asked = f.backend.questions.load(Ordering::SeqCst);
     assert!(asked <= 2, "asked {asked} times: once for the first, once for all the others");
 }

@@ -51,7 +51,7 @@ impl GrpcInferenceService for InferenceService {
         let ready = match parse_model_version(&request.version) {
             Ok(version) => {
                 let control = self.state.engine.control();
-                Ok(control.is_model_ready(&request.name, version).await)
+                control.is_model_ready(&request.name, version).await
             }
             Err(error) => Err(error),
         };

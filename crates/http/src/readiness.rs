@@ -11,11 +11,13 @@ use crate::{
 };
 
 pub(crate) async fn respond(state: &ServerState, path: ModelPath<'_>) -> Response<Body> {
-    match path.version() {
-        Ok(version) if state.engine.control().is_model_ready(path.name, version).await => {
-            health(true)
-        }
-        Ok(_) => failure(&Error::invalid_arg("Model version not ready"), TEXT),
-        Err(error) => failure(&error, JSON),
+    let version = match path.version() {
+        Ok(version) => version,
+        Err(error) => return failure(&error, JSON),
+    };
+    match state.engine.control().is_model_ready(path.name, version).await {
+        Ok(true) => health(true),
+        Ok(false) => failure(&Error::invalid_arg("Model version not ready"), TEXT),
+        Err(error) => failure(&error, TEXT),
     }
 }

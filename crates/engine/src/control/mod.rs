@@ -90,12 +90,17 @@ impl Control {
     }
 
     /// Whether a model is ready, by its own check too if it has one. False also for one that does not exist.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server takes no requests.
     pub fn is_model_ready(
         &self,
         model: &str,
         version: Option<i64>,
-    ) -> impl Future<Output = bool> + Send + use<> {
-        let asked = match self.manager.models().for_client(model, version) {
+    ) -> impl Future<Output = Result<bool>> + Send + use<> {
+        let models = self.manager.models();
+        let serving = models.check_serving();
+        let asked = match models.for_client(model, version) {
             Ok(found) if found.is_ready() && found.has_readiness_check() => {
                 // By the number of the version, so that it is one question however it was asked.
                 Err(self.ask(model.to_owned(), Some(found.version())))
@@ -103,10 +108,11 @@ impl Control {
             found => Ok(found.is_ok_and(|found| found.is_ready())),
         };
         async {
-            match asked {
+            serving?;
+            Ok(match asked {
                 Ok(is_known) => is_known,
                 Err(asked) => asked.await.unwrap_or(false),
-            }
+            })
         }
     }
 
