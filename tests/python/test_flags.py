@@ -61,6 +61,7 @@ BOTH = [
         "--grpc-infer-response-compression-level=x",
         'Bad option: "--grpc-infer-response-compression-level". invalid argument for --grpc',
     ),
+    ("--grpc-max-connection-age=60000 --grpc-max-connection-age-grace=5000", STARTS),
     ("--pinned-memory-pool-byte-size=0", STARTS),
     ("--cuda-memory-pool-byte-size=0:100", STARTS),
     ("--cuda-memory-pool-byte-size=a:1", 'Bad option: "--cuda-memory-pool-byte-size". Invalid option value. Got a'),
