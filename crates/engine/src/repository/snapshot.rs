@@ -15,7 +15,10 @@ use super::config_name::is_configuration;
 /// Files and folders of one model that are looked at: a tree without end must not hold up the others.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Folders below a model's folder that are looked at: links may make circles.
+/// Of each entry of a model's folder, so that none takes the place of the others.
+const MAX_BELOW: usize = 20_000;
+
+/// Folders below a model's folder that are looked at.
 const MAX_DEPTH: usize = 16;
 
 /// What Python writes beside the modules that it imports: loading a model must not count as a change of it.
@@ -39,12 +42,20 @@ impl FolderSnapshot {
         let mut left = MAX_ENTRIES;
         let mut entries = BTreeMap::new();
         for entry in fs::read_dir(folder)?.flatten().filter(is_counted) {
-            if left == 0 {
-                break;
+            let mut walk = Walk { hasher: DefaultHasher::new(), left: left.min(MAX_BELOW) };
+            let before = walk.left;
+            // A version that is a link to where its files are is followed.
+            walk.entry(&entry, 1, None);
+            left -= before - walk.left;
+            if walk.left == 0 {
+                let name = entry.file_name();
+                log::warn!(
+                    "{} of '{}' has too many files: changes of some are not seen",
+                    name.display(),
+                    folder.display()
+                );
             }
-            let mut hasher = DefaultHasher::new();
-            hash_entry(&entry, 1, &mut left, &mut hasher);
-            entries.insert(entry.file_name(), hasher.finish());
+            entries.insert(entry.file_name(), walk.hasher.finish());
         }
         Ok(Self { entries })
     }
@@ -73,35 +84,46 @@ fn is_counted(entry: &DirEntry) -> bool {
     entry.file_name() != BYTECODE
 }
 
-fn hash_entry(entry: &DirEntry, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
-    *left = left.saturating_sub(1);
-    let path = entry.path();
-    entry.file_name().hash(hasher);
-    fs::read_link(&path).ok().hash(hasher);
-    let Ok(metadata) = path.metadata() else { return };
-    match metadata.is_dir() {
-        true if depth < MAX_DEPTH => hash_folder(&path, depth, left, hasher),
-        true => {}
-        false => hash_file(&metadata, hasher),
-    }
+/// Goes through the tree below one entry of a model's folder.
+struct Walk {
+    hasher: DefaultHasher,
+    /// Entries that may still be looked at.
+    left: usize,
 }
 
-/// Not by the folder's own time: that changes with entries that do not count.
-fn hash_folder(folder: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
-    let Ok(listed) = fs::read_dir(folder) else { return };
-    let mut entries: Vec<DirEntry> = listed.flatten().filter(is_counted).take(*left).collect();
-    entries.sort_by_key(DirEntry::file_name);
-    entries.len().hash(hasher);
-    for entry in &entries {
-        if *left == 0 {
-            return;
+impl Walk {
+    /// `device`: of the folder that the entry is in, below the model's own. Other file systems are left alone there,
+    /// and so are links to folders: they lead through the whole machine, or in circles.
+    fn entry(&mut self, entry: &DirEntry, depth: usize, device: Option<u64>) {
+        self.left = self.left.saturating_sub(1);
+        let (path, hasher) = (entry.path(), &mut self.hasher);
+        entry.file_name().hash(hasher);
+        let link = fs::read_link(&path).ok();
+        link.hash(hasher);
+        let Ok(metadata) = path.metadata() else { return };
+        if !metadata.is_dir() {
+            return (metadata.size(), metadata.mtime(), metadata.mtime_nsec()).hash(hasher);
         }
-        hash_entry(entry, depth + 1, left, hasher);
+        let is_elsewhere = device.is_some_and(|device| link.is_some() || device != metadata.dev());
+        if depth < MAX_DEPTH && !is_elsewhere {
+            self.folder(&path, depth, &metadata);
+        }
     }
-}
 
-fn hash_file(metadata: &Metadata, hasher: &mut DefaultHasher) {
-    (metadata.size(), metadata.mtime(), metadata.mtime_nsec()).hash(hasher);
+    /// Not by the folder's own time: that changes with entries that do not count.
+    fn folder(&mut self, folder: &Path, depth: usize, metadata: &Metadata) {
+        let Ok(listed) = fs::read_dir(folder) else { return };
+        let listed = listed.flatten().filter(is_counted);
+        let mut entries: Vec<DirEntry> = listed.take(self.left).collect();
+        entries.sort_by_key(DirEntry::file_name);
+        entries.len().hash(&mut self.hasher);
+        for entry in &entries {
+            if self.left == 0 {
+                return;
+            }
+            self.entry(entry, depth + 1, Some(metadata.dev()));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -159,16 +181,26 @@ mod tests {
     fn trees_without_end_have_an_end() {
         let root = tempfile::tempdir().expect("folder");
         fs::create_dir_all(root.path().join("1/deep")).expect("folder");
-        // Two links to above make a tree of 2^depth folders.
+        // Links to above make a tree of 2^depth folders, and one to the machine's root a tree of everything.
         for name in ["1/up", "1/deep/up", "1/deep/again"] {
             symlink(root.path(), root.path().join(name)).expect("link");
         }
+        symlink("/", root.path().join("1/machine")).expect("link");
+        symlink("/proc", root.path().join("outside")).expect("link");
         let mut folder = root.path().join("2");
         for _ in 0..100 {
             folder.push("x");
         }
         fs::create_dir_all(folder).expect("folder");
-        assert_eq!(of(root.path()), of(root.path()));
+        let begin = std::time::Instant::now();
+        let first = of(root.path());
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+        // Processes come and go.
+        let same = |name: &str| first.entries.get(&OsString::from(name)).copied();
+        let second = of(root.path());
+        for name in ["1", "2"] {
+            assert_eq!(same(name), second.entries.get(&OsString::from(name)).copied(), "{name}");
+        }
         let missing = FolderSnapshot::of(&root.path().join("3")).expect_err("none");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
