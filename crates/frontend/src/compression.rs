@@ -149,7 +149,7 @@ mod tests {
     fn growth_is_limited() {
         let zeros = Bytes::from(vec![0; FREE_GROWTH + PIECE]);
         for format in [CompressionFormat::Deflate, CompressionFormat::Gzip] {
-            let bomb = format.compress(&[zeros.clone()]).expect("in memory");
+            let bomb = format.compress(std::slice::from_ref(&zeros)).expect("in memory");
             let error = decompressed(format, &bomb, usize::MAX).expect_err("too much growth");
             assert!(matches!(error, DecompressError::Grows { most: FREE_GROWTH, .. }), "{error}");
             let fine = format.compress(&[zeros.slice(PIECE..)]).expect("in memory");

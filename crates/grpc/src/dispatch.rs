@@ -26,8 +26,9 @@ use crate::{
     message::{MaxLength, over_budget, prefix},
     messages::Messages,
     outgoing::{self, MessageBody, StreamBody},
+    reflection::{self, ReflectionRequests},
     repository,
-    route::Route,
+    route::{ReflectionVersion, Route},
     service::InferenceService,
     state::{SHUTTING_DOWN, ServerState},
     stream::InferStream,
@@ -130,7 +131,10 @@ impl Dispatcher {
             Route::ModelInfer | Route::ModelStreamInfer | Route::RepositoryModelLoad => {
                 MaxLength::Option(state.options.max_message_size)
             }
-            Route::Inference(_) | Route::HealthCheck | Route::HealthWatch => MaxLength::Small,
+            Route::Inference(_)
+            | Route::HealthCheck
+            | Route::HealthWatch
+            | Route::Reflection(_) => MaxLength::Small,
         };
         let messages = Messages::new(body, format, reader, max_length, &state);
         match route {
@@ -156,6 +160,7 @@ impl Dispatcher {
                 let answer = generated(Box::new(head), messages, self.health.clone());
                 Box::pin(async { Ok(answer.await?.map(into_watch)) })
             }
+            Route::Reflection(version) => Box::pin(reflect(state, version, head, messages)),
         }
     }
 
@@ -253,6 +258,19 @@ where
     let Ok(mut response) = service.call(Request::from_parts(*head, Full::from(framed))).await;
     compression::announce(None, response.headers_mut());
     Ok(response.map(Content::Generated))
+}
+
+async fn reflect(
+    state: Arc<ServerState>,
+    version: ReflectionVersion,
+    mut head: Parts,
+    messages: Messages,
+) -> Result<Response<Content>, Status> {
+    let requests = ReflectionRequests::new(messages, state.begin_watch()?);
+    head.headers.remove(compression::ENCODING);
+    let mut response = reflection::answer(version, Request::from_parts(head, requests)).await?;
+    compression::announce(None, response.headers_mut());
+    Ok(response.map(Content::Watch))
 }
 
 fn into_watch(content: Content) -> Content {

@@ -20,8 +20,6 @@ use crate::state::{SHUTTING_DOWN, ServerState};
 
 /// How often those who watch are told of changes.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
-/// Calls that may watch at a time: they last as long as their clients want.
-const MAX_WATCHES: usize = 4096;
 
 /// Whether the server is live and ready. The service name a client asks for makes no difference, as in Triton.
 pub(crate) struct HealthService {
@@ -60,12 +58,7 @@ impl Health for HealthService {
         &self,
         _: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let guard = self.state.watches.try_begin();
-        let guard =
-            guard.filter(|_| self.state.watches.count() <= MAX_WATCHES).ok_or_else(|| {
-                let text = format!("{MAX_WATCHES} clients watch, as many as may; try again later");
-                Status::resource_exhausted(text)
-            })?;
+        let guard = self.state.begin_watch()?;
         let mut timer = tokio::time::interval(WATCH_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Response::new(Watch {

@@ -27,6 +27,7 @@ mod metadata;
 mod options;
 mod outgoing;
 mod patience;
+mod reflection;
 mod reply;
 mod repository;
 mod route;

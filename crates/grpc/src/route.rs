@@ -5,6 +5,7 @@ use galatea_frontend::ApiCategory;
 /// The path of every call of the inference service begins with this.
 const INFERENCE: &str = "/inference.GRPCInferenceService/";
 const HEALTH: &str = "/grpc.health.v1.Health/";
+const REFLECTION: &str = "/grpc.reflection.";
 
 /// A call that we have, by how it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,14 @@ pub(crate) enum Route {
     Inference(ApiCategory),
     HealthCheck,
     HealthWatch,
+    Reflection(ReflectionVersion),
+}
+
+/// Of the reflection service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReflectionVersion {
+    V1,
+    V1Alpha,
 }
 
 impl Route {
@@ -28,6 +37,15 @@ impl Route {
                 "RepositoryModelLoad" => Some(Self::RepositoryModelLoad),
                 method => category_of(method).map(Self::Inference),
             };
+        }
+        match path.strip_prefix(REFLECTION) {
+            Some("v1.ServerReflection/ServerReflectionInfo") => {
+                return Some(Self::Reflection(ReflectionVersion::V1));
+            }
+            Some("v1alpha.ServerReflection/ServerReflectionInfo") => {
+                return Some(Self::Reflection(ReflectionVersion::V1Alpha));
+            }
+            _ => {}
         }
         match path.strip_prefix(HEALTH)? {
             "Check" => Some(Self::HealthCheck),
@@ -43,12 +61,13 @@ impl Route {
             Self::RepositoryModelLoad => ApiCategory::ModelRepository,
             Self::Inference(category) => category,
             Self::HealthCheck | Self::HealthWatch => ApiCategory::Health,
+            Self::Reflection(_) => ApiCategory::Metadata,
         }
     }
 
     /// Whether the client may send any number of messages.
     pub fn is_stream(self) -> bool {
-        self == Self::ModelStreamInfer
+        matches!(self, Self::ModelStreamInfer | Self::Reflection(_))
     }
 }
 
@@ -108,6 +127,11 @@ mod tests {
             }
         }
         assert_eq!(count, 22);
+        for version in ["v1", "v1alpha"] {
+            let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+            let route = Route::of(&path).expect("a route");
+            assert!(route.is_stream() && route.category() == ApiCategory::Metadata);
+        }
         for path in ["", "/", "/x/ServerLive", "/inference.GRPCInferenceService/Nope"] {
             assert_eq!(Route::of(path), None, "{path}");
         }

@@ -467,7 +467,7 @@ async fn unknown_methods_and_services() {
     let f = Fixture::start();
     for path in [
         "/inference.GRPCInferenceService/Nope",
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1.ServerReflection/Nope",
         "/x/Y",
         "/",
     ] {
