@@ -12,7 +12,7 @@ use galatea_protocol::{
 use galatea_types::{Error, InferResponse, Refused, RequestContext, Responder, Result};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING},
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE},
 };
 
 use crate::{
@@ -51,7 +51,7 @@ pub(crate) async fn respond(
         Ok(found) => found,
         Err(error) => return failure(&error, TEXT),
     };
-    let Some(coding) = Coding::of_request(received.headers()) else { return unknown_coding() };
+    let Some(coding) = request_coding(state, received.headers()) else { return unknown_coding() };
     let body = match read(state, received, coding).await {
         Ok(read) => read,
         Err((error, content_type)) => return failure(&error, content_type),
@@ -70,7 +70,10 @@ pub(crate) async fn respond(
         Err(error) => Err(error),
     };
     match encoded {
-        Ok(encoded) => success_as(state, Coding::for_response(headers), encoded).await,
+        Ok(encoded) => match state.binary_media_type {
+            Some(media_type) => success_as_media(media_type, encoded),
+            None => success_as(state, Coding::for_response(headers), encoded).await,
+        },
         Err(error) => failure(&error, TEXT),
     }
 }
@@ -134,8 +137,12 @@ async fn read(
             header_length: header_length.map_err(|error| (error, TEXT))?,
         });
     }
-    let header_length = header_length(received.headers(), received.content_length())
-        .map_err(|error| (error, TEXT))?;
+    let (headers, length) = (received.headers(), received.content_length());
+    let header_length = match state.binary_media_type {
+        Some(media_type) => media_header_length(media_type, headers, length),
+        None => header_length(headers, length),
+    };
+    let header_length = header_length.map_err(|error| (error, TEXT))?;
     let as_json = |error: BodyError| (error.into(), JSON);
     let json = state.json_limit();
     json.check(header_length.unwrap_or(0)).map_err(as_json)?;
@@ -152,6 +159,34 @@ fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Opt
         Error::invalid_arg(format!("Unable to parse Inference-Header-Content-Length, got: {text}"))
     };
     let length: i128 = text.trim().parse().map_err(unparsable)?;
+    in_body(length, content_length)
+}
+
+/// The same, said by the media type of the body.
+fn media_header_length(
+    media_type: &str,
+    headers: &HeaderMap,
+    content_length: Option<u64>,
+) -> Result<Option<usize>> {
+    let given = headers.get(CONTENT_TYPE).map(|v| String::from_utf8_lossy(v.as_bytes()));
+    let Some((before, number)) = given.as_deref().and_then(|text| text.split_once(media_type))
+    else {
+        return Ok(None);
+    };
+    if !before.is_empty() {
+        let text = format!(
+            "expect MIME type for binary data starts with '{media_type}', got: {}",
+            given.as_deref().unwrap_or_default()
+        );
+        return Err(Error::invalid_arg(text));
+    }
+    let unparsable =
+        |_| Error::invalid_arg(format!("Unable to parse inference header size, got: {number}"));
+    in_body(number.trim().parse().map_err(unparsable)?, content_length)
+}
+
+/// The length of a header that is not longer than the body.
+fn in_body(length: i128, content_length: Option<u64>) -> Result<Option<usize>> {
     // The length of a chunked body is not known yet; decoding checks it then.
     let end = content_length.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     usize::try_from(length).ok().filter(|&n| n <= end).map(Some).ok_or_else(|| {
@@ -184,6 +219,25 @@ async fn success_as(
     }
     response.headers_mut().insert(CONTENT_ENCODING, coding.header_value());
     response
+}
+
+/// The response as the clients of a cloud platform expect it: the media type says where its JSON ends.
+fn success_as_media(media_type: &str, encoded: EncodedResponse) -> Response<Body> {
+    let mut response = success(encoded);
+    if let Some(length) = response.headers_mut().remove(HEADER_LENGTH) {
+        let media_type = [media_type.as_bytes(), length.as_bytes()].concat();
+        let media_type = HeaderValue::from_bytes(&media_type).unwrap_or(OCTET_STREAM);
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+    }
+    response
+}
+
+/// How the body comes; cloud platforms have no compressed ones.
+fn request_coding(state: &ServerState, headers: &HeaderMap) -> Option<Coding> {
+    match state.binary_media_type {
+        Some(_) => Some(Coding::Identity),
+        None => Coding::of_request(headers),
+    }
 }
 
 /// The JSON, and behind it the binary tensors in output order; a header then gives where the JSON ends.

@@ -22,6 +22,7 @@
 
 mod body;
 mod body_error;
+mod cloud;
 mod collector;
 mod compression;
 mod counted;
@@ -44,5 +45,6 @@ mod state;
 mod streamed;
 mod work;
 
+pub use cloud::{CloudFrontEnd, CloudInference};
 pub use options::HttpOptions;
-pub use server::{serve, serve_metrics};
+pub use server::{serve, serve_cloud, serve_metrics};

@@ -15,9 +15,13 @@ pub(crate) fn respond<B>(engine: &Engine, request: &Request<B>) -> Response<Body
     if request.method() != Method::GET {
         return method_not_allowed(TEXT);
     }
-    let text = match request.uri().path() {
-        "/metrics" | "/metrics/" => engine.metrics_text(),
-        _ => String::new(),
-    };
-    reply(StatusCode::OK, PROMETHEUS_TEXT, text.into_bytes().into())
+    match request.uri().path() {
+        "/metrics" | "/metrics/" => of_engine(engine),
+        _ => reply(StatusCode::OK, PROMETHEUS_TEXT, Body::default()),
+    }
+}
+
+/// All metrics.
+pub(crate) fn of_engine(engine: &Engine) -> Response<Body> {
+    reply(StatusCode::OK, PROMETHEUS_TEXT, engine.metrics_text().into_bytes().into())
 }

@@ -79,7 +79,12 @@ pub(crate) enum SharedMemoryAction {
 
 /// What `path` names; `None` is 404.
 pub(crate) fn parse(path: &str) -> Option<Route<'_>> {
-    let rest = path.strip_prefix("/v2")?;
+    parse_relative(path.strip_prefix('/')?)
+}
+
+/// The same, for a path without its first slash.
+pub(crate) fn parse_relative(path: &str) -> Option<Route<'_>> {
+    let rest = path.strip_prefix("v2")?;
     if rest.is_empty() {
         return Some(Route::ServerMetadata);
     }

@@ -11,7 +11,7 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 
 use crate::{
-    HttpOptions,
+    CloudFrontEnd, HttpOptions,
     collector::READ_BUFFER,
     service::{Content, Service},
 };
@@ -34,6 +34,25 @@ pub fn serve(
         uses_reserve: false,
     };
     let service = Service::new(Content::Inference, engine, options);
+    FrontEnd::start(listener.into(), Plain, service, threads)
+}
+
+/// Serves a cloud platform on `listener` as [`serve`] serves clients.
+pub fn serve_cloud(
+    listener: impl Into<Listener>,
+    engine: &Arc<Engine>,
+    options: &HttpOptions,
+    platform: CloudFrontEnd,
+) -> io::Result<FrontEnd> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = FrontEndOptions {
+        name: "cloud",
+        thread_count: options.thread_count.clamp(1, cores),
+        accepts_while_draining: false,
+        limits: options.limits.clone(),
+        uses_reserve: false,
+    };
+    let service = Service::new(Content::Cloud(platform), engine, options);
     FrontEnd::start(listener.into(), Plain, service, threads)
 }
 

@@ -6,7 +6,7 @@ use galatea_engine::Engine;
 use galatea_frontend::{CallGuard, catch_panic};
 use galatea_types::{Error, product};
 use http::{
-    HeaderValue, Request, Response,
+    HeaderValue, Method, Request, Response,
     header::{CONNECTION, SERVER},
 };
 use hyper::body::Incoming;
@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use crate::{
     HttpOptions,
     body::Body,
+    cloud::{CloudFrontEnd, Destination},
     generate, infer, management, metrics, readiness,
     received::Received,
     repository,
@@ -32,10 +33,11 @@ const STARTING: &str =
     "Server is starting: models are being loaded, and too many requests wait for them";
 
 /// What is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Content {
     Inference,
     Metrics,
+    Cloud(CloudFrontEnd),
 }
 
 /// Answers requests; shared by all connections of a server.
@@ -47,15 +49,23 @@ pub(crate) struct Service {
 impl Service {
     pub fn new(content: Content, engine: &Arc<Engine>, options: &HttpOptions) -> Self {
         let (engine, options) = (engine.clone(), options.clone());
-        let state = ServerState { engine, options, in_flight: Arc::default() };
+        let binary_media_type = match &content {
+            Content::Cloud(front_end) => Some(front_end.binary_media_type()),
+            Content::Inference | Content::Metrics => None,
+        };
+        let in_flight = Arc::default();
+        let state = ServerState { engine, options, in_flight, binary_media_type };
         Self { state, content }
     }
 
     pub async fn call(&self, request: Request<Incoming>, call: CallGuard) -> Response<Body> {
         let _answering = self.state.in_flight.begin();
         let mut received = Received::new(request, call, &self.state.options.memory);
-        let response = match self.content {
+        let response = match &self.content {
             Content::Inference => catch_panic(REQUEST, self.dispatch(&mut received)).await,
+            Content::Cloud(front_end) => {
+                catch_panic(REQUEST, self.dispatch_cloud(front_end, &mut received)).await
+            }
             Content::Metrics => {
                 let head = &received.request;
                 catch_panic(REQUEST, async { metrics::respond(&self.state.engine, head) }).await
@@ -78,13 +88,41 @@ impl Service {
 
     async fn dispatch(&self, received: &mut Received) -> Response<Body> {
         let path = received.request.uri().path().to_owned();
-        let Some(route) = route::parse(&path) else { return not_found() };
+        let method = received.request.method().clone();
+        match route::parse(&path) {
+            Some(route) => self.answer(route, &method, received).await,
+            None => not_found(),
+        }
+    }
+
+    /// The same for the paths of a cloud platform.
+    async fn dispatch_cloud(
+        &self,
+        front_end: &CloudFrontEnd,
+        received: &mut Received,
+    ) -> Response<Body> {
+        let redirect = CloudFrontEnd::redirect_of(received.headers()).cloned();
+        let redirect = redirect.as_ref().map(|value| value.to_str().unwrap_or_default());
+        let request = &received.request;
+        match front_end.destination(request.method(), request.uri().path(), redirect) {
+            Destination::Call(route, method) => self.answer(route, &method, received).await,
+            Destination::Metrics => metrics::of_engine(&self.state.engine),
+            Destination::Refused(response) => response,
+        }
+    }
+
+    async fn answer(
+        &self,
+        route: Route<'_>,
+        method: &Method,
+        received: &mut Received,
+    ) -> Response<Body> {
         let headers = received.headers();
         let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         if let Err(unmet) = self.state.options.restricted_apis.check(route.category(), value_of) {
             return restricted(unmet);
         }
-        if !route.allows(received.request.method()) {
+        if !route.allows(method) {
             return method_not_allowed(route.early_error_type());
         }
         if self.state.in_flight.is_closed() && !matches!(route, Route::Live | Route::Ready) {

@@ -14,6 +14,8 @@ pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: HttpOptions,
     pub in_flight: Arc<InFlight>,
+    /// The media type that says where the JSON of a body ends, up to the number. `None`: a header says it.
+    pub binary_media_type: Option<&'static str>,
 }
 
 impl ServerState {

@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used)]
 
 mod client;
+mod cloud;
 mod compression;
 mod connections;
 mod generate;

@@ -30,6 +30,12 @@ pub struct ServeFlags {
     pub metrics: EndpointFlags,
     /// `None`: the one of HTTP.
     pub metrics_address: Option<String>,
+    pub allows_sagemaker: bool,
+    pub sagemaker_port: u16,
+    /// `None`: what the environment of the platform says.
+    pub allows_vertex_ai: Option<bool>,
+    pub vertex_ai_port: Option<u16>,
+    pub vertex_ai_default_model: String,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     /// Without the number of connections.

@@ -13,15 +13,18 @@ pub struct Endpoint {
     pub reuses_port: bool,
 }
 
-/// HTTP, gRPC and metrics; `None`: not served.
-pub(super) fn endpoints(flags: &ServeFlags) -> Result<[Option<Endpoint>; 3], FlagError> {
+/// HTTP, gRPC and metrics, which may not lie where one of the `others` does; `None`: not served.
+pub(super) fn endpoints(
+    flags: &ServeFlags,
+    others: &[&Endpoint],
+) -> Result<[Option<Endpoint>; 3], FlagError> {
     let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address);
     let endpoints = [
         endpoint("HTTP", &flags.http, &flags.http.address),
         endpoint("GRPC", &flags.grpc, &flags.grpc.address),
         endpoint("metrics", &flags.metrics, metrics_address),
     ];
-    let all: Vec<&Endpoint> = endpoints.iter().flatten().collect();
+    let all: Vec<&Endpoint> = endpoints.iter().flatten().chain(others.iter().copied()).collect();
     check_collisions(&all)?;
     Ok(endpoints)
 }

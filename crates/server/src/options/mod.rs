@@ -1,5 +1,6 @@
 //! What `serve` was asked to do, checked: the second stage after [`ServeFlags`].
 
+mod cloud;
 mod endpoint;
 mod rows;
 
@@ -14,7 +15,10 @@ use galatea_runtimes::Environment;
 use galatea_telemetry::logger::LogSettings;
 use galatea_types::MemoryBudget;
 
-pub use self::endpoint::Endpoint;
+pub use self::{
+    cloud::{CloudOptions, CloudPlatform},
+    endpoint::Endpoint,
+};
 use crate::{
     flags::{FlagError, RuntimeOptions, ServeFlags},
     memory::MemorySize,
@@ -37,6 +41,8 @@ pub struct ServeOptions {
     pub http: Option<Endpoint>,
     pub grpc: Option<Endpoint>,
     pub metrics: Option<Endpoint>,
+    /// Front ends of cloud platforms.
+    pub clouds: Vec<CloudOptions>,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     /// Without the number of connections.
@@ -63,11 +69,16 @@ pub enum Note {
 impl ServeOptions {
     pub fn from_flags(flags: ServeFlags, environment: &Environment) -> Result<Self, FlagError> {
         check_rules(&flags)?;
-        let [http, grpc, metrics] = endpoint::endpoints(&flags)?;
+        let clouds = cloud::platforms(&flags, environment)?;
+        let [http, grpc, metrics] = {
+            let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
+            endpoint::endpoints(&flags, &others)?
+        };
         Ok(Self {
             http,
             grpc,
             metrics,
+            clouds,
             exits_on_error: flags.exits_on_error,
             poll_interval: (flags.engine.control_mode == ControlMode::Poll
                 && flags.repository_poll_secs > 0)
@@ -169,10 +180,6 @@ fn given(path: Option<PathBuf>) -> Option<PathBuf> {
 
 fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
     let mut notes: Vec<Note> = notices.iter().map(note).collect();
-    if environment.text("AIP_MODE").as_deref() == Some("PREDICTION") {
-        let text = "AIP_MODE=PREDICTION is set, but there is no Vertex AI endpoint yet";
-        notes.push(Note::Warning(text.to_owned()));
-    }
     let count = environment.text(HOLD_VARIABLE);
     if let Some(count) = count.filter(|count| count.parse::<usize>().is_err()) {
         let text = format!("{HOLD_VARIABLE} has no effect: '{count}' is no count of requests");

@@ -258,3 +258,53 @@ fn rows_show_what_is_in_force() {
         ]
     );
 }
+
+#[test]
+fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
+    let options = |line: &[&str], variables: &[(&str, &str)]| {
+        let line = ["--model-repository=x"].iter().chain(line).map(|&word| word.to_owned());
+        let flags = crate::flags::parse(line).expect("good").expect("no help");
+        let environment = Environment::of(variables.iter().copied());
+        ServeOptions::from_flags(flags, &environment).map(|options| options.clouds)
+    };
+    assert!(options(&[], &[]).expect("good").is_empty());
+    let found = options(
+        &["--allow-sagemaker=true", "--sagemaker-port=9"],
+        &[("SAGEMAKER_TRITON_PING_MODE", "live"), ("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", "m")],
+    );
+    let found = found.expect("good");
+    assert_eq!((found[0].endpoint.service, found[0].endpoint.port), ("SageMaker", 9));
+    let inference = galatea_http::CloudInference::Infer;
+    let expected =
+        CloudPlatform::SageMaker { pings_liveness: true, model: "m".to_owned(), inference };
+    assert_eq!(found[0].platform, expected);
+    let routes = [("AIP_PREDICT_ROUTE", "/p"), ("AIP_HEALTH_ROUTE", "/h")];
+    let vertex = [&routes[..], &[("AIP_MODE", "PREDICTION"), ("AIP_HTTP_PORT", "7")]].concat();
+    let found = options(&[], &vertex).expect("good");
+    assert_eq!((found[0].endpoint.service, found[0].endpoint.port), ("Vertex AI", 7));
+    assert!(options(&["--allow-vertex-ai=false"], &vertex).expect("good").is_empty());
+    assert_eq!(options(&["--allow-vertex-ai=true"], &routes).expect("good")[0].endpoint.port, 8080);
+    for (line, variables, text) in [
+        (
+            "--allow-vertex-ai=true",
+            &routes[1..],
+            "API_PREDICT_ROUTE is not defined for Vertex AI endpoint",
+        ),
+        (
+            "--allow-vertex-ai=true",
+            &routes[..1],
+            "AIP_HEALTH_ROUTE is not defined for Vertex AI endpoint",
+        ),
+        (
+            "--allow-sagemaker=true",
+            &[("SAGEMAKER_TRITON_INFERENCE_TYPE", "x")],
+            "SAGEMAKER_TRITON_INFERENCE_TYPE is 'x'. Must be one of: infer, generate, generate_stream.",
+        ),
+    ] {
+        assert_eq!(options(&[line], variables).expect_err(text).to_string(), text);
+    }
+    let text = options(&["--allow-sagemaker=true", "--http-port=8080"], &[]).expect_err("one port");
+    assert!(
+        text.to_string().starts_with("The server cannot listen to HTTP requests and SageMaker")
+    );
+}

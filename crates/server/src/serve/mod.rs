@@ -2,6 +2,7 @@
 
 mod backends;
 mod banner;
+mod cloud;
 mod connections;
 mod gpus;
 pub mod model_worker;

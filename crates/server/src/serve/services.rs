@@ -11,7 +11,10 @@ use anyhow::{Context, Result};
 use galatea_engine::Engine;
 use galatea_frontend::FrontEnd;
 
-use super::socket::{BoundSocket, Sockets};
+use super::{
+    cloud,
+    socket::{BoundSocket, Sockets},
+};
 use crate::options::{Endpoint, ServeOptions};
 
 /// The front ends: sockets until they are started.
@@ -19,6 +22,8 @@ pub struct Services {
     grpc: Service,
     http: Service,
     metrics: Service,
+    /// Those of cloud platforms, in the order of the options.
+    clouds: Vec<Service>,
 }
 
 /// One of them.
@@ -35,8 +40,9 @@ impl Services {
     pub fn new(sockets: Sockets) -> Self {
         let service =
             |socket: Option<BoundSocket>| socket.map_or(Service::NotServed, Service::Bound);
-        let Sockets { grpc, http, metrics } = sockets;
-        Self { grpc: service(grpc), http: service(http), metrics: service(metrics) }
+        let Sockets { grpc, http, metrics, clouds } = sockets;
+        let clouds = clouds.into_iter().map(Service::Bound).collect();
+        Self { grpc: service(grpc), http: service(http), metrics: service(metrics), clouds }
     }
 
     /// Starts those that may listen while models are loaded, so that liveness is answered: not those whose port
@@ -59,7 +65,15 @@ impl Services {
             let at = place(endpoint, service.start(name, serve)?);
             log::info!("Started {name} at {at}");
             Ok(())
-        })
+        })?;
+        for (service, cloud) in self.clouds.iter_mut().zip(&options.clouds) {
+            let (name, platform) = cloud::front_end(engine, cloud)?;
+            let serve =
+                |at| galatea_http::serve_cloud(at, engine, &options.http_options, platform.clone());
+            let at = place(&cloud.endpoint, service.start(name, &serve)?);
+            log::info!("Started {name} HTTPService at {at}");
+        }
+        Ok(())
     }
 
     /// Calls `act` with every front end that is served, what the log calls it, and how it is started.
@@ -91,15 +105,17 @@ impl Services {
         if let Service::Running(grpc) = &self.grpc {
             grpc.refuse_new_requests();
         }
-        if let Service::Running(http) = &self.http {
-            http.drain();
+        for service in self.clouds.iter().chain([&self.http]) {
+            if let Service::Running(http) = service {
+                http.drain();
+            }
         }
     }
 
     /// From now on inference and management are answered with "unavailable"; requests in flight go on. The
     /// metrics stay, so that draining can be watched.
     pub fn refuse_new_requests(&self) {
-        for service in [&self.grpc, &self.http] {
+        for service in self.clouds.iter().chain([&self.grpc, &self.http]) {
             if let Service::Running(front_end) = service {
                 front_end.refuse_new_requests();
             }
@@ -111,8 +127,10 @@ impl Services {
         let left = || deadline.saturating_duration_since(Instant::now());
         let grpc = self.grpc.shut_down(left());
         let http = self.http.shut_down(left());
+        let clouds = self.clouds.into_iter().map(|service| service.shut_down(left()));
+        let clouds: usize = clouds.sum();
         self.metrics.shut_down(Duration::ZERO);
-        grpc + http
+        grpc + http + clouds
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Sockets {
     pub http: Option<BoundSocket>,
     pub grpc: Option<BoundSocket>,
     pub metrics: Option<BoundSocket>,
+    /// In the order of the options.
+    pub clouds: Vec<BoundSocket>,
 }
 
 pub struct BoundSocket {
@@ -33,6 +35,11 @@ impl Sockets {
             http: bind(&options.http)?,
             grpc: bind(&options.grpc)?,
             metrics: bind(&options.metrics)?,
+            clouds: options
+                .clouds
+                .iter()
+                .map(|cloud| BoundSocket::bind(&cloud.endpoint))
+                .collect::<Result<_>>()?,
         })
     }
 }

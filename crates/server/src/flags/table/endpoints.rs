@@ -13,8 +13,7 @@ use super::{
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
 const NO_STRIKES: &str = "pings of clients are answered and never counted against them";
-const NO_SAGEMAKER: &str = "there is no SageMaker endpoint";
-const NO_VERTEX: &str = "there is no Vertex AI endpoint";
+const NO_PORT_RANGE: &str = "give each endpoint its port";
 
 pub const HTTP: &[Row] = &[
     Row::new("allow-http", Kind::Bool, "Serve HTTP.")
@@ -209,35 +208,50 @@ pub const GRPC: &[Row] = &[
 ];
 
 pub const SAGEMAKER: &[Row] = &[
-    Row::new("allow-sagemaker", Kind::Bool, "Serve SageMaker requests.")
-        .default("false")
-        .not_yet(NO_SAGEMAKER),
+    Row::new(
+        "allow-sagemaker",
+        Kind::Bool,
+        "Serve SageMaker requests for one model, at the address of HTTP.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.allows_sagemaker)),
     Row::new("sagemaker-port", PORT, "Port of the SageMaker endpoint.")
         .default("8080")
-        .not_yet(NO_SAGEMAKER),
+        .stores(|o, v| v.put(&mut o.sagemaker_port)),
     Row::new(
         "sagemaker-safe-port-range",
         Kind::Form("<integer>-<integer>"),
         "Ports the other endpoints may use beside SageMaker.",
     )
-    .not_yet(NO_SAGEMAKER),
+    .not_yet(NO_PORT_RANGE),
     Row::new("sagemaker-thread-count", at_least(1), "Threads that serve SageMaker requests.")
         .default("8")
         .no_effect(OWN_THREADS),
 ];
 
 pub const VERTEX: &[Row] = &[
-    Row::new("allow-vertex-ai", Kind::Bool, "Serve Vertex AI requests.")
-        .default("false")
-        .not_yet(NO_VERTEX),
-    Row::new("vertex-ai-port", PORT, "Port of the Vertex AI endpoint.")
-        .default("8080")
-        .not_yet(NO_VERTEX),
+    Row::new(
+        "allow-vertex-ai",
+        Kind::Bool,
+        "Serve Vertex AI requests, at the address of HTTP. Without it, where the environment has \
+         AIP_MODE=PREDICTION.",
+    )
+    .stores(|o, v| v.put(&mut o.allows_vertex_ai)),
+    Row::new(
+        "vertex-ai-port",
+        PORT,
+        "Port of the Vertex AI endpoint. Without it, that of AIP_HTTP_PORT or 8080.",
+    )
+    .stores(|o, v| v.put(&mut o.vertex_ai_port)),
     Row::new("vertex-ai-thread-count", at_least(1), "Threads that serve Vertex AI requests.")
         .default("8")
         .no_effect(OWN_THREADS),
-    Row::new("vertex-ai-default-model", Kind::Text, "Model of requests that name none.")
-        .not_yet(NO_VERTEX),
+    Row::new(
+        "vertex-ai-default-model",
+        Kind::Text,
+        "Model of Vertex AI requests that name none; without it the only one that is loaded.",
+    )
+    .stores(|o, v| v.put(&mut o.vertex_ai_default_model)),
 ];
 
 fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {

@@ -1,0 +1,139 @@
+//! The front ends of cloud platforms: their paths lead to the same handlers as those of the ordinary front end.
+
+use http::{HeaderValue, Method, Response, StatusCode};
+
+use crate::{
+    body::Body,
+    responses::{TEXT, reply},
+    route::{self, ModelAction, ModelPath, Route, SharedMemoryAction},
+};
+
+/// A platform whose inference requests come to one path for one model.
+#[derive(Clone, Debug)]
+pub enum CloudFrontEnd {
+    /// Amazon SageMaker: `/ping` and `/invocations`.
+    SageMaker {
+        /// Whether `/ping` asks for liveness only.
+        pings_liveness: bool,
+        /// The model of every request.
+        model: String,
+        /// What is asked of it.
+        inference: CloudInference,
+    },
+    /// Vertex AI: two paths that the platform names.
+    VertexAi {
+        /// Where inference requests come.
+        predict_route: String,
+        /// Where the platform asks whether the server is ready.
+        health_route: String,
+        /// The model of requests that are not redirected.
+        model: String,
+    },
+}
+
+/// How a model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloudInference {
+    /// As by `infer`.
+    Infer,
+    /// As by `generate`.
+    Generate,
+    /// As by `generate_stream`.
+    GenerateStream,
+}
+
+/// Names the path of the ordinary front end that a request to Vertex AI means, without its first slash.
+const REDIRECT: &str = "x-vertex-ai-triton-redirect";
+
+/// What a request to such a front end leads to.
+pub(crate) enum Destination<'r> {
+    /// A call, made with this method.
+    Call(Route<'r>, Method),
+    Metrics,
+    Refused(Response<Body>),
+}
+
+impl CloudFrontEnd {
+    /// The media type of bodies with binary tensors, up to the length of their JSON.
+    pub(crate) fn binary_media_type(&self) -> &'static str {
+        match self {
+            Self::SageMaker { .. } => {
+                "application/vnd.sagemaker-triton.binary+json;json-header-size="
+            }
+            Self::VertexAi { .. } => {
+                "application/vnd.vertex-ai-triton.binary+json;json-header-size="
+            }
+        }
+    }
+
+    /// Where the request leads.
+    pub(crate) fn destination<'r>(
+        &'r self,
+        method: &Method,
+        path: &str,
+        redirect: Option<&'r str>,
+    ) -> Destination<'r> {
+        match self {
+            Self::SageMaker { pings_liveness, model, inference } => match path {
+                "/ping" if *pings_liveness => Destination::Call(Route::Live, method.clone()),
+                "/ping" => Destination::Call(Route::Ready, method.clone()),
+                "/invocations" => {
+                    Destination::Call(of_model(inference.action(), model), method.clone())
+                }
+                _ => empty(StatusCode::BAD_REQUEST),
+            },
+            Self::VertexAi { predict_route, health_route, model } => match redirect {
+                _ if path == health_route => Destination::Call(Route::Ready, method.clone()),
+                _ if path != predict_route => empty(StatusCode::BAD_REQUEST),
+                None => Destination::Call(of_model(ModelAction::Infer, model), method.clone()),
+                Some(_) if method != Method::POST => empty(StatusCode::METHOD_NOT_ALLOWED),
+                Some("metrics") => Destination::Metrics,
+                Some(path) => redirected(path),
+            },
+        }
+    }
+
+    /// The header that redirects a request.
+    pub(crate) fn redirect_of(headers: &http::HeaderMap) -> Option<&HeaderValue> {
+        headers.get(REDIRECT)
+    }
+}
+
+impl CloudInference {
+    fn action(self) -> ModelAction {
+        match self {
+            Self::Infer => ModelAction::Infer,
+            Self::Generate => ModelAction::Generate,
+            Self::GenerateStream => ModelAction::GenerateStream,
+        }
+    }
+}
+
+fn of_model(action: ModelAction, name: &str) -> Route<'_> {
+    Route::Model(action, ModelPath { name, version: None })
+}
+
+/// Everything comes as POST, so the method is that of the call. What changes the server is not to be had this way.
+fn redirected(path: &str) -> Destination<'_> {
+    let Some(route) = route::parse_relative(path) else { return empty(StatusCode::BAD_REQUEST) };
+    match route {
+        Route::Load(_) | Route::Unload(_) | Route::NamedRepository => empty(StatusCode::FORBIDDEN),
+        Route::SharedMemory(
+            _,
+            SharedMemoryAction::Register | SharedMemoryAction::Unregister,
+            _,
+        ) => empty(StatusCode::FORBIDDEN),
+        Route::TraceSetting
+        | Route::Logging
+        | Route::Model(
+            ModelAction::TraceSetting | ModelAction::Generate | ModelAction::GenerateStream,
+            _,
+        ) => empty(StatusCode::BAD_REQUEST),
+        route if route.allows(&Method::GET) => Destination::Call(route, Method::GET),
+        route => Destination::Call(route, Method::POST),
+    }
+}
+
+fn empty(status: StatusCode) -> Destination<'static> {
+    Destination::Refused(reply(status, TEXT, Body::default()))
+}

@@ -1,0 +1,38 @@
+//! The front ends of cloud platforms, once the models are there.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use galatea_engine::Engine;
+use galatea_http::CloudFrontEnd;
+
+use crate::options::{CloudOptions, CloudPlatform};
+
+/// What the log calls it, and what it serves.
+pub fn front_end(engine: &Engine, options: &CloudOptions) -> Result<(&'static str, CloudFrontEnd)> {
+    Ok(match options.platform.clone() {
+        CloudPlatform::SageMaker { pings_liveness, model, inference } => {
+            ("Sagemaker", CloudFrontEnd::SageMaker { pings_liveness, model, inference })
+        }
+        CloudPlatform::VertexAi { predict_route, health_route, model } => {
+            let model = default_model(engine, model)?;
+            ("Vertex AI", CloudFrontEnd::VertexAi { predict_route, health_route, model })
+        }
+    })
+}
+
+/// The model that was named, or the only one that is loaded.
+fn default_model(engine: &Engine, named: Option<String>) -> Result<String> {
+    let index = engine.repository_index(true)?;
+    let loaded: BTreeSet<String> = index.into_iter().map(|entry| entry.name).collect();
+    match named {
+        Some(name) if loaded.contains(&name) => Ok(name),
+        Some(name) => bail!("Expect the default model '{name}' is loaded"),
+        None => match loaded.into_iter().collect::<Vec<_>>().as_slice() {
+            [only] => Ok(only.clone()),
+            _ => bail!(
+                "Expect the model repository contains only a single model if default model is not specified"
+            ),
+        },
+    }
+}
