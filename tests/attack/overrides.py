@@ -213,3 +213,42 @@ def config_numbers(target):
     if hung:
         raise Achieved("no answer in 15 s: " + ", ".join(hung))
     return "loads: " + raw_http.statuses(answers)
+
+
+@attack("poll-hostile-tree", explicit=False, flags=("--model-control-mode=poll", "--repository-poll-secs=1", "--exit-on-error=false"))
+def poll_hostile_tree(target):
+    """the repository that is polled gets links in circles, 20,000 files, deep folders, FIFOs, and a model that never stops growing"""
+    tree = target.repository
+    (tree / "circle").mkdir()
+    (tree / "circle/1").symlink_to(tree)
+    (tree / "outside").symlink_to("/proc")
+    os.mkfifo(tree / "fifo")
+    (tree / "piped/1").mkdir(parents=True)
+    os.mkfifo(tree / "piped/config.pbtxt")
+    deep = tree / "deep/1" / "/".join(["d"] * 200)
+    deep.mkdir(parents=True)
+    wide = tree / "wide/1"
+    wide.mkdir(parents=True)
+    for number in range(20_000):
+        (wide / f"file_{number}").touch()
+    (tree / "huge").mkdir()
+    with open(tree / "huge/config.pbtxt", "wb") as file:
+        file.truncate(2_000_000_000)
+    growing = tree / "growing"
+    shutil.copytree(tree / "vector", growing)
+    config = (growing / "config.pbtxt").read_text().replace('"vector"', '"growing"')
+    loads = 0
+    for round_ in range(16):
+        (growing / "config.pbtxt").write_text(config + "# more\n" * round_)
+        loads += target.ask("GET", "/v2/models/growing/ready")[0] == 200
+        if target.ask("GET", "/v2/models/vector/ready")[0] != 200:
+            raise Achieved(f"another model is not ready after {round_} rounds")
+        time.sleep(0.5)
+    if loads:
+        raise Achieved("a model was loaded while its files still changed")
+    deadline = time.monotonic() + 10
+    while target.ask("GET", "/v2/models/growing/ready")[0] != 200:
+        if time.monotonic() > deadline:
+            raise Achieved("a model whose files no longer change is not loaded within 10 s")
+        time.sleep(0.2)
+    return "nothing was loaded that was not whole"

@@ -25,6 +25,8 @@ class Attack:
     models: Callable | None = None
     loads: tuple = ()
     descriptors: int | None = None
+    # Whether models are loaded by request; otherwise the flags say how.
+    explicit: bool = True
 
 
 def attack(name, **options):

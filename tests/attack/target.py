@@ -41,7 +41,8 @@ class Target:
         if self.attack.descriptors:
             number = self.attack.descriptors
             through = ["prlimit", f"--nofile={number}:{number}", *through]
-        flags = ["--model-control-mode=explicit", *(f"--load-model={name}" for name in loaded), *self.attack.flags]
+        chosen = ["--model-control-mode=explicit", *(f"--load-model={name}" for name in loaded)]
+        flags = [*(chosen if self.attack.explicit else []), *self.attack.flags]
         if self.kind == "triton":
             return servers.triton(self.repository, *flags, through=through)
         os.environ["GALATEA"] = str(program)

@@ -2,6 +2,7 @@
 small what `cargo xtask attack` plays at full size."""
 
 import json
+import os
 import signal
 import time
 
@@ -13,7 +14,7 @@ import clients
 import raw_http
 import raw_http2
 from repositories import add_sub_config, identity_config
-from test_security import SECRET, Memory, address, load, serves_on, vector_config
+from test_security import SECRET, SLACK, Memory, address, load, serves_on, vector_config
 
 KEY = {"X-Admin": "open-sesame"}
 EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
@@ -146,3 +147,24 @@ def test_no_digest_of_a_file_of_the_host_is_told(start, repository, path):
     assert status in (400, 500) and "expect" not in text.lower(), text
     assert is_loaded(server)
     serves_on(server)
+
+
+def test_a_hostile_tree_does_not_hold_up_the_polling_of_others(repository, serve):
+    """Links to the whole machine and in circles, a pipe as configuration, folders without end."""
+    repository.add("simple", "add_sub", add_sub_config())
+    server = serve(repository.path, "--model-control-mode=poll", "--repository-poll-secs=1", "--exit-on-error=false")
+    memory = Memory(server)
+    tree = repository.path
+    (tree / "circle").mkdir()
+    (tree / "circle/1").symlink_to(tree)
+    (tree / "machine").symlink_to("/proc")
+    (tree / "links").mkdir()
+    (tree / "links/1").symlink_to("/")
+    (tree / "piped/1").mkdir(parents=True)
+    os.mkfifo(tree / "piped/config.pbtxt")
+    (tree / "deep/1" / "/".join(["d"] * 200)).mkdir(parents=True)
+    server.wait_for_line("Poll failed for model directory 'piped'", timeout=40)
+    repository.add("late", "identity", identity_config())
+    server.wait_for_line("successfully loaded 'late'", timeout=40)
+    serves_on(server)
+    assert memory.grown() < SLACK
