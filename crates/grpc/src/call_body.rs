@@ -40,7 +40,9 @@ impl Held {
         if let Content::Message(message) = content {
             memory.grow(message.size());
         }
-        let guard = (!matches!(content, Content::Watch(_))).then_some(guard);
+        // A stream counts itself while it has requests.
+        let is_unary = !matches!(content, Content::Watch(_) | Content::Stream(_));
+        let guard = is_unary.then_some(guard);
         Self { _guard: guard, _call: call, _memory: memory }
     }
 }

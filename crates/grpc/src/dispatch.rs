@@ -63,6 +63,7 @@ impl Dispatcher {
             options: options.clone(),
             in_flight: Arc::default(),
             watches: Arc::default(),
+            streams: Arc::default(),
         };
         let state = Arc::new(state);
         let service = InferenceService { state: state.clone() };
@@ -111,7 +112,7 @@ impl Dispatcher {
     /// Whether one more call may be open.
     fn check_room(&self, memory: &mut MemoryReservation) -> Result<(), Status> {
         memory.try_grow(CALL_WEIGHT).map_err(over_budget)?;
-        if self.state.in_flight.count() <= MAX_CALLS {
+        if self.state.in_flight.count() + self.state.streams.count() <= MAX_CALLS {
             return Ok(());
         }
         let text = format!("{MAX_CALLS} calls are open, as many as may be; try again later");

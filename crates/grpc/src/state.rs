@@ -29,6 +29,8 @@ pub(crate) struct ServerState {
     pub in_flight: Arc<InFlight>,
     /// Calls that end with the server or at the client's wish, so that the exit does not wait for them.
     pub watches: Arc<InFlight>,
+    /// Streams of inferences that are open, whether they have requests or not.
+    pub streams: Arc<InFlight>,
 }
 
 impl ServerState {

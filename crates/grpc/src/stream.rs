@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Buf;
-use galatea_frontend::{KeyedResponse, OnOverflow, ResponseKey, ResponseReceiver};
+use galatea_frontend::{KeyedResponse, OnOverflow, RequestGuard, ResponseKey, ResponseReceiver};
 use galatea_proto::inference::ModelStreamInferResponse;
 use galatea_protocol::grpc::RequestMessage;
 use galatea_types::{Error, MemoryReservation, Result};
@@ -70,6 +70,9 @@ pub(crate) struct InferStream {
     /// Of those responses; what waits of the others is counted by the receiver.
     memory: MemoryReservation,
     is_done: bool,
+    /// While there are requests without their responses: the exit waits for those, and not for a stream that is merely open.
+    in_flight: Option<RequestGuard>,
+    _open: RequestGuard,
 }
 
 /// A request whose response has its place in the order.
@@ -121,6 +124,8 @@ impl InferStream {
             outstanding: 0,
             memory: options.memory.reservation(),
             is_done: false,
+            in_flight: None,
+            _open: state.streams.begin(),
         }
     }
 
@@ -139,13 +144,21 @@ impl InferStream {
             match self.messages.poll_next(cx) {
                 Poll::Pending => break,
                 Poll::Ready(None) => self.has_more_requests = false,
-                Poll::Ready(Some(message)) => match message.and_then(with_weight) {
+                Poll::Ready(Some(message)) => match self.counted(message).and_then(with_weight) {
                     Ok(message) => self.read(message)?,
                     Err(status) => self.end_with(status)?,
                 },
             }
         }
         Ok(())
+    }
+
+    /// The message of a request, which is in flight from now on.
+    fn counted(&mut self, message: Result<Message, Status>) -> Result<Message, Status> {
+        if self.in_flight.is_none() {
+            self.in_flight = Some(self.state.in_flight.begin());
+        }
+        message
     }
 
     /// One request is always read, however full the server is: it is what the stream waits for.
@@ -305,8 +318,15 @@ impl InferStream {
                 Poll::Ready(Some(reply.item))
             }
             Some(Poll::Pending) => Poll::Pending,
-            None if self.is_idle() => Poll::Ready(self.end.take().map(Err)),
-            None => Poll::Pending,
+            None if self.is_idle() && !self.has_more_requests => {
+                Poll::Ready(self.end.take().map(Err))
+            }
+            None => {
+                if self.is_idle() {
+                    self.in_flight = None;
+                }
+                Poll::Pending
+            }
         }
     }
 
@@ -322,10 +342,7 @@ impl InferStream {
     }
 
     fn is_idle(&self) -> bool {
-        !self.has_more_requests
-            && self.preparing.is_none()
-            && self.ordered.is_empty()
-            && self.decoupled.is_empty()
+        self.preparing.is_none() && self.ordered.is_empty() && self.decoupled.is_empty()
     }
 
     /// Nothing more is sent or read; what is still open is cancelled.

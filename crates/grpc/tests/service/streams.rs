@@ -247,3 +247,26 @@ async fn a_dropped_stream_cancels_all_its_requests() {
     eventually("the request is cancelled", || cancellation.is_cancelled());
     f.gate.set(false);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_without_requests_does_not_hold_up_the_exit_and_one_with_does() {
+    let mut f = Fixture::start();
+    let mut client = f.client().await;
+    let mut idle = open(&mut client, false).await;
+    idle.send(vector("identity_fp32", "a", &[1.0]));
+    assert_eq!(idle.brief().await, ("a".to_owned(), String::new()));
+    let busy = open(&mut client, false).await;
+    f.gate.set(true);
+    busy.send(vector("gated", "b", &[1.0]));
+    f.arrival();
+    let server = f.server.take().expect("running");
+    let gate = f.gate.clone();
+    let ended = std::thread::spawn(move || {
+        server.refuse_new_requests();
+        gate.set(false);
+        server.shut_down(std::time::Duration::from_secs(20))
+    });
+    let left = tokio::task::spawn_blocking(|| ended.join().expect("no panic")).await;
+    assert_eq!(left.expect("no panic"), 0, "only the request was waited for");
+    drop((idle, busy));
+}
