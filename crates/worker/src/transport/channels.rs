@@ -19,7 +19,7 @@ use crate::{
         socket::{Received, Socket},
     },
     waker::Waker,
-    wire::{Header, Outgoing, PACKET_LIMIT, Reader, kind},
+    wire::{HEADER_LENGTH, Header, Outgoing, PACKET_LIMIT, Reader, kind},
 };
 
 /// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
@@ -59,6 +59,9 @@ struct EventQueue {
     packets: VecDeque<Vec<u8>>,
     bytes: usize,
 }
+
+/// How long a worker that waits for a command may take to read it, until the one behind it is left where it is.
+const MAX_UNREAD: Duration = Duration::from_millis(10);
 
 /// Bytes of packets that wait for a side that does not read.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
@@ -143,26 +146,28 @@ impl Channels {
     }
 
     /// Takes the last command back, which has this `id`, unless the worker has read it. Nothing else may be sent meanwhile.
+    ///
+    /// Only the first packet that waits is taken: with one before it in our hands, the worker could read this one first. So
+    /// that one must have been read, which is waited for a moment, since its worker has nothing else to do.
     pub(crate) fn take_command_back(&self, id: u64) -> bool {
         let Some(unread) = &self.unread else { return false };
-        let mut buffer = vec![0; PACKET_LIMIT];
-        let mut is_taken = false;
-        let mut others = Vec::new();
-        while let Ok(Received::Packet(length)) = unread.try_receive(&mut buffer) {
-            let packet = buffer.get(..length).unwrap_or_default();
-            match Header::read(&mut Reader::new(packet)) {
-                Ok(header) if header.id == id => {
-                    undo(packet, &self.memory);
-                    is_taken = true;
-                }
-                _ => others.push(packet.to_vec()),
+        let deadline = Instant::now() + MAX_UNREAD;
+        let mut header = [0; HEADER_LENGTH];
+        loop {
+            match unread.peek(&mut header) {
+                Ok(Received::Packet(_)) => {}
+                _ => return false,
+            }
+            match Header::read(&mut Reader::new(&header)) {
+                Ok(header) if header.id == id => break,
+                _ if Instant::now() >= deadline => return false,
+                _ => thread::yield_now(),
             }
         }
-        for packet in others {
-            // There was room for it; a worker that is gone needs it no more.
-            let _ = self.commands.try_send(&[IoSlice::new(&packet)]);
-        }
-        is_taken
+        let mut buffer = vec![0; PACKET_LIMIT];
+        let Ok(Received::Packet(length)) = unread.try_receive(&mut buffer) else { return false };
+        undo(buffer.get(..length).unwrap_or_default(), &self.memory);
+        true
     }
 
     /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker
@@ -418,10 +423,12 @@ mod tests {
         };
         send(1);
         send(2);
-        assert!(channels.take_command_back(2), "the worker has not read the first one either");
+        assert!(!channels.take_command_back(2), "the worker could read it before the first");
+        assert_eq!(ids_read(&ends), [1, 2], "in their order");
+        assert!(!channels.take_command_back(2));
         send(3);
-        assert_eq!(ids_read(&ends), [1, 3]);
-        assert!(!channels.take_command_back(3));
+        assert!(channels.take_command_back(3));
+        assert_eq!(ids_read(&ends), [0; 0]);
         // What the worker has not read when it ends was not begun.
         send(4);
         drop(ends);

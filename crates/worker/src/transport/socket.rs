@@ -71,6 +71,11 @@ impl Socket {
         self.receive_with(buffer, RecvFlags::DONTWAIT)
     }
 
+    /// The beginning of a packet that is there already, which stays there.
+    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        self.receive_with(buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
+    }
+
     /// Waits for a packet, or until the socket is closed or shut down.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         self.receive_with(buffer, RecvFlags::empty())
