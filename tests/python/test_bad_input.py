@@ -66,7 +66,6 @@ RAGGED = 'input [ { name: "A" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_bat
 # Sound, and asking for what this server does not do. name: (backend, the rest, the error)
 UNSUPPORTED = {
     "sequences": ("identity", IO + "sequence_batching { }", "sequence_batching of model 'sequences' is not supported by this version of the server"),
-    "agents": ("identity", IO + 'model_repository_agents { agents [ { name: "checksum" } ] }', "Remove the section to serve them as they are"),
     "ragged": ("onnxruntime", "max_batch_size: 4\n" + RAGGED + OUT, "input.allow_ragged_batch of model 'ragged' is not supported by this version of the server"),
 }
 UNKNOWN_BACKENDS = {
