@@ -1,8 +1,8 @@
 //! The whole front end on a real socket, asked by a real client.
 #![allow(clippy::expect_used, reason = "helpers of tests are tests")]
 
-#[allow(clippy::too_many_lines, reason = "tables of requests")]
 mod access;
+#[allow(clippy::too_many_lines, reason = "tables of requests")]
 mod bad_requests;
 mod compression;
 mod decoupled;
