@@ -62,6 +62,13 @@ BOTH = [
         'Bad option: "--grpc-infer-response-compression-level". invalid argument for --grpc',
     ),
     ("--grpc-max-connection-age=60000 --grpc-max-connection-age-grace=5000", STARTS),
+    ("--allow-sagemaker=true --sagemaker-port=8090", STARTS),
+    ("--sagemaker-safe-port-range=1-2 --sagemaker-port=9 --vertex-ai-port=7 --vertex-ai-default-model=m", STARTS),
+    ("--sagemaker-safe-port-range=a-b", 'Bad option: "--sagemaker-safe-port-range". Invalid option value. Got a'),
+    (
+        "--allow-sagemaker=true --sagemaker-safe-port-range=1-2",
+        "The server cannot listen to HTTP requests at port 8000, allowed port range is [1, 2]",
+    ),
     ("--pinned-memory-pool-byte-size=0", STARTS),
     ("--cuda-memory-pool-byte-size=0:100", STARTS),
     ("--cuda-memory-pool-byte-size=a:1", 'Bad option: "--cuda-memory-pool-byte-size". Invalid option value. Got a'),

@@ -32,6 +32,8 @@ pub struct ServeFlags {
     pub metrics_address: Option<String>,
     pub allows_sagemaker: bool,
     pub sagemaker_port: u16,
+    /// Ports that the other services may have beside SageMaker, the last one included.
+    pub sagemaker_safe_ports: Option<(i64, i64)>,
     /// `None`: what the environment of the platform says.
     pub allows_vertex_ai: Option<bool>,
     pub vertex_ai_port: Option<u16>,

@@ -25,6 +25,9 @@ pub(super) fn endpoints(
         endpoint("metrics", &flags.metrics, metrics_address),
     ];
     let all: Vec<&Endpoint> = endpoints.iter().flatten().chain(others.iter().copied()).collect();
+    if let Some(range) = flags.sagemaker_safe_ports.filter(|_| flags.allows_sagemaker) {
+        check_range(&all, range)?;
+    }
     check_collisions(&all)?;
     Ok(endpoints)
 }
@@ -50,6 +53,19 @@ fn check_collisions(endpoints: &[&Endpoint]) -> Result<(), FlagError> {
         }
     }
     Ok(())
+}
+
+/// Where a platform leaves only some ports open beside its own.
+fn check_range(endpoints: &[&Endpoint], (first, last): (i64, i64)) -> Result<(), FlagError> {
+    let is_outside = |one: &&&Endpoint| {
+        one.service != "SageMaker" && !(first..=last).contains(&i64::from(one.port))
+    };
+    match endpoints.iter().find(is_outside) {
+        None => Ok(()),
+        Some(Endpoint { service, port, .. }) => Err(FlagError::Rule(format!(
+            "The server cannot listen to {service} requests at port {port}, allowed port range is [{first}, {last}]"
+        ))),
+    }
 }
 
 impl Endpoint {

@@ -112,6 +112,17 @@ fn repositories_are_looked_at_again_in_poll_mode_only_and_not_every_0_seconds() 
 }
 
 #[test]
+fn services_beside_sagemaker_stay_within_its_range() {
+    let range = "--sagemaker-safe-port-range=8001-8090";
+    refused(
+        &["--allow-sagemaker=true", range],
+        "The server cannot listen to HTTP requests at port 8000, allowed port range is [8001, 8090]",
+    );
+    options(&["--allow-sagemaker=true", range, "--http-port=8005"]);
+    options(&[range]);
+}
+
+#[test]
 fn escaping_of_the_log_is_an_environment_variable() {
     let variables = [("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")];
     let o = options_in(&["--model-repository=m"], &variables).expect("good");

@@ -1,5 +1,5 @@
-//! Options with amounts and places per device: memory pools, limits, resources, host policies. Checked as Triton
-//! checks them; none has an effect here yet.
+//! Options with amounts and places per device (memory pools, limits, resources, host policies), which are checked as
+//! Triton checks them and have no effect here yet, and a range of ports.
 
 use galatea_command_line::{BadValue, Occurrence, ValueError};
 
@@ -66,6 +66,17 @@ pub(in super::super) fn host_policy(
             Err(refused_setting("host policy: Unsupported", &reason))
         }
     }
+}
+
+/// `<first port>-<last port>`
+pub(in super::super) fn safe_port_range(
+    flags: &mut ServeFlags,
+    given: &Occurrence,
+) -> Result<(), FlagError> {
+    let range = given.text.split_once('-');
+    let (first, last) = range.ok_or_else(|| given.malformed("<first port>-<last port>"))?;
+    flags.sagemaker_safe_ports = Some((part(given, first)?, part(given, last)?));
+    Ok(())
 }
 
 fn pair<'a>(given: &'a Occurrence, form: &'static str) -> Result<(&'a str, &'a str), BadValue> {

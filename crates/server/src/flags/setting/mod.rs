@@ -9,7 +9,7 @@ mod parts;
 use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
 
 pub(super) use self::{
-    devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource},
+    devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource, safe_port_range},
     parts::{Setting, missing, part},
 };
 use super::{error::FlagError, serve_flags::ServeFlags};

@@ -6,14 +6,13 @@ use galatea_command_line::{Kind, Occurrence};
 use galatea_grpc::ResponseCompression;
 
 use super::{
-    super::{access, error::FlagError, serve_flags::ServeFlags},
+    super::{access, error::FlagError, serve_flags::ServeFlags, setting},
     row::{OWN_THREADS, PORT, Row, at_least},
 };
 
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
 const NO_STRIKES: &str = "pings of clients are answered and never counted against them";
-const NO_PORT_RANGE: &str = "give each endpoint its port";
 
 pub const HTTP: &[Row] = &[
     Row::new("allow-http", Kind::Bool, "Serve HTTP.")
@@ -223,7 +222,7 @@ pub const SAGEMAKER: &[Row] = &[
         Kind::Form("<integer>-<integer>"),
         "Ports the other endpoints may use beside SageMaker.",
     )
-    .not_yet(NO_PORT_RANGE),
+    .stores(setting::safe_port_range),
     Row::new("sagemaker-thread-count", at_least(1), "Threads that serve SageMaker requests.")
         .default("8")
         .no_effect(OWN_THREADS),
