@@ -436,6 +436,37 @@ mod tests {
         assert!(channels.take_command_back(4));
     }
 
+    /// Also when the worker reads them at that very moment.
+    #[test]
+    fn the_worker_reads_what_is_left_in_order() {
+        const PAIRS: u64 = 2000;
+        let (channels, ends) = channels();
+        let (read, ids) = std::sync::mpsc::channel();
+        let worker = Socket::from(ends.commands.try_clone().expect("descriptors"));
+        let reader = thread::spawn(move || {
+            let mut buffer = [0; HEADER_LENGTH];
+            while let Ok(Received::Packet(_)) = worker.receive(&mut buffer) {
+                let header = Header::read(&mut Reader::new(&buffer)).expect("a header");
+                read.send(header.id).expect("the test listens");
+            }
+        });
+        for pair in 0..PAIRS {
+            let (first, second) = (2 * pair + 1, 2 * pair + 2);
+            for id in [first, second] {
+                let sent = channels.send_command(&Outgoing::new(kind::EXECUTE, id));
+                assert_eq!(sent.expect("encoded"), Delivery::Sent);
+            }
+            let is_taken = channels.take_command_back(second);
+            assert_eq!(ids.recv(), Ok(first));
+            if !is_taken {
+                assert_eq!(ids.recv(), Ok(second));
+            }
+        }
+        channels.close_commands();
+        reader.join().expect("no panic");
+        assert!(ids.recv().is_err(), "nothing was read twice");
+    }
+
     #[test]
     fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
         let (channels, _ends) = channels();
