@@ -50,6 +50,7 @@ fn one_thread_of_its_own_gives_memory_back() {
     assert_eq!(names.filter(|name| name.starts_with("jemalloc")).count(), 1);
 }
 
+/// 0 where the system does not say, which fails the tests.
 fn resident() -> usize {
-    galatea_process_memory::resident().expect("known")
+    galatea_process_memory::resident().unwrap_or_default()
 }
