@@ -34,7 +34,7 @@ def started(request, tmp_path_factory):
     def server(level):
         if level not in running:
             path = tmp_path_factory.mktemp(f"{target}_{level}")
-            repositories.write_model(path, "vector", target, "identity", repositories.identity_config())
+            repositories.write_model(path, "vector", target, repositories.PASSES_ON[target], repositories.identity_config())
             flag = f"--grpc-infer-response-compression-level={level}"
             running[level] = servers.TARGETS[target](path, flag)
         return running[level]

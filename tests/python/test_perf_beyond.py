@@ -141,7 +141,7 @@ def test_page_compares_runs(perf_servers, tmp_path):
     _, first = measured(server, tmp_path, "-m", "simple", "--label", "before the change")
     assert first["label"] == "before the change"
     _, unnamed = measured(server, tmp_path / "unnamed", "-m", "plain")
-    assert unnamed["label"].startswith("triton ")
+    assert unnamed["label"].startswith("galatea ")
     done = run(server, tmp_path, "-m", "simple", "--concurrency-range", "1:2", "--label", "<after> & co", "--html", "page.html",
                "--compare", "summary.json", "--compare", tmp_path / "unnamed/summary.json")
     assert done.code == 0, done.err
