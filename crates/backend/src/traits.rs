@@ -159,6 +159,10 @@ pub trait Pipeline {
     /// Waits until the batch is executed: the one begun, or the one handed over, which is found by its
     /// [number](Batch::number). What was handed over before it was taken back.
     fn complete(&mut self, batch: &mut Batch);
+
+    /// Whether it executes nothing any more, perhaps since the batch that was complete last: what was handed over is to be
+    /// taken back, for it would fail too.
+    fn has_ended(&self) -> bool;
 }
 
 /// A batch that waits in an instance behind another.

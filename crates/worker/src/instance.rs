@@ -300,6 +300,10 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
             }
         }
     }
+
+    fn has_ended(&self) -> bool {
+        self.connection().lifecycle.is_dead()
+    }
 }
 
 /// Until when the callers of a batch wait, when each of them said so with its request's `timeout`: the latest counts. The

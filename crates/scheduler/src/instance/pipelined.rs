@@ -23,12 +23,19 @@ impl InstanceThread<'_> {
             self.with_pipeline(&mut current, |pipeline, batch| pipeline.complete(batch));
             self.slot.responses.answer_batch(current, None);
             done += 1;
-            let goes_on = !self.has_panicked && !self.instance.is_behind();
+            let goes_on = self.executes_what_waits();
             let Next { begun, ahead: next } = queue.next(self.slot.index, done, goes_on);
             let Some(begun) = begun else { return 0 };
             current = self.batch_of(begun).numbered(self.handed_over);
             ahead = next;
         }
+    }
+
+    fn executes_what_waits(&mut self) -> bool {
+        if self.has_panicked || self.instance.is_behind() {
+            return false;
+        }
+        self.instance.pipeline().is_some_and(|pipeline| !pipeline.has_ended())
     }
 
     /// Hands a request over behind the one that is executed, or puts it back. Returns how many are finished thereby.

@@ -53,6 +53,7 @@ struct PipeInstance {
     stage: Arc<Stage>,
     waiting: Arc<Waiting>,
     was_late: bool,
+    has_ended: bool,
 }
 
 #[derive(Default)]
@@ -67,7 +68,12 @@ impl HandedOver for Waiting {
 impl Model for Pipe {
     fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let waiting = Arc::<Waiting>::default();
-        Ok(Box::new(PipeInstance { stage: self.0.clone(), waiting, was_late: false }))
+        Ok(Box::new(PipeInstance {
+            stage: self.0.clone(),
+            waiting,
+            was_late: false,
+            has_ended: false,
+        }))
     }
 }
 
@@ -98,6 +104,8 @@ impl ModelInstance for PipeInstance {
 impl Pipeline for PipeInstance {
     fn begin(&mut self, batch: &mut Batch) {
         assert_eq!((batch.len(), self.is_behind()), (1, false));
+        // As a process that was started again.
+        self.has_ended = false;
     }
 
     fn hand_over(&mut self, batch: &mut Batch) -> Option<Arc<dyn HandedOver>> {
@@ -120,6 +128,10 @@ impl Pipeline for PipeInstance {
         // Whatever is handed over behind it was so before.
         self.stage.note(format!("begin {id}"));
         self.stage.wait_for_permit(&id);
+        self.has_ended |= id == "end";
+        if self.has_ended {
+            return batch.fail_all(&Error::unavailable("it has ended"));
+        }
         match id.as_str() {
             "panic" => panic!("asked to panic"),
             "mute" => {}
@@ -134,6 +146,10 @@ impl Pipeline for PipeInstance {
         self.stage.executed.fetch_add(1, Ordering::SeqCst);
         // Now it begins with what waits.
         self.waiting.take_back();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
     }
 }
 
@@ -211,9 +227,18 @@ impl Rig {
 
     /// One instance that executes 'a' while these wait, the first of them within it.
     fn with_waiting<const N: usize>(&self, ids: [&str; N]) -> (Vec<Answer>, [Answer; N]) {
+        self.with_waiting_behind("a", ids)
+    }
+
+    /// The same with another one than 'a'.
+    fn with_waiting_behind<const N: usize>(
+        &self,
+        executed: &str,
+        ids: [&str; N],
+    ) -> (Vec<Answer>, [Answer; N]) {
         let first = self.submit("first");
         assert_eq!(self.next(), "begin first");
-        let a = self.submit("a");
+        let a = self.submit(executed);
         let answers = ids.map(|id| self.submit(id));
         self.permit(&["first"]);
         (vec![first, a], answers)
@@ -241,6 +266,17 @@ fn a_request_handed_over_still_waits() {
     let s = rig.statistics.snapshot();
     assert_eq!((s.success.count, s.execution_count, s.inference_count, s.pending), (4, 4, 4, 0));
     assert_eq!(s.batches.keys().collect::<Vec<_>>(), [&1]);
+}
+
+#[test]
+fn what_waits_in_an_instance_that_ends_does_not_fail_with_the_request_it_executed() {
+    let rig = Rig::start(1);
+    let (mut first, [b]) = rig.with_waiting_behind("end", ["b"]);
+    assert_eq!([rig.next(), rig.next()], ["ahead b", "begin end"]);
+    rig.permit_all();
+    wait(first.remove(1)).expect_err("it ended with that");
+    all_succeed(first);
+    wait(b).expect("it had not begun");
 }
 
 #[test]
