@@ -312,11 +312,14 @@ class Folders:
 
 
 def ask(server, step):
-    """The answer to a step; one with `until` is asked again until its answer holds that text."""
+    """The answer to a step; one with `until` (a text or a list of them) is asked again until its answer holds all."""
+    texts = step.get("until", [])
+    texts = [texts] if isinstance(texts, str) else texts
     deadline = time.monotonic() + UNTIL_LIMIT
     while True:
         answer = ask_grpc(server, step) if "grpc" in step else ask_http(server, step)
-        if step.get("until", "") in json.dumps(answer) or time.monotonic() > deadline:
+        told = json.dumps(answer)
+        if all(text in told for text in texts) or time.monotonic() > deadline:
             return answer
 
 
