@@ -5,6 +5,8 @@ use std::{convert::Infallible, io};
 use galatea_frontend::{DecompressError, HeavyWorkError};
 use galatea_types::{Code, Error, OverBudget};
 
+use crate::wire::TooManyChunks;
+
 /// What is wrong with a body. The texts are Triton's where it has them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
@@ -21,6 +23,8 @@ pub(crate) enum BodyError {
         /// `--http-max-input-size`
         limit: usize,
     },
+    #[error(transparent)]
+    TooManyChunks(#[from] TooManyChunks),
     #[error("nothing to be decompressed")]
     Empty,
     #[error("failed to decompress the request body")]

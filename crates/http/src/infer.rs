@@ -24,6 +24,7 @@ use crate::{
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
     state::ServerState,
+    wire::RequestHeaders,
     work::{self, InferBody},
 };
 
@@ -58,9 +59,10 @@ pub(crate) async fn respond(
     };
     let context = received.context();
     if is_in_lines {
-        return lines::respond(state, (model, version), body, context, received.headers()).await;
+        let headers = received.headers_as_sent();
+        return lines::respond(state, (model, version), body, context, headers).await;
     }
-    let headers = received.headers();
+    let headers = received.headers_as_sent();
     let (plan, answer) = match submit(state, (&model, version), body, context, headers).await {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
@@ -72,7 +74,7 @@ pub(crate) async fn respond(
     match encoded {
         Ok(encoded) => match state.binary_media_type {
             Some(media_type) => success_as_media(media_type, encoded),
-            None => success_as(state, Coding::for_response(headers), encoded).await,
+            None => success_as(state, Coding::for_response(headers.parsed), encoded).await,
         },
         Err(error) => failure(&error, TEXT),
     }
@@ -84,7 +86,7 @@ async fn submit(
     model: (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    headers: &HeaderMap,
+    headers: RequestHeaders<'_>,
 ) -> Result<(AnswerPlan, impl Future<Output = Result<InferResponse>>)> {
     let decoded = work::decode_infer(state, model, body, &mut context.memory, decode);
     let (mut request, plan) = decoded.await?;

@@ -43,6 +43,7 @@ mod server;
 mod service;
 mod state;
 mod streamed;
+mod wire;
 mod work;
 
 pub use cloud::{CloudFrontEnd, CloudInference};

@@ -18,6 +18,7 @@ use crate::{
     responses::{JSON, failure, reply},
     state::ServerState,
     streamed::StreamedBody,
+    wire::RequestHeaders,
     work::{self, InferBody},
 };
 
@@ -43,7 +44,7 @@ pub(crate) async fn respond(
     (model, version): (Arc<ServedModel>, Option<i64>),
     body: InferBody,
     context: RequestContext,
-    headers: &HeaderMap,
+    headers: RequestHeaders<'_>,
 ) -> http::Response<Body> {
     let submitted = submit(state, (&model, version), body, context, headers).await;
     let (mut responses, plan, empty) = match submitted {
@@ -63,7 +64,7 @@ async fn submit(
     (model, version): (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    headers: &HeaderMap,
+    headers: RequestHeaders<'_>,
 ) -> Result<(ResponseStream, AnswerPlan, InferResponse)> {
     let memory = &mut context.memory;
     let decoded = work::decode_infer(state, (model, version), body, memory, decode_for_lines);

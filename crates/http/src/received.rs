@@ -10,19 +10,45 @@ use hyper::body::{Body as _, Incoming};
 use crate::{
     body_error::{BodyError, SizeLimit},
     request_body,
+    wire::{RequestHeaders, SentHeaders, Wire},
 };
 
 /// A request whose body may not have been read yet.
 pub(crate) struct Received {
     pub request: Request<Incoming>,
     call: CallGuard,
+    wire: Arc<Wire>,
+    sent_headers: Option<SentHeaders>,
+    is_last: bool,
     /// What the body takes of the server's budget.
     pub memory: MemoryReservation,
 }
 
 impl Received {
-    pub fn new(request: Request<Incoming>, call: CallGuard, budget: &Arc<MemoryBudget>) -> Self {
-        Self { request, call, memory: budget.reservation() }
+    pub fn new(
+        request: Request<Incoming>,
+        call: CallGuard,
+        wire: &Arc<Wire>,
+        budget: &Arc<MemoryBudget>,
+    ) -> Self {
+        Self {
+            sent_headers: wire.sent_headers(&request),
+            request,
+            call,
+            wire: wire.clone(),
+            is_last: false,
+            memory: budget.reservation(),
+        }
+    }
+
+    /// The headers, for what looks at their spelling.
+    pub fn headers_as_sent(&self) -> RequestHeaders<'_> {
+        RequestHeaders { parsed: self.headers(), sent: self.sent_headers.as_ref() }
+    }
+
+    /// Whether the connection is to be closed after this request.
+    pub fn is_last(&self) -> bool {
+        self.is_last
     }
 
     pub fn headers(&self) -> &HeaderMap {
@@ -41,7 +67,10 @@ impl Received {
         limit: SizeLimit,
     ) -> Result<bytes::Bytes, BodyError> {
         let _receiving = self.call.activity().receive();
-        request_body::read(self.request.body_mut(), header_length, limit, &mut self.memory).await
+        let (body, memory) = (self.request.body_mut(), &mut self.memory);
+        let read = request_body::read(body, &self.wire, header_length, limit, memory).await;
+        self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
+        read
     }
 
     /// The context of the request, which holds what the body took from now on.

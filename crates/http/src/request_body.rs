@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use crate::{
     body_error::{BodyError, SizeLimit},
     collector::Collector,
+    wire::{ChunkCount, Wire},
 };
 
 /// After so many bytes of one body the other connections of the thread have their turn, also those that only now become
@@ -17,7 +18,9 @@ use crate::{
 const TURN: usize = 256 << 10;
 
 /// Most bytes read of a body that is refused, so that a client that sends all before it reads gets its answer.
-const DISCARDED: u64 = 256 << 20;
+const DISCARDED: usize = 256 << 20;
+/// The work for a piece of such a body is that for so many bytes: a body of one-byte chunks ends after a million.
+const LEAST_DISCARDED: usize = 256;
 
 /// Reads a whole request body, of at most `limit` bytes.
 ///
@@ -26,6 +29,7 @@ const DISCARDED: u64 = 256 << 20;
 /// Memory is taken as bytes come, whatever length was announced, and counted to `memory`.
 pub(crate) async fn read(
     body: &mut Incoming,
+    wire: &Wire,
     header_length: Option<usize>,
     limit: SizeLimit,
     memory: &mut MemoryReservation,
@@ -34,10 +38,14 @@ pub(crate) async fn read(
     let expected = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
     limit.check(expected)?;
     let mut collector = Collector::new(expected, header_length, limit, memory);
+    let mut chunks = length.is_none().then(ChunkCount::default);
     let mut left_of_turn = TURN;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(BodyError::Read)?;
         if let Ok(data) = frame.into_data() {
+            if let Some(chunks) = &mut chunks {
+                chunks.see(&data, wire)?;
+            }
             let size = data.len();
             collector.push(data)?;
             left_of_turn = after(size, left_of_turn).await;
@@ -53,7 +61,7 @@ pub(crate) async fn discard(body: &mut Incoming) {
     let mut left_of_turn = TURN;
     while let Some(Ok(frame)) = body.frame().await {
         let size = frame.data_ref().map_or(0, Bytes::len);
-        let Some(rest) = left.checked_sub(size as u64) else { return };
+        let Some(rest) = left.checked_sub(size.max(LEAST_DISCARDED)) else { return };
         left = rest;
         left_of_turn = after(size, left_of_turn).await;
     }

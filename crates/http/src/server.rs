@@ -14,6 +14,7 @@ use crate::{
     CloudFrontEnd, HttpOptions,
     collector::READ_BUFFER,
     service::{Content, Service},
+    wire::Seen,
 };
 
 /// Serves inference and management on `listener` from threads of its own until [`FrontEnd::shut_down`].
@@ -91,9 +92,11 @@ impl Protocol for Service {
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
+        let wire = self.wire();
+        let stream = Seen { stream, wire: wire.clone() };
         let respond = service_fn(|request| {
-            let call = activity.begin_call();
-            async move { Ok::<_, Infallible>(self.call(request, call).await) }
+            let (call, wire) = (activity.begin_call(), &wire);
+            async move { Ok::<_, Infallible>(self.call(request, call, wire).await) }
         });
         let connection = builder().serve_connection(TokioIo::new(stream), respond);
         closing.serve(connection, http1::Connection::graceful_shutdown).await

@@ -21,6 +21,7 @@ use crate::{
     responses::{JSON, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
     state::ServerState,
+    wire::Wire,
 };
 
 /// Which program answers.
@@ -58,9 +59,19 @@ impl Service {
         Self { state, content }
     }
 
-    pub async fn call(&self, request: Request<Incoming>, call: CallGuard) -> Response<Body> {
+    /// Notes of a new connection what requests need.
+    pub fn wire(&self) -> Arc<Wire> {
+        Wire::new(self.state.options.header_forwarding.is_active())
+    }
+
+    pub async fn call(
+        &self,
+        request: Request<Incoming>,
+        call: CallGuard,
+        wire: &Arc<Wire>,
+    ) -> Response<Body> {
         let _answering = self.state.in_flight.begin();
-        let mut received = Received::new(request, call, &self.state.options.memory);
+        let mut received = Received::new(request, call, wire, &self.state.options.memory);
         let response = match &self.content {
             Content::Inference => catch_panic(REQUEST, self.dispatch(&mut received)).await,
             Content::Cloud(front_end) => {
@@ -74,13 +85,14 @@ impl Service {
         let mut response = response.unwrap_or_else(|| {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
+        let is_last = received.is_last() || self.state.in_flight.is_draining();
         let call = received.into_call();
         match response.body_mut() {
             Body::Streamed(streamed) => streamed.hold(call),
             whole => whole.count_to(&self.state.options.memory),
         }
         response.headers_mut().insert(SERVER, PROGRAM);
-        if self.state.in_flight.is_draining() {
+        if is_last {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use galatea_engine::Engine;
 use galatea_frontend::InFlight;
 use galatea_types::{InferRequest, Result};
-use http::HeaderMap;
 
-use crate::{HttpOptions, body_error::SizeLimit};
+use crate::{HttpOptions, body_error::SizeLimit, wire::RequestHeaders};
 
 /// One per server, for all connections.
 pub(crate) struct ServerState {
@@ -29,8 +28,19 @@ impl ServerState {
     }
 
     /// Adds the headers that the operator lets through to the parameters.
-    pub fn forward_headers(&self, headers: &HeaderMap, request: &mut InferRequest) -> Result<()> {
-        let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        self.options.header_forwarding.forward(headers, request)
+    pub fn forward_headers(
+        &self,
+        headers: RequestHeaders<'_>,
+        request: &mut InferRequest,
+    ) -> Result<()> {
+        let forwarding = &self.options.header_forwarding;
+        let RequestHeaders { parsed, sent } = headers;
+        match sent {
+            Some(sent) => forwarding.forward(sent.iter(), request),
+            None => {
+                let parsed = parsed.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+                forwarding.forward(parsed, request)
+            }
+        }
     }
 }

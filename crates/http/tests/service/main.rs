@@ -3,10 +3,13 @@
 // The lint knows #[test] functions only; this is what they are made of.
 #![allow(clippy::expect_used)]
 
+mod chunks;
 mod client;
 mod cloud;
 mod compression;
 mod connections;
+mod echo;
+mod forwarding;
 mod generate;
 mod inference;
 mod life;
@@ -29,8 +32,9 @@ use galatea_http::{HttpOptions, serve, serve_metrics};
 use tempfile::TempDir;
 
 /// `failing` passes tensors on as `identity` does, and adds no parameters to the response.
-const MODELS: [(&str, &str); 6] = [
+const MODELS: [(&str, &str); 7] = [
     ("script", script::CONFIG),
+    ("parameters", echo::CONFIG),
     (
         "identity_fp32",
         "backend: \"failing\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
@@ -92,6 +96,7 @@ impl Fixture {
         }
         let (script, conductor) = script::script();
         backends.register("script", move || Ok(Arc::new(script.clone())));
+        backends.register("echo", || Ok(Arc::new(echo::Echo)));
         let engine = Engine::new(
             EngineOptions {
                 repositories: vec![LocalRoot::at(repository.path())],
