@@ -8,7 +8,7 @@ use std::{
 use arc_swap::ArcSwap;
 use galatea_backend::{InferTarget, Model};
 use galatea_config::ModelConfig;
-use galatea_scheduler::{InstanceReadiness, Scheduler};
+use galatea_scheduler::{QueueScheduler, Scheduler};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, Refused, RequestContext, Responder, Result};
 
@@ -37,7 +37,7 @@ pub(crate) struct ServedModelSpec {
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,
     /// `None` for an ensemble: the models of its steps have theirs.
-    pub instances: Option<InstanceReadiness>,
+    pub instances: Option<Arc<QueueScheduler>>,
     /// `None` for an ensemble.
     pub model: Option<Arc<dyn Model>>,
     pub statistics: Arc<ModelStatistics>,
@@ -118,7 +118,7 @@ impl ServedModel {
     /// Whether a request would be executed now: an instance works. The model's own check is
     /// [`ServedModel::query_readiness`].
     pub fn is_ready(&self) -> bool {
-        self.spec.instances.as_ref().is_none_or(InstanceReadiness::has_working_instance)
+        self.spec.instances.as_ref().is_none_or(|queue| queue.has_working_instance())
     }
 
     /// Whether the model checks its readiness itself.
@@ -178,8 +178,9 @@ impl InferTarget for ServedModel {
 impl Drop for ServedModel {
     fn drop(&mut self) {
         let spec = &mut self.spec;
-        // Without the model's own reference the scheduler's is the last.
+        // Without these the scheduler's reference to the model, and the unloader's to the scheduler, are the last.
         spec.model = None;
+        spec.instances = None;
         spec.unloader.unload(UnloadJob {
             model: spec.config.name().clone(),
             version: spec.version,

@@ -26,7 +26,6 @@ mod parking;
 mod queue;
 mod queue_scheduler;
 mod queued_request;
-mod readiness;
 mod request_failure;
 mod request_queue;
 mod scheduler;
@@ -34,5 +33,4 @@ mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
-pub use readiness::InstanceReadiness;
 pub use scheduler::Scheduler;

@@ -64,7 +64,7 @@ impl VersionLoader {
             config,
             version,
             generation,
-            instances: Some(scheduler.readiness()),
+            instances: Some(scheduler.clone()),
             scheduler,
             model: Some(model),
             statistics,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galatea_backend::{RequestEnd, RequestObserver};
 
 use super::{count_once::CountOnce, request_accounting::RequestAccounting};
-use crate::request_queue::RequestQueue;
+use crate::{instance::OpenStream, request_queue::RequestQueue};
 
 /// The requests of one execution that are answered after `execute` has returned.
 ///
@@ -16,12 +16,19 @@ pub(crate) struct StreamAccounting {
     accounting: Arc<RequestAccounting>,
     items: u64,
     once: CountOnce,
+    /// The instance is needed until all of them have ended.
+    _open: OpenStream,
 }
 
 impl StreamAccounting {
     /// `items`: of all requests of the execution.
-    pub fn new(queue: Arc<RequestQueue>, accounting: Arc<RequestAccounting>, items: u64) -> Self {
-        Self { queue, accounting, items, once: CountOnce::default() }
+    pub fn new(
+        queue: Arc<RequestQueue>,
+        accounting: Arc<RequestAccounting>,
+        items: u64,
+        open: OpenStream,
+    ) -> Self {
+        Self { queue, accounting, items, once: CountOnce::default(), _open: open }
     }
 
     pub fn once(&self) -> &CountOnce {

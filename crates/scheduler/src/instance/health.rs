@@ -2,7 +2,7 @@
 
 use galatea_types::Error;
 
-/// Which instances of a queue work.
+/// Which instances of a queue work. Instances come and go: the number of one that is gone is given to another one.
 pub(crate) struct InstanceHealth {
     slots: Vec<Slot>,
     /// Instances that were started and have raised no alarm since.
@@ -11,6 +11,8 @@ pub(crate) struct InstanceHealth {
     expected: usize,
     /// Why requests are refused, while no instance is expected to work.
     outage: Option<Error>,
+    /// Why an instance was given up last.
+    last_reason: Option<Error>,
 }
 
 /// The instance of one thread, which is another one after each restart.
@@ -18,6 +20,16 @@ struct Slot {
     generation: u64,
     condition: Condition,
     is_given_up: bool,
+    membership: Membership,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Membership {
+    Member,
+    /// It is to end, and counts no more.
+    Retired,
+    /// Its thread has ended: the next instance may have the number.
+    Gone,
 }
 
 enum Condition {
@@ -29,13 +41,63 @@ enum Condition {
 
 impl InstanceHealth {
     pub fn new(instances: usize) -> Self {
-        let slot = |_| Slot { generation: 0, condition: Condition::Starting, is_given_up: false };
+        let slot = |_| Slot {
+            generation: 0,
+            condition: Condition::Starting,
+            is_given_up: false,
+            membership: Membership::Member,
+        };
         Self {
             slots: (0..instances).map(slot).collect(),
             working: 0,
             expected: instances,
             outage: None,
+            last_reason: None,
         }
+    }
+
+    /// Adds an instance, and returns its number. Requests do not wait for it before it was started.
+    pub fn add(&mut self) -> usize {
+        let is_free = |slot: &Slot| slot.membership == Membership::Gone;
+        let index = self.slots.iter().position(is_free).unwrap_or(self.slots.len());
+        // Alarms of whoever had the number before are of an earlier generation.
+        let generation = self.generation(index);
+        let (condition, membership) = (Condition::Starting, Membership::Member);
+        let slot = Slot { generation, condition, is_given_up: true, membership };
+        match self.slots.get_mut(index) {
+            Some(free) => *free = slot,
+            None => self.slots.push(slot),
+        }
+        index
+    }
+
+    /// The instance is to end: it counts no more, and none of its alarms does.
+    pub fn retire(&mut self, index: usize) {
+        let Some(slot) = member(&mut self.slots, index) else { return };
+        slot.membership = Membership::Retired;
+        let condition = std::mem::replace(&mut slot.condition, Condition::Starting);
+        let is_given_up = std::mem::replace(&mut slot.is_given_up, true);
+        self.working -= usize::from(matches!(condition, Condition::Working));
+        self.expected -= usize::from(!is_given_up);
+        if self.expected == 0 {
+            self.outage = self.last_reason.clone();
+        }
+    }
+
+    /// The thread of the instance has ended.
+    pub fn gone(&mut self, index: usize) {
+        self.retire(index);
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.membership = Membership::Gone;
+        }
+    }
+
+    pub fn is_retired(&self, index: usize) -> bool {
+        self.slots.get(index).is_some_and(|slot| slot.membership != Membership::Member)
+    }
+
+    pub fn is_gone(&self, index: usize) -> bool {
+        self.slots.get(index).is_none_or(|slot| slot.membership == Membership::Gone)
     }
 
     /// An instance is about to be started, or the last one is about to go. Its alarm carries the generation:
@@ -55,7 +117,7 @@ impl InstanceHealth {
 
     /// The instance was started. If it broke in the meantime, it stays broken.
     pub fn started(&mut self, index: usize) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(slot) = member(&mut self.slots, index) else { return };
         if !matches!(slot.condition, Condition::Starting) {
             return;
         }
@@ -70,7 +132,7 @@ impl InstanceHealth {
     /// The instance of this generation does not work any more. False: it was replaced already, or that
     /// is known.
     pub fn break_down(&mut self, index: usize, generation: u64, reason: Error) -> bool {
-        let Some(slot) = self.slots.get_mut(index) else { return false };
+        let Some(slot) = member(&mut self.slots, index) else { return false };
         if slot.generation != generation {
             return false;
         }
@@ -97,10 +159,11 @@ impl InstanceHealth {
 
     /// Nobody is to wait for this instance until it works again. True: for no other one either.
     pub fn give_up(&mut self, index: usize, reason: &Error) -> bool {
-        let Some(slot) = self.slots.get_mut(index) else { return false };
+        let Some(slot) = member(&mut self.slots, index) else { return false };
         if !std::mem::replace(&mut slot.is_given_up, true) {
             self.expected -= 1;
         }
+        self.last_reason = Some(reason.clone());
         if self.expected == 0 {
             self.outage = Some(reason.clone());
         }
@@ -120,6 +183,10 @@ impl InstanceHealth {
     }
 }
 
+fn member(slots: &mut [Slot], index: usize) -> Option<&mut Slot> {
+    slots.get_mut(index).filter(|slot| slot.membership == Membership::Member)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -135,6 +202,11 @@ mod tests {
         /// An alarm of the instance started so many generations ago.
         Break(u64),
         GiveUp,
+        /// An instance is added in the place of one that is gone.
+        Add,
+        Retire,
+        /// Its thread ends.
+        Gone,
     }
 
     fn event() -> impl Strategy<Value = (usize, Event)> {
@@ -143,6 +215,9 @@ mod tests {
             Just(Event::Started),
             (0..3_u64).prop_map(Event::Break),
             Just(Event::GiveUp),
+            Just(Event::Add),
+            Just(Event::Retire),
+            Just(Event::Gone),
         ];
         (0..INSTANCES, events)
     }
@@ -154,15 +229,28 @@ mod tests {
         is_started: bool,
         is_broken: bool,
         is_given_up: bool,
+        is_retired: bool,
+        is_gone: bool,
     }
 
     impl Reference {
+        fn is_working(&self) -> bool {
+            self.is_started && !self.is_broken && !self.is_retired
+        }
+
         fn apply(&mut self, event: Event) {
             match event {
                 Event::Begin => {
                     self.generation += 1;
                     (self.is_started, self.is_broken) = (false, false);
                 }
+                Event::Add => {
+                    let generation = self.generation;
+                    *self = Self { generation, is_given_up: true, ..Self::default() };
+                }
+                Event::Retire => self.is_retired = true,
+                Event::Gone => (self.is_retired, self.is_gone) = (true, true),
+                _ if self.is_retired => {}
                 Event::Started if !self.is_broken => {
                     (self.is_started, self.is_given_up) = (true, false);
                 }
@@ -181,8 +269,18 @@ mod tests {
             for (index, event) in events {
                 // What no thread does: report a start twice, give up what works.
                 let now = reference[index];
-                let is_working = now.is_started && !now.is_broken;
-                if is_working && matches!(event, Event::GiveUp | Event::Started) {
+                if now.is_working() && matches!(event, Event::GiveUp | Event::Started) {
+                    continue;
+                }
+                // A number is used again when it is free, the lowest first, and one instance stays.
+                let is_first_free = reference.iter().position(|p| p.is_gone) == Some(index);
+                let is_last = reference.iter().enumerate().all(|(i, p)| i == index || p.is_retired);
+                let is_allowed = match event {
+                    Event::Add => is_first_free,
+                    Event::Retire | Event::Gone => !is_last,
+                    _ => !now.is_gone,
+                };
+                if !is_allowed {
                     continue;
                 }
                 reference[index].apply(event);
@@ -192,17 +290,29 @@ mod tests {
                     Event::Break(age) => {
                         let Some(generation) = now.generation.checked_sub(age) else { continue };
                         let is_news = health.break_down(index, generation, Error::internal("x"));
-                        prop_assert_eq!(is_news, age == 0 && !now.is_broken);
+                        let counts = age == 0 && !now.is_broken && !now.is_retired;
+                        prop_assert_eq!(is_news, counts);
                     }
                     Event::GiveUp => {
                         let is_last = health.give_up(index, &Error::internal("x"));
-                        prop_assert_eq!(is_last, reference.iter().all(|p| p.is_given_up));
+                        let all_given_up = reference.iter().all(|p| p.is_given_up || p.is_retired);
+                        prop_assert_eq!(is_last, all_given_up && !now.is_retired);
                     }
+                    Event::Add => prop_assert_eq!(health.add(), index),
+                    Event::Retire => health.retire(index),
+                    Event::Gone => health.gone(index),
                 }
-                let works = |p: &Reference| p.is_started && !p.is_broken;
-                prop_assert_eq!(health.has_working_instance(), reference.iter().any(works));
-                prop_assert_eq!(health.defect(index).is_some(), reference[index].is_broken);
-                prop_assert_eq!(health.outage().is_some(), reference.iter().all(|p| p.is_given_up));
+                let working = reference.iter().filter(|p| p.is_working()).count();
+                prop_assert_eq!(health.working_count(), working);
+                let is_broken = reference[index].is_broken && !reference[index].is_retired;
+                prop_assert_eq!(health.defect(index).is_some(), is_broken);
+                prop_assert_eq!(health.is_retired(index), reference[index].is_retired);
+                prop_assert_eq!(health.is_gone(index), reference[index].is_gone);
+                // Without a reason nobody was ever given up.
+                if health.last_reason.is_some() {
+                    let all_given_up = reference.iter().all(|p| p.is_given_up || p.is_retired);
+                    prop_assert_eq!(health.outage().is_some(), all_given_up);
+                }
             }
         }
     }

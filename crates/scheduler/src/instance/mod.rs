@@ -2,6 +2,7 @@
 
 mod error;
 mod health;
+mod open_streams;
 mod pipelined;
 mod responses;
 mod restart_backoff;
@@ -10,6 +11,7 @@ mod thread;
 
 pub(crate) use error::InstanceError;
 pub(crate) use health::InstanceHealth;
+pub(crate) use open_streams::{OpenStream, OpenStreams};
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
 pub(crate) use thread::{ModelContext, run};

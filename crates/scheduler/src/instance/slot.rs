@@ -9,7 +9,7 @@ use std::{
 use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
 use galatea_types::Result;
 
-use super::{error::InstanceError, responses::Responses};
+use super::{error::InstanceError, open_streams::OpenStreams, responses::Responses};
 use crate::request_queue::RequestQueue;
 
 /// What the instance of one thread is made for, and the queue it takes its requests from.
@@ -19,6 +19,8 @@ pub(crate) struct InstanceSlot {
     /// Number among the instances of the queue.
     pub index: usize,
     pub spec: InstanceSpec,
+    /// What it answers after `execute` has returned.
+    pub streams: Arc<OpenStreams>,
 }
 
 impl InstanceSlot {

@@ -44,7 +44,7 @@ pub(crate) struct ModelContext {
 /// batches until the queue is closed and empty.
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
-    let _end = EndOfThread(&queue);
+    let _end = EndOfThread(&queue, slot.index);
     match slot.start(&context.name, &*context.model) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
@@ -68,11 +68,11 @@ pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sende
     }
 }
 
-struct EndOfThread<'a>(&'a RequestQueue);
+struct EndOfThread<'a>(&'a RequestQueue, usize);
 
 impl Drop for EndOfThread<'_> {
     fn drop(&mut self) {
-        self.0.thread_ended();
+        self.0.thread_ended(self.1);
     }
 }
 
@@ -105,6 +105,10 @@ impl InstanceThread<'_> {
                     let Some(restarted) = self.restart(reason) else { return };
                     self = restarted;
                 }
+                Work::Retire => {
+                    self.slot.streams.wait_until_none();
+                    return discard(self.instance);
+                }
                 Work::End => {
                     // An alarm that the instance raises because it ends is ignored.
                     self.slot.queue.instance_begins(self.slot.index);
@@ -134,13 +138,14 @@ impl InstanceThread<'_> {
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
     /// Returns how many requests are finished. After a panic the instance counts as broken.
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let InstanceSlot { queue, responses, .. } = &self.slot;
+        let InstanceSlot { queue, responses, streams: open, .. } = &self.slot;
         let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
         let pending = requests.into_iter().map(|request| responses.take(request)).collect();
         let mut batch = self.new_batch(pending);
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams = Arc::new(StreamAccounting::new(queue.clone(), accounting, items));
+            let streams = StreamAccounting::new(queue.clone(), accounting, items, open.open());
+            let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams
         });
@@ -177,8 +182,8 @@ impl InstanceThread<'_> {
         InstanceError::FailedUnexpectedly { instance, model }.into()
     }
 
-    /// Drops the instance and starts it again, however often it takes. `None`: the queue was closed and nothing
-    /// is left to be done.
+    /// Drops the instance and starts it again, however often it takes. `None`: nothing is left to be done, because the
+    /// queue was closed or the instance retired.
     fn restart(mut self, mut reason: Error) -> Option<Self> {
         let Self { context, ref slot, .. } = self;
         let InstanceSlot { queue, spec, .. } = slot;
@@ -195,7 +200,8 @@ impl InstanceThread<'_> {
                 give_up(slot, &reason);
                 is_given_up = true;
             }
-            if queue.is_closed_within(wait) && (is_given_up || !queue.has_queued()) {
+            let is_useless = || is_given_up || queue.is_retired(slot.index) || !queue.has_queued();
+            if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
             match slot.start(model, &*context.model) {

@@ -1,6 +1,9 @@
 //! Models with instances of their own: requests are queued, and instance threads pull them.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use galatea_backend::{InstanceSpec, Model, PendingRequest};
 use galatea_config::{ModelConfig, Scheduling};
@@ -9,19 +12,24 @@ use galatea_types::{
     Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result,
 };
 
+use self::instance_set::InstanceSet;
 use crate::{
-    InstanceReadiness, Scheduler,
+    Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
-    instance::{self, InstanceError, InstanceSlot, ModelContext, Responses},
+    instance::{ModelContext, Responses},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
     request_queue::{Refusal, RequestQueue},
-    sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
+    sync::{LockExt, Mutex, mpsc},
 };
 
+mod instance_set;
 #[cfg(test)]
 mod tests;
+
+/// How long a change of the instances waits for what a removed one has in hand: a stream may last for ever.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// What a queue and its instances are made for.
 pub struct SchedulerSpec {
@@ -44,13 +52,12 @@ pub struct SchedulerSpec {
 /// Dropped, it closes: what is queued is still answered, by threads that then end on their own.
 pub struct QueueScheduler {
     /// One for each group of instances that share a queue.
-    queues: Vec<Arc<RequestQueue>>,
-    /// What answers the requests of each queue.
-    responses: Vec<Responses>,
+    sets: Vec<InstanceSet>,
     route: Route,
-    model_name: Arc<str>,
+    context: Arc<ModelContext>,
     accounting: Arc<RequestAccounting>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// One change of the instances at a time.
+    changing: Mutex<()>,
 }
 
 /// Which queue takes a request, by its number.
@@ -82,19 +89,13 @@ impl QueueScheduler {
         };
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
-        let new_responses = |_| {
+        let new_responses = || {
             let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
             Responses::new(config.name().clone(), accounting.clone(), order)
         };
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
-        let scheduler = Self {
-            queues: groups.iter().map(new_queue).collect(),
-            responses: groups.iter().map(new_responses).collect(),
-            route,
-            model_name: config.name().clone(),
-            accounting,
-            threads: Mutex::new(Vec::new()),
-        };
+        let sets = groups.iter().map(|group| InstanceSet::new(new_queue(group), new_responses()));
+        let sets = sets.collect();
         let context = Arc::new(ModelContext {
             name: config.name().clone(),
             version,
@@ -102,45 +103,41 @@ impl QueueScheduler {
             may_answer_later,
             is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
         });
-        let slots = scheduler.slots(groups);
-        scheduler.start_threads(&context, slots).inspect_err(|_| scheduler.stop())?;
+        let scheduler = Self { sets, route, context, accounting, changing: Mutex::new(()) };
+        scheduler.start_instances(groups).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
 
-    /// Reports whether instances work, now and later.
-    pub fn readiness(&self) -> InstanceReadiness {
-        InstanceReadiness::new(self.queues.clone())
+    /// Whether an instance works that would execute a request.
+    pub fn has_working_instance(&self) -> bool {
+        self.sets.iter().any(|set| set.queue.has_working_instance())
     }
 
-    fn slots(&self, groups: Vec<Vec<InstanceSpec>>) -> Vec<InstanceSlot> {
-        let queues = self.queues.iter().zip(&self.responses);
-        let slots_of = |((queue, responses), group): ((&Arc<RequestQueue>, &Responses), Vec<_>)| {
-            let new_slot = |(index, spec)| InstanceSlot {
-                queue: queue.clone(),
-                responses: responses.clone(),
-                index,
-                spec,
-            };
-            group.into_iter().enumerate().map(new_slot).collect::<Vec<_>>()
-        };
-        queues.zip(groups).flat_map(slots_of).collect()
+    /// The instances there are.
+    pub fn instances(&self) -> Vec<InstanceSpec> {
+        self.sets.iter().flat_map(InstanceSet::specs).collect()
     }
 
-    fn start_threads(&self, context: &Arc<ModelContext>, slots: Vec<InstanceSlot>) -> Result<()> {
+    /// Adds instances, and then removes those of these numbers ([`InstanceSpec::index`]), while the others go on.
+    /// Blocks until the new ones are ready and what the others have in hand is answered, but no longer than half a minute
+    /// for the latter.
+    ///
+    /// # Errors
+    /// The first error of a new instance: nothing has changed then.
+    pub fn change_instances(&self, added: Vec<InstanceSpec>, removed: &[usize]) -> Result<()> {
+        let _one_at_a_time = self.changing.lock_unpoisoned();
+        if let Some(set) = self.sets.first() {
+            set.add(&self.context, added)?;
+        }
+        let deadline = Instant::now() + REMOVAL_LIMIT;
+        self.sets.iter().for_each(|set| set.remove(removed, deadline));
+        Ok(())
+    }
+
+    fn start_instances(&self, groups: Vec<Vec<InstanceSpec>>) -> Result<()> {
         let (ready, outcomes) = mpsc::channel();
-        let mut slots = slots.into_iter();
-        while let Some(slot) = slots.next() {
-            let (context, ready, queue) = (context.clone(), ready.clone(), slot.queue.clone());
-            let name = slot.spec.name.clone();
-            let thread = Builder::new().name(name.clone());
-            match thread.spawn(move || instance::run(&context, slot, ready)) {
-                Ok(thread) => self.threads.lock_unpoisoned().push(thread),
-                Err(source) => {
-                    queue.thread_ended();
-                    slots.for_each(|slot| slot.queue.thread_ended());
-                    return Err(InstanceError::NoThread { instance: name, source }.into());
-                }
-            }
+        for (set, group) in self.sets.iter().zip(groups) {
+            set.start(&self.context, group, &ready)?;
         }
         drop(ready);
         // Ends when every thread has sent its outcome or ended.
@@ -155,7 +152,7 @@ impl QueueScheduler {
             Refusal::Closed => (FailureReason::Rejected, RequestFailure::Closed { prefix }),
             Refusal::Full => (FailureReason::Rejected, RequestFailure::QueueFull { prefix }),
             Refusal::NoWorkingInstance(reason) => {
-                let model = self.model_name.to_string();
+                let model = self.context.name.to_string();
                 let failure = RequestFailure::NoWorkingInstance { prefix, model, reason };
                 (FailureReason::Other, failure)
             }
@@ -167,7 +164,7 @@ impl QueueScheduler {
     }
 
     fn queue_for(&self, request: &InferRequest) -> Option<&RequestQueue> {
-        self.queues.get((self.route)(request)).map(|queue| &**queue)
+        self.sets.get((self.route)(request)).map(|set| &*set.queue)
     }
 
     fn stop(&self) {
@@ -176,11 +173,7 @@ impl QueueScheduler {
     }
 
     fn join(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock_unpoisoned());
-        for thread in threads {
-            // Its panics are caught and logged where they happen.
-            let _ = thread.join();
-        }
+        self.sets.iter().for_each(InstanceSet::join);
     }
 }
 
@@ -207,31 +200,31 @@ impl Scheduler for QueueScheduler {
     }
 
     fn in_flight(&self) -> usize {
-        self.queues.iter().map(|queue| queue.in_flight()).sum()
+        self.sets.iter().map(|set| set.queue.in_flight()).sum()
     }
 
     fn release_abandoned(&self) -> usize {
-        let release = |(queue, responses): (&Arc<RequestQueue>, &Responses)| {
+        let release = |InstanceSet { queue, responses, .. }: &InstanceSet| {
             let abandoned = queue.take_abandoned();
             let count = abandoned.len();
             responses.answer_abandoned(abandoned);
             queue.finish(count);
             count
         };
-        self.queues.iter().zip(&self.responses).map(release).sum()
+        self.sets.iter().map(release).sum()
     }
 
     fn wait_until_idle(&self, deadline: Instant) -> bool {
-        self.queues.iter().all(|queue| queue.wait_until_idle(deadline))
+        self.sets.iter().all(|set| set.queue.wait_until_idle(deadline))
     }
 
     fn close(&self) {
-        self.queues.iter().for_each(|queue| queue.close());
+        self.sets.iter().for_each(|set| set.queue.close());
     }
 
     fn drain(&self, deadline: Instant) -> bool {
         self.close();
-        let has_ended = self.queues.iter().all(|queue| queue.wait_for_end(deadline));
+        let has_ended = self.sets.iter().all(|set| set.queue.wait_for_end(deadline));
         if has_ended {
             self.join();
         }

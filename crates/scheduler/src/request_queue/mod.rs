@@ -59,6 +59,8 @@ pub(crate) enum Work<T> {
     Dropped(Vec<(T, DropReason)>),
     /// The thread's instance does not work any more: it must be restarted.
     Restart(Error),
+    /// The instance is not one of the queue's any more: its thread ends as soon as its streams have.
+    Retire,
     /// The queue is closed and all requests are answered.
     End,
 }
@@ -84,6 +86,13 @@ pub(crate) struct Next<T> {
 /// A request that was handed over is overtaken by this many others for each instance, at most, before another instance
 /// executes it. Where all take as long, none is overtaken by more than one for each.
 const MAX_OVERTAKEN: u64 = 2;
+
+/// No instance of the queue works, or is expected to.
+pub(crate) struct Outage<T> {
+    pub reason: Error,
+    /// The requests that waited for one, to be answered.
+    pub unserved: Vec<T>,
+}
 
 /// Why a request was not accepted.
 #[derive(Debug)]
@@ -143,10 +152,10 @@ impl<T: Queued> RequestQueue<T> {
         let mut state = self.parking.lock();
         state.finish(done);
         loop {
-            if let Some(reason) = state.health.defect(index).cloned() {
+            if let Some(work) = state.called_off(index) {
                 let left = state.backlog.len();
                 state.wake_for_rest(left);
-                return Work::Restart(reason);
+                return work;
             }
             if let Some(request) = state.take_overtaken_back() {
                 return Work::of(request);
@@ -168,13 +177,13 @@ impl<T: Queued> RequestQueue<T> {
                 Decision::Take(count) => return Work::Batch(take(state, count)),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
                 Decision::Empty if state.is_closed => {
-                    state = state.sleep_while(|s| s.executing > 0 && !s.is_broken(index));
+                    state = state.sleep_while(|s| s.executing > 0 && !s.is_called_off(index));
                 }
                 Decision::Wait(batch) if !state.has_leader() => {
-                    state = state.lead(batch, |s| s.is_closed || s.is_broken(index));
+                    state = state.lead(batch, |s| s.is_closed || s.is_called_off(index));
                 }
                 Decision::Wait(_) | Decision::Empty => {
-                    state = state.sleep(|s| s.is_closed || s.is_broken(index));
+                    state = state.sleep(|s| s.is_closed || s.is_called_off(index));
                 }
             }
         }
@@ -192,7 +201,7 @@ impl<T: Queued> RequestQueue<T> {
     pub fn next(&self, index: usize, done: usize, goes_on: bool) -> Next<T> {
         let mut state = self.parking.lock();
         state.finish(done);
-        if goes_on && !state.is_broken(index) {
+        if goes_on && !state.is_called_off(index) {
             let begun = state.handed_over.begin(index);
             let ahead = begun.as_ref().and_then(|_| self.ahead(&mut state, index));
             return Next { begun, ahead };
@@ -222,7 +231,7 @@ impl<T: Queued> RequestQueue<T> {
     /// A request to be handed over to instance `index`: not while another instance is free, which it also is when it
     /// waits for the end of a closed queue.
     fn ahead(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Option<T> {
-        if state.has_idle_threads() || state.is_closed || state.is_broken(index) {
+        if state.has_idle_threads() || state.is_closed || state.is_called_off(index) {
             return None;
         }
         if let Some(request) = state.take_overtaken_back() {
@@ -278,9 +287,9 @@ impl<T: Queued> RequestQueue<T> {
         state.wake_all();
     }
 
-    /// Waits; true as soon as the queue is closed.
-    pub fn is_closed_within(&self, timeout: Duration) -> bool {
-        self.parking.wait_for(timeout, |state| state.is_closed)
+    /// Waits; true as soon as the queue is closed or the instance retired.
+    pub fn is_closed_within(&self, index: usize, timeout: Duration) -> bool {
+        self.parking.wait_for(timeout, |s| s.is_closed || s.health.is_retired(index))
     }
 
     /// Waits until no request is in flight, without closing; false when that is not so by `deadline`.
@@ -294,10 +303,40 @@ impl<T: Queued> RequestQueue<T> {
         self.parking.wait_for(left_until(deadline), has_ended)
     }
 
+    /// Adds an instance, whose thread is about to be started. Returns its number.
+    pub fn add_instance(&self) -> usize {
+        let mut state = self.parking.lock();
+        state.live_threads += 1;
+        state.health.add()
+    }
+
+    /// The instance executes no more requests: its thread ends with what it has in hand.
+    pub fn retire_instance(&self, index: usize) -> Option<Outage<T>> {
+        let mut state = self.parking.lock();
+        state.health.retire(index);
+        let reason = state.health.outage().cloned();
+        let outage = reason.map(|reason| {
+            let waiting = state.backlog.len();
+            Outage { reason, unserved: state.take(waiting) }
+        });
+        state.wake_all();
+        outage
+    }
+
+    pub fn is_retired(&self, index: usize) -> bool {
+        self.parking.lock().health.is_retired(index)
+    }
+
+    /// Waits until the thread of a retired instance has ended; false when it has not by `deadline`.
+    pub fn wait_until_gone(&self, index: usize, deadline: Instant) -> bool {
+        self.parking.wait_for(left_until(deadline), |state| state.health.is_gone(index))
+    }
+
     /// A thread of an instance has ended, or could not be started.
-    pub fn thread_ended(&self) {
+    pub fn thread_ended(&self, index: usize) {
         let mut state = self.parking.lock();
         state.live_threads -= 1;
+        state.health.gone(index);
         state.notify_observers();
     }
 
@@ -346,7 +385,7 @@ impl<T: Queued> RequestQueue<T> {
     /// Whether requests have another instance than this one to go to, and nobody waits for this one to end.
     pub fn can_do_without(&self, index: usize) -> bool {
         let state = self.parking.lock();
-        !state.is_closed && !state.is_broken(index) && state.health.working_count() > 1
+        !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
     }
 
     fn decide(&self, state: &mut State<T>) -> Decision {
@@ -382,8 +421,17 @@ impl<T: Queued> State<T> {
         self.backlog.len() + self.executing
     }
 
-    fn is_broken(&self, index: usize) -> bool {
-        self.health.defect(index).is_some()
+    /// Whether the instance is to execute nothing more: it broke, or is not one of the queue's any more.
+    fn is_called_off(&self, index: usize) -> bool {
+        self.health.is_retired(index) || self.health.defect(index).is_some()
+    }
+
+    /// What the thread of such an instance is to do.
+    fn called_off(&self, index: usize) -> Option<Work<T>> {
+        match self.health.is_retired(index) {
+            true => Some(Work::Retire),
+            false => self.health.defect(index).cloned().map(Work::Restart),
+        }
     }
 
     fn is_held(&mut self) -> bool {

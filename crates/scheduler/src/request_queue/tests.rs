@@ -91,8 +91,8 @@ fn serve(queue: &Queue, index: usize) -> Vec<u64> {
                 queue.instance_begins(index);
                 queue.instance_started(index);
             }
-            Work::End => {
-                queue.thread_ended();
+            Work::End | Work::Retire => {
+                queue.thread_ended(index);
                 return executed;
             }
         }
@@ -208,7 +208,7 @@ fn abandoned_requests_are_taken_once() {
                                 dropped.iter().map(|(request, _)| request.arrival).collect()
                             }
                             Work::Restart(error) => panic!("{error}"),
-                            Work::End => return seen,
+                            Work::End | Work::Retire => return seen,
                         };
                         done = arrivals.len();
                         seen.extend(arrivals);
@@ -266,8 +266,8 @@ fn serve_pipelined(queue: &Queue, index: usize, mut breaks: bool) -> Vec<u64> {
                 queue.instance_started(index);
                 continue;
             }
-            Work::End => {
-                queue.thread_ended();
+            Work::End | Work::Retire => {
+                queue.thread_ended(index);
                 return executed;
             }
         };
@@ -359,4 +359,41 @@ fn nothing_waits_in_an_instance_while_another_is_free() {
     };
     shuttle::check_random(run, ITERATIONS);
     shuttle::check_pct(run, ITERATIONS, 3);
+}
+
+/// Instances are added and retired while requests come: each is executed once, and whoever is retired ends.
+#[test]
+fn every_request_is_executed_once_while_instances_come_and_go() {
+    const REQUESTS: u64 = 3;
+    let run = |queue: Queue, serve: fn(&Queue, usize) -> Vec<u64>| {
+        let spawn = |index: usize| {
+            let queue = queue.clone();
+            thread::spawn(move || serve(&queue, index))
+        };
+        let pusher = {
+            let queue = queue.clone();
+            thread::spawn(move || push(&queue, REQUESTS))
+        };
+        let mut instances: Vec<_> = (0..2).map(spawn).collect();
+        for retired in 0..2 {
+            instances.push(spawn(queue.add_instance()));
+            assert!(queue.retire_instance(retired).is_none());
+            assert!(queue.wait_until_gone(retired, never()));
+        }
+        pusher.join().expect("no panic");
+        queue.close();
+        let executed = instances.into_iter().flat_map(|i| i.join().expect("no panic"));
+        let mut executed: Vec<u64> = executed.collect();
+        executed.sort_unstable();
+        assert_eq!(executed, (0..REQUESTS).collect::<Vec<_>>());
+        assert!(queue.wait_for_end(never()));
+    };
+    let direct_one_by_one = move || run(direct(2, 0), serve);
+    let pipelined = move || run(direct(2, 0), |queue, index| serve_pipelined(queue, index, false));
+    let joined = move || run(pairs(2), serve);
+    shuttle::check_random(direct_one_by_one, ITERATIONS);
+    shuttle::check_pct(direct_one_by_one, ITERATIONS, 3);
+    shuttle::check_random(pipelined, ITERATIONS);
+    shuttle::check_pct(pipelined, ITERATIONS, 3);
+    shuttle::check_random(joined, ITERATIONS);
 }

@@ -10,6 +10,7 @@ mod abandoned;
 mod alarms;
 mod answers;
 mod batching;
+mod changes;
 mod failure_log;
 mod life;
 mod pipeline;

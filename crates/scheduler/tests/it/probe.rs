@@ -286,7 +286,7 @@ impl Rig {
     }
 
     pub fn has_working_instance(&self) -> bool {
-        self.scheduler.readiness().has_working_instance()
+        self.scheduler.has_working_instance()
     }
 
     /// Waits for the next execution to start: the ids of its requests.

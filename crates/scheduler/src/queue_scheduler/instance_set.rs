@@ -1,0 +1,161 @@
+//! The instances that pull from one queue, which come and go while it is open.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_backend::InstanceSpec;
+use galatea_types::Result;
+
+use crate::{
+    instance::{self, InstanceError, InstanceSlot, ModelContext, OpenStreams, Responses},
+    request_queue::{Outage, RequestQueue},
+    sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
+};
+
+/// What the threads of instances report, once each: whether their instance was started.
+pub(super) type Outcomes = mpsc::Sender<Result<()>>;
+
+/// A queue and the threads that pull from it, one for each instance.
+pub(super) struct InstanceSet {
+    pub queue: Arc<RequestQueue>,
+    /// What answers the requests of the queue.
+    pub responses: Responses,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    members: Vec<Member>,
+    /// Of instances that were removed, and took longer to end than anybody waited.
+    leaving: Vec<JoinHandle<()>>,
+}
+
+struct Member {
+    spec: InstanceSpec,
+    /// Its number among the instances of the queue.
+    index: usize,
+    thread: JoinHandle<()>,
+}
+
+impl InstanceSet {
+    pub fn new(queue: Arc<RequestQueue>, responses: Responses) -> Self {
+        Self { queue, responses, threads: Mutex::new(Threads::default()) }
+    }
+
+    pub fn specs(&self) -> Vec<InstanceSpec> {
+        self.threads.lock_unpoisoned().members.iter().map(|member| member.spec.clone()).collect()
+    }
+
+    /// Starts the threads of the instances that the queue was made for.
+    ///
+    /// # Errors
+    /// When a thread cannot be started: the others are told of by `ready`.
+    pub fn start(
+        &self,
+        context: &Arc<ModelContext>,
+        specs: Vec<InstanceSpec>,
+        ready: &Outcomes,
+    ) -> Result<()> {
+        let mut specs = specs.into_iter().enumerate();
+        while let Some((index, spec)) = specs.next() {
+            if let Err(error) = self.start_one(context, index, spec, ready) {
+                specs.for_each(|(index, _)| self.queue.thread_ended(index));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds instances and waits until all are ready; they execute requests as soon as each of them is.
+    ///
+    /// # Errors
+    /// The first error of an instance: none is added then.
+    pub fn add(&self, context: &Arc<ModelContext>, specs: Vec<InstanceSpec>) -> Result<()> {
+        let (ready, outcomes) = mpsc::channel();
+        let mut added = Vec::with_capacity(specs.len());
+        let mut start = |spec| {
+            let index = self.queue.add_instance();
+            self.start_one(context, index, spec, &ready)?;
+            added.push(index);
+            Ok(())
+        };
+        let all_started: Result<()> = specs.into_iter().try_for_each(&mut start);
+        drop(ready);
+        let all_ready: Result<()> = outcomes.iter().collect();
+        let result = all_started.and(all_ready);
+        if result.is_err() {
+            self.end(|member| added.contains(&member.index), None);
+        }
+        result
+    }
+
+    /// Removes the instances of these numbers among all of the model. What they have in hand is answered: that is
+    /// waited for until `deadline`, and then goes on without anybody waiting.
+    pub fn remove(&self, numbers: &[usize], deadline: Instant) {
+        self.end(|member| numbers.contains(&member.spec.index), Some(deadline));
+    }
+
+    fn end(&self, is_chosen: impl Fn(&Member) -> bool, deadline: Option<Instant>) {
+        let chosen: Vec<Member> = {
+            let mut threads = self.threads.lock_unpoisoned();
+            let members = std::mem::take(&mut threads.members);
+            let (chosen, rest) = members.into_iter().partition(is_chosen);
+            threads.members = rest;
+            chosen
+        };
+        for member in &chosen {
+            let Outage { reason, unserved } = match self.queue.retire_instance(member.index) {
+                Some(outage) => outage,
+                None => continue,
+            };
+            let count = unserved.len();
+            self.responses.answer_outage(unserved, &reason);
+            self.queue.finish(count);
+        }
+        for Member { index, thread, .. } in chosen {
+            if deadline.is_none_or(|deadline| self.queue.wait_until_gone(index, deadline)) {
+                // Its panics are caught and logged where they happen.
+                let _ = thread.join();
+            } else {
+                self.threads.lock_unpoisoned().leaving.push(thread);
+            }
+        }
+    }
+
+    /// Waits until every thread has ended. The queue is closed.
+    pub fn join(&self) {
+        let Threads { members, leaving } = std::mem::take(&mut *self.threads.lock_unpoisoned());
+        let members = members.into_iter().map(|member| member.thread);
+        for thread in members.chain(leaving) {
+            // Its panics are caught and logged where they happen.
+            let _ = thread.join();
+        }
+    }
+
+    fn start_one(
+        &self,
+        context: &Arc<ModelContext>,
+        index: usize,
+        spec: InstanceSpec,
+        ready: &Outcomes,
+    ) -> Result<()> {
+        let slot = InstanceSlot {
+            queue: self.queue.clone(),
+            responses: self.responses.clone(),
+            index,
+            spec: spec.clone(),
+            streams: Arc::<OpenStreams>::default(),
+        };
+        let (context, ready) = (context.clone(), ready.clone());
+        let thread = Builder::new().name(spec.name.clone());
+        match thread.spawn(move || instance::run(&context, slot, ready)) {
+            Ok(thread) => {
+                self.threads.lock_unpoisoned().members.push(Member { spec, index, thread });
+                Ok(())
+            }
+            Err(source) => {
+                self.queue.thread_ended(index);
+                Err(InstanceError::NoThread { instance: spec.name, source }.into())
+            }
+        }
+    }
+}
