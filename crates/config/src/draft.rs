@@ -49,6 +49,11 @@ impl ConfigDraft {
         &self.0.name
     }
 
+    /// Takes another name: that of the model's repository.
+    pub fn set_name(&mut self, name: &str) {
+        name.clone_into(&mut self.0.name);
+    }
+
     /// The file or folder of the model inside a version folder.
     pub fn default_model_filename(&self) -> &str {
         &self.0.default_model_filename

@@ -10,14 +10,14 @@ use crate::{
     control::Control,
     exit,
     index::{self, IndexEntry},
-    lifecycle::Lifecycle,
+    lifecycle::{Lifecycle, VersionState},
     look_up_error::LookUpError,
     manager::{ModelManager, PollOutcome},
     metrics::ServerMetrics,
     options::EngineOptions,
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::{ConfigName, Repository},
+    repository::{ConfigName, Repository, RepositoryRoot},
     served_model::ServedModel,
     server_access,
     startup::StartupError,
@@ -203,6 +203,27 @@ impl Engine {
     /// [`ControlMode::Poll`](crate::ControlMode::Poll).
     pub fn poll_repositories(&self, retries: bool) -> PollOutcome {
         self.manager.poll(retries)
+    }
+
+    /// Adds a repository: its models can be loaded from now on. Reads its folder.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where one is at that place or gives a model that name, `InvalidArg` where it cannot be read,
+    /// `Unsupported` unless the control mode is [`ControlMode::Explicit`](crate::ControlMode::Explicit).
+    pub fn add_repository(&self, root: Arc<dyn RepositoryRoot>) -> Result<()> {
+        self.manager.add_repository(root)
+    }
+
+    /// Removes the repository at a place. What was loaded from it stays until it is unloaded; what is known of the
+    /// others of its models is forgotten. Reads its folder.
+    pub fn remove_repository(&self, place: &str) {
+        self.manager.remove_repository(place);
+    }
+
+    /// Whether no version of a model is loading, ready, or at work on its last requests.
+    pub fn is_unloaded(&self, name: &str) -> bool {
+        let is_over = |state: &VersionState| matches!(state, VersionState::Unavailable { .. });
+        self.lifecycle.versions(name).iter().all(|(_, state)| is_over(state))
     }
 
     /// What is in the repositories and what was ever loaded, sorted by name, then version.

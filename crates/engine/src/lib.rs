@@ -41,7 +41,7 @@ pub use index::IndexEntry;
 pub use manager::PollOutcome;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
-pub use repository::{FolderLease, FolderSnapshot, LocalRoot, RepositoryRoot};
+pub use repository::{FolderLease, FolderSnapshot, LocalRoot, RenamingRoot, RepositoryRoot};
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};
 pub use statistics::ModelStatisticsEntry;

@@ -6,6 +6,8 @@ use galatea_types::{Code, Error};
 pub(super) enum ControlError {
     #[error("explicit model load / unload is not allowed if polling is enabled")]
     NotExplicit,
+    #[error("repository registration is not allowed if model control mode is not EXPLICIT")]
+    NoRegistration,
     #[error("Model name cannot be empty")]
     EmptyName,
     #[error("invalid model name: it has {size} bytes, the limit is {limit}")]
@@ -18,6 +20,7 @@ impl From<ControlError> for Error {
     fn from(error: ControlError) -> Self {
         let code = match error {
             ControlError::NotExplicit => Code::Unavailable,
+            ControlError::NoRegistration => Code::Unsupported,
             ControlError::EmptyName
             | ControlError::LongName { .. }
             | ControlError::PathTraversal { .. } => Code::InvalidArg,

@@ -26,7 +26,7 @@ use crate::{
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    repository::{MAX_MODEL_NAME, Repository, is_model_name},
+    repository::{MAX_MODEL_NAME, Repository, RepositoryRoot, is_model_name},
     startup::{FailedModels, ModelFailure, StartupError},
     unloader::Unloader,
 };
@@ -145,6 +145,25 @@ impl ModelManager {
             self.loader.unload(&ensemble.name);
         }
         Ok(())
+    }
+
+    /// See [`Engine::add_repository`](crate::Engine::add_repository).
+    pub fn add_repository(&self, root: Arc<dyn RepositoryRoot>) -> Result<()> {
+        match self.control_mode {
+            ControlMode::Explicit => self.repository.add(root),
+            ControlMode::None | ControlMode::Poll => Err(ControlError::NoRegistration.into()),
+        }
+    }
+
+    /// See [`Engine::remove_repository`](crate::Engine::remove_repository).
+    pub fn remove_repository(&self, place: &str) {
+        let Some(root) = self.repository.remove(place) else { return };
+        let names = root.model_names().unwrap_or_default();
+        for name in root.new_name().map(str::to_owned).into_iter().chain(names) {
+            if matches!(self.repository.find(&name), Ok(None)) {
+                self.loader.lifecycle.forget(&name);
+            }
+        }
     }
 
     /// One look at a time.

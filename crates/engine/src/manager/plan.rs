@@ -73,7 +73,10 @@ fn poll(
         Some(json) => galatea_config::parse_json(json)?,
         None => configuration::read(folder, name, completion.is_automatic)?,
     };
-    let draft = ConfigDraft::from(raw);
+    let mut draft = ConfigDraft::from(raw);
+    if folder.is_renamed {
+        draft.set_name(&folder.name);
+    }
     agents::inspect(&draft, folder.path())?;
     completion.poll(draft.into_raw(), folder)
 }

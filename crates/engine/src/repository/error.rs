@@ -19,6 +19,12 @@ pub(crate) enum RepositoryError {
     NotUnique { model: String },
     #[error("failed to read the folder of model '{model}': {source}")]
     UnreadableModel { model: String, source: io::Error },
+    #[error("failed to register '{place}', repository not found")]
+    NotRegistered { place: String },
+    #[error("model repository '{place}' has already been registered")]
+    Registered { place: String },
+    #[error("failed to register '{model}', there is a conflicting mapping for '{model}'")]
+    NameTaken { model: String },
 }
 
 impl RepositoryError {
@@ -27,7 +33,10 @@ impl RepositoryError {
             Self::Stat { .. } | Self::NotAFolder { .. } | Self::UnreadableModel { .. } => {
                 Code::Internal
             }
-            Self::UnreadableRoot { .. } | Self::NotUnique { .. } => Code::InvalidArg,
+            Self::UnreadableRoot { .. } | Self::NotUnique { .. } | Self::NotRegistered { .. } => {
+                Code::InvalidArg
+            }
+            Self::Registered { .. } | Self::NameTaken { .. } => Code::AlreadyExists,
             Self::NoSuchModel { .. } => Code::NotFound,
         }
     }

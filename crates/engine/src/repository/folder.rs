@@ -17,6 +17,8 @@ pub(crate) struct ModelFolder {
     pub name: String,
     /// Version folders, ascending.
     pub versions: Vec<i64>,
+    /// Whether its repository gave it its name: that in its configuration is another one then.
+    pub is_renamed: bool,
     lease: Arc<FolderLease>,
 }
 
@@ -27,7 +29,12 @@ impl ModelFolder {
         })?;
         let mut versions: Vec<i64> = names.iter().filter_map(|entry| version_of(entry)).collect();
         versions.sort_unstable();
-        Ok(Self { name: name.to_owned(), versions, lease: Arc::new(lease) })
+        Ok(Self { name: name.to_owned(), versions, is_renamed: false, lease: Arc::new(lease) })
+    }
+
+    /// The same, with a name of its repository where `is_renamed`.
+    pub fn renamed(self, is_renamed: bool) -> Self {
+        Self { is_renamed, ..self }
     }
 
     pub fn path(&self) -> &Path {

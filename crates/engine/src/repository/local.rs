@@ -35,6 +35,10 @@ impl RepositoryRoot for LocalRoot {
         Ok(fs::read_dir(&self.0).map(drop).map_err(unreadable)?)
     }
 
+    fn place(&self) -> String {
+        self.0.display().to_string()
+    }
+
     fn model_names(&self) -> io::Result<Vec<String>> {
         folder_names(&self.0)
     }

@@ -17,6 +17,14 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// Name the repository as the user did: the server does not start with one that cannot be read.
     fn check(&self) -> Result<()>;
 
+    /// Where it is, as it was given: its name in texts, and what tells it from others.
+    fn place(&self) -> String;
+
+    /// The model that it holds under another name than that of its folder, whose configuration may say any name.
+    fn new_name(&self) -> Option<&str> {
+        None
+    }
+
     /// Names of the models it holds, in any order. Hidden folders are none.
     ///
     /// # Errors

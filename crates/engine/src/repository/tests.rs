@@ -52,6 +52,10 @@ impl RepositoryRoot for Remote {
         Ok(())
     }
 
+    fn place(&self) -> String {
+        "far://away".to_owned()
+    }
+
     fn model_names(&self) -> io::Result<Vec<String>> {
         Ok(vec!["far".to_owned()])
     }

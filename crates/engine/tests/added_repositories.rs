@@ -1,0 +1,85 @@
+//! Repositories that are added and removed while the server runs.
+#![allow(clippy::expect_used)] // a test may stop where it stands
+
+mod fixture;
+
+use std::{path::Path, sync::Arc};
+
+use galatea_engine::{ControlMode, LoadOverrides, RenamingRoot, RepositoryRoot};
+use galatea_types::Code;
+
+use fixture::{CONFIG, Fixture, add_model, ask, eventually, explicit, fixture, index};
+
+fn load(f: &Fixture, name: &str) -> galatea_types::Result<()> {
+    f.engine.load_model(name, LoadOverrides::default())
+}
+
+/// A repository with one model, which is known as `m`.
+fn archive(place: &Path) -> Arc<dyn RepositoryRoot> {
+    add_model(place, "model", &[1], &format!("name: \"another\"\n{CONFIG}"));
+    RenamingRoot::new(place, "model", "m")
+}
+
+#[test]
+fn a_model_of_an_added_repository_is_loaded_under_the_name_it_was_given() {
+    let place = tempfile::tempdir().expect("folder");
+    let f = explicit(|_| ());
+    let root = archive(place.path());
+    let name = root.place();
+    assert!(load(&f, "m").is_err(), "not there yet");
+    f.engine.add_repository(root).expect("readable");
+    load(&f, "m").expect("loads");
+    assert!(ask(&f.engine, 5).is_ok());
+    assert_eq!(index(&f.engine), ["m:1:READY:"]);
+    assert!(!f.engine.is_unloaded("m"));
+    f.engine.unload_model("m", true).expect("unloads");
+    eventually("the model is unloaded", || f.engine.is_unloaded("m"));
+    f.engine.remove_repository(&name);
+    assert_eq!(index(&f.engine), [""; 0]);
+    assert!(f.engine.is_ready());
+    assert_eq!(load(&f, "m").expect_err("gone").code(), Code::Internal);
+}
+
+#[test]
+fn a_load_that_failed_leaves_nothing_once_its_repository_is_removed() {
+    let place = tempfile::tempdir().expect("folder");
+    let f = explicit(|_| ());
+    let root = archive(place.path());
+    std::fs::write(place.path().join("model/1/fails_to_load"), "").expect("written");
+    let name = root.place();
+    f.engine.add_repository(root).expect("readable");
+    assert!(load(&f, "m").is_err());
+    assert!(!f.engine.is_ready());
+    f.engine.remove_repository(&name);
+    assert!(f.engine.is_ready(), "nobody can load it again");
+    assert_eq!(index(&f.engine), [""; 0]);
+}
+
+#[test]
+fn a_place_and_a_name_are_taken_once() {
+    let (one, two) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
+    let f = explicit(|_| ());
+    f.engine.add_repository(archive(one.path())).expect("readable");
+    let refused = |root| f.engine.add_repository(root).expect_err("refused");
+    let again = refused(RenamingRoot::new(one.path(), "model", "n"));
+    let text = format!("model repository '{}' has already been registered", one.path().display());
+    assert_eq!((again.code(), again.message()), (Code::AlreadyExists, text.as_str()));
+    let taken = refused(archive(two.path()));
+    let text = "failed to register 'm', there is a conflicting mapping for 'm'";
+    assert_eq!((taken.code(), taken.message()), (Code::AlreadyExists, text));
+    let missing = refused(RenamingRoot::new("/nonexistent/model", "model", "n"));
+    let text = "failed to register '/nonexistent/model', repository not found";
+    assert_eq!((missing.code(), missing.message()), (Code::InvalidArg, text));
+    let given = refused(RenamingRoot::new(f.root.path(), "model", "n"));
+    assert_eq!(given.code(), Code::AlreadyExists, "the repository of the command line");
+}
+
+#[test]
+fn only_explicit_control_adds_repositories() {
+    let place = tempfile::tempdir().expect("folder");
+    for mode in [ControlMode::None, ControlMode::Poll] {
+        let f = fixture(mode, &[], |_| ());
+        let error = f.engine.add_repository(archive(place.path())).expect_err("refused");
+        assert_eq!(error.code(), Code::Unsupported);
+    }
+}
