@@ -55,9 +55,10 @@ impl Engine {
         let repository = Arc::new(Repository::new(
             options.repositories.clone(),
             ConfigName::new(&options.model_config_name),
+            options.has_namespaces,
         ));
         let lifecycle = Arc::new(Lifecycle::default());
-        let models = Arc::new(ReadyModels::new(lifecycle.clone()));
+        let models = Arc::new(ReadyModels::new(lifecycle.clone(), options.has_namespaces));
         let metrics = ServerMetrics::new(
             options.metrics.clone(),
             options.gpus.latest.clone(),
@@ -223,10 +224,11 @@ impl Engine {
     /// Whether no version of a model is loading, ready, or at work on its last requests.
     pub fn is_unloaded(&self, name: &str) -> bool {
         let is_over = |state: &VersionState| matches!(state, VersionState::Unavailable { .. });
-        self.lifecycle.versions(name).iter().all(|(_, state)| is_over(state))
+        let named = self.lifecycle.models().into_iter().filter(|id| *id.name == *name);
+        named.flat_map(|id| self.lifecycle.versions(&id)).all(|(_, state)| is_over(&state))
     }
 
-    /// What is in the repositories and what was ever loaded, sorted by name, then version.
+    /// What is in the repositories and what was ever loaded, sorted by namespace, name and version.
     ///
     /// # Errors
     /// `Unavailable` where the start failed.

@@ -2,6 +2,7 @@
 
 use crate::{
     lifecycle::{Lifecycle, PollFailure, VersionState},
+    model_id::ModelId,
     repository::Repository,
 };
 
@@ -10,6 +11,8 @@ use crate::{
 pub struct IndexEntry {
     /// The model's name.
     pub name: String,
+    /// The repository it is from, where several may hold models of one name; else empty.
+    pub namespace: String,
     /// `None` for a model without versions, or one that was never loaded.
     pub version: Option<i64>,
     /// READY, UNAVAILABLE, LOADING, UNLOADING or UNKNOWN.
@@ -18,45 +21,43 @@ pub struct IndexEntry {
     pub reason: String,
 }
 
-/// What is in the repositories and what was ever loaded, sorted by name, then version.
+/// What is in the repositories and what was ever loaded, sorted by namespace, name and version.
 pub(crate) fn list(
     repository: &Repository,
     lifecycle: &Lifecycle,
     ready_only: bool,
 ) -> Vec<IndexEntry> {
-    let mut names = repository.model_names();
-    names.extend(lifecycle.model_names());
-    names.sort();
-    names.dedup();
+    let mut models = repository.models();
+    models.extend(lifecycle.models());
     let is_wanted = |row: &IndexEntry| !ready_only || row.state == Some(VersionState::Ready.name());
-    let rows = names.into_iter().flat_map(|name| match repository.is_ambiguous(&name) {
+    let rows = models.iter().flat_map(|id| match repository.is_ambiguous(id) {
         // As in Triton, whatever was asked for.
-        true => vec![ambiguous(name)],
-        false => rows_of(name, lifecycle).into_iter().filter(is_wanted).collect(),
+        true => vec![ambiguous(id)],
+        false => rows_of(id, lifecycle).into_iter().filter(is_wanted).collect(),
     });
     rows.collect()
 }
 
-fn ambiguous(name: String) -> IndexEntry {
+fn ambiguous(id: &ModelId) -> IndexEntry {
     let reason = "model appears in two or more repositories".to_owned();
-    let state = VersionState::Unavailable { reason };
-    let reason = state.reason().to_owned();
-    IndexEntry { name, version: None, state: Some(state.name()), reason }
+    row(id, None, Some(VersionState::Unavailable { reason }))
 }
 
-fn rows_of(name: String, lifecycle: &Lifecycle) -> Vec<IndexEntry> {
-    let versions = lifecycle.versions(&name);
+fn rows_of(id: &ModelId, lifecycle: &Lifecycle) -> Vec<IndexEntry> {
+    let versions = lifecycle.versions(id);
     if versions.is_empty() {
-        let failure = lifecycle.poll_failure(&name);
-        let state = failure.is_some().then_some("UNAVAILABLE");
-        let reason = failure.map(PollFailure::into_reason).unwrap_or_default();
-        return vec![IndexEntry { name, version: None, state, reason }];
+        let reason = lifecycle.poll_failure(id).map(PollFailure::into_reason);
+        return vec![row(id, None, reason.map(|reason| VersionState::Unavailable { reason }))];
     }
-    let row = |(version, state): (i64, VersionState)| IndexEntry {
-        name: name.clone(),
-        version: Some(version),
-        state: Some(state.name()),
-        reason: state.reason().to_owned(),
-    };
-    versions.into_iter().map(row).collect()
+    versions.into_iter().map(|(version, state)| row(id, Some(version), Some(state))).collect()
+}
+
+fn row(id: &ModelId, version: Option<i64>, state: Option<VersionState>) -> IndexEntry {
+    IndexEntry {
+        name: id.name.to_string(),
+        namespace: id.namespace.to_string(),
+        version,
+        state: state.as_ref().map(VersionState::name),
+        reason: state.map(|state| state.reason().to_owned()).unwrap_or_default(),
+    }
 }

@@ -21,6 +21,7 @@ mod lifecycle;
 mod look_up_error;
 mod manager;
 mod metrics;
+mod model_id;
 mod options;
 mod override_folders;
 mod overrides;

@@ -8,6 +8,8 @@ use std::{
 
 use galatea_types::{CondvarExt, LockExt};
 
+use crate::model_id::ModelId;
+
 /// Where a model version stands. The only moves are: nothing → Loading → Ready or Unavailable;
 /// Ready → Unloading → Unavailable; Unavailable → Loading. A reload moves a Ready version nowhere until the
 /// new one is ready beside it: then the record passes to the new one (see [`Generation`]).
@@ -78,9 +80,9 @@ impl PollFailure {
 
 #[derive(Debug, Default)]
 struct Table {
-    models: BTreeMap<String, BTreeMap<i64, Record>>,
+    models: BTreeMap<ModelId, BTreeMap<i64, Record>>,
     /// Models that have no version, and why.
-    poll_failures: BTreeMap<String, PollFailure>,
+    poll_failures: BTreeMap<ModelId, PollFailure>,
     /// Those whose record has passed to a later load and that are still answering requests: the exit waits for them
     /// too.
     replaced: BTreeSet<Generation>,
@@ -97,12 +99,12 @@ pub(crate) struct Lifecycle {
 impl Lifecycle {
     /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository
     /// holds the model.
-    pub fn begin_loading(&self, model: &str, version: i64, is_transient: bool) -> Generation {
+    pub fn begin_loading(&self, model: &ModelId, version: i64, is_transient: bool) -> Generation {
         let mut table = self.lock();
         table.last_generation += 1;
         let generation = Generation(table.last_generation);
         table.poll_failures.remove(model);
-        let versions = table.models.entry(model.to_owned()).or_default();
+        let versions = table.models.entry(model.clone()).or_default();
         match versions.get(&version) {
             Some(Record { state: VersionState::Ready, .. }) => {}
             _ => {
@@ -116,9 +118,9 @@ impl Lifecycle {
     }
 
     /// The version is ready.
-    pub fn loaded(&self, model: &str, version: i64, generation: Generation) {
+    pub fn loaded(&self, model: &ModelId, version: i64, generation: Generation) {
         let mut table = self.lock();
-        let versions = table.models.entry(model.to_owned()).or_default();
+        let versions = table.models.entry(model.clone()).or_default();
         let is_transient = versions.get(&version).is_some_and(|record| record.is_transient);
         let state = VersionState::Ready;
         let before = versions.insert(version, Record { state, owner: generation, is_transient });
@@ -127,33 +129,33 @@ impl Lifecycle {
     }
 
     /// The load failed. What was ready before still is, so its record stays.
-    pub fn failed(&self, model: &str, version: i64, generation: Generation, reason: String) {
+    pub fn failed(&self, model: &ModelId, version: i64, generation: Generation, reason: String) {
         let reason = shortened(reason);
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
     /// No request finds the version any more.
-    pub fn unloading(&self, model: &str, version: i64, generation: Generation) {
+    pub fn unloading(&self, model: &ModelId, version: i64, generation: Generation) {
         self.change_own(model, version, generation, VersionState::Unloading);
     }
 
     /// The version is gone.
-    pub fn unloaded(&self, model: &str, version: i64, generation: Generation) {
+    pub fn unloaded(&self, model: &ModelId, version: i64, generation: Generation) {
         let reason = UNLOADED.to_owned();
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
-    pub fn set_poll_failure(&self, model: &str, why: PollFailure) {
+    pub fn set_poll_failure(&self, model: &ModelId, why: PollFailure) {
         let why = match why {
             PollFailure::Unreadable(reason) => PollFailure::Unreadable(shortened(reason)),
             PollFailure::NoVersion(reason) => PollFailure::NoVersion(shortened(reason)),
         };
-        self.lock().poll_failures.insert(model.to_owned(), why);
+        self.lock().poll_failures.insert(model.clone(), why);
         self.changed.notify_all();
     }
 
     /// No repository holds the model any more: its records go with its versions.
-    pub fn forget(&self, model: &str) {
+    pub fn forget(&self, model: &ModelId) {
         let mut table = self.lock();
         table.poll_failures.remove(model);
         for record in table.models.get_mut(model).into_iter().flat_map(BTreeMap::values_mut) {
@@ -162,7 +164,7 @@ impl Lifecycle {
         table.forget_past(model);
     }
 
-    pub fn versions(&self, model: &str) -> Vec<(i64, VersionState)> {
+    pub fn versions(&self, model: &ModelId) -> Vec<(i64, VersionState)> {
         self.lock()
             .models
             .get(model)
@@ -172,12 +174,12 @@ impl Lifecycle {
             .collect()
     }
 
-    pub fn poll_failure(&self, model: &str) -> Option<PollFailure> {
+    pub fn poll_failure(&self, model: &ModelId) -> Option<PollFailure> {
         self.lock().poll_failures.get(model).cloned()
     }
 
-    /// Names of all models that have a state of some kind.
-    pub fn model_names(&self) -> Vec<String> {
+    /// All models that have a state of some kind.
+    pub fn models(&self) -> Vec<ModelId> {
         let table = self.lock();
         table.models.keys().chain(table.poll_failures.keys()).cloned().collect()
     }
@@ -212,7 +214,13 @@ impl Lifecycle {
         count_live(&self.lock())
     }
 
-    fn change_own(&self, model: &str, version: i64, generation: Generation, state: VersionState) {
+    fn change_own(
+        &self,
+        model: &ModelId,
+        version: i64,
+        generation: Generation,
+        state: VersionState,
+    ) {
         let mut table = self.lock();
         let is_over = matches!(state, VersionState::Unavailable { .. });
         if is_over && table.replaced.remove(&generation) {
@@ -239,7 +247,7 @@ impl Table {
     }
 
     /// Forgets versions of a model that are gone and that nobody has to know about.
-    fn forget_past(&mut self, model: &str) {
+    fn forget_past(&mut self, model: &ModelId) {
         let Some(versions) = self.models.get_mut(model) else { return };
         let is_past = |r: &Record| matches!(r.state, VersionState::Unavailable { .. });
         versions.retain(|_, record| !(record.is_transient && is_past(record)));
@@ -277,7 +285,7 @@ mod tests {
     use super::*;
 
     fn state(lifecycle: &Lifecycle, version: i64) -> String {
-        let versions = lifecycle.versions("m");
+        let versions = lifecycle.versions(&"m".into());
         let (_, state) = versions.iter().find(|(v, _)| *v == version).expect("known version");
         format!("{} {}", state.name(), state.reason())
     }
@@ -285,14 +293,14 @@ mod tests {
     #[test]
     fn the_life_of_a_version() {
         let lifecycle = Lifecycle::default();
-        let first = lifecycle.begin_loading("m", 1, false);
+        let first = lifecycle.begin_loading(&"m".into(), 1, false);
         assert_eq!(state(&lifecycle, 1), "LOADING ");
         assert!(!lifecycle.is_all_ready());
-        lifecycle.loaded("m", 1, first);
+        lifecycle.loaded(&"m".into(), 1, first);
         assert_eq!(state(&lifecycle, 1), "READY ");
-        lifecycle.unloading("m", 1, first);
+        lifecycle.unloading(&"m".into(), 1, first);
         assert!(!lifecycle.wait_until_idle(Instant::now()));
-        lifecycle.unloaded("m", 1, first);
+        lifecycle.unloaded(&"m".into(), 1, first);
         assert_eq!(state(&lifecycle, 1), "UNAVAILABLE unloaded");
         assert!(lifecycle.is_all_ready());
         assert!(lifecycle.wait_until_idle(Instant::now() + Duration::from_secs(1)));
@@ -301,39 +309,39 @@ mod tests {
     #[test]
     fn an_unload_after_a_reload_leaves_the_new_record_alone() {
         let lifecycle = Lifecycle::default();
-        let old = lifecycle.begin_loading("m", 1, false);
-        lifecycle.loaded("m", 1, old);
-        let new = lifecycle.begin_loading("m", 1, false);
+        let old = lifecycle.begin_loading(&"m".into(), 1, false);
+        lifecycle.loaded(&"m".into(), 1, old);
+        let new = lifecycle.begin_loading(&"m".into(), 1, false);
         assert_eq!(state(&lifecycle, 1), "READY ");
-        lifecycle.loaded("m", 1, new);
-        lifecycle.unloading("m", 1, old);
-        lifecycle.unloaded("m", 1, old);
+        lifecycle.loaded(&"m".into(), 1, new);
+        lifecycle.unloading(&"m".into(), 1, old);
+        lifecycle.unloaded(&"m".into(), 1, old);
         assert_eq!(state(&lifecycle, 1), "READY ");
     }
 
     #[test]
     fn a_failed_reload_keeps_the_old_one_ready() {
         let lifecycle = Lifecycle::default();
-        let old = lifecycle.begin_loading("m", 1, false);
-        lifecycle.loaded("m", 1, old);
-        let new = lifecycle.begin_loading("m", 1, false);
-        lifecycle.failed("m", 1, new, "no such file".to_owned());
+        let old = lifecycle.begin_loading(&"m".into(), 1, false);
+        lifecycle.loaded(&"m".into(), 1, old);
+        let new = lifecycle.begin_loading(&"m".into(), 1, false);
+        lifecycle.failed(&"m".into(), 1, new, "no such file".to_owned());
         assert_eq!(state(&lifecycle, 1), "READY ");
-        lifecycle.failed("m", 1, old, "gone".to_owned());
+        lifecycle.failed(&"m".into(), 1, old, "gone".to_owned());
         assert_eq!(state(&lifecycle, 1), "UNAVAILABLE gone");
     }
 
     #[test]
     fn nothing_stays_of_a_model_that_no_repository_holds() {
         let lifecycle = Lifecycle::default();
-        let failing = lifecycle.begin_loading("m", 1, true);
-        lifecycle.failed("m", 1, failing, "no such file".to_owned());
-        let other = lifecycle.begin_loading("m", 2, true);
-        lifecycle.loaded("m", 2, other);
+        let failing = lifecycle.begin_loading(&"m".into(), 1, true);
+        lifecycle.failed(&"m".into(), 1, failing, "no such file".to_owned());
+        let other = lifecycle.begin_loading(&"m".into(), 2, true);
+        lifecycle.loaded(&"m".into(), 2, other);
         assert_eq!(state(&lifecycle, 2), "READY ");
-        lifecycle.unloading("m", 2, other);
-        lifecycle.unloaded("m", 2, other);
-        assert_eq!(lifecycle.model_names(), [""; 0]);
+        lifecycle.unloading(&"m".into(), 2, other);
+        lifecycle.unloaded(&"m".into(), 2, other);
+        assert_eq!(lifecycle.models(), []);
         assert!(lifecycle.is_all_ready());
     }
 
@@ -341,10 +349,10 @@ mod tests {
     fn past_versions_and_reasons_are_bounded() {
         let lifecycle = Lifecycle::default();
         for version in 1..=1000 {
-            let generation = lifecycle.begin_loading("m", version, false);
-            lifecycle.failed("m", version, generation, "ö".repeat(1 << 20));
+            let generation = lifecycle.begin_loading(&"m".into(), version, false);
+            lifecycle.failed(&"m".into(), version, generation, "ö".repeat(1 << 20));
         }
-        let versions = lifecycle.versions("m");
+        let versions = lifecycle.versions(&"m".into());
         assert_eq!((versions.len(), versions[0].0), (MAX_PAST_VERSIONS, 745));
         let reason = versions[0].1.reason();
         assert!(reason.len() < MAX_REASON + 50 && reason.ends_with("(2088960 bytes more)"));

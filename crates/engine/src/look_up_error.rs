@@ -11,6 +11,18 @@ pub(crate) enum LookUpError {
     NotInitialized,
     #[error("Request for unknown model: '{model}' is not found")]
     UnknownModel { model: String },
+    /// With namespaces: no model has the name.
+    #[error("Request for unknown model: '{model}' is not found")]
+    Unidentified { model: String },
+    /// With namespaces: the models of that name were unloaded.
+    #[error("Identifier of model '{model}' is not found in global map")]
+    Forgotten { model: String },
+    /// With namespaces: a name alone does not say which model is meant.
+    #[error(
+        "There are {count} identifiers of model '{model}' in global map, model namespace must be provided to resolve \
+         ambiguity."
+    )]
+    Ambiguous { model: String, count: usize },
     #[error("Request for unknown model: '{model}' has no available versions")]
     NoVersion { model: String },
     #[error("Request for unknown model: '{model}' version {version} is not found")]
@@ -25,7 +37,9 @@ impl From<LookUpError> for Error {
             LookUpError::Exiting | LookUpError::NotInitialized | LookUpError::NotReady { .. } => {
                 Code::Unavailable
             }
-            LookUpError::UnknownModel { .. }
+            LookUpError::Unidentified { .. } | LookUpError::Ambiguous { .. } => Code::InvalidArg,
+            LookUpError::Forgotten { .. }
+            | LookUpError::UnknownModel { .. }
             | LookUpError::NoVersion { .. }
             | LookUpError::UnknownVersion { .. } => Code::NotFound,
         };

@@ -35,6 +35,7 @@ impl ServerMetrics {
             .iter()
             .zip(&counted)
             .map(|(model, statistics)| ModelMetrics {
+                namespace: &model.id().namespace,
                 name: model.config().name(),
                 version: model.version(),
                 tags: model.config().metric_tags(),

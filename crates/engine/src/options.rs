@@ -24,8 +24,10 @@ pub enum ControlMode {
 pub struct EngineOptions {
     /// Name of the server in its metadata.
     pub server_id: String,
-    /// Where models are looked for; a name must be in one of them only.
+    /// Where models are looked for; a name must be in one of them only, but with `has_namespaces`.
     pub repositories: Vec<Arc<dyn RepositoryRoot>>,
+    /// Whether each repository is a namespace, so that several may hold models of one name.
+    pub has_namespaces: bool,
     /// Who decides which models are loaded.
     pub control_mode: ControlMode,
     /// Explicit mode: models to load at start; the single entry `*` means all.
@@ -74,6 +76,7 @@ impl Default for EngineOptions {
         Self {
             server_id: "triton".to_owned(),
             repositories: Vec::new(),
+            has_namespaces: false,
             control_mode: ControlMode::None,
             startup_models: Vec::new(),
             has_strict_readiness: true,

@@ -11,7 +11,9 @@ use std::{
 use arc_swap::ArcSwap;
 use galatea_types::{LockExt, Result};
 
-use crate::{lifecycle::Lifecycle, look_up_error::LookUpError, served_model::ServedModel};
+use crate::{
+    lifecycle::Lifecycle, look_up_error::LookUpError, model_id::ModelId, served_model::ServedModel,
+};
 
 /// Ready versions of one model, by number.
 pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
@@ -19,12 +21,31 @@ pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
 /// Every ready model by name. Replaced whole at each change, so that looking one up takes no lock; the record of
 /// each version's state changes with it.
 pub(crate) struct ReadyModels {
-    table: ArcSwap<HashMap<String, ReadyVersions>>,
+    table: ArcSwap<Table>,
+    has_namespaces: bool,
     /// One change of `table` at a time. True once it is empty for good.
     is_closed: Mutex<bool>,
     lifecycle: Arc<Lifecycle>,
     /// A [`Stage`].
     stage: AtomicU8,
+}
+
+type Table = HashMap<Arc<str>, Named>;
+
+/// The models of one name: one at most where names are unique in the server. With namespaces also those that are known
+/// and not ready, and none once they all were unloaded.
+#[derive(Clone, Default)]
+struct Named(BTreeMap<Arc<str>, ReadyVersions>);
+
+impl Named {
+    /// Of the one model of that name.
+    fn versions(&self) -> Option<&ReadyVersions> {
+        if self.0.len() == 1 { self.0.values().next() } else { None }
+    }
+
+    fn models(&self) -> impl Iterator<Item = &Arc<ServedModel>> {
+        self.0.values().flat_map(BTreeMap::values)
+    }
 }
 
 /// Whether requests of clients are taken.
@@ -38,9 +59,11 @@ enum Stage {
 }
 
 impl ReadyModels {
-    pub fn new(lifecycle: Arc<Lifecycle>) -> Self {
+    /// `has_namespaces`: several models may have one name.
+    pub fn new(lifecycle: Arc<Lifecycle>, has_namespaces: bool) -> Self {
         Self {
             table: ArcSwap::default(),
+            has_namespaces,
             is_closed: Mutex::default(),
             lifecycle,
             stage: AtomicU8::new(Stage::Serving as u8),
@@ -83,16 +106,77 @@ impl ReadyModels {
     /// the server is exiting.
     pub fn for_model(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
         let table = self.table.load();
-        let versions = table.get(name);
-        let found = match version {
-            None => versions.and_then(|v| v.last_key_value()).map(|(_, model)| model),
-            Some(v) => versions.and_then(|versions| versions.get(&v)),
-        };
-        found.cloned().ok_or_else(|| self.not_ready(name, version).into())
+        let versions = table.get(name).and_then(Named::versions);
+        let found = versions.and_then(|versions| choose(versions, version));
+        found.cloned().ok_or_else(|| match self.identify(name) {
+            Ok(id) => self.not_ready(&id, version).into(),
+            Err(error) => error.into(),
+        })
     }
 
-    fn not_ready(&self, name: &str, version: Option<i64>) -> LookUpError {
-        let (known, model) = (self.lifecycle.versions(name), name.to_owned());
+    /// The version of this very model, or the highest.
+    pub fn version_of(&self, id: &ModelId, version: Option<i64>) -> Option<Arc<ServedModel>> {
+        let table = self.table.load();
+        choose(table.get(&id.name)?.0.get(&id.namespace)?, version).cloned()
+    }
+
+    /// The model that a client means by a name.
+    fn identify(&self, name: &str) -> Result<ModelId, LookUpError> {
+        if !self.has_namespaces {
+            return Ok(ModelId::global(name));
+        }
+        let (table, model) = (self.table.load(), name.to_owned());
+        let Some(Named(models)) = table.get(name) else {
+            return Err(LookUpError::Unidentified { model });
+        };
+        match (models.len(), models.first_key_value()) {
+            (_, None) => Err(LookUpError::Forgotten { model }),
+            (1, Some((namespace, _))) => Ok(ModelId::new(namespace.clone(), name)),
+            (count, _) => Err(LookUpError::Ambiguous { model, count }),
+        }
+    }
+
+    /// The model that a step of an ensemble means by a name: the one of the ensemble's namespace, else the only one
+    /// there is.
+    pub fn identify_step(&self, ensemble: &ModelId, name: &str) -> Option<ModelId> {
+        let preferred = ensemble.sibling(name);
+        if !self.has_namespaces || self.is_known(&preferred) {
+            return Some(preferred);
+        }
+        self.identify(name).ok()
+    }
+
+    /// With namespaces: whether a name may mean this model.
+    pub fn is_known(&self, id: &ModelId) -> bool {
+        self.table.load().get(&id.name).is_some_and(|named| named.0.contains_key(&id.namespace))
+    }
+
+    /// From now on a name may mean this model, whether or not it is ready.
+    pub fn register(&self, id: &ModelId) {
+        if self.has_namespaces && !self.is_known(id) {
+            self.change(|table| {
+                let named = table.entry(id.name.clone()).or_default();
+                named.0.entry(id.namespace.clone()).or_default();
+            });
+        }
+    }
+
+    /// No name means this model any more. `is_held`: a repository has it still, so that its name is remembered.
+    pub fn deregister(&self, id: &ModelId, is_held: bool) {
+        if !self.has_namespaces || !self.is_known(id) {
+            return;
+        }
+        self.change(|table| {
+            let Some(Named(models)) = table.get_mut(&id.name) else { return };
+            models.remove(&id.namespace);
+            if models.is_empty() && !is_held {
+                table.remove(&id.name);
+            }
+        });
+    }
+
+    fn not_ready(&self, id: &ModelId, version: Option<i64>) -> LookUpError {
+        let (known, model) = (self.lifecycle.versions(id), id.to_string());
         match version {
             _ if known.is_empty() => LookUpError::UnknownModel { model },
             None => LookUpError::NoVersion { model },
@@ -104,61 +188,70 @@ impl ReadyModels {
     }
 
     /// Whether any version of this model is ready.
-    pub fn contains(&self, name: &str) -> bool {
-        self.table.load().contains_key(name)
+    pub fn contains(&self, id: &ModelId) -> bool {
+        self.version_of(id, None).is_some()
     }
 
     /// Whether versions of this model are ready, each with an instance that works.
-    pub fn works(&self, name: &str) -> bool {
-        let table = self.table.load();
-        table.get(name).is_some_and(|versions| versions.values().all(|model| model.is_ready()))
+    pub fn works(&self, id: &ModelId) -> bool {
+        let versions = self.versions(id);
+        !versions.is_empty() && versions.values().all(|model| model.is_ready())
     }
 
     /// The versions of a model that are ready and work.
-    pub fn working(&self, name: &str) -> ReadyVersions {
-        let mut versions = self.table.load().get(name).cloned().unwrap_or_default();
+    pub fn working(&self, id: &ModelId) -> ReadyVersions {
+        let mut versions = self.versions(id);
         versions.retain(|_, model| model.is_ready());
         versions
+    }
+
+    fn versions(&self, id: &ModelId) -> ReadyVersions {
+        let table = self.table.load();
+        let versions = table.get(&id.name).and_then(|named| named.0.get(&id.namespace));
+        versions.cloned().unwrap_or_default()
     }
 
     /// Every ready version, by name and number.
     pub fn all(&self) -> Vec<Arc<ServedModel>> {
         let table = self.table.load();
-        let mut names: Vec<_> = table.iter().collect();
-        names.sort_by_key(|(name, _)| *name);
-        names.into_iter().flat_map(|(_, versions)| versions.values().cloned()).collect()
+        let mut models: Vec<_> = table.values().flat_map(Named::models).cloned().collect();
+        models.sort_by(|a, b| (a.id(), a.version()).cmp(&(b.id(), b.version())));
+        models
     }
 
     /// Whether every ready version has an instance that works.
     pub fn all_work(&self) -> bool {
-        self.table.load().values().flat_map(BTreeMap::values).all(|model| model.is_ready())
+        self.table.load().values().flat_map(Named::models).all(|model| model.is_ready())
     }
 
     /// Puts `ready` in the place of the versions that are ready now. Those are unloaded once their last request
     /// has left.
-    pub fn replace(&self, name: &str, ready: ReadyVersions) {
+    pub fn replace(&self, id: &ModelId, ready: ReadyVersions) {
         let is_closed = self.lock();
         for (&version, model) in &ready {
-            self.lifecycle.loaded(name, version, model.generation());
+            self.lifecycle.loaded(id, version, model.generation());
             if *is_closed {
-                self.lifecycle.unloading(name, version, model.generation());
+                self.lifecycle.unloading(id, version, model.generation());
             }
         }
         if *is_closed {
             return;
         }
-        let mut table = HashMap::clone(&self.table.load());
-        let old = if ready.is_empty() {
-            table.remove(name)
-        } else {
-            table.insert(name.to_owned(), ready)
-        };
+        let old = self.versions(id);
         let is_kept = |version: &i64, model: &Arc<ServedModel>| {
-            let now = table.get(name).and_then(|versions| versions.get(version));
-            now.is_some_and(|now| Arc::ptr_eq(now, model))
+            ready.get(version).is_some_and(|now| Arc::ptr_eq(now, model))
         };
-        for (version, model) in old.iter().flatten().filter(|(v, m)| !is_kept(v, m)) {
-            self.lifecycle.unloading(name, *version, model.generation());
+        for (version, model) in old.iter().filter(|(v, m)| !is_kept(v, m)) {
+            self.lifecycle.unloading(id, *version, model.generation());
+        }
+        let mut table = Table::clone(&self.table.load());
+        if !ready.is_empty() {
+            table.entry(id.name.clone()).or_default().0.insert(id.namespace.clone(), ready);
+        } else if !self.has_namespaces {
+            table.remove(&id.name);
+        } else if let Some(known) = table.get_mut(&id.name).and_then(|n| n.0.get_mut(&id.namespace))
+        {
+            known.clear();
         }
         self.table.store(Arc::new(table));
     }
@@ -168,14 +261,28 @@ impl ReadyModels {
         let mut is_closed = self.lock();
         *is_closed = true;
         let old = self.table.swap(Arc::default());
-        for (name, versions) in old.iter() {
-            for (version, model) in versions {
-                self.lifecycle.unloading(name, *version, model.generation());
-            }
+        for model in old.values().flat_map(Named::models) {
+            self.lifecycle.unloading(model.id(), model.version(), model.generation());
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Table)) {
+        let is_closed = self.lock();
+        if !*is_closed {
+            let mut table = Table::clone(&self.table.load());
+            change(&mut table);
+            self.table.store(Arc::new(table));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
         self.is_closed.lock_unpoisoned()
+    }
+}
+
+fn choose(versions: &ReadyVersions, version: Option<i64>) -> Option<&Arc<ServedModel>> {
+    match version {
+        None => versions.last_key_value().map(|(_, model)| model),
+        Some(version) => versions.get(&version),
     }
 }

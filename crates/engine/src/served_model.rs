@@ -15,6 +15,7 @@ use galatea_types::{InferRequest, Refused, RequestContext, Responder, Result};
 use crate::{
     labels::Labels,
     lifecycle::Generation,
+    model_id::ModelId,
     prepare,
     repository::FolderLease,
     unloader::{UnloadJob, Unloader},
@@ -32,6 +33,7 @@ pub struct ServedModel {
 
 /// What a [`ServedModel`] is made of.
 pub(crate) struct ServedModelSpec {
+    pub id: ModelId,
     pub config: Arc<ModelConfig>,
     pub version: i64,
     pub generation: Generation,
@@ -54,6 +56,10 @@ impl ServedModel {
     pub(crate) fn new(spec: ServedModelSpec) -> Self {
         let ready_versions = ArcSwap::from_pointee(spec.ready_versions.clone());
         Self { load_duration: spec.load_started_at.elapsed(), ready_versions, spec }
+    }
+
+    pub(crate) fn id(&self) -> &ModelId {
+        &self.spec.id
     }
 
     /// The checked configuration.
@@ -182,7 +188,7 @@ impl Drop for ServedModel {
         spec.model = None;
         spec.instances = None;
         spec.unloader.unload(UnloadJob {
-            model: spec.config.name().clone(),
+            model: spec.id.clone(),
             version: spec.version,
             generation: spec.generation,
             scheduler: spec.scheduler.clone(),

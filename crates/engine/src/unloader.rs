@@ -10,6 +10,7 @@ use galatea_scheduler::Scheduler;
 
 use crate::{
     lifecycle::{Generation, Lifecycle},
+    model_id::ModelId,
     repository::FolderLease,
 };
 
@@ -18,7 +19,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A version that no request can reach any more.
 pub(crate) struct UnloadJob {
-    pub model: Arc<str>,
+    pub model: ModelId,
     pub version: i64,
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use galatea_proto::inference::model_config::SchedulingChoice::EnsembleScheduling;
 use galatea_types::{DataType, Error, Shape};
 
 use crate::{EnsembleStep, ModelConfig, Scheduling, TensorSpec};
@@ -121,6 +122,18 @@ impl ModelConfig {
             policy.decoupled = config.is_decoupled;
         }
         Ok(config)
+    }
+
+    /// This ensemble's configuration with the namespaces of the models that its steps were found to mean, in order. What
+    /// the user wrote there does not count.
+    #[must_use]
+    pub fn with_step_namespaces<'a>(mut self, namespaces: impl Iterator<Item = &'a str>) -> Self {
+        if let Some(EnsembleScheduling(ensembling)) = &mut self.raw.scheduling_choice {
+            for (step, namespace) in ensembling.step.iter_mut().zip(namespaces) {
+                namespace.clone_into(&mut step.model_namespace);
+            }
+        }
+        self
     }
 }
 

@@ -150,7 +150,7 @@ const ROWS: &[Row] = &[
         "ensemble_scheduling.step.model_namespace",
         Warn,
         has_namespaces,
-        "has no effect: names of models are unique in the server",
+        "has no effect: a step means the model of the ensemble's own repository, else the only one of that name",
     ),
     row(
         "model_warmup",

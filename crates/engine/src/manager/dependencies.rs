@@ -2,22 +2,24 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use galatea_types::LockExt;
 
-use crate::{overrides::LoadOverrides, repository::FolderSnapshot};
+use crate::{model_id::ModelId, overrides::LoadOverrides, repository::FolderSnapshot};
 
 /// Every model that was loaded, or was to be, and was not unloaded by name since; and which of them need which. An
 /// ensemble stays known when a model it needs is unloaded, and is loaded again with it.
 #[derive(Debug, Default)]
-pub(super) struct Dependencies(Mutex<BTreeMap<String, Known>>);
+pub(super) struct Dependencies(Mutex<BTreeMap<ModelId, Known>>);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    /// The models of an ensemble's steps; empty for every other model.
-    needs: BTreeSet<String>,
+    /// Names of the models of an ensemble's steps; empty for every other model.
+    steps: BTreeSet<Arc<str>>,
+    /// Those of them that are models of its own namespace. Each of the others may mean any model of that name.
+    own: BTreeSet<Arc<str>>,
     /// Named by the user or a client, not just needed by an ensemble.
     is_explicit: bool,
     /// What it was last loaded with.
@@ -26,11 +28,39 @@ pub(super) struct Known {
     snapshot: Option<FolderSnapshot>,
 }
 
+impl Known {
+    /// `names`: of `models`.
+    fn needs_any(
+        &self,
+        id: &ModelId,
+        models: &BTreeSet<ModelId>,
+        names: &BTreeSet<Arc<str>>,
+    ) -> bool {
+        self.steps.iter().any(|step| {
+            models.contains(&id.sibling(step.clone()))
+                || !self.own.contains(step) && names.contains(step)
+        })
+    }
+
+    /// The models that it needs, as far as they are known: a name that several have means none.
+    fn needs(&self, id: &ModelId, known: &BTreeMap<ModelId, Known>) -> BTreeSet<ModelId> {
+        let model = |step: &Arc<str>| match self.own.contains(step) {
+            true => Some(id.sibling(step.clone())),
+            false => {
+                let mut found = known.keys().filter(|k| k.name == *step);
+                found.next().filter(|_| found.next().is_none()).cloned()
+            }
+        };
+        self.steps.iter().filter_map(model).collect()
+    }
+}
+
 /// A model to load.
 #[derive(Clone, Debug)]
 pub(super) struct LoadRequest {
-    pub name: String,
-    pub needs: BTreeSet<String>,
+    pub id: ModelId,
+    /// Names of the models of an ensemble's steps; empty for every other model.
+    pub steps: BTreeSet<Arc<str>>,
     /// It was named by the user or a client.
     pub is_explicit: bool,
     pub overrides: LoadOverrides,
@@ -43,69 +73,78 @@ impl Dependencies {
     /// what was known before.
     pub fn record(&self, request: &LoadRequest, snapshot: Option<FolderSnapshot>) -> Option<Known> {
         let mut known = self.lock();
-        let before = known.get(&request.name).cloned();
-        let entry = known.entry(request.name.clone()).or_default();
+        let before = known.get(&request.id).cloned();
+        let entry = known.entry(request.id.clone()).or_default();
         entry.snapshot = snapshot;
-        entry.needs.clone_from(&request.needs);
+        entry.steps.clone_from(&request.steps);
+        entry.own.clear();
         entry.is_explicit |= request.is_explicit;
         // Only an ensemble is ever loaded again without being named.
-        if !request.needs.is_empty() {
+        if !request.steps.is_empty() {
             entry.overrides.clone_from(&request.overrides);
         }
         before
     }
 
+    /// An ensemble found out which models its steps mean: those of its own namespace are `own`.
+    pub fn resolved(&self, id: &ModelId, own: BTreeSet<Arc<str>>) {
+        if let Some(entry) = self.lock().get_mut(id) {
+            entry.own = own;
+        }
+    }
+
     /// The load failed: what is ready is what was before. `is_kept`: the model is to be loaded as soon as what it
     /// needs is there.
-    pub fn load_failed(&self, name: &str, before: Option<Known>, is_kept: bool) {
+    pub fn load_failed(&self, id: &ModelId, before: Option<Known>, is_kept: bool) {
         let mut known = self.lock();
-        let Some(entry) = known.get_mut(name) else { return };
+        let Some(entry) = known.get_mut(id) else { return };
         match before {
             _ if is_kept => entry.snapshot = before.and_then(|before| before.snapshot),
             Some(before) => *entry = before,
-            None => drop(known.remove(name)),
+            None => drop(known.remove(id)),
         }
     }
 
     /// A client named a model that need not be loaded again.
-    pub fn named(&self, name: &str) {
-        if let Some(entry) = self.lock().get_mut(name) {
+    pub fn named(&self, id: &ModelId) {
+        if let Some(entry) = self.lock().get_mut(id) {
             entry.is_explicit = true;
         }
     }
 
     /// Every model that is known.
-    pub fn names(&self) -> BTreeSet<String> {
+    pub fn models(&self) -> BTreeSet<ModelId> {
         self.lock().keys().cloned().collect()
     }
 
-    pub fn contains(&self, name: &str) -> bool {
-        self.lock().contains_key(name)
+    pub fn contains(&self, id: &ModelId) -> bool {
+        self.lock().contains_key(id)
     }
 
     /// The folder that what is ready was loaded from, as it was then.
-    pub fn snapshot(&self, name: &str) -> Option<FolderSnapshot> {
-        self.lock().get(name)?.snapshot.clone()
+    pub fn snapshot(&self, id: &ModelId) -> Option<FolderSnapshot> {
+        self.lock().get(id)?.snapshot.clone()
     }
 
     /// Ensembles that need any of these, at any depth, without these themselves.
-    pub fn dependents(&self, of: &BTreeSet<String>) -> Vec<LoadRequest> {
+    pub fn dependents(&self, of: &BTreeSet<ModelId>) -> Vec<LoadRequest> {
         let known = self.lock();
         let mut reached = of.clone();
         loop {
-            let depends = |(name, k): &(&String, &Known)| {
-                !reached.contains(*name) && !k.needs.is_disjoint(&reached)
+            let names = reached.iter().map(|id| id.name.clone()).collect();
+            let depends = |(id, k): &(&ModelId, &Known)| {
+                !reached.contains(*id) && k.needs_any(id, &reached, &names)
             };
-            let more: Vec<_> = known.iter().filter(depends).map(|(name, _)| name.clone()).collect();
+            let more: Vec<_> = known.iter().filter(depends).map(|(id, _)| id.clone()).collect();
             if more.is_empty() {
                 break;
             }
             reached.extend(more);
         }
-        let request = |name: &String| {
-            known.get(name).map(|k| LoadRequest {
-                name: name.clone(),
-                needs: k.needs.clone(),
+        let request = |id: &ModelId| {
+            known.get(id).map(|k| LoadRequest {
+                id: id.clone(),
+                steps: k.steps.clone(),
                 is_explicit: k.is_explicit,
                 overrides: k.overrides.clone(),
                 is_dependent: true,
@@ -114,19 +153,21 @@ impl Dependencies {
         reached.difference(of).filter_map(request).collect()
     }
 
-    /// Forgets a model; `with_needs`: also the models that only it needed and nobody asked for. Returns every name
-    /// that was forgotten.
-    pub fn forget(&self, name: &str, with_needs: bool) -> BTreeSet<String> {
+    /// Forgets models; `with_needs`: also the models that only they needed and nobody asked for. Returns all that were
+    /// forgotten, those of `models` that were not known included.
+    pub fn forget(&self, models: BTreeSet<ModelId>, with_needs: bool) -> BTreeSet<ModelId> {
         let mut known = self.lock();
-        let mut forgotten = BTreeSet::from([name.to_owned()]);
-        let mut pending = vec![name.to_owned()];
-        while let Some(name) = pending.pop() {
-            let Some(Known { needs, .. }) = known.remove(&name) else { continue };
-            let is_needed = |m: &String| known.values().any(|k| k.needs.contains(m));
+        let mut pending: Vec<ModelId> = models.iter().cloned().collect();
+        let mut forgotten = models;
+        while let Some(id) = pending.pop() {
+            let needs = known.get(&id).map(|k| k.needs(&id, &known)).unwrap_or_default();
+            known.remove(&id);
+            let is_needed =
+                |m: &ModelId| known.iter().any(|(id, k)| k.needs(id, &known).contains(m));
             let is_orphan =
-                |m: &String| known.get(m).is_some_and(|k| !k.is_explicit) && !is_needed(m);
+                |m: &ModelId| known.get(m).is_some_and(|k| !k.is_explicit) && !is_needed(m);
             if with_needs {
-                let orphans: Vec<String> = needs.into_iter().filter(is_orphan).collect();
+                let orphans: Vec<ModelId> = needs.into_iter().filter(is_orphan).collect();
                 forgotten.extend(orphans.iter().cloned());
                 pending.extend(orphans);
             }
@@ -134,39 +175,27 @@ impl Dependencies {
         forgotten
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ModelId, Known>> {
         self.0.lock_unpoisoned()
     }
-}
-
-/// Whether an ensemble needs itself: the last model of a cycle of dependencies that leads back to `name`.
-pub(super) fn cycle<'a>(name: &str, all: &'a [LoadRequest]) -> Option<&'a str> {
-    let needs = |of: &str| all.iter().find(|r| r.name == of).map(|r| &r.needs);
-    let mut seen = BTreeSet::new();
-    let mut pending: Vec<&str> =
-        all.iter().map(|r| r.name.as_str()).filter(|n| *n == name).collect();
-    while let Some(at) = pending.pop() {
-        for next in needs(at).into_iter().flatten() {
-            if next == name {
-                return all.iter().map(|r| r.name.as_str()).find(|n| *n == at);
-            }
-            if seen.insert(next) {
-                pending.push(next);
-            }
-        }
-    }
-    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn load_request(name: &str, needs: &[&str]) -> LoadRequest {
-        let needs = needs.iter().map(|&n| n.to_owned()).collect();
+    fn load_request(id: &str, steps: &[&str]) -> LoadRequest {
+        let id = match id.split_once("::") {
+            Some((namespace, name)) => ModelId::new(namespace, name),
+            None => ModelId::global(id),
+        };
+        let steps = steps.iter().map(|&step| step.into()).collect();
         let overrides = LoadOverrides::default();
-        let is_dependent = false;
-        LoadRequest { name: name.to_owned(), needs, is_explicit: true, overrides, is_dependent }
+        LoadRequest { id, steps, is_explicit: true, overrides, is_dependent: false }
+    }
+
+    fn set(names: &[&str]) -> BTreeSet<ModelId> {
+        names.iter().map(|name| load_request(name, &[]).id).collect()
     }
 
     fn needed(name: &str, needs: &[&str]) -> LoadRequest {
@@ -184,15 +213,46 @@ mod tests {
     }
 
     fn names(requests: Vec<LoadRequest>) -> Vec<String> {
-        requests.into_iter().map(|r| r.name).collect()
+        requests.into_iter().map(|r| r.id.to_string()).collect()
     }
 
     #[test]
     fn dependents_at_any_depth() {
         let known = known();
-        assert_eq!(names(known.dependents(&["b".to_owned()].into())), ["inner", "outer"]);
-        assert_eq!(names(known.dependents(&["outer".to_owned()].into())), [""; 0]);
-        assert_eq!(names(known.dependents(&["b2".to_owned()].into())), ["alone"]);
+        assert_eq!(names(known.dependents(&set(&["b"]))), ["inner", "outer"]);
+        assert_eq!(names(known.dependents(&set(&["outer"]))), [""; 0]);
+        assert_eq!(names(known.dependents(&set(&["b2"]))), ["alone"]);
+    }
+
+    #[test]
+    fn a_step_without_a_model_of_its_own_namespace_may_mean_any_of_that_name() {
+        let known = Dependencies::default();
+        for id in ["x::e", "y::e"] {
+            known.record(&load_request(id, &["m"]), None);
+        }
+        assert_eq!(names(known.dependents(&set(&["x::m"]))), ["x::e", "y::e"]);
+        known.resolved(&set(&["x::e"]).pop_first().expect("one"), BTreeSet::from(["m".into()]));
+        assert_eq!(names(known.dependents(&set(&["x::m"]))), ["x::e", "y::e"]);
+        assert_eq!(names(known.dependents(&set(&["y::m"]))), ["y::e"]);
+        assert_eq!(names(known.dependents(&set(&["z::m"]))), ["y::e"]);
+    }
+
+    #[test]
+    fn with_an_ensemble_goes_the_model_that_its_step_meant() {
+        let forgotten = |own: bool, others: &[&str]| {
+            let known = Dependencies::default();
+            let ensemble = load_request("x::e", &["m"]);
+            known.record(&ensemble, None);
+            others.iter().for_each(|id| drop(known.record(&needed(id, &[]), None)));
+            if own {
+                known.resolved(&ensemble.id, ensemble.steps.clone());
+            }
+            let forgotten = known.forget(set(&["x::e"]), true);
+            forgotten.iter().map(ModelId::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(forgotten(true, &["x::m", "y::m"]), ["x::e", "x::m"]);
+        assert_eq!(forgotten(false, &["y::m"]), ["x::e", "y::m"]);
+        assert_eq!(forgotten(false, &["y::m", "z::m"]), ["x::e"]);
     }
 
     #[test]
@@ -202,26 +262,14 @@ mod tests {
             for name in explicit {
                 known.record(&load_request(name, &[]), None);
             }
-            known.forget("outer", with).into_iter().collect::<Vec<_>>()
+            let forgotten = known.forget(set(&["outer"]), with);
+            forgotten.iter().map(ModelId::to_string).collect::<Vec<_>>()
         };
         assert_eq!(forgotten(false, &[]), ["outer"]);
         assert_eq!(forgotten(true, &[]), ["a", "b", "inner", "outer"]);
         assert_eq!(forgotten(true, &["b"]), ["a", "inner", "outer"]);
         let known = known();
         known.record(&load_request("third", &["a"]), None);
-        assert!(!known.forget("outer", true).contains("a"));
-    }
-
-    #[test]
-    fn cycles() {
-        let all = [
-            load_request("a", &["b"]),
-            load_request("b", &["c"]),
-            load_request("c", &["a"]),
-            load_request("d", &["a"]),
-        ];
-        assert_eq!(cycle("a", &all), Some("c"));
-        assert_eq!(cycle("d", &all), None);
-        assert_eq!(cycle("e", &[load_request("e", &["e"])]), Some("e"));
+        assert!(!known.forget(set(&["outer"]), true).contains(&"a".into()));
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use galatea_types::Error;
+use galatea_types::{Code, Error, Result};
 
 use super::dependency_error::DependencyError;
+use crate::model_id::ModelId;
 
 /// What failed, by model.
-pub(super) type Failures = BTreeMap<String, LoadFailure>;
+pub(super) type Failures = BTreeMap<ModelId, LoadFailure>;
 
 /// Why a model failed to load. An ensemble that depends on it reports that as a [`DependencyError`].
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub(super) enum LoadFailure {
 
 impl LoadFailure {
     /// The error for the client that requested the load.
-    pub fn into_error(self, model: &str) -> Error {
+    pub fn into_error(self, model: &ModelId) -> Error {
         let failed = |reason: &dyn fmt::Display| {
             Error::invalid_arg(format!("load failed for model '{model}': {reason}\n"))
         };
@@ -36,28 +37,51 @@ impl LoadFailure {
                 "failed to load '{model}', failed to poll from model repository: {error}"
             ))
             .with_source(error),
-            Self::NoVersion => Error::internal(no_version(model)),
+            Self::NoVersion => Error::internal(no_version(&model.name)),
             Self::Versions(versions) => failed(&versions),
             Self::Invalid(error) => failed(&error).with_source(error),
         }
     }
 
     /// Why `ensemble`, which depends on `model`, cannot be loaded either. `None`: the model was not to be loaded.
-    pub fn for_dependent(failure: Option<&Self>, ensemble: &str, model: &str) -> DependencyError {
-        let (ensemble, model) = (ensemble.to_owned(), model.to_owned());
+    pub fn for_dependent(
+        failure: Option<&Self>,
+        ensemble: &ModelId,
+        model: &ModelId,
+    ) -> DependencyError {
+        let (ensemble, id, model) = (ensemble.to_string(), model, model.to_string());
         let reason = match failure {
             None | Some(Self::Exiting | Self::Unreadable(_)) => {
+                let model = id.name.to_string();
                 return DependencyError::Unavailable { ensemble, model };
             }
             Some(Self::Invalid(error)) => {
                 let reason = error.message().to_owned();
                 return DependencyError::Invalid { ensemble, model, reason };
             }
-            Some(Self::NoVersion) => no_version_by_policy(&model),
+            Some(Self::NoVersion) => no_version_by_policy(id),
             Some(Self::Versions(versions)) => versions.to_string(),
         };
         DependencyError::NotLoaded { ensemble, model, reason }
     }
+}
+
+/// The error for the client that requested the load of all models of one name: what is wrong with those that could be
+/// read comes first.
+pub(super) fn joined(failures: impl Iterator<Item = (ModelId, LoadFailure)>) -> Result<()> {
+    let is_load = |(_, failure): &(_, LoadFailure)| {
+        matches!(failure, LoadFailure::Versions(_) | LoadFailure::Invalid(_))
+    };
+    let (loads, others): (Vec<_>, Vec<_>) = failures.partition(is_load);
+    let several = loads.len() > 1;
+    let mut errors = loads.into_iter().chain(others).map(|(id, failure)| failure.into_error(&id));
+    let Some(first) = errors.next() else { return Ok(()) };
+    if !several {
+        return Err(first);
+    }
+    let loads = errors.take_while(|error| error.code() == Code::InvalidArg);
+    let text = loads.fold(first.message().to_owned(), |text, error| text + error.message());
+    Err(Error::invalid_arg(text).with_source(first))
 }
 
 /// The versions that failed, and why. Never empty.
@@ -101,6 +125,6 @@ pub(super) fn no_version(model: &str) -> String {
 }
 
 /// The same in the log, and for ensembles that need the model.
-pub(super) fn no_version_by_policy(model: &str) -> String {
+pub(super) fn no_version_by_policy(model: &ModelId) -> String {
     format!("at least one version must be available under the version policy of model '{model}'")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::load_failure::Failures;
-use crate::repository::FolderSnapshot;
+use crate::{model_id::ModelId, repository::FolderSnapshot};
 
 /// What earlier looks have seen.
 ///
@@ -12,9 +12,9 @@ use crate::repository::FolderSnapshot;
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     /// Models that are not loaded as they are, as they were at the last look.
-    changed: BTreeMap<String, FolderSnapshot>,
+    changed: BTreeMap<ModelId, FolderSnapshot>,
     /// Models that could not be loaded as they are.
-    failed: BTreeMap<String, FolderSnapshot>,
+    failed: BTreeMap<ModelId, FolderSnapshot>,
 }
 
 /// Whether somebody should look again soon.
@@ -31,14 +31,14 @@ impl Looks {
     /// are, too.
     pub fn settled(
         &mut self,
-        now: BTreeMap<String, FolderSnapshot>,
+        now: BTreeMap<ModelId, FolderSnapshot>,
         retries: bool,
-    ) -> BTreeMap<String, FolderSnapshot> {
+    ) -> BTreeMap<ModelId, FolderSnapshot> {
         self.failed.retain(|name, seen| now.get(name) == Some(seen));
-        let has_failed = |name: &String| self.failed.contains_key(name);
-        let is_settled = |(name, seen): &(&String, &FolderSnapshot)| match has_failed(name) {
+        let has_failed = |id: &ModelId| self.failed.contains_key(id);
+        let is_settled = |(id, seen): &(&ModelId, &FolderSnapshot)| match has_failed(id) {
             true => retries,
-            false => self.changed.get(*name) == Some(*seen),
+            false => self.changed.get(*id) == Some(*seen),
         };
         let settled: BTreeMap<_, _> =
             now.iter().filter(is_settled).map(|(n, s)| (n.clone(), s.clone())).collect();
@@ -48,7 +48,7 @@ impl Looks {
         settled
     }
 
-    pub fn loaded(&mut self, settled: BTreeMap<String, FolderSnapshot>, failures: &Failures) {
+    pub fn loaded(&mut self, settled: BTreeMap<ModelId, FolderSnapshot>, failures: &Failures) {
         let failed = settled.into_iter().filter(|(name, _)| failures.contains_key(name));
         self.failed.extend(failed);
     }
@@ -71,21 +71,21 @@ mod tests {
         FolderSnapshot::of(folder.path()).expect("readable")
     }
 
-    fn names(settled: &BTreeMap<String, FolderSnapshot>) -> Vec<&str> {
-        settled.keys().map(String::as_str).collect()
+    fn names(settled: &BTreeMap<ModelId, FolderSnapshot>) -> Vec<&str> {
+        settled.keys().map(|id| &*id.name).collect()
     }
 
     #[test]
     fn a_model_is_settled_when_two_looks_saw_the_same() {
         let mut looks = Looks::default();
-        let now = |files: &[&str]| BTreeMap::from([("m".to_owned(), snapshot(files))]);
+        let now = |files: &[&str]| BTreeMap::from([(ModelId::from("m"), snapshot(files))]);
         assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);
         assert_eq!(looks.outcome(), PollOutcome::Changing);
         assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), [""; 0]);
         let settled = looks.settled(now(&["1", "2"]), false);
         assert_eq!(names(&settled), ["m"]);
         assert_eq!(looks.outcome(), PollOutcome::Settled);
-        looks.loaded(settled, &Failures::from([("m".to_owned(), LoadFailure::NoVersion)]));
+        looks.loaded(settled, &Failures::from([(ModelId::from("m"), LoadFailure::NoVersion)]));
         assert_eq!(names(&looks.settled(now(&["1", "2"]), false)), [""; 0]);
         assert_eq!(looks.outcome(), PollOutcome::Settled, "it failed as it is");
         assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), ["m"], "and is tried again");

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     lifecycle::{Generation, Lifecycle, PollFailure},
+    model_id::ModelId,
     options::GpuOptions,
     override_folders::OverrideFolders,
     ready_models::{ReadyModels, ReadyVersions},
@@ -62,31 +63,33 @@ impl ModelLoader {
         request: &LoadRequest,
         failures: &Mutex<Failures>,
     ) -> Result<Loaded, LoadFailure> {
-        let name = &request.name;
-        let _one_at_a_time = self.operations.begin(name);
+        let id = &request.id;
+        let _one_at_a_time = self.operations.begin(id);
         if self.models.is_exiting() {
             return Err(LoadFailure::Exiting);
         }
-        if request.is_dependent && !self.dependencies.contains(name) {
+        if request.is_dependent && !self.dependencies.contains(id) {
             // It was unloaded by name meanwhile.
             return Ok(Loaded::Already);
         }
         let is_of_folder = request.overrides.files.is_empty();
-        let snapshot = is_of_folder.then(|| self.repository.snapshot(name)).flatten();
+        let snapshot = is_of_folder.then(|| self.repository.snapshot(id)).flatten();
         if self.is_current(request, snapshot.as_ref()) {
             if request.is_explicit {
-                self.dependencies.named(name);
+                self.dependencies.named(id);
             }
             return Ok(Loaded::Already);
         }
-        let unchanged = self.unchanged_versions(name, snapshot.as_ref());
+        let unchanged = self.unchanged_versions(id, snapshot.as_ref());
         let before = self.dependencies.record(request, snapshot);
         let loaded = self.load_now(request, unchanged, failures);
         if loaded.is_err() {
             // Nothing stays of a name that no repository holds, or of what came with the request.
-            let is_held = || !matches!(self.repository.find(name), Ok(None));
-            let is_kept = request.overrides.is_empty() && is_held();
-            self.dependencies.load_failed(name, before, is_kept);
+            let is_kept = request.overrides.is_empty() && self.is_held(id);
+            self.dependencies.load_failed(id, before, is_kept);
+            if !self.dependencies.contains(id) {
+                self.forget(id);
+            }
         }
         loaded.map(|()| Loaded::Anew)
     }
@@ -94,21 +97,21 @@ impl ModelLoader {
     /// Whether what is ready is what the request would make. A configuration that came with an earlier request stays
     /// until a file of the model changes.
     fn is_current(&self, request: &LoadRequest, snapshot: Option<&FolderSnapshot>) -> bool {
-        let name = &request.name;
-        if request.is_dependent || !request.overrides.is_empty() || !self.models.works(name) {
+        let id = &request.id;
+        if request.is_dependent || !request.overrides.is_empty() || !self.models.works(id) {
             return false;
         }
-        let loaded = self.dependencies.snapshot(name);
+        let loaded = self.dependencies.snapshot(id);
         // Only a client who names it wants the files of the repository in the place of those that a request brought.
         loaded.is_none() && !request.is_explicit || loaded.is_some() && loaded.as_ref() == snapshot
     }
 
     /// The ready versions whose files are those they were loaded from: they are kept if their configuration stays.
-    fn unchanged_versions(&self, name: &str, now: Option<&FolderSnapshot>) -> ReadyVersions {
-        let (Some(now), Some(loaded)) = (now, self.dependencies.snapshot(name)) else {
+    fn unchanged_versions(&self, id: &ModelId, now: Option<&FolderSnapshot>) -> ReadyVersions {
+        let (Some(now), Some(loaded)) = (now, self.dependencies.snapshot(id)) else {
             return ReadyVersions::new();
         };
-        let mut versions = self.models.working(name);
+        let mut versions = self.models.working(id);
         versions.retain(|&version, _| now.has_same_version(&loaded, version));
         versions
     }
@@ -130,34 +133,45 @@ impl ModelLoader {
     }
 
     /// Unloads all versions of a model once their last requests have left.
-    pub fn unload(&self, name: &str) {
-        let _one_at_a_time = self.operations.begin(name);
-        self.models.replace(name, ReadyVersions::new());
+    pub fn unload(&self, id: &ModelId) {
+        let _one_at_a_time = self.operations.begin(id);
+        self.models.replace(id, ReadyVersions::new());
+    }
+
+    /// From now on clients cannot mean this model.
+    pub fn forget(&self, id: &ModelId) {
+        self.models.deregister(id, self.is_held(id));
+    }
+
+    /// Whether a repository has such a model, or several.
+    fn is_held(&self, id: &ModelId) -> bool {
+        !matches!(self.repository.find(id), Ok(None))
     }
 
     /// Remembers why an ensemble cannot be loaded.
-    pub fn reject_ensemble(&self, name: &str, error: Error) -> LoadFailure {
-        self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));
+    pub fn reject_ensemble(&self, id: &ModelId, error: Error) -> LoadFailure {
+        self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()));
         LoadFailure::Invalid(error)
     }
 
     fn plan(&self, request: &LoadRequest) -> Result<LoadPlan, LoadFailure> {
-        let name = &request.name;
+        let id = &request.id;
         let paths =
-            paths::rules(name, &request.overrides, &self.repository, self.allows_override_paths);
+            paths::rules(id, &request.overrides, &self.repository, self.allows_override_paths);
         let completion = self.completion(&paths);
         let plan = guarded(|| {
             let (overrides, folders) = (&request.overrides, &*self.override_folders);
-            LoadPlan::new(name, overrides, folders, &self.repository, &completion)
+            LoadPlan::new(id, overrides, folders, &self.repository, &completion)
         });
         let plan = plan.map_err(|error| {
-            log::error!("Poll failed for model directory '{name}': {}", error.with_causes());
-            self.record_poll_failure(name, PollFailure::Unreadable(error.message().to_owned()));
+            log::error!("Poll failed for model directory '{id}': {}", error.with_causes());
+            self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()));
             LoadFailure::Unreadable(error)
         })?;
+        self.models.register(id);
         if plan.versions.is_empty() {
-            log::error!("{}", no_version_by_policy(name));
-            self.record_poll_failure(name, PollFailure::NoVersion(no_version(name)));
+            log::error!("{}", no_version_by_policy(id));
+            self.record_poll_failure(id, PollFailure::NoVersion(no_version(&id.name)));
             return Err(LoadFailure::NoVersion);
         }
         Ok(plan)
@@ -188,15 +202,14 @@ impl ModelLoader {
                 );
             }
         };
-        let joined = self.models_of_steps(&config, failures).and_then(|models| {
+        let joined = self.models_of_steps(&plan.id, &config, failures).and_then(|models| {
             let config = guarded(|| join(&config, &models))?;
             Ok((models, config))
         });
         let (models, config) = joined.map_err(|error| {
-            let name = &plan.folder.name;
             log::error!("{error}");
-            self.models.replace(name, ReadyVersions::new());
-            self.reject_ensemble(name, error)
+            self.models.replace(&plan.id, ReadyVersions::new());
+            self.reject_ensemble(&plan.id, error)
         })?;
         let load = |config: &_, version, generation| {
             self.versions.load_ensemble(plan, config, &models, version, generation)
@@ -208,44 +221,51 @@ impl ModelLoader {
     /// The models of an ensemble's steps; they are kept as long as the ensemble is.
     fn models_of_steps(
         &self,
+        id: &ModelId,
         config: &ModelConfig,
         failures: &Mutex<Failures>,
     ) -> Result<Vec<Arc<ServedModel>>> {
-        let name = config.name();
         let Scheduling::Ensemble(ensembling) = config.scheduling() else {
             return Ok(Vec::new());
         };
         let failures = failures.lock_unpoisoned();
         let mut models = Vec::with_capacity(ensembling.steps.len());
         for step in &ensembling.steps {
-            let model = &*step.model_name;
-            let found = self.models.for_model(model, step.model_version);
-            match (found, step.model_version) {
-                (Ok(model), _) => models.push(model),
-                (Err(_), Some(version)) if self.models.contains(model) => {
-                    let (ensemble, model) = (name.to_string(), model.to_owned());
+            let (wanted, version) = (&*step.model_name, step.model_version);
+            let Some(model) = self.models.identify_step(id, wanted) else {
+                let (ensemble, model) = (id.to_string(), wanted.to_owned());
+                return Err(DependencyError::Unavailable { ensemble, model }.into());
+            };
+            match (self.models.version_of(&model, version), version) {
+                (Some(model), _) => models.push(model),
+                (None, Some(version)) if self.models.contains(&model) => {
+                    let (ensemble, model) = (id.to_string(), model.to_string());
                     return Err(
                         DependencyError::VersionNotLoaded { ensemble, model, version }.into()
                     );
                 }
                 _ => {
-                    return Err(LoadFailure::for_dependent(failures.get(model), name, model).into());
+                    let failure = failures.get(&model);
+                    return Err(LoadFailure::for_dependent(failure, id, &model).into());
                 }
             }
         }
+        let own = models.iter().map(|model| model.id());
+        let own = own.filter(|of| of.namespace == id.namespace).map(|of| of.name.clone());
+        self.dependencies.resolved(id, own.collect());
         Ok(models)
     }
 
     /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name
     /// that no repository holds is no model: a client could fill the table with those.
-    fn record_poll_failure(&self, name: &str, why: PollFailure) {
-        if !self.models.contains(name) && !matches!(self.repository.find(name), Ok(None)) {
-            self.lifecycle.set_poll_failure(name, why);
+    fn record_poll_failure(&self, id: &ModelId, why: PollFailure) {
+        if !self.models.contains(id) && self.is_held(id) {
+            self.lifecycle.set_poll_failure(id, why);
         }
     }
 
     /// Does a part of a load, again if it fails and more tries are asked for.
-    fn retry<T>(&self, name: &str, part: impl Fn() -> Result<T>) -> Result<T> {
+    fn retry<T>(&self, id: &ModelId, part: impl Fn() -> Result<T>) -> Result<T> {
         let mut done = guarded(&part);
         for retry in 1..=self.retry_count {
             let Err(error) = &done else { break };
@@ -253,7 +273,7 @@ impl ModelLoader {
                 break;
             }
             let (code, error) = (error.code().as_str(), error.with_causes());
-            log::warn!("retry {retry} of {} to load '{name}': {code}: {error}", self.retry_count);
+            log::warn!("retry {retry} of {} to load '{id}': {code}: {error}", self.retry_count);
             done = guarded(&part);
         }
         done
@@ -268,46 +288,46 @@ impl ModelLoader {
         complete: impl Fn() -> Result<Arc<ModelConfig>>,
         load: impl Fn(&Arc<ModelConfig>, i64, Generation) -> Result<ServedModel>,
     ) -> Result<(), LoadFailure> {
-        let name = &plan.folder.name;
+        let id = &plan.id;
         let mut ready = ReadyVersions::new();
         let mut failures = Vec::new();
-        let is_transient = matches!(self.repository.find(name), Ok(None));
-        let begin = |&v: &i64| (v, self.lifecycle.begin_loading(name, v, is_transient));
+        let is_transient = !self.is_held(id);
+        let begin = |&v: &i64| (v, self.lifecycle.begin_loading(id, v, is_transient));
         let begun: Vec<(i64, Generation)> = plan.versions.iter().map(begin).collect();
-        let config = self.retry(name, complete);
+        let config = self.retry(id, complete);
         let config = config.and_then(|config| check_support(&config).map(|()| config));
         kept.retain(|version, model| {
             let has_same_config = |now: &Arc<ModelConfig>| now.raw() == model.config().raw();
             plan.versions.contains(version) && config.as_ref().is_ok_and(has_same_config)
         });
         for &(version, generation) in begun.iter().filter(|(v, _)| !kept.contains_key(v)) {
-            log::info!("loading: {name}:{version}");
+            log::info!("loading: {id}:{version}");
             let config = config.as_ref().map_err(Error::clone);
-            match config.and_then(|config| self.retry(name, || load(config, version, generation))) {
+            match config.and_then(|config| self.retry(id, || load(config, version, generation))) {
                 Ok(model) => {
                     ready.insert(version, Arc::new(model));
                 }
                 Err(error) => {
                     let failure = VersionFailure { version, error };
                     let reason = failure.reason_with_causes();
-                    log::error!("failed to load '{name}' version {version}: {reason}");
+                    log::error!("failed to load '{id}' version {version}: {reason}");
                     let error = plan.hidden.hide(failure.error);
                     let failure = VersionFailure { version, error };
-                    self.lifecycle.failed(name, version, generation, failure.reason());
+                    self.lifecycle.failed(id, version, generation, failure.reason());
                     failures.push(failure);
                 }
             }
         }
         if !failures.is_empty() {
             for model in ready.values() {
-                self.lifecycle.unloading(name, model.version(), model.generation());
+                self.lifecycle.unloading(id, model.version(), model.generation());
             }
             return Err(LoadFailure::Versions(VersionFailures(failures)));
         }
         kept.values().for_each(|model| model.set_ready_versions(&plan.versions));
         ready.extend(kept);
-        self.models.replace(name, ready);
-        log::info!("successfully loaded '{name}'");
+        self.models.replace(id, ready);
+        log::info!("successfully loaded '{id}'");
         Ok(())
     }
 }
@@ -322,7 +342,9 @@ fn check_support(config: &ModelConfig) -> Result<()> {
 /// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.
 fn join(config: &ModelConfig, models: &[Arc<ServedModel>]) -> Result<Arc<ModelConfig>> {
     let configs: Vec<_> = models.iter().map(|m| m.shared_config()).collect();
-    let config = Arc::new(config.with_step_models(&configs)?);
+    let namespaces = models.iter().map(|m| &*m.id().namespace);
+    let config = config.with_step_models(&configs)?.with_step_namespaces(namespaces);
+    let config = Arc::new(config);
     // The graph knows which tensors must not meet; it is made again for each version.
     ensemble_scheduler(&config, models, 0, Arc::default())?;
     Ok(config)

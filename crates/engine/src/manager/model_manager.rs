@@ -13,7 +13,7 @@ use super::{
     backends::Backends,
     control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
-    load_failure::{Failures, LoadFailure},
+    load_failure::{self, Failures, LoadFailure},
     looks::Looks,
     model_loader::ModelLoader,
     operations::Operations,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     backend_registry::BackendRegistry,
     lifecycle::Lifecycle,
+    model_id::ModelId,
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
     ready_models::ReadyModels,
@@ -100,8 +101,8 @@ impl ModelManager {
             StartupError::Aborted(error)
         })?;
         let mut requests = BTreeMap::new();
-        for name in self.startup_names() {
-            self.add_request(&name, LoadOverrides::default(), true, &mut requests);
+        for id in self.startup_models() {
+            self.add_request(&id, LoadOverrides::default(), true, &mut requests);
         }
         let count = requests.len();
         let failures = self.load_all(requests, Failures::new()).failures;
@@ -112,37 +113,52 @@ impl ModelManager {
         Err(StartupError::Models(FailedModels { ready_count, failures: causes_first(failures) }))
     }
 
-    fn startup_names(&self) -> Vec<String> {
+    fn startup_models(&self) -> BTreeSet<ModelId> {
         let asks_for_all = self.startup_models.iter().any(|m| m == "*");
         match self.control_mode {
-            ControlMode::Explicit if !asks_for_all => self.startup_models.clone(),
-            _ => self.repository.model_names(),
+            ControlMode::Explicit if !asks_for_all => {
+                self.startup_models.iter().flat_map(|name| self.to_load(name)).collect()
+            }
+            _ => self.repository.models(),
         }
+    }
+
+    /// The models to load where a client asks for a name: all that have it. Where none has it, one that is not found.
+    fn to_load(&self, name: &str) -> Vec<ModelId> {
+        let found = self.repository.named(name);
+        if found.is_empty() { vec![ModelId::global(name)] } else { found }
     }
 
     /// See [`Engine::load_model`](crate::Engine::load_model).
     pub fn load(&self, name: &str, overrides: LoadOverrides) -> Result<()> {
         self.check_call(name)?;
+        let asked = match overrides.files.is_empty() {
+            true => self.to_load(name),
+            false => vec![ModelId::global(name)],
+        };
         let mut requests = BTreeMap::new();
-        self.add_request(name, overrides, true, &mut requests);
+        for id in &asked {
+            self.add_request(id, overrides.clone(), true, &mut requests);
+        }
         let Outcome { mut failures, changed } = self.load_all(requests, Failures::new());
         self.load_dependents(&changed, failures.clone());
-        match failures.remove(name) {
-            None => Ok(()),
-            Some(failure) => Err(failure.into_error(name)),
-        }
+        load_failure::joined(asked.into_iter().filter_map(|id| failures.remove_entry(&id)))
     }
 
     /// See [`Engine::unload_model`](crate::Engine::unload_model).
     pub fn unload(&self, name: &str, unload_dependents: bool) -> Result<()> {
         self.check_call(name)?;
-        let forgotten = self.dependencies.forget(name, unload_dependents);
-        for name in &forgotten {
-            self.loader.unload(name);
+        let mut named = self.dependencies.models();
+        named.retain(|id| *id.name == *name);
+        named.insert(ModelId::global(name));
+        let forgotten = self.dependencies.forget(named, unload_dependents);
+        for id in &forgotten {
+            self.loader.unload(id);
+            self.loader.forget(id);
         }
         // Looked for last: an ensemble that is being loaded is known before it looks for what it needs.
         for ensemble in self.dependencies.dependents(&forgotten) {
-            self.loader.unload(&ensemble.name);
+            self.loader.unload(&ensemble.id);
         }
         Ok(())
     }
@@ -157,11 +173,9 @@ impl ModelManager {
 
     /// See [`Engine::remove_repository`](crate::Engine::remove_repository).
     pub fn remove_repository(&self, place: &str) {
-        let Some(root) = self.repository.remove(place) else { return };
-        let names = root.model_names().unwrap_or_default();
-        for name in root.new_name().map(str::to_owned).into_iter().chain(names) {
-            if matches!(self.repository.find(&name), Ok(None)) {
-                self.loader.lifecycle.forget(&name);
+        for id in self.repository.remove(place) {
+            if matches!(self.repository.find(&id), Ok(None)) {
+                self.loader.lifecycle.forget(&id);
             }
         }
     }
@@ -173,7 +187,7 @@ impl ModelManager {
 
     pub(super) fn load_all(
         &self,
-        requests: BTreeMap<String, LoadRequest>,
+        requests: BTreeMap<ModelId, LoadRequest>,
         failures: Failures,
     ) -> Outcome {
         let requests = requests.into_values().collect();
@@ -181,7 +195,7 @@ impl ModelManager {
     }
 
     /// Loads the ensembles again that need any of the models that changed.
-    pub(super) fn load_dependents(&self, changed: &BTreeSet<String>, failures: Failures) {
+    pub(super) fn load_dependents(&self, changed: &BTreeSet<ModelId>, failures: Failures) {
         let requests = self.dependencies.dependents(changed);
         waves::load_all(&self.loader, self.load_thread_count, requests, failures);
     }
@@ -189,37 +203,38 @@ impl ModelManager {
     /// Adds a model, and what it needs, at any depth: of that, what is ready and did not change is left alone.
     pub(super) fn add_request(
         &self,
-        name: &str,
+        id: &ModelId,
         overrides: LoadOverrides,
         is_explicit: bool,
-        requests: &mut BTreeMap<String, LoadRequest>,
+        requests: &mut BTreeMap<ModelId, LoadRequest>,
     ) {
-        if let Some(request) = requests.get_mut(name) {
+        if let Some(request) = requests.get_mut(id) {
             request.is_explicit |= is_explicit;
             return;
         }
-        let (name, needs) = (name.to_owned(), self.models_of_steps(name, &overrides));
-        let (is_dependent, steps) = (false, needs.clone());
-        let request = LoadRequest { name, needs, is_explicit, overrides, is_dependent };
-        requests.insert(request.name.clone(), request);
-        for needed in steps {
+        let (id, steps) = (id.clone(), self.steps(id, &overrides));
+        let request =
+            LoadRequest { id, steps: steps.clone(), is_explicit, overrides, is_dependent: false };
+        requests.insert(request.id.clone(), request);
+        for needed in steps.iter().flat_map(|step| self.repository.named(step)) {
             if matches!(self.repository.find(&needed), Ok(Some(_))) {
                 self.add_request(&needed, LoadOverrides::default(), false, requests);
             }
         }
     }
 
-    /// The models that an ensemble's steps run on; empty for every other model, and where the configuration
+    /// Names of the models that an ensemble's steps run on; empty for every other model, and where the configuration
     /// cannot be read: loading it reports why.
-    fn models_of_steps(&self, name: &str, overrides: &LoadOverrides) -> BTreeSet<String> {
+    fn steps(&self, id: &ModelId, overrides: &LoadOverrides) -> BTreeSet<Arc<str>> {
         let raw = match &overrides.config {
             Some(json) => galatea_config::parse_json(json).ok(),
             None => {
-                let text = self.repository.read_config(name);
+                let text = self.repository.read_config(id);
                 text.ok().and_then(|text| galatea_config::parse_text(&text).ok())
             }
         };
-        raw.map(|raw| ConfigDraft::from(raw).step_models()).unwrap_or_default()
+        let steps = raw.map(|raw| ConfigDraft::from(raw).step_models()).unwrap_or_default();
+        steps.into_iter().map(Arc::from).collect()
     }
 
     /// Whether clients may load and unload a model of this name.
@@ -236,9 +251,9 @@ impl ModelManager {
 fn causes_first(failures: Failures) -> Vec<ModelFailure> {
     let (dependent, others): (Vec<_>, Vec<_>) =
         failures.into_iter().partition(|(_, failure)| matches!(failure, LoadFailure::Invalid(_)));
-    let failure = |(model, failure): (String, LoadFailure)| {
-        let error = failure.into_error(&model);
-        ModelFailure { model, error }
+    let failure = |(id, failure): (ModelId, LoadFailure)| {
+        let error = failure.into_error(&id);
+        ModelFailure { model: id.to_string(), error }
     };
     others.into_iter().chain(dependent).map(failure).collect()
 }

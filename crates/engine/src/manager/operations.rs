@@ -7,26 +7,28 @@ use std::{
 
 use galatea_types::{CondvarExt, LockExt};
 
+use crate::model_id::ModelId;
+
 /// The models that are being loaded or unloaded. Different models do not wait for each other, and of one that is done
 /// nothing stays.
 #[derive(Default)]
 pub(super) struct Operations {
-    busy: Mutex<HashSet<String>>,
+    busy: Mutex<HashSet<ModelId>>,
     changed: Condvar,
 }
 
 /// An operation on one model: the next begins when this is dropped.
 pub(super) struct Operation<'a> {
     operations: &'a Operations,
-    model: &'a str,
+    model: &'a ModelId,
 }
 
 impl Operations {
     /// Waits until nothing else is done to the model.
-    pub fn begin<'a>(&'a self, model: &'a str) -> Operation<'a> {
+    pub fn begin<'a>(&'a self, model: &'a ModelId) -> Operation<'a> {
         let busy = self.busy.lock_unpoisoned();
         let mut busy = self.changed.wait_while_unpoisoned(busy, |busy| busy.contains(model));
-        busy.insert(model.to_owned());
+        busy.insert(model.clone());
         Operation { operations: self, model }
     }
 }
@@ -47,10 +49,11 @@ mod tests {
     #[test]
     fn one_at_a_time_and_nothing_stays() {
         let operations = Operations::default();
-        let first = operations.begin("m");
-        drop(operations.begin("n"));
+        let (m, n) = (ModelId::from("m"), ModelId::from("n"));
+        let first = operations.begin(&m);
+        drop(operations.begin(&n));
         thread::scope(|scope| {
-            let second = scope.spawn(|| drop(operations.begin("m")));
+            let second = scope.spawn(|| drop(operations.begin(&m)));
             assert!(!second.is_finished());
             drop(first);
         });

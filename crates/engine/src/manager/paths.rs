@@ -4,7 +4,7 @@ use galatea_backend::{PathRules, relative_inside};
 use galatea_config::{ConfigDraft, RawModelConfig};
 use galatea_types::Error;
 
-use crate::{overrides::LoadOverrides, repository::Repository};
+use crate::{model_id::ModelId, overrides::LoadOverrides, repository::Repository};
 
 /// A file that is not one of the model's.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub(super) fn check_files(raw: RawModelConfig, model: &str) -> Result<RawModelCo
 
 /// Where other paths of the configuration may lead: anywhere if it is the repository's, or if requests are trusted.
 pub(super) fn rules(
-    model: &str,
+    model: &ModelId,
     overrides: &LoadOverrides,
     repository: &Repository,
     trusts_requests: bool,

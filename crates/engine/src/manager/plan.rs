@@ -11,6 +11,7 @@ use galatea_types::{Error, Result};
 use super::configuration::{self, Completion, PolledConfig};
 use crate::{
     agents,
+    model_id::ModelId,
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{ConfigName, HiddenFolder, ModelFolder, Repository},
@@ -18,6 +19,7 @@ use crate::{
 
 /// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
 pub(super) struct LoadPlan {
+    pub id: ModelId,
     /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
     /// by this plan keeps it until it is unloaded.
     pub folder: ModelFolder,
@@ -32,22 +34,23 @@ pub(super) struct LoadPlan {
 
 impl LoadPlan {
     pub fn new(
-        name: &str,
+        id: &ModelId,
         overrides: &LoadOverrides,
         folders: &OverrideFolders,
         repository: &Repository,
         completion: &Completion<'_>,
     ) -> Result<Self> {
         let folder = match overrides.write_files(folders)? {
-            Some(lease) => ModelFolder::open(name, lease)?,
-            None => repository.lease(name)?,
+            Some(lease) => ModelFolder::open(&id.name, lease)?,
+            None => repository.lease(id)?,
         };
         let hidden = HiddenFolder::of(&folder);
         let polled = poll(overrides, completion, &folder, repository.config_name())
             .map_err(|error| hidden.hide(error))?;
         let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
-        Ok(Self { folder, hidden, versions, paths, raw: polled.raw })
+        let (id, raw) = (id.clone(), polled.raw);
+        Ok(Self { id, folder, hidden, versions, paths, raw })
     }
 
     /// Whether it is made of other models.

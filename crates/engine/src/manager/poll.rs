@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{load_failure::Failures, looks::PollOutcome, model_manager::ModelManager};
-use crate::overrides::LoadOverrides;
+use crate::{model_id::ModelId, overrides::LoadOverrides};
 
 impl ModelManager {
     /// See [`Engine::poll_repositories`](crate::Engine::poll_repositories).
@@ -13,28 +13,28 @@ impl ModelManager {
         }
         let mut looks = self.lock_looks();
         let listing = self.repository.list();
-        let present = &listing.names;
-        let gone: BTreeSet<String> = match listing.is_complete {
-            true => self.dependencies.names().difference(present).cloned().collect(),
+        let present = &listing.models;
+        let gone: BTreeSet<ModelId> = match listing.is_complete {
+            true => self.dependencies.models().difference(present).cloned().collect(),
             // A repository that cannot be read now has its models still.
             false => BTreeSet::new(),
         };
-        let not_loaded = |name: &String| {
-            let now = self.repository.snapshot(name)?;
-            let is_loaded = self.dependencies.snapshot(name).as_ref() == Some(&now);
-            (!is_loaded).then(|| (name.clone(), now))
+        let not_loaded = |id: &ModelId| {
+            let now = self.repository.snapshot(id)?;
+            let is_loaded = self.dependencies.snapshot(id).as_ref() == Some(&now);
+            (!is_loaded).then(|| (id.clone(), now))
         };
         let settled = looks.settled(present.iter().filter_map(not_loaded).collect(), retries);
         if settled.is_empty() && gone.is_empty() {
             return looks.outcome();
         }
-        gone.iter().for_each(|name| self.drop_model(name));
+        gone.iter().for_each(|id| self.drop_model(id));
         let mut requests = BTreeMap::new();
-        for name in settled.keys() {
-            self.add_request(name, LoadOverrides::default(), true, &mut requests);
+        for id in settled.keys() {
+            self.add_request(id, LoadOverrides::default(), true, &mut requests);
         }
         // What they need is looked at on its own.
-        requests.retain(|name, _| settled.contains_key(name));
+        requests.retain(|id, _| settled.contains_key(id));
         let mut loaded = self.load_all(requests, Failures::new());
         loaded.changed.extend(gone);
         looks.loaded(settled, &loaded.failures);
@@ -43,15 +43,18 @@ impl ModelManager {
     }
 
     /// Unloads a model that no repository holds any more, or that several hold.
-    fn drop_model(&self, name: &str) {
-        match self.repository.is_ambiguous(name) {
-            true => log::error!(
-                "failed to poll model '{name}': not unique across all model repositories"
-            ),
-            false => log::info!("'{name}' is not in the model repositories any more"),
+    fn drop_model(&self, id: &ModelId) {
+        match self.repository.is_ambiguous(id) {
+            true => {
+                log::error!(
+                    "failed to poll model '{id}': not unique across all model repositories"
+                );
+            }
+            false => log::info!("'{id}' is not in the model repositories any more"),
         }
-        self.dependencies.forget(name, false);
-        self.loader.unload(name);
-        self.loader.lifecycle.forget(name);
+        self.dependencies.forget(BTreeSet::from([id.clone()]), false);
+        self.loader.unload(id);
+        self.loader.forget(id);
+        self.loader.lifecycle.forget(id);
     }
 }

@@ -61,6 +61,7 @@ impl VersionLoader {
             hold_until_queued: self.hold_until_queued,
         })?;
         Ok(ServedModel::new(ServedModelSpec {
+            id: plan.id.clone(),
             config,
             version,
             generation,
@@ -92,6 +93,7 @@ impl VersionLoader {
         let statistics = Arc::new(ModelStatistics::default());
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
         Ok(ServedModel::new(ServedModelSpec {
+            id: plan.id.clone(),
             config,
             version,
             generation,

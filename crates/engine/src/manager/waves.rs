@@ -1,7 +1,7 @@
 //! Several models at once, each after those it needs.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -12,11 +12,12 @@ use std::{
 use galatea_types::LockExt;
 
 use super::{
-    dependencies::{LoadRequest, cycle},
+    dependencies::LoadRequest,
     dependency_error::DependencyError,
     load_failure::{Failures, LoadFailure},
     model_loader::{Loaded, ModelLoader},
 };
+use crate::model_id::ModelId;
 
 /// What became of several loads.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ pub(super) struct Outcome {
     /// What failed, now and before, and why.
     pub failures: Failures,
     /// Models of which something else is ready than before, or nothing.
-    pub changed: BTreeSet<String>,
+    pub changed: BTreeSet<ModelId>,
 }
 
 /// Loads models in waves: a wave has no model that needs another one of it.
@@ -36,14 +37,13 @@ pub(super) fn load_all(
 ) -> Outcome {
     let failures = Mutex::new(failures);
     let changed = Mutex::new(BTreeSet::new());
+    let all = pending.iter().map(|r| r.id.clone()).collect();
     while !pending.is_empty() {
-        let waiting: BTreeSet<String> = pending.iter().map(|r| r.name.clone()).collect();
-        let (wave, rest): (Vec<_>, Vec<_>) =
-            pending.into_iter().partition(|r| r.needs.is_disjoint(&waiting));
+        let (wave, rest) = next_wave(loader, pending, &all);
         pending = rest;
         if wave.is_empty() {
             let mut failures = failures.lock_unpoisoned();
-            pending = reject_cycles(loader, pending, &mut failures);
+            pending = reject_cycles(loader, pending, &all, &mut failures);
         }
         load_wave(loader, thread_count, &wave, &failures, &changed);
     }
@@ -51,23 +51,81 @@ pub(super) fn load_all(
     Outcome { failures, changed }
 }
 
+/// The models that can be loaded now, and the others.
+///
+/// A step means the model of the ensemble's namespace, and another one of that name where that cannot be read: so
+/// the ensemble waits for both, but where it would wait for ever.
+fn next_wave(
+    loader: &ModelLoader,
+    pending: Vec<LoadRequest>,
+    all: &BTreeSet<ModelId>,
+) -> (Vec<LoadRequest>, Vec<LoadRequest>) {
+    let names: BTreeSet<_> = pending.iter().map(|r| r.id.name.clone()).collect();
+    let (wave, rest): (Vec<_>, Vec<_>) =
+        pending.into_iter().partition(|request| request.steps.is_disjoint(&names));
+    if !wave.is_empty() {
+        return (wave, rest);
+    }
+    let is_free = |r: &LoadRequest| needed(loader, r, &rest, all).next().is_none();
+    let (wave, blocked) = rest.iter().cloned().partition(is_free);
+    (wave, blocked)
+}
+
+/// Out of `pending`, the models that a request needs.
+fn needed<'a>(
+    loader: &ModelLoader,
+    request: &LoadRequest,
+    pending: &'a [LoadRequest],
+    all: &BTreeSet<ModelId>,
+) -> impl Iterator<Item = &'a LoadRequest> {
+    pending.iter().filter(move |r| {
+        let preferred = request.id.sibling(r.id.name.clone());
+        let is_other = r.id != preferred;
+        request.steps.contains(&r.id.name)
+            && !(is_other && (all.contains(&preferred) || loader.models.is_known(&preferred)))
+    })
+}
+
 /// Removes the ensembles that need themselves.
 fn reject_cycles(
     loader: &ModelLoader,
     pending: Vec<LoadRequest>,
+    all: &BTreeSet<ModelId>,
     failures: &mut Failures,
 ) -> Vec<LoadRequest> {
+    let needs: BTreeMap<&ModelId, Vec<&ModelId>> = pending
+        .iter()
+        .map(|r| (&r.id, needed(loader, r, &pending, all).map(|n| &n.id).collect()))
+        .collect();
     let mut rest = Vec::new();
     for request in &pending {
-        let name = &request.name;
-        let Some(last) = cycle(name, &pending) else {
+        let id = &request.id;
+        let Some(last) = cycle(id, &needs) else {
             rest.push(request.clone());
             continue;
         };
-        let error = DependencyError::Cycle { ensemble: name.clone(), last: last.to_owned() };
-        failures.insert(name.clone(), loader.reject_ensemble(name, error.into()));
+        let error = DependencyError::Cycle { ensemble: id.to_string(), last: last.to_string() };
+        failures.insert(id.clone(), loader.reject_ensemble(id, error.into()));
     }
     rest
+}
+
+/// Whether an ensemble needs itself: the last model of a cycle of dependencies that leads back to it.
+fn cycle<'a>(id: &ModelId, needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>) -> Option<&'a ModelId> {
+    let mut seen = BTreeSet::new();
+    let mut pending: Vec<&'a ModelId> =
+        needs.get_key_value(id).map(|(id, _)| *id).into_iter().collect();
+    while let Some(at) = pending.pop() {
+        for next in needs.get(at).into_iter().flatten().copied() {
+            if next == id {
+                return Some(at);
+            }
+            if seen.insert(next) {
+                pending.push(next);
+            }
+        }
+    }
+    None
 }
 
 fn load_wave(
@@ -75,7 +133,7 @@ fn load_wave(
     thread_count: usize,
     wave: &[LoadRequest],
     failures: &Mutex<Failures>,
-    changed: &Mutex<BTreeSet<String>>,
+    changed: &Mutex<BTreeSet<ModelId>>,
 ) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -83,11 +141,11 @@ fn load_wave(
             let loaded = loader.load(request, failures);
             // Where a load failed, what was ready before still is; but not an ensemble that does not fit its models.
             if matches!(loaded, Ok(Loaded::Anew) | Err(LoadFailure::Invalid(_))) {
-                changed.lock_unpoisoned().insert(request.name.clone());
+                changed.lock_unpoisoned().insert(request.id.clone());
             }
             if let Err(failure) = loaded {
                 let mut failures = failures.lock_unpoisoned();
-                failures.insert(request.name.clone(), failure);
+                failures.insert(request.id.clone(), failure);
             }
         }
     };
@@ -97,4 +155,19 @@ fn load_wave(
         }
         work();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(ModelId::from);
+        let needs =
+            BTreeMap::from([(&a, vec![&b]), (&b, vec![&c]), (&c, vec![&a]), (&d, vec![&a])]);
+        assert_eq!(cycle(&a, &needs), Some(&c));
+        assert_eq!(cycle(&d, &needs), None);
+        assert_eq!(cycle(&a, &BTreeMap::from([(&a, vec![&a])])), Some(&a));
+    }
 }

@@ -31,30 +31,45 @@ pub use self::{
     root::{FolderLease, RepositoryRoot},
     snapshot::FolderSnapshot,
 };
+use crate::model_id::ModelId;
 
 /// All repositories of a server, searched as one.
 #[derive(Debug)]
 pub(crate) struct Repository {
     /// In the order in which they were given and added. Never held while a root is asked for anything that blocks.
-    roots: RwLock<Vec<Arc<dyn RepositoryRoot>>>,
+    roots: RwLock<Vec<Root>>,
     /// Which of its configurations a model is loaded with.
     config_name: ConfigName,
+    has_namespaces: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Root {
+    /// Of its models; empty where names are unique in the server.
+    namespace: Arc<str>,
+    root: Arc<dyn RepositoryRoot>,
 }
 
 /// The models in all repositories at one time.
 pub(crate) struct Listing {
     /// Those that exactly one repository holds.
-    pub names: BTreeSet<String>,
+    pub models: BTreeSet<ModelId>,
     /// Whether every repository could be read.
     pub is_complete: bool,
 }
 
 impl Repository {
-    pub fn new(roots: Vec<Arc<dyn RepositoryRoot>>, config_name: ConfigName) -> Self {
-        Self { roots: RwLock::new(roots), config_name }
+    /// `has_namespaces`: each repository is a namespace, so that several may hold models of one name.
+    pub fn new(
+        roots: Vec<Arc<dyn RepositoryRoot>>,
+        config_name: ConfigName,
+        has_namespaces: bool,
+    ) -> Self {
+        let roots = roots.into_iter().map(|root| Root::new(root, has_namespaces)).collect();
+        Self { roots: RwLock::new(roots), config_name, has_namespaces }
     }
 
-    fn roots(&self) -> Vec<Arc<dyn RepositoryRoot>> {
+    fn roots(&self) -> Vec<Root> {
         self.roots.read_unpoisoned().clone()
     }
 
@@ -63,23 +78,29 @@ impl Repository {
         let place = root.place();
         root.check().map_err(|_| RepositoryError::NotRegistered { place: place.clone() })?;
         let mut roots = self.roots.write_unpoisoned();
-        if roots.iter().any(|known| known.place() == place) {
+        if roots.iter().any(|known| known.root.place() == place) {
             return Err(RepositoryError::Registered { place }.into());
         }
         if let Some(model) = root.new_name()
-            && roots.iter().any(|known| known.new_name() == Some(model))
+            && roots.iter().any(|known| known.root.new_name() == Some(model))
         {
             return Err(RepositoryError::NameTaken { model: model.to_owned() }.into());
         }
-        roots.push(root);
+        roots.push(Root::new(root, self.has_namespaces));
         Ok(())
     }
 
-    /// Removes the root at a place. `None` where there is none.
-    pub fn remove(&self, place: &str) -> Option<Arc<dyn RepositoryRoot>> {
+    /// Removes the root at a place, and names the models that it holds. None where there is no such root.
+    pub fn remove(&self, place: &str) -> Vec<ModelId> {
         let mut roots = self.roots.write_unpoisoned();
-        let at = roots.iter().position(|root| root.place() == place)?;
-        Some(roots.remove(at))
+        let at = roots.iter().position(|known| known.root.place() == place);
+        let Some(Root { namespace, root }) = at.map(|at| roots.remove(at)) else {
+            return Vec::new();
+        };
+        drop(roots);
+        let names = root.new_name().map(str::to_owned).into_iter();
+        let names = names.chain(root.model_names().unwrap_or_default());
+        names.map(|name| ModelId::new(namespace.clone(), name)).collect()
     }
 
     pub fn config_name(&self) -> &ConfigName {
@@ -88,76 +109,97 @@ impl Repository {
 
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.
     pub fn check(&self) -> Result<()> {
-        self.roots().iter().try_for_each(|root| root.check())
+        self.roots().iter().try_for_each(|known| known.root.check())
     }
 
     /// Which models there are now.
     pub fn list(&self) -> Listing {
-        let mut listing = Listing { is_complete: true, names: BTreeSet::new() };
+        let mut listing = Listing { is_complete: true, models: BTreeSet::new() };
         let mut ambiguous = BTreeSet::new();
         for root in self.roots() {
-            match root.model_names() {
-                Ok(names) => ambiguous
-                    .extend(names.into_iter().filter(|name| !listing.names.insert(name.clone()))),
+            match root.models() {
+                Ok(models) => {
+                    ambiguous.extend(models.filter(|id| !listing.models.insert(id.clone())));
+                }
                 Err(error) => {
-                    log::error!("failed to poll model repository {root:?}: {error}");
+                    log::error!("failed to poll model repository {:?}: {error}", root.root);
                     listing.is_complete = false;
                 }
             }
         }
-        listing.names.retain(|name| !ambiguous.contains(name));
+        listing.models.retain(|id| !ambiguous.contains(id));
         listing
     }
 
-    /// Names of all models in all repositories, sorted, each once. A repository that cannot be listed has none.
-    pub fn model_names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.roots().iter().filter_map(|root| root.model_names().ok()).flatten().collect();
-        names.sort();
-        names.dedup();
-        names
+    /// All models in all repositories, each once. A repository that cannot be listed has none.
+    pub fn models(&self) -> BTreeSet<ModelId> {
+        self.roots().iter().filter_map(|root| root.models().ok()).flatten().collect()
+    }
+
+    /// The models that a client may mean by a name: without namespaces the one that has it, whether or not it is there.
+    pub fn named(&self, name: &str) -> Vec<ModelId> {
+        if !self.has_namespaces {
+            return vec![ModelId::global(name)];
+        }
+        let holds = |known: &Root| is_model_name(name) && known.root.holds(name);
+        let id = |known: Root| ModelId::new(known.namespace, name);
+        self.roots().into_iter().filter(holds).map(id).collect()
     }
 
     /// The one repository that holds a model. `Ok(None)` when none does, and for a name that cannot be a folder's.
-    pub fn find(&self, model: &str) -> Result<Option<Arc<dyn RepositoryRoot>>> {
-        if !is_model_name(model) {
+    pub fn find(&self, id: &ModelId) -> Result<Option<Arc<dyn RepositoryRoot>>> {
+        if !is_model_name(&id.name) {
             return Ok(None);
         }
-        let mut found = self.roots().into_iter().filter(|root| root.holds(model));
-        let Some(root) = found.next() else { return Ok(None) };
+        let holds = |known: &Root| known.namespace == id.namespace && known.root.holds(&id.name);
+        let mut found = self.roots().into_iter().filter(holds);
+        let Some(Root { root, .. }) = found.next() else { return Ok(None) };
         if found.next().is_some() {
-            return Err(RepositoryError::NotUnique { model: model.to_owned() }.into());
+            return Err(RepositoryError::NotUnique { model: id.to_string() }.into());
         }
         Ok(Some(root))
     }
 
     /// A model's folder, fetched where it is not on this machine.
-    pub fn lease(&self, model: &str) -> Result<ModelFolder> {
-        let root = self.find(model)?;
-        let root = root.ok_or_else(|| RepositoryError::NoSuchModel { model: model.to_owned() })?;
-        let folder = ModelFolder::open(model, root.lease(model)?)?;
-        Ok(folder.renamed(root.new_name() == Some(model)))
+    pub fn lease(&self, id: &ModelId) -> Result<ModelFolder> {
+        let root = self.find(id)?;
+        let root = root.ok_or_else(|| RepositoryError::NoSuchModel { model: id.to_string() })?;
+        let folder = ModelFolder::open(&id.name, root.lease(&id.name)?)?;
+        Ok(folder.renamed(root.new_name() == Some(&*id.name)))
     }
 
     /// What the folder of a model holds now. `None` when no repository has one that can be read.
-    pub fn snapshot(&self, model: &str) -> Option<FolderSnapshot> {
-        self.find(model).ok()??.snapshot(model).ok()
+    pub fn snapshot(&self, id: &ModelId) -> Option<FolderSnapshot> {
+        self.find(id).ok()??.snapshot(&id.name).ok()
     }
 
-    /// Whether several repositories hold a model of this name.
-    pub fn is_ambiguous(&self, model: &str) -> bool {
-        self.find(model).is_err()
+    /// Whether several repositories hold this model.
+    pub fn is_ambiguous(&self, id: &ModelId) -> bool {
+        self.find(id).is_err()
     }
 
     /// The configuration of a model that exactly one repository holds, as written.
-    pub fn read_config(&self, model: &str) -> io::Result<String> {
-        match self.find(model) {
+    pub fn read_config(&self, id: &ModelId) -> io::Result<String> {
+        match self.find(id) {
             Ok(Some(root)) => {
-                self.config_name.read(|file| root.read_text(model, file)).map_err(|(_, e)| e)
+                self.config_name.read(|file| root.read_text(&id.name, file)).map_err(|(_, e)| e)
             }
             Ok(None) => Err(io::ErrorKind::NotFound.into()),
             Err(error) => Err(io::Error::other(error)),
         }
+    }
+}
+
+impl Root {
+    fn new(root: Arc<dyn RepositoryRoot>, has_namespaces: bool) -> Self {
+        let namespace = if has_namespaces { root.place().into() } else { Arc::default() };
+        Self { namespace, root }
+    }
+
+    fn models(&self) -> io::Result<impl Iterator<Item = ModelId>> {
+        let namespace = &self.namespace;
+        let names = self.root.model_names()?.into_iter();
+        Ok(names.map(move |name| ModelId::new(namespace.clone(), name)))
     }
 }
 

@@ -23,7 +23,11 @@ fn models(index: &[IndexEntry]) -> Table {
             "" => state.to_owned(),
             reason => format!("{state}: {reason}"),
         };
-        table.row([entry.name.clone(), version, status]);
+        let model = match &*entry.namespace {
+            "" => entry.name.clone(),
+            namespace => format!("{namespace}::{}", entry.name),
+        };
+        table.row([model, version, status]);
     }
     table
 }

@@ -22,6 +22,8 @@ use self::text::{Kind, Text, labels};
 /// One loaded model version, as seen at the moment of a scrape.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelMetrics<'a> {
+    /// Label `namespace`, but if it is empty.
+    pub namespace: &'a str,
     /// Label `model`.
     pub name: &'a str,
     /// Label `version`.

@@ -90,6 +90,7 @@ fn figures_of_a_model() {
     counted.pending_up();
     let tags = BTreeMap::from([("team".to_owned(), "a \"b\"\\\n".to_owned())]);
     let model = ModelMetrics {
+        namespace: "/models \"a\"",
         name: "simple",
         version: 3,
         tags: &tags,
@@ -97,7 +98,7 @@ fn figures_of_a_model() {
         load_duration: Duration::from_micros(2_341_632),
     };
     let text = render(&[model], &PROCESS);
-    let labels = r#"_team="a \"b\"\\\n",model="simple""#;
+    let labels = r#"_team="a \"b\"\\\n",model="simple",namespace="/models \"a\"""#;
     for (name, expected) in [
         ("nv_inference_request_success", "2"),
         ("nv_inference_count", "8"),
@@ -128,6 +129,7 @@ fn large_and_small_numbers_have_no_exponent() {
         ..StatisticsSnapshot::default()
     };
     let model = ModelMetrics {
+        namespace: "",
         name: "m",
         version: 1,
         tags: &BTreeMap::new(),

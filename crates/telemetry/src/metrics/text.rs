@@ -34,7 +34,7 @@ impl Text {
     }
 }
 
-/// `{_tag="..",model="..",reason="..",version=".."}`: by name, and `_` comes before every letter.
+/// `{_tag="..",model="..",namespace="..",reason="..",version=".."}`: by name, and `_` comes before every letter.
 pub(super) fn labels(model: &ModelMetrics<'_>, reason: Option<&str>) -> String {
     let mut out = String::from("{");
     for (key, value) in model.tags {
@@ -44,6 +44,10 @@ pub(super) fn labels(model: &ModelMetrics<'_>, reason: Option<&str>) -> String {
     }
     out.push_str("model=\"");
     push_escaped(&mut out, model.name);
+    if !model.namespace.is_empty() {
+        out.push_str("\",namespace=\"");
+        push_escaped(&mut out, model.namespace);
+    }
     if let Some(reason) = reason {
         let _ = write!(out, "\",reason=\"{reason}");
     }

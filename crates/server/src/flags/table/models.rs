@@ -100,10 +100,11 @@ pub const REPOSITORY: &[Row] = &[
     Row::new(
         "model-namespacing",
         Kind::Bool,
-        "Serve models of one name from several repositories.",
+        "Serve models of one name from several repositories, each a namespace. Clients cannot name \
+         the namespace: such models serve the ensembles of their repository.",
     )
     .default("false")
-    .not_yet("model names must differ across repositories"),
+    .stores(|o, v| v.put(&mut o.engine.has_namespaces)),
     Row::new("enable-peer-access", Kind::Bool, "Let GPUs reach each other's memory.")
         .default("true")
         .no_effect("an instance works on one GPU alone"),
