@@ -137,6 +137,22 @@ raise ValueError("at last")""")
             self.assertIn("ValueError: too late", line.json["message"])
             self.assertIn("Traceback (most recent call last):", line.json["message"])
 
+    def test_an_error_of_a_coroutine_that_no_client_gets_is_logged(self):
+        source = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        requests[0].get_response_sender().send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        raise ValueError("too late")
+"""
+        with Worker(source, decoupled=True) as worker:
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            self.assertEqual(worker.receive(worker.events).flags, FINAL | EMPTY)
+            line = worker.receive(worker.events)
+            self.assertEqual((line.kind, line.id), (23, 2))
+            self.assertIn("ValueError: too late", line.json["message"])
+
     def test_an_error_of_a_plain_model_with_senders(self):
         source = body(SENDING + """
 requests[0].get_response_sender().send(response(1))

@@ -21,6 +21,9 @@ pub(crate) enum RequestFailure {
     /// The backend is done with the request and has not answered it.
     #[error("the backend of model '{model}' gave no response to the request")]
     Unanswered { model: String },
+    /// The batch size of a request is that of its inputs.
+    #[error("{prefix}out of bounds index 0: request has 0 inputs")]
+    NoInputs { prefix: String },
     #[error("no queue takes the request")]
     NoQueue,
 }
@@ -33,6 +36,7 @@ impl RequestFailure {
             | Self::NoWorkingInstance { .. }
             | Self::Expired => Code::Unavailable,
             Self::Abandoned => Code::Cancelled,
+            Self::NoInputs { .. } => Code::InvalidArg,
             Self::Unanswered { .. } | Self::NoQueue => Code::Internal,
         }
     }

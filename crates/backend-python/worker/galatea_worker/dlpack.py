@@ -52,6 +52,14 @@ class _Carrier:
         return (_CPU, 0)
 
 
+class _Lent:
+    """The memory of an array that a tensor lends to a capsule, which holds the tensor as long: sys.getrefcount shows it."""
+
+    def __init__(self, tensor, array):
+        self._tensor, self._array = tensor, array
+        self.__array_interface__ = array.__array_interface__
+
+
 def _inside(capsule):
     """The structure a capsule holds; it starts with the tensor."""
     return _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
@@ -64,10 +72,12 @@ def export(tensor):
     array = tensor._bits()
     if not array.flags.c_contiguous or not array.flags.writeable:
         array = np.array(array, order="C")
-    capsule = array.view(np.uint8).__dlpack__() if array.dtype == np.bool_ else array.__dlpack__()
+    is_bool = array.dtype == np.bool_
+    lent = np.asarray(_Lent(tensor, array.view(np.uint8) if is_bool else array))
+    capsule = lent.__dlpack__()
     if tensor._code == BF16:
         _inside(capsule).code = _BFLOAT
-    elif array.dtype == np.bool_:
+    elif is_bool:
         _inside(capsule).code = _BOOL
     return capsule
 

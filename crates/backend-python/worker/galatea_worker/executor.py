@@ -55,8 +55,14 @@ class Executor:
         if not self._decoupled:
             return coroutines.result_of(returned)
         senders = [request.get_response_sender() for request in requests]
-        coroutines.in_background(returned, lambda failure: _end(senders, failure))
+        coroutines.in_background(returned, lambda failure: self._end_all(senders, failure))
         return None
+
+    def _end_all(self, senders, failure):
+        """Ends requests that have nothing but senders; an error that no client gets any more is logged."""
+        if not _end(senders, failure):
+            text = "\n".join([self._prefix + failure.message, failure.traceback])
+            log.emit(log.LogLevel.ERROR, text.rstrip(), self._path, 0)
 
     def _match(self, requests, returned):
         """[(key, requested outputs, response, or failure, or None to reschedule)] of what is to be answered."""
@@ -149,10 +155,11 @@ class Executor:
         if not senders:
             self._fail_all(ident, failure)
             return
+        if not others:
+            self._end_all(senders, failure)
+            self._answer([], ident)
+            return
         reported = _end(senders, failure)
-        if not others and not reported:
-            text = "\n".join([self._prefix + failure.message, failure.traceback])
-            log.emit(log.LogLevel.ERROR, text.rstrip(), self._path, 0)
         failures = [Failure(failure.message, "" if reported or i else failure.traceback) for i in range(len(others))]
         self._answer([(request._key, None, failure) for request, failure in zip(others, failures)], ident)
 

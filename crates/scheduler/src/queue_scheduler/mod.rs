@@ -55,6 +55,7 @@ pub struct QueueScheduler {
     sets: Vec<InstanceSet>,
     route: Route,
     context: Arc<ModelContext>,
+    has_batching: bool,
     accounting: Arc<RequestAccounting>,
     /// One change of the instances at a time.
     changing: Mutex<()>,
@@ -103,7 +104,9 @@ impl QueueScheduler {
             may_answer_later,
             is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
         });
-        let scheduler = Self { sets, route, context, accounting, changing: Mutex::new(()) };
+        let has_batching = config.has_batching();
+        let changing = Mutex::new(());
+        let scheduler = Self { sets, route, context, has_batching, accounting, changing };
         scheduler.start_instances(groups).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
@@ -167,6 +170,19 @@ impl QueueScheduler {
         self.sets.get((self.route)(request)).map(|set| &*set.queue)
     }
 
+    /// Counts a request that comes to no queue, and makes the error for it a refusal.
+    fn fail(
+        &self,
+        request: &InferRequest,
+        mut context: RequestContext,
+        responder: Responder,
+        (reason, failure): (FailureReason, RequestFailure),
+    ) -> Refused {
+        let error = failure.into();
+        self.accounting.failed(&request.id, &mut context, reason, &error);
+        Refused::new(error, responder)
+    }
+
     fn stop(&self) {
         self.close();
         self.join();
@@ -181,13 +197,18 @@ impl Scheduler for QueueScheduler {
     fn submit(
         &self,
         request: PreparedRequest,
-        mut context: RequestContext,
+        context: RequestContext,
         responder: Responder,
     ) -> Result<(), Refused> {
+        if self.has_batching && request.inputs.is_empty() {
+            // Triton finds it when the model is about to run: clients get it as the model's answer.
+            let failure = RequestFailure::NoInputs { prefix: request.message_prefix() };
+            self.fail(&request, context, responder, (FailureReason::Backend, failure)).answer();
+            return Ok(());
+        }
         let Some(queue) = self.queue_for(&request) else {
-            let error = RequestFailure::NoQueue.into();
-            self.accounting.failed(&request.id, &mut context, FailureReason::Other, &error);
-            return Err(Refused::new(error, responder));
+            let failure = (FailureReason::Other, RequestFailure::NoQueue);
+            return Err(self.fail(&request, context, responder, failure));
         };
         let mut pending = PendingRequest::new(request, context, responder);
         pending.context.timeline.queued = Some(Instant::now());

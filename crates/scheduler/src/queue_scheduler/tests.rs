@@ -47,6 +47,16 @@ impl ResponseSink for Answered {
     }
 }
 
+/// The texts of errors.
+struct Failed(Arc<StdMutex<Vec<String>>>);
+
+impl ResponseSink for Failed {
+    fn respond(&mut self, response: Response) {
+        let result = response.result.expect("an answer");
+        self.0.lock_unpoisoned().push(result.expect_err("an error").message().to_owned());
+    }
+}
+
 /// By the first letter of the id.
 fn route(request: &InferRequest) -> usize {
     usize::from(request.id.starts_with('b'))
@@ -109,6 +119,36 @@ fn a_request_without_a_queue_is_refused() {
                 submitted.expect_err("refused").into_error().message(),
                 "no queue takes the request"
             );
+        },
+        10,
+    );
+}
+
+#[test]
+fn a_request_without_inputs_has_no_batch_size() {
+    shuttle::check_random(
+        || {
+            let statistics = Arc::<ModelStatistics>::default();
+            let spec = SchedulerSpec {
+                config: Arc::new(model_config("name: 'm' backend: 'm' max_batch_size: 4")),
+                version: 1,
+                model: Arc::new(Noting::default()),
+                instances: Vec::new(),
+                statistics: statistics.clone(),
+                hold_until_queued: 0,
+            };
+            let groups = vec![vec![instance_spec("a", 0)]];
+            let scheduler = QueueScheduler::start_groups(spec, groups, |_| 0).expect("it starts");
+            let answered = Arc::<StdMutex<Vec<String>>>::default();
+            let responder = Responder::calling(Failed(answered.clone()));
+            let request = request("m", 1, Vec::new());
+            assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
+            assert_eq!(
+                *answered.lock_unpoisoned(),
+                ["[request id: <id_unknown>] out of bounds index 0: request has 0 inputs"]
+            );
+            let counted = statistics.snapshot();
+            assert_eq!((counted.failures, counted.execution_count), ([0, 0, 1, 0], 0));
         },
         10,
     );

@@ -127,6 +127,19 @@ def case_dlpack_capsule():
     return {t: outcome(lambda: type(pb.Tensor("x", np.zeros(2, t)).to_dlpack()).__name__) for t in TYPES[:12] + ["object_"]}
 
 
+def case_dlpack_holds_the_tensor():
+    """What holds a tensor, when a capsule is made and when it is gone."""
+
+    def counts(tensor):
+        before = sys.getrefcount(tensor)
+        capsule = tensor.to_dlpack()
+        lent = sys.getrefcount(tensor) - before
+        del capsule
+        return [lent, sys.getrefcount(tensor) - before]
+
+    return {t: counts(pb.Tensor("x", np.zeros(2, t))) for t in ("float32", "int64", "bool_", "float16")}
+
+
 def case_from_dlpack_numpy():
     sources = {t: np.arange(3).astype(t) for t in TYPES[1:12]}
     return {t: outcome(lambda: described(pb.Tensor.from_dlpack("y", source))) for t, source in sources.items()}
