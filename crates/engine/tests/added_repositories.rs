@@ -17,7 +17,7 @@ fn load(f: &Fixture, name: &str) -> galatea_types::Result<()> {
 /// A repository with one model, which is known as `m`.
 fn archive(place: &Path) -> Arc<dyn RepositoryRoot> {
     add_model(place, "model", &[1], &format!("name: \"another\"\n{CONFIG}"));
-    RenamingRoot::new(place, "model", "m")
+    RenamingRoot::at(place, "model", "m")
 }
 
 #[test]
@@ -61,16 +61,16 @@ fn a_place_and_a_name_are_taken_once() {
     let f = explicit(|_| ());
     f.engine.add_repository(archive(one.path())).expect("readable");
     let refused = |root| f.engine.add_repository(root).expect_err("refused");
-    let again = refused(RenamingRoot::new(one.path(), "model", "n"));
+    let again = refused(RenamingRoot::at(one.path(), "model", "n"));
     let text = format!("model repository '{}' has already been registered", one.path().display());
     assert_eq!((again.code(), again.message()), (Code::AlreadyExists, text.as_str()));
     let taken = refused(archive(two.path()));
     let text = "failed to register 'm', there is a conflicting mapping for 'm'";
     assert_eq!((taken.code(), taken.message()), (Code::AlreadyExists, text));
-    let missing = refused(RenamingRoot::new("/nonexistent/model", "model", "n"));
+    let missing = refused(RenamingRoot::at("/nonexistent/model", "model", "n"));
     let text = "failed to register '/nonexistent/model', repository not found";
     assert_eq!((missing.code(), missing.message()), (Code::InvalidArg, text));
-    let given = refused(RenamingRoot::new(f.root.path(), "model", "n"));
+    let given = refused(RenamingRoot::at(f.root.path(), "model", "n"));
     assert_eq!(given.code(), Code::AlreadyExists, "the repository of the command line");
 }
 

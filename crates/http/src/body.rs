@@ -1,6 +1,7 @@
 //! The bodies of responses.
 
 use std::{
+    borrow::Cow,
     convert::Infallible,
     pin::Pin,
     sync::Arc,
@@ -38,6 +39,14 @@ impl Body {
             length,
             is_chunked: false,
         })
+    }
+
+    /// The first piece of one that is complete, as text: the whole of an error.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Whole(Pieces { first: Some(first), .. }) => String::from_utf8_lossy(first),
+            _ => Cow::Borrowed(""),
+        }
     }
 
     /// Counts what is to be written to the budget.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use galatea_engine::Engine;
-use galatea_frontend::{CallGuard, catch_panic};
+use galatea_frontend::{ApiCategory, CallGuard, catch_panic};
 use galatea_types::{Error, product};
 use http::{
-    HeaderValue, Method, Request, Response,
+    HeaderMap, HeaderValue, Method, Request, Response,
     header::{CONNECTION, SERVER},
 };
 use hyper::body::Incoming;
@@ -14,11 +14,14 @@ use hyper::body::Incoming;
 use crate::{
     HttpOptions,
     body::Body,
-    cloud::{CloudFrontEnd, Destination},
+    cloud::{
+        CloudFrontEnd, Destination, SageMakerModels,
+        many_models::{self, ModelsCall},
+    },
     generate, infer, management, metrics, readiness,
     received::Received,
     repository,
-    responses::{JSON, failure, method_not_allowed, not_found, restricted},
+    responses::{JSON, TEXT, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
     state::ServerState,
     wire::Wire,
@@ -115,12 +118,47 @@ impl Service {
     ) -> Response<Body> {
         let redirect = CloudFrontEnd::redirect_of(received.headers()).cloned();
         let redirect = redirect.as_ref().map(|value| value.to_str().unwrap_or_default());
-        let request = &received.request;
-        match front_end.destination(request.method(), request.uri().path(), redirect) {
+        let path = received.request.uri().path().to_owned();
+        match front_end.destination(received.request.method(), &path, redirect) {
             Destination::Call(route, method) => self.answer(route, &method, received).await,
+            Destination::Models(models, call) => self.answer_models(models, call, received).await,
             Destination::Metrics => metrics::of_engine(&self.state.engine),
             Destination::Refused(response) => response,
         }
+    }
+
+    /// Calls about many models, which have no route of the ordinary front end.
+    async fn answer_models(
+        &self,
+        models: &SageMakerModels,
+        call: ModelsCall<'_>,
+        received: &mut Received,
+    ) -> Response<Body> {
+        if let Some(refusal) = self.restriction(call.category(), received.headers()) {
+            return refusal;
+        }
+        match self.refusal(TEXT).await {
+            Some(refusal) => refusal,
+            None => many_models::respond(&self.state, models, call, received).await,
+        }
+    }
+
+    fn restriction(&self, category: ApiCategory, headers: &HeaderMap) -> Option<Response<Body>> {
+        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let unmet = self.state.options.restricted_apis.check(category, value_of).err()?;
+        Some(restricted(unmet))
+    }
+
+    /// Of a server that ends, or that starts and has enough requests waiting.
+    async fn refusal(&self, content_type: HeaderValue) -> Option<Response<Body>> {
+        let reason = if self.state.in_flight.is_closed() {
+            "Server exiting"
+        } else if !self.state.engine.started().await {
+            STARTING
+        } else {
+            return None;
+        };
+        Some(failure(&Error::unavailable(reason), content_type))
     }
 
     async fn answer(
@@ -129,20 +167,17 @@ impl Service {
         method: &Method,
         received: &mut Received,
     ) -> Response<Body> {
-        let headers = received.headers();
-        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-        if let Err(unmet) = self.state.options.restricted_apis.check(route.category(), value_of) {
-            return restricted(unmet);
+        if let Some(refusal) = self.restriction(route.category(), received.headers()) {
+            return refusal;
         }
         if !route.allows(method) {
             return method_not_allowed(route.early_error_type());
         }
-        if self.state.in_flight.is_closed() && !matches!(route, Route::Live | Route::Ready) {
-            return failure(&Error::unavailable("Server exiting"), route.early_error_type());
-        }
         let state = &self.state;
-        if !matches!(route, Route::Live | Route::Ready) && !state.engine.started().await {
-            return failure(&Error::unavailable(STARTING), route.early_error_type());
+        if !matches!(route, Route::Live | Route::Ready)
+            && let Some(refusal) = self.refusal(route.early_error_type()).await
+        {
+            return refusal;
         }
         match route {
             Route::Model(ModelAction::Infer, model) => infer::respond(state, model, received).await,

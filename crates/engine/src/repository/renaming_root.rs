@@ -27,7 +27,7 @@ pub struct RenamingRoot {
 
 impl RenamingRoot {
     /// The repository at `place`, whose `folder`, one component of a path, holds the model `model`.
-    pub fn new(
+    pub fn at(
         place: impl Into<PathBuf>,
         folder: impl Into<String>,
         model: impl Into<String>,
@@ -96,14 +96,14 @@ mod tests {
             fs::create_dir_all(place.path().join(folder)).expect("folder");
         }
         symlink("/", place.path().join("link")).expect("link");
-        let root = RenamingRoot::new(place.path(), "model", "given");
+        let root = RenamingRoot::at(place.path(), "model", "given");
         let mut names = root.model_names().expect("readable");
         names.sort();
         assert_eq!(names, ["given", "inner"]);
         assert!(root.holds("given") && root.holds("inner") && !root.holds("link"));
         assert_eq!(root.lease("given").expect("there").path(), place.path().join("model"));
         assert_eq!(root.new_name(), Some("given"));
-        let root = RenamingRoot::new(place.path(), "link", "given");
+        let root = RenamingRoot::at(place.path(), "link", "given");
         assert!(!root.holds("given"), "a link leads out of it");
     }
 }

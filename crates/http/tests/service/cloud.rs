@@ -1,7 +1,7 @@
 //! The front ends of cloud platforms.
 
 use galatea_frontend::{FrontEnd, RestrictedApis};
-use galatea_http::{CloudFrontEnd, CloudInference, HttpOptions, serve_cloud};
+use galatea_http::{CloudFrontEnd, CloudInference, HttpOptions, SageMakerModels, serve_cloud};
 
 use crate::{
     Fixture, any_port,
@@ -18,7 +18,12 @@ fn start(fixture: &Fixture, platform: CloudFrontEnd, options: &HttpOptions) -> (
 }
 
 fn sagemaker(inference: CloudInference) -> CloudFrontEnd {
-    CloudFrontEnd::SageMaker { pings_liveness: false, model: "identity_fp32".to_owned(), inference }
+    CloudFrontEnd::SageMaker {
+        pings_liveness: false,
+        model: "identity_fp32".to_owned(),
+        inference,
+        models: SageMakerModels::below("/nonexistent"),
+    }
 }
 
 fn vertex_ai() -> CloudFrontEnd {
@@ -39,7 +44,7 @@ fn sagemaker_asks_one_model() {
     let reply = client.post("/invocations", fp32("[1]", 1));
     assert_eq!((reply.status, reply.header("Content-Type")), (200, Some("application/json")));
     assert_eq!(client.get("/invocations").status, 405);
-    for path in ["/v2", "/v2/models/identity_fp32/infer", "/other", "/models"] {
+    for path in ["/v2", "/v2/models/identity_fp32/infer", "/other", "/models/a/b"] {
         client.post(path, "{}").check(400, "text/plain", "");
     }
     let (_server, mut client) = start(&fixture, sagemaker(CloudInference::Generate), &options);

@@ -16,6 +16,7 @@ mod life;
 mod limits;
 mod lines;
 mod routes;
+mod sagemaker;
 mod script;
 mod unix_socket;
 

@@ -23,6 +23,8 @@ pub(super) enum DecodeError {
     Field { field: String, error: Box<DecodeError> },
     #[error("Unable to parse '{0}': attempt to access non-existing object member '{0}'")]
     MissingField(&'static str),
+    #[error("Unable to parse '{0}': it is not UTF-8")]
+    NotText(&'static str),
     #[error("Unable to parse JSON bytes array: {0}")]
     BytesArray(Box<DecodeError>),
     #[error("Unable to set 'classification': {0}")]

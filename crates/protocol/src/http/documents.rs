@@ -7,7 +7,7 @@ use galatea_telemetry::{BatchStatistics, DurationCount, StatisticsSnapshot};
 use galatea_types::{Shape, product};
 use serde::Serialize;
 
-fn to_json(document: &impl Serialize) -> Vec<u8> {
+pub(super) fn to_json(document: &impl Serialize) -> Vec<u8> {
     // Writing to memory, with string keys only, cannot fail.
     serde_json::to_vec(document).unwrap_or_default()
 }

@@ -23,6 +23,7 @@ mod parameters;
 mod raw;
 mod region;
 mod repository;
+mod sagemaker;
 mod tensor_data;
 #[cfg(test)]
 mod tests;
@@ -35,3 +36,6 @@ pub use encode::{EncodedResponse, encode};
 pub use generate::{decode_generate, encode_generate, server_sent_event};
 pub use lines::{decode_for_lines, error_line, response_line};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
+pub use sagemaker::{
+    SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_model, sagemaker_models,
+};

@@ -68,7 +68,7 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
 }
 
 /// Triton takes any JSON value for no parameters at all: whoever sends one has meant something else.
-fn refuse_non_object(body: &[u8]) -> Result<()> {
+pub(super) fn refuse_non_object(body: &[u8]) -> Result<()> {
     match body.is_empty() || Cursor::new(body).kind() == Kind::Object {
         true => Ok(()),
         false => Err(Cursor::check_document(body)
@@ -122,7 +122,7 @@ fn for_each_parameter<'a>(
 }
 
 /// The members of the body's object; an empty body has none. Syntax errors come before all others.
-fn for_each_member_of<'a>(
+pub(super) fn for_each_member_of<'a>(
     body: &'a [u8],
     member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
 ) -> Result<()> {

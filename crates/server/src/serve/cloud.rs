@@ -4,15 +4,19 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use galatea_engine::Engine;
-use galatea_http::CloudFrontEnd;
+use galatea_http::{CloudFrontEnd, SageMakerModels};
 
 use crate::options::{CloudOptions, CloudPlatform};
+
+/// Where SageMaker unpacks the models of its many-model mode.
+const SAGEMAKER_MODELS: &str = "/opt/ml/models";
 
 /// What the log calls it, and what it serves.
 pub fn front_end(engine: &Engine, options: &CloudOptions) -> Result<(&'static str, CloudFrontEnd)> {
     Ok(match options.platform.clone() {
         CloudPlatform::SageMaker { pings_liveness, model, inference } => {
-            ("Sagemaker", CloudFrontEnd::SageMaker { pings_liveness, model, inference })
+            let models = SageMakerModels::below(SAGEMAKER_MODELS);
+            ("Sagemaker", CloudFrontEnd::SageMaker { pings_liveness, model, inference, models })
         }
         CloudPlatform::VertexAi { predict_route, health_route, model } => {
             let model = default_model(engine, model)?;

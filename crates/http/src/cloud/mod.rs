@@ -1,6 +1,14 @@
 //! The front ends of cloud platforms: their paths lead to the same handlers as those of the ordinary front end.
 
+mod archive;
+mod loaded;
+pub(crate) mod many_models;
+mod out_of_memory;
+
 use http::{HeaderValue, Method, Response, StatusCode};
+
+pub use self::loaded::SageMakerModels;
+use self::many_models::ModelsCall;
 
 use crate::{
     body::Body,
@@ -8,17 +16,19 @@ use crate::{
     route::{self, ModelAction, ModelPath, Route, SharedMemoryAction},
 };
 
-/// A platform whose inference requests come to one path for one model.
+/// A platform whose requests come to paths of its own.
 #[derive(Clone, Debug)]
 pub enum CloudFrontEnd {
-    /// Amazon SageMaker: `/ping` and `/invocations`.
+    /// Amazon SageMaker: `/ping`, `/invocations` for one model, `/models` for many.
     SageMaker {
         /// Whether `/ping` asks for liveness only.
         pings_liveness: bool,
-        /// The model of every request.
+        /// The model of `/invocations`.
         model: String,
         /// What is asked of it.
         inference: CloudInference,
+        /// Those of `/models`.
+        models: SageMakerModels,
     },
     /// Vertex AI: two paths that the platform names.
     VertexAi {
@@ -49,6 +59,8 @@ const REDIRECT: &str = "x-vertex-ai-triton-redirect";
 pub(crate) enum Destination<'r> {
     /// A call, made with this method.
     Call(Route<'r>, Method),
+    /// One of many models of SageMaker.
+    Models(&'r SageMakerModels, ModelsCall<'r>),
     Metrics,
     Refused(Response<Body>),
 }
@@ -70,17 +82,20 @@ impl CloudFrontEnd {
     pub(crate) fn destination<'r>(
         &'r self,
         method: &Method,
-        path: &str,
+        path: &'r str,
         redirect: Option<&'r str>,
     ) -> Destination<'r> {
         match self {
-            Self::SageMaker { pings_liveness, model, inference } => match path {
+            Self::SageMaker { pings_liveness, model, inference, models } => match path {
                 "/ping" if *pings_liveness => Destination::Call(Route::Live, method.clone()),
                 "/ping" => Destination::Call(Route::Ready, method.clone()),
                 "/invocations" => {
                     Destination::Call(of_model(inference.action(), model), method.clone())
                 }
-                _ => empty(StatusCode::BAD_REQUEST),
+                _ => match ModelsCall::parse(method, path) {
+                    Some(call) => Destination::Models(models, call),
+                    None => empty(StatusCode::BAD_REQUEST),
+                },
             },
             Self::VertexAi { predict_route, health_route, model } => match redirect {
                 _ if path == health_route => Destination::Call(Route::Ready, method.clone()),
