@@ -85,3 +85,59 @@ def test_connections_live_on_by_default(target, tmp_path):
         connection = open_by_hand(running)
         assert not connection.wait(lambda: connection.went_away is not None, 1.0)
         assert not connection.closed
+
+
+class Pings:
+    """Pings by hand, one after another, on a connection of its own."""
+
+    def __init__(self, running):
+        self.connection = open_by_hand(running)
+        assert self.connection.wait(lambda: raw_http2.SETTINGS in self.connection.seen)
+
+    def borne(self, gap=0.05, most=8):
+        """How many were sent until the server ended the connection, or `most`."""
+        for number in range(1, most + 1):
+            self.connection.send(raw_http2.frame(raw_http2.PING, 0, 0, b"are you?"))
+            if self.connection.wait(lambda: self.connection.went_away is not None, gap):
+                return number
+        return most
+
+    def call(self, stream):
+        """A call that is answered."""
+        before = self.connection.seen.get(raw_http2.DATA, 0)
+        self.connection.open(stream, "ServerLive")
+        self.connection.send(raw_http2.frame(raw_http2.DATA, raw_http2.END_STREAM, stream, raw_http2.message(b"")))
+        assert self.connection.wait(lambda: self.connection.seen.get(raw_http2.DATA, 0) > before)
+        time.sleep(0.05)  # the end of the call, behind its data
+
+
+@both
+def test_too_many_pings_end_the_connection(target, tmp_path):
+    with server(target, tmp_path) as running:
+        pings = Pings(running)
+        assert pings.borne() == 4
+        assert pings.connection.went_away == (11, "too_many_pings")
+        assert pings.connection.wait(lambda: pings.connection.closed)
+        # What is sent to the client clears it.
+        pings = Pings(running)
+        for stream in (1, 3, 5, 7):
+            assert pings.borne(most=2) == 2 and pings.connection.went_away is None
+            pings.call(stream)
+        assert pings.borne() == 4
+
+
+@both
+@pytest.mark.parametrize(("flags", "has_call", "borne"), [
+    (["--grpc-http2-max-ping-strikes=0"], False, 8),
+    (["--grpc-http2-max-ping-strikes=1"], False, 3),
+    (["--grpc-http2-min-recv-ping-interval-without-data=20"], False, 4),
+    (["--grpc-http2-min-recv-ping-interval-without-data=20"], True, 8),
+    (["--grpc-http2-min-recv-ping-interval-without-data=20", "--grpc-keepalive-permit-without-calls=true"], False, 8),
+    (["--grpc-keepalive-permit-without-calls=true"], False, 4),
+])
+def test_flags_say_how_many_pings_are_borne(target, flags, has_call, borne, tmp_path):
+    with server(target, tmp_path, *flags) as running:
+        pings = Pings(running)
+        if has_call:
+            pings.connection.open(1, "ModelInfer")
+        assert pings.borne() == borne

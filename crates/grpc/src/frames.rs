@@ -3,6 +3,8 @@
 /// Before the first frame.
 const PREFACE: usize = 24;
 const HEAD: usize = 9;
+const ACK: u8 = 1;
+const STREAM_MASK: u32 = u32::MAX >> 1;
 
 /// What a frame is, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub(crate) enum Kind {
     Reset,
     Settings,
     Ping,
+    /// The answer to a ping.
+    Pong,
     /// Priorities, windows, what HTTP/2 does not know.
     Other,
 }
@@ -33,11 +37,12 @@ pub(crate) struct FrameReader {
     current: Option<Frame>,
     head: [u8; HEAD],
     filled: usize,
+    last_stream: u32,
 }
 
 impl Default for FrameReader {
     fn default() -> Self {
-        Self { skip: PREFACE, current: None, head: [0; HEAD], filled: 0 }
+        Self { skip: PREFACE, current: None, head: [0; HEAD], filled: 0, last_stream: 0 }
     }
 }
 
@@ -81,16 +86,25 @@ impl FrameReader {
         length.map_or(0, |frame| frame.length - self.skip)
     }
 
-    fn frame(&self) -> Frame {
-        let [a, b, c, kind, ..] = self.head;
+    /// The call that was begun last.
+    pub fn last_stream(&self) -> u32 {
+        self.last_stream
+    }
+
+    fn frame(&mut self) -> Frame {
+        let [a, b, c, kind, flags, stream @ ..] = self.head;
         let kind = match kind {
             0 => Kind::Data,
             1 => Kind::Headers,
             3 => Kind::Reset,
             4 => Kind::Settings,
+            6 if flags & ACK != 0 => Kind::Pong,
             6 => Kind::Ping,
             _ => Kind::Other,
         };
+        if kind == Kind::Headers {
+            self.last_stream = self.last_stream.max(u32::from_be_bytes(stream) & STREAM_MASK);
+        }
         Frame { kind, length: u32::from_be_bytes([0, a, b, c]) as usize }
     }
 }

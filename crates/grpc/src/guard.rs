@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use galatea_frontend::Activity;
 use galatea_types::MemoryBudget;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -15,7 +16,9 @@ use tokio::{
 };
 
 use crate::{
+    farewell::Farewell,
     frames::{Frame, FrameReader, Kind},
+    pings::Pings,
     unread::{STEP, Unread},
 };
 
@@ -38,20 +41,32 @@ pub(crate) struct Guarded<S> {
     stream: S,
     frames: FrameReader,
     allowance: Allowance,
+    pings: Pings,
+    activity: Arc<Activity>,
     unread: Arc<Unread>,
     budget: Arc<MemoryBudget>,
     pause: Option<Pin<Box<Sleep>>>,
+    farewell: Option<Farewell>,
 }
 
 impl<S> Guarded<S> {
-    pub fn new(stream: S, unread: Arc<Unread>, budget: &Arc<MemoryBudget>) -> Self {
+    pub fn new(
+        stream: S,
+        pings: Pings,
+        activity: Arc<Activity>,
+        unread: Arc<Unread>,
+        budget: &Arc<MemoryBudget>,
+    ) -> Self {
         Self {
             stream,
+            pings,
+            activity,
             frames: FrameReader::default(),
             allowance: Allowance { left: BURST, since: Instant::now(), sent: 0 },
             unread,
             budget: budget.clone(),
             pause: None,
+            farewell: None,
         }
     }
 
@@ -68,8 +83,18 @@ impl<S> Guarded<S> {
     }
 
     fn see(&mut self, bytes: &[u8]) {
-        let Self { frames, allowance, unread, .. } = self;
-        let data = frames.read(bytes, |frame| allowance.left -= cost_of(frame));
+        let Self { frames, allowance, unread, pings, activity, .. } = self;
+        let mut has_too_many_pings = false;
+        let data = frames.read(bytes, |frame| {
+            allowance.left -= cost_of(frame);
+            if frame.kind == Kind::Ping {
+                has_too_many_pings |= pings.received(activity.has_calls(), Instant::now());
+            }
+        });
+        if has_too_many_pings {
+            let last = frames.last_stream();
+            self.farewell.get_or_insert_with(|| Farewell::too_many_pings(last));
+        }
         if data > 0 {
             unread.received(data);
         }
@@ -81,6 +106,7 @@ impl<S> Guarded<S> {
     fn has_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(written)) = written {
             self.allowance.earn(*written);
+            self.pings.sent(*written);
         }
     }
 }
@@ -88,7 +114,7 @@ impl<S> Guarded<S> {
 fn cost_of(frame: Frame) -> i64 {
     let own = match frame.kind {
         Kind::Data | Kind::Headers => 0,
-        Kind::Reset | Kind::Settings | Kind::Ping => COST_OF_ANSWERED,
+        Kind::Reset | Kind::Settings | Kind::Ping | Kind::Pong => COST_OF_ANSWERED,
         Kind::Other => 1,
     };
     let bytes = if frame.kind == Kind::Data { 0 } else { frame.length };
@@ -133,6 +159,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let Self { stream, farewell, .. } = &mut *self;
+        if let Some(farewell) = farewell {
+            return farewell.poll_end(stream, cx);
+        }
         loop {
             if let Some(pause) = &mut self.pause {
                 ready!(pause.as_mut().poll(cx));
@@ -176,7 +206,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let Self { stream, farewell, .. } = &mut *self;
+        ready!(Pin::new(&mut *stream).poll_flush(cx))?;
+        // What is flushed ends with a whole frame.
+        farewell.as_mut().map_or(Poll::Ready(Ok(())), |farewell| farewell.poll_send(stream, cx))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

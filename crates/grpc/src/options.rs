@@ -5,6 +5,8 @@ use std::{num::NonZero, sync::Arc, thread, time::Duration};
 use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RestrictedApis};
 use galatea_types::MemoryBudget;
 
+use crate::PingRules;
+
 /// How much the responses of inferences are compressed, for clients that take it. It chooses the format, not the effort:
 /// so it does in the common library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct GrpcOptions {
     pub keepalive_time: Duration,
     /// ... and closed when the probe is not answered within this.
     pub keepalive_timeout: Duration,
+    /// Which pings of clients are too many.
+    pub pings: PingRules,
     /// A connection of about this age takes no new calls: clients open another. `None`: it lives as long as its client wants.
     pub max_connection_age: Option<Duration>,
     /// How long the calls on it may go on then; `None`: as long as they take.
@@ -68,6 +72,7 @@ impl Default for GrpcOptions {
             thread_count: cores.min(2),
             keepalive_time: Duration::from_millis(7_200_000),
             keepalive_timeout: Duration::from_millis(20_000),
+            pings: PingRules::default(),
             max_connection_age: None,
             max_connection_age_grace: None,
             limits: Arc::default(),

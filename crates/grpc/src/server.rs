@@ -11,8 +11,14 @@ use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
 
 use crate::{
-    GrpcOptions, age::ConnectionAge, call_task::CallExecutor, connection, dispatch::Dispatcher,
-    guard::Guarded, unread::Unread,
+    GrpcOptions,
+    age::ConnectionAge,
+    call_task::CallExecutor,
+    connection,
+    dispatch::Dispatcher,
+    guard::Guarded,
+    pings::{PingRules, Pings},
+    unread::Unread,
 };
 
 /// Serves gRPC on `listener` from threads of its own until [`FrontEnd::shut_down`].
@@ -33,6 +39,7 @@ pub fn serve(
     let service = GrpcService {
         builder: connection::builder(options),
         age: ConnectionAge::of(options),
+        pings: options.pings,
         dispatcher: Dispatcher::new(engine, options),
     };
     FrontEnd::start(listener.into(), Plain, service, threads)
@@ -45,6 +52,7 @@ const OPENING: usize = 24 + 9;
 struct GrpcService {
     builder: http2::Builder<CallExecutor>,
     age: Option<ConnectionAge>,
+    pings: PingRules,
     dispatcher: Dispatcher,
 }
 
@@ -68,7 +76,8 @@ impl Protocol for GrpcService {
         let dispatcher = self.dispatcher.clone();
         let memory = self.dispatcher.memory();
         let unread = Unread::new(connection::MOST_UNREAD, memory);
-        let stream = Guarded::new(stream, unread.clone(), memory);
+        let stream =
+            Guarded::new(stream, Pings::new(self.pings), activity.clone(), unread.clone(), memory);
         let answer = service_fn(move |request| {
             let call = activity.begin_call();
             dispatcher.clone().answer(request, call, unread.reader())

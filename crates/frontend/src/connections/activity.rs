@@ -121,6 +121,11 @@ impl Activity {
         ReceivingGuard(self.clone())
     }
 
+    /// Whether a request is being received or answered.
+    pub fn has_calls(&self) -> bool {
+        self.calls.load(Relaxed) > 0
+    }
+
     fn now(&self) -> u64 {
         self.clock.load(Relaxed)
     }

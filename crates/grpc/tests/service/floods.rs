@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use galatea_grpc::{GrpcOptions, PingRules};
+
 use crate::support::*;
 
 const SETTINGS: u8 = 4;
@@ -24,6 +26,12 @@ fn connect(f: &Fixture) -> TcpStream {
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("writes");
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).expect("writes");
     stream
+}
+
+/// Any number of pings is borne.
+fn patient() -> GrpcOptions {
+    let pings = PingRules { max_strikes: 0, ..PingRules::default() };
+    GrpcOptions { pings, ..GrpcOptions::default() }
 }
 
 /// How long the connection takes until it has answered a ping behind `flood`.
@@ -60,7 +68,7 @@ fn a_flood_of_priorities_is_read_at_a_rate() {
 /// 2,000 are answered at once, and 2,000 a second.
 #[test]
 fn floods_of_pings_and_settings_are_read_at_a_rate() {
-    let f = Fixture::start();
+    let f = Fixture::with_options(&patient());
     for flood in [frame(PING, 0, 0, b"a flood!"), frame(SETTINGS, 0, 0, &[])] {
         let took = time_of_answer(&f, flood.repeat(4000));
         assert!(took > Duration::from_millis(700), "{took:?}");
@@ -69,10 +77,39 @@ fn floods_of_pings_and_settings_are_read_at_a_rate() {
 
 #[test]
 fn a_few_frames_beside_calls_cost_no_time() {
-    let f = Fixture::start();
+    let f = Fixture::with_options(&patient());
     let flood = frame(PING, 0, 0, b"a flood!").repeat(1000);
     let took = time_of_answer(&f, flood);
     assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+/// What the server sends until it ends the connection.
+fn until_the_end(stream: &mut TcpStream) -> Vec<(u8, Vec<u8>)> {
+    let (mut head, mut frames) = ([0; 9], Vec::new());
+    while stream.read_exact(&mut head).is_ok() {
+        let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+        stream.read_exact(&mut payload).expect("its payload");
+        frames.push((head[3], payload));
+    }
+    frames
+}
+
+#[test]
+fn too_many_pings_end_the_connection_with_the_reason() {
+    let f = Fixture::start();
+    for count in [4, 1000] {
+        let mut stream = connect(&f);
+        stream.write_all(&frame(PING, 0, 0, b"a flood!").repeat(count)).expect("writes");
+        let frames = until_the_end(&mut stream);
+        let goaway = frames.iter().find(|(kind, _)| *kind == GOAWAY).expect("a reason");
+        assert_eq!(goaway.1, b"\0\0\0\0\0\0\0\x0btoo_many_pings");
+    }
+    // Answers to pings are none.
+    let mut stream = connect(&f);
+    stream.write_all(&frame(PING, 1, 0, b"an ack!!").repeat(20)).expect("writes");
+    stream.write_all(&frame(PING, 0, 0, b"the last")).expect("writes");
+    stream.shutdown(std::net::Shutdown::Write).expect("ends");
+    assert!(until_the_end(&mut stream).iter().all(|(kind, _)| *kind != GOAWAY));
 }
 
 const RESET: u8 = 3;

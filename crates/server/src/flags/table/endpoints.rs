@@ -12,7 +12,6 @@ use super::{
 
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
-const NO_STRIKES: &str = "pings of clients are answered and never counted against them";
 
 pub const HTTP: &[Row] = &[
     Row::new("allow-http", Kind::Bool, "Serve HTTP.")
@@ -151,10 +150,10 @@ pub const GRPC: &[Row] = &[
     Row::new(
         "grpc-keepalive-permit-without-calls",
         Kind::Bool,
-        "Allow pings on connections without calls.",
+        "Bear as many pings on a connection without calls as on others; else one in two hours.",
     )
     .default("false")
-    .no_effect(NO_STRIKES),
+    .stores(|o, v| v.put(&mut o.grpc_options.pings.are_usual_without_calls)),
     Row::new(
         "grpc-http2-max-pings-without-data",
         at_least(0),
@@ -165,13 +164,20 @@ pub const GRPC: &[Row] = &[
     Row::new(
         "grpc-http2-min-recv-ping-interval-without-data",
         at_least(0),
-        "Pings that come faster than this many milliseconds are bad ones.",
+        "Pings that come faster than this many milliseconds, with nothing sent between, are bad ones.",
     )
     .default("300000")
-    .no_effect(NO_STRIKES),
-    Row::new("grpc-http2-max-ping-strikes", at_least(0), "Bad pings that close a connection.")
-        .default("2")
-        .no_effect(NO_STRIKES),
+    .stores(|o, v| {
+        o.grpc_options.pings.min_interval = Duration::from_millis(v.integer()?);
+        Ok(())
+    }),
+    Row::new(
+        "grpc-http2-max-ping-strikes",
+        at_least(0),
+        "Bad pings that a connection is not closed for; 0: any number.",
+    )
+    .default("2")
+    .stores(|o, v| v.put(&mut o.grpc_options.pings.max_strikes)),
     Row::new(
         "grpc-max-connection-age",
         at_least(0),
