@@ -1,6 +1,6 @@
 //! An inference request: JSON header, binary tensors behind it, or raw bytes.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
@@ -8,14 +8,14 @@ use galatea_types::{InferRequest, Tensor};
 
 use super::{
     decode_error::{DecodeError, Result},
-    field::read_at,
+    field::Member,
     input::{self, BinaryTail, Sources},
     json::{Cursor, for_each_element, for_each_member},
     limits::{self, Count},
     output, parameters, raw,
 };
 use crate::{
-    answer_form::{AnswerForm, AnswerPlan},
+    answer_form::{AnswerForm, AnswerPlan, PlannedOutput},
     regions::Regions,
 };
 
@@ -65,13 +65,35 @@ impl Decoder<'_> {
             regions: self.regions,
             model: self.model,
         };
-        let decoded = Header::scan(json, &mut sources)
+        let decoded = self
+            .scan(json, &mut sources)
             .and_then(|header| self.read_header(header, &mut request, &mut plan))
             .and_then(|()| sources.check_used_up());
         match decoded {
             Ok(()) => Ok((request, plan)),
             Err(error) => Err(Cursor::check_document(json).err().map_or(error, DecodeError::from)),
         }
+    }
+
+    fn scan<'a>(&self, json: &'a [u8], sources: &mut Sources<'_>) -> Result<Header<'a>> {
+        let mut cursor = Cursor::new(json);
+        let (mut id, mut outputs) = (Member::default(), Member::default());
+        let (mut parameters, mut inputs) = (None, None);
+        for_each_member(&mut cursor, |key, cursor| {
+            match key {
+                b"id" => return id.read(cursor, Cursor::expect_string),
+                b"outputs" => return outputs.read(cursor, |cursor| self.read_outputs(cursor)),
+                b"inputs" if inputs.is_none() => {
+                    inputs = Some(scan_inputs(cursor, sources));
+                    return Ok(());
+                }
+                b"parameters" => _ = parameters.get_or_insert(cursor.position()),
+                _ => {}
+            }
+            cursor.skip_value()
+        })?;
+        cursor.end_document()?;
+        Ok(Header { cursor, id, parameters, outputs, inputs })
     }
 
     /// In Triton's order, so that of several mistakes the same one is reported.
@@ -82,8 +104,7 @@ impl Decoder<'_> {
         plan: &mut AnswerPlan,
     ) -> Result<()> {
         let cursor = header.cursor;
-        if let Some(at) = header.id {
-            let id = read_at(&cursor, at, "id", Cursor::expect_string)?;
+        if let Some(id) = header.id.take_field(&cursor, "id", Cursor::expect_string)? {
             request.id = limits::id(&id)?;
         }
         if let Some(at) = header.parameters {
@@ -94,59 +115,33 @@ impl Decoder<'_> {
             None => return Err(DecodeError::MissingField("inputs")),
         };
         check_unique(request)?;
-        if let Some(at) = header.outputs {
-            let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
-            output::read_all(&mut cursor.at(at), self.regions, count, request, plan)?;
+        if let Some(outputs) = header.outputs.take(&cursor, |cursor| self.read_outputs(cursor))? {
+            output::check_unique(request, &outputs)?;
+            request.outputs.extend(outputs.iter().map(PlannedOutput::requested));
+            plan.outputs = outputs;
         }
         Ok(())
     }
+
+    fn read_outputs(&self, cursor: &mut Cursor<'_>) -> Result<Vec<PlannedOutput>> {
+        let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
+        output::read_all(cursor, self.regions, count)
+    }
 }
 
-/// The members of the request object: the inputs decoded on the way, the rest by where its value starts.
+/// The members of the request object: read on the way, but for the parameters, which change the request itself.
 struct Header<'a> {
     cursor: Cursor<'a>,
-    id: Option<usize>,
+    id: Member<Cow<'a, [u8]>>,
+    /// Where their value starts.
     parameters: Option<usize>,
-    outputs: Option<usize>,
+    outputs: Member<Vec<PlannedOutput>>,
     inputs: Option<Result<Vec<Tensor>>>,
-}
-
-impl<'a> Header<'a> {
-    fn scan(json: &'a [u8], sources: &mut Sources<'_>) -> Result<Self> {
-        let mut cursor = Cursor::new(json);
-        let mut header = Self {
-            cursor: cursor.clone(),
-            id: None,
-            parameters: None,
-            outputs: None,
-            inputs: None,
-        };
-        for_each_member(&mut cursor, |key, cursor| {
-            let slot = match key {
-                b"id" => &mut header.id,
-                b"parameters" => &mut header.parameters,
-                b"outputs" => &mut header.outputs,
-                b"inputs" if header.inputs.is_none() => {
-                    header.inputs = Some(scan_inputs(cursor, sources));
-                    return Ok(());
-                }
-                _ => return cursor.skip_value(),
-            };
-            slot.get_or_insert(cursor.position());
-            cursor.skip_value()
-        })?;
-        cursor.end_document()?;
-        Ok(header)
-    }
 }
 
 /// Refuses two inputs of one name.
 fn check_unique(request: &InferRequest) -> Result<()> {
-    if request.inputs.len() < 2 {
-        return Ok(());
-    }
-    let mut seen = HashSet::with_capacity(request.inputs.len());
-    match request.inputs.iter().find(|input| !seen.insert(&*input.name)) {
+    match limits::first_repeated(&request.inputs, |input| &input.name) {
         None => Ok(()),
         Some(input) => Err(DecodeError::DuplicateInput {
             prefix: request.message_prefix().to_string(),

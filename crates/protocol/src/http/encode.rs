@@ -5,6 +5,7 @@ use galatea_types::{
     DataType, InferResponse, ParameterValue, Parameters, Result, Tensor, byte_strings,
 };
 
+use super::plain_text::plain_length;
 use crate::{
     answer_form::{AnswerPlan, Placement},
     encode_error::EncodeError,
@@ -231,15 +232,12 @@ pub(crate) fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64>
 pub(crate) fn push_string(json: &mut Vec<u8>, text: &[u8]) {
     json.push(b'"');
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|&b| b < 0x20 || b == b'"' || b == b'\\') {
-        let (plain, tail) = rest.split_at(at);
+    while let Some((plain, tail)) = rest.split_at_checked(plain_length(rest)) {
         json.extend_from_slice(plain);
-        if let Some((&special, tail)) = tail.split_first() {
-            push_escape(json, special);
-            rest = tail;
-        }
+        let Some((&special, tail)) = tail.split_first() else { break };
+        push_escape(json, special);
+        rest = tail;
     }
-    json.extend_from_slice(rest);
     json.push(b'"');
 }
 

@@ -10,7 +10,7 @@ use galatea_types::{
 use super::{
     decode_error::{DecodeError, Result},
     encode::{push_data, push_float, push_numbers, push_parameter, push_string},
-    field::read_at,
+    field,
     json::{Cursor, Kind, for_each_element, for_each_member},
     limits::{self, Count, MAX_PARAMETERS},
     parameters::custom_value,
@@ -45,16 +45,13 @@ fn checked_document(start: &Cursor<'_>) -> Result<String> {
         start.check()?;
         return Err(DecodeError::NotObject);
     }
-    let mut id = None;
-    for_each_member(&mut cursor, |key, cursor| {
-        if key == b"id" {
-            id.get_or_insert(cursor.position());
-        }
-        cursor.skip_value()
+    let mut id = field::Member::default();
+    for_each_member(&mut cursor, |key, cursor| match key {
+        b"id" => id.read(cursor, Cursor::expect_string),
+        _ => cursor.skip_value(),
     })?;
     cursor.end_document()?;
-    let Some(at) = id else { return Ok(String::new()) };
-    limits::id(&read_at(&cursor, at, "id", Cursor::expect_string)?)
+    limits::id(&id.take_field(&cursor, "id", Cursor::expect_string)?.unwrap_or_default())
 }
 
 /// What the keys of an object become.

@@ -1,13 +1,16 @@
 //! One element of `inputs`.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Shape, Tensor};
 
 use super::{
     decode_error::{DecodeError, Result},
-    field::{read_at, read_member},
+    field::Member,
     json::{Cursor, for_each_element, for_each_member},
+    json_error::JsonError,
     limits::{self, MAX_RANK},
     region::RegionParameters,
     tensor_data::{self, Elements, Expected},
@@ -72,21 +75,29 @@ impl Wanted<'_> {
     }
 }
 
-/// Where in the text each member's value starts.
+/// The members of an input.
 #[derive(Default)]
-struct Members {
-    name: Option<usize>,
-    data_type: Option<usize>,
-    shape: Option<usize>,
-    parameters: Option<usize>,
-    data: Option<usize>,
+struct Members<'a> {
+    name: Member<Cow<'a, [u8]>>,
+    /// `None` for a name that is no data type.
+    data_type: Member<Option<DataType>>,
+    shape: Member<Shape>,
+    parameters: Member<SourceParameters<'a>>,
+    data: Member<Buffer>,
 }
 
 /// Where the data of an input comes from, besides `data`.
 #[derive(Default)]
-struct SourceParameters {
-    binary_data_size: Option<usize>,
-    region: RegionParameters,
+struct SourceParameters<'a> {
+    binary_data_size: Member<u64>,
+    region: RegionParameters<'a>,
+}
+
+/// What an input is, without its data.
+struct Described<'a> {
+    name: &'a [u8],
+    data_type: Option<DataType>,
+    shape: &'a Shape,
 }
 
 /// Reads the input object the cursor stands on and steps over it. `before` are the inputs that stand before it.
@@ -100,76 +111,75 @@ pub(super) fn decode(
 ) -> Result<Tensor> {
     let wanted = Wanted { model: sources.model, before };
     let mut members = Members::default();
-    let mut data = None;
-    for_each_member(cursor, |key, cursor| {
-        let slot = match key {
-            b"name" => &mut members.name,
-            b"datatype" => &mut members.data_type,
-            b"shape" => &mut members.shape,
-            b"parameters" => &mut members.parameters,
-            b"data" => &mut members.data,
-            _ => return cursor.skip_value(),
-        };
-        if slot.is_some() {
-            return cursor.skip_value();
+    for_each_member(cursor, |key, cursor| match key {
+        b"name" => members.name.read(cursor, Cursor::expect_string),
+        b"datatype" => members.data_type.read(cursor, read_data_type),
+        b"shape" => members.shape.read(cursor, |cursor| read_shape(cursor, b"")),
+        b"parameters" => members.parameters.read(cursor, read_source_parameters),
+        b"data" => {
+            // Clients write name, type and shape first: one pass then does it. Else it is read later.
+            let described = Described::of(&members.name, &members.data_type, &members.shape);
+            members.data.read(cursor, |cursor| {
+                described.and_then(|it| it.read_data(cursor, wanted).ok()).ok_or(NotYet)
+            })
         }
-        *slot = Some(cursor.position());
-        if key == b"data" {
-            // Clients write name, type and shape first: one pass then does it. Else `data` is read later.
-            let mut ahead = cursor.clone();
-            data = members.read_data(&mut ahead, wanted).ok();
-            if data.is_some() {
-                *cursor = ahead;
-                return Ok(());
-            }
-        }
-        cursor.skip_value()
+        _ => cursor.skip_value(),
     })?;
-    members.into_tensor(cursor, data, wanted, sources)
+    members.into_tensor(cursor, wanted, sources)
 }
 
-impl Members {
+/// The data of an input whose name, type or shape has not come.
+struct NotYet;
+
+impl<'a> Members<'a> {
     fn into_tensor(
         self,
-        cursor: &Cursor<'_>,
-        data: Option<Buffer>,
+        cursor: &Cursor<'a>,
         wanted: Wanted<'_>,
         sources: &mut Sources<'_>,
     ) -> Result<Tensor> {
-        let parameters = self.source_parameters(cursor)?;
-        self.check_one_source(&parameters)?;
-        let name = self.name(cursor)?;
-        let data_type = self.data_type(cursor)?;
-        let shape = self.shape(cursor)?;
-        let data = if let Some(at) = parameters.binary_data_size {
-            let size = read_at(cursor, at, "binary_data_size", Cursor::expect_u64)?;
+        let parameters = self.parameters.take(cursor, read_source_parameters)?.unwrap_or_default();
+        check_one_source(self.data.is_there(), &parameters)?;
+        let SourceParameters { binary_data_size, region } = parameters;
+        let name = self.name.require(cursor, "name", Cursor::expect_string)?;
+        let data_type = self.data_type.require(cursor, "datatype", read_data_type)?;
+        let shape = self.shape.require(cursor, "shape", |cursor| read_shape(cursor, &name))?;
+        let size = binary_data_size.take_field(cursor, "binary_data_size", Cursor::expect_u64)?;
+        let data = if let Some(size) = size {
             sources.tail.take(size).map_err(|missing| {
-                let (input, model) = (name.clone(), sources.model.name().to_string());
+                let (input, model) = (text(&name), sources.model.name().to_string());
                 DecodeError::MissingBytes { input, missing, model }
             })?
-        } else if let Some(span) = parameters.region.span(cursor, sources.regions)? {
+        } else if let Some(span) = region.span(cursor, sources.regions)? {
             span.read()?
         } else {
-            match (data, self.data) {
-                (Some(data), _) => data,
-                (None, Some(at)) => self.read_data(&mut cursor.at(at), wanted)?,
-                (None, None) => Buffer::default(),
-            }
+            let described = Described { name: &name, data_type, shape: &shape };
+            let data = self.data.take(cursor, |cursor| described.read_data(cursor, wanted))?;
+            data.unwrap_or_default()
         };
-        let Some(data_type) = data_type else {
-            return Err(DecodeError::InvalidDataType(name));
-        };
-        Ok(Tensor::new(name, data_type, shape, data))
+        let data_type = data_type.ok_or_else(|| DecodeError::InvalidDataType(text(&name)))?;
+        Ok(Tensor::new(limits::name(&name), data_type, shape, data))
+    }
+}
+
+impl<'a> Described<'a> {
+    /// `None` where one of them has not come, or cannot be read.
+    fn of(
+        name: &'a Member<Cow<'_, [u8]>>,
+        data_type: &Member<Option<DataType>>,
+        shape: &'a Member<Shape>,
+    ) -> Option<Self> {
+        Some(Self { name: name.value()?, data_type: *data_type.value()?, shape: shape.value()? })
     }
 
     fn read_data(&self, cursor: &mut Cursor<'_>, wanted: Wanted<'_>) -> Result<Buffer> {
-        let name = self.name(cursor)?;
-        let Some(data_type) = self.data_type(cursor)? else {
-            return Err(DecodeError::InvalidDataType(name));
+        let name = limits::name(self.name);
+        let Some(data_type) = self.data_type else {
+            return Err(DecodeError::InvalidDataType(name.into_owned()));
         };
-        let shape = self.shape(cursor)?;
-        let Some(count) = shape.element_count() else {
-            return Err(DecodeError::TooManyElements { input: name, shape });
+        let Some(count) = self.shape.element_count() else {
+            let (input, shape) = (name.into_owned(), self.shape.clone());
+            return Err(DecodeError::TooManyElements { input, shape });
         };
         if count == 0 {
             // Triton does not look at the data of an empty tensor.
@@ -179,59 +189,50 @@ impl Members {
         let elements = wanted.elements_of(&name);
         tensor_data::decode(cursor, Expected { data_type, count, input_name: &name, elements })
     }
+}
 
-    fn name(&self, cursor: &Cursor<'_>) -> Result<String> {
-        let name = read_member(cursor, self.name, "name", Cursor::expect_string)?;
-        Ok(limits::name(&name).into_owned())
-    }
+/// A name for a message.
+fn text(name: &[u8]) -> String {
+    limits::name(name).into_owned()
+}
 
-    /// `None` for a name that is no data type.
-    fn data_type(&self, cursor: &Cursor<'_>) -> Result<Option<DataType>> {
-        let name = read_member(cursor, self.data_type, "datatype", Cursor::expect_string)?;
-        Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
-    }
+/// `None` for a name that is no data type.
+fn read_data_type(cursor: &mut Cursor<'_>) -> Result<Option<DataType>, JsonError> {
+    let name = cursor.expect_string()?;
+    Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
+}
 
-    fn shape(&self, cursor: &Cursor<'_>) -> Result<Shape> {
-        read_member(cursor, self.shape, "shape", |cursor| -> Result<Shape> {
-            let mut shape = Shape::scalar();
-            for_each_element(cursor, |cursor| -> Result<()> {
-                let dim = cursor.expect_u64()?;
-                if shape.len() == MAX_RANK {
-                    let input = self.name(cursor)?;
-                    return Err(DecodeError::TooManyDimensions { input, most: MAX_RANK });
-                }
-                let in_range = i64::try_from(dim);
-                shape.push(in_range.map_err(|_| DecodeError::DimensionOutOfRange(dim))?);
-                Ok(())
-            })?;
-            Ok(shape)
-        })
-    }
+/// The shape of the input of this name.
+fn read_shape(cursor: &mut Cursor<'_>, name: &[u8]) -> Result<Shape> {
+    let mut shape = Shape::scalar();
+    for_each_element(cursor, |cursor| -> Result<()> {
+        let dim = cursor.expect_u64()?;
+        if shape.len() == MAX_RANK {
+            return Err(DecodeError::TooManyDimensions { input: text(name), most: MAX_RANK });
+        }
+        let in_range = i64::try_from(dim);
+        shape.push(in_range.map_err(|_| DecodeError::DimensionOutOfRange(dim))?);
+        Ok(())
+    })?;
+    Ok(shape)
+}
 
-    fn source_parameters(&self, cursor: &Cursor<'_>) -> Result<SourceParameters> {
-        let mut sources = SourceParameters::default();
-        let Some(at) = self.parameters else { return Ok(sources) };
-        for_each_member(&mut cursor.at(at), |key, cursor| {
-            match key {
-                b"binary_data_size" => {
-                    sources.binary_data_size.get_or_insert(cursor.position());
-                }
-                key => sources.region.note(key, cursor.position()),
-            }
-            cursor.skip_value()
-        })?;
-        Ok(sources)
-    }
+fn read_source_parameters<'a>(cursor: &mut Cursor<'a>) -> Result<SourceParameters<'a>, JsonError> {
+    let mut sources = SourceParameters::default();
+    for_each_member(cursor, |key, cursor| match key {
+        b"binary_data_size" => sources.binary_data_size.read(cursor, Cursor::expect_u64),
+        key => sources.region.read(key, cursor),
+    })?;
+    Ok(sources)
+}
 
-    /// The data must come from exactly one place.
-    fn check_one_source(&self, sources: &SourceParameters) -> Result<()> {
-        let fields = [
-            ("data", self.data.is_some()),
-            ("binary_data_size", sources.binary_data_size.is_some()),
-            ("shared_memory_region", sources.region.name_region()),
-        ];
-        let set: Vec<&'static str> =
-            fields.iter().filter(|(_, is_set)| *is_set).map(|(f, _)| *f).collect();
-        if set.len() == 1 { Ok(()) } else { Err(DecodeError::DataSources { set }) }
-    }
+/// The data must come from exactly one place.
+fn check_one_source(has_data: bool, parameters: &SourceParameters<'_>) -> Result<()> {
+    let fields = [
+        ("data", has_data),
+        ("binary_data_size", parameters.binary_data_size.is_there()),
+        ("shared_memory_region", parameters.region.name_region()),
+    ];
+    let set = || fields.iter().filter(|(_, is_set)| *is_set).map(|(field, _)| *field);
+    if set().count() == 1 { Ok(()) } else { Err(DecodeError::DataSources { set: set().collect() }) }
 }

@@ -6,7 +6,10 @@
 
 use std::borrow::Cow;
 
-use super::json_error::{Expected, JsonError, MAX_DEPTH, SyntaxFault};
+use super::{
+    json_error::{Expected, JsonError, MAX_DEPTH, SyntaxFault},
+    plain_text::plain_length,
+};
 
 /// The result of reading JSON.
 pub(crate) type Result<T, E = JsonError> = std::result::Result<T, E>;
@@ -110,6 +113,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// What comes next; moves to its first byte.
+    #[inline]
     pub fn kind(&mut self) -> Kind {
         self.skip_whitespace();
         match self.peek() {
@@ -148,7 +152,7 @@ impl<'a> Cursor<'a> {
                 }
                 Ok(())
             }
-            Kind::String => self.string().map(drop),
+            Kind::String => self.skip_string(),
             Kind::Number => self.number().map(drop),
             Kind::Bool => self.boolean().map(drop),
             Kind::Null => self.literal(b"null"),
@@ -162,6 +166,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The key of the next member, with the cursor on its value; `None` past the end of the object.
+    #[inline]
     pub fn next_member(&mut self, is_first: &mut bool) -> Result<Option<Cow<'a, [u8]>>> {
         self.skip_whitespace();
         match self.peek() {
@@ -192,6 +197,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves to the next element; `false` past the end of the array.
+    #[inline]
     pub fn next_element(&mut self, is_first: &mut bool) -> Result<bool> {
         self.skip_whitespace();
         match self.peek() {
@@ -229,21 +235,43 @@ impl<'a> Cursor<'a> {
     }
 
     /// The bytes of a string, with escapes resolved; borrowed when it has none.
+    #[inline]
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
-        self.pos += 1;
-        let start = self.pos;
-        self.skip_plain();
-        if self.peek() == Some(b'"') {
-            let plain = self.text.get(start..self.pos).unwrap_or_default();
-            self.pos += 1;
-            return Ok(Cow::Borrowed(plain));
+        let start = self.pos + 1;
+        match self.plain_string() {
+            Some(plain) => Ok(Cow::Borrowed(plain)),
+            None => self.escaped_string(start).map(Cow::Owned),
         }
-        let mut unescaped = self.text.get(start..self.pos).unwrap_or_default().to_vec();
+    }
+
+    fn skip_string(&mut self) -> Result<()> {
+        let start = self.pos + 1;
+        match self.plain_string() {
+            Some(_) => Ok(()),
+            None => self.escaped_string(start).map(drop),
+        }
+    }
+
+    /// The bytes of a string without escapes. `None` where there is something else: the cursor then stands on it.
+    #[inline]
+    fn plain_string(&mut self) -> Option<&'a [u8]> {
+        self.pos += 1;
+        let rest = self.rest();
+        let length = plain_length(rest);
+        self.pos += length;
+        let plain = rest.get(..length)?;
+        self.eat(b'"').then_some(plain)
+    }
+
+    /// The bytes of the string that starts at `start`, while the cursor stands on the first byte that does not stand for
+    /// itself.
+    fn escaped_string(&mut self, start: usize) -> Result<Vec<u8>> {
+        let mut unescaped = self.since(start).to_vec();
         loop {
             match self.peek() {
                 Some(b'"') => {
                     self.pos += 1;
-                    return Ok(Cow::Owned(unescaped));
+                    return Ok(unescaped);
                 }
                 Some(b'\\') => self.escape(&mut unescaped)?,
                 None | Some(0) => {
@@ -252,16 +280,9 @@ impl<'a> Cursor<'a> {
                 Some(_) => return Err(self.error(SyntaxFault::InvalidEscape)),
             }
             let run = self.pos;
-            self.skip_plain();
-            unescaped.extend_from_slice(self.text.get(run..self.pos).unwrap_or_default());
+            self.pos += plain_length(self.rest());
+            unescaped.extend_from_slice(self.since(run));
         }
-    }
-
-    /// Steps over string bytes that stand for themselves.
-    fn skip_plain(&mut self) {
-        let rest = self.text.get(self.pos..).unwrap_or_default();
-        let is_special = |&b: &u8| b == b'"' || b == b'\\' || b < 0x20;
-        self.pos += rest.iter().position(is_special).unwrap_or(rest.len());
     }
 
     fn escape(&mut self, out: &mut Vec<u8>) -> Result<()> {
@@ -309,16 +330,19 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| SyntaxFault::InvalidHexDigit.at(escape_start))
     }
 
+    #[inline]
     pub fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.pos += 1;
         }
     }
 
+    #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.pos).copied()
     }
 
+    #[inline]
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.pos += usize::from(is_next);
@@ -379,6 +403,7 @@ impl<'a> Cursor<'a> {
         self.expect(Kind::Array, Expected::Array)
     }
 
+    #[inline]
     fn expect(&mut self, kind: Kind, expected: Expected) -> Result<()> {
         if self.kind() == kind { Ok(()) } else { Err(JsonError::WrongKind(expected)) }
     }

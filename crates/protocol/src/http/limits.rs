@@ -1,7 +1,7 @@
 //! How much of a list or a name in a request is taken. Each element of a list takes more memory than text, so a text
 //! of elements that no model has a use for is refused before it is built.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use super::decode_error::{DecodeError, Result};
 
@@ -23,6 +23,9 @@ const MAX_ID: usize = 64 << 10;
 
 /// Bytes of a name; a longer one names nothing.
 const MAX_NAME: usize = 4096;
+
+/// So many names are compared with each other in less time than a set of them takes.
+const FEW: usize = 16;
 
 /// Counts the elements of a list as they come, and refuses one too many.
 pub(super) struct Count<'m> {
@@ -51,6 +54,18 @@ impl<'m> Count<'m> {
     }
 }
 
+/// The first element whose name one before it has.
+pub(super) fn first_repeated<'e, T>(elements: &'e [T], name: impl Fn(&T) -> &str) -> Option<&'e T> {
+    if elements.len() <= FEW {
+        let is_repeated = |(index, element): &(usize, &T)| {
+            elements.iter().take(*index).any(|before| name(before) == name(element))
+        };
+        return elements.iter().enumerate().find(is_repeated).map(|(_, element)| element);
+    }
+    let mut seen = HashSet::with_capacity(elements.len());
+    elements.iter().find(|element| !seen.insert(name(element)))
+}
+
 /// A request id as text.
 pub(super) fn id(bytes: &[u8]) -> Result<String> {
     match bytes.len() <= MAX_ID {
@@ -66,7 +81,10 @@ pub(super) fn name(bytes: &[u8]) -> Cow<'_, str> {
             let beginning = String::from_utf8_lossy(beginning);
             Cow::Owned(format!("{beginning}... ({} bytes)", bytes.len()))
         }
-        _ => String::from_utf8_lossy(bytes),
+        _ => match std::str::from_utf8(bytes) {
+            Ok(name) => Cow::Borrowed(name),
+            Err(_) => String::from_utf8_lossy(bytes),
+        },
     }
 }
 
@@ -78,7 +96,23 @@ mod tests {
     fn names_are_whole_up_to_a_length() {
         assert_eq!(name(b"INPUT0"), "INPUT0");
         assert_eq!(name(&[b'a'; MAX_NAME]).len(), MAX_NAME);
+        assert_eq!(name(b"a\xffb"), "a\u{fffd}b");
         let long = name(&[b'a'; MAX_NAME + 1]);
         assert!(long.ends_with("aaa... (4097 bytes)"), "{long}");
+    }
+
+    #[test]
+    fn the_first_name_that_comes_again_is_found_among_few_and_many() {
+        for length in [0, 1, 2, FEW, FEW + 1, 100] {
+            let names: Vec<String> = (0..length).map(|n| n.to_string()).collect();
+            assert_eq!(first_repeated(&names, |name| name), None);
+            for repeated in 1..length {
+                let mut names = names.clone();
+                names[repeated] = names[repeated / 2].clone();
+                names.push("0".to_owned());
+                let found = first_repeated(&names, |name| name).expect("a repeated one");
+                assert!(std::ptr::eq(found, &raw const names[repeated]), "{repeated} of {length}");
+            }
+        }
     }
 }

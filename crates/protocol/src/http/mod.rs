@@ -20,6 +20,7 @@ mod lines;
 mod number;
 mod output;
 mod parameters;
+mod plain_text;
 mod raw;
 mod region;
 mod repository;

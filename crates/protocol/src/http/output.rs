@@ -1,47 +1,40 @@
 //! The `outputs` of an inference request: which the client wants, and in what form.
 
-use std::{collections::HashSet, num::NonZero, sync::Arc};
+use std::{num::NonZero, sync::Arc};
 
 use galatea_types::InferRequest;
 
 use super::{
     decode_error::{DecodeError, Result},
-    field::{read_at, read_member},
+    field::Member,
     json::{Cursor, for_each_element, for_each_member},
     limits::{self, Count},
     region::RegionParameters,
 };
 use crate::{
-    answer_form::{AnswerForm, AnswerPlan, PlannedOutput},
+    answer_form::{AnswerForm, PlannedOutput},
     regions::Regions,
 };
 
-/// Reads the array the cursor stands on.
+/// Reads the array the cursor stands on and steps over it.
 pub(super) fn read_all(
     cursor: &mut Cursor<'_>,
     regions: &dyn Regions,
     mut count: Count<'_>,
-    request: &mut InferRequest,
-    plan: &mut AnswerPlan,
-) -> Result<()> {
+) -> Result<Vec<PlannedOutput>> {
     cursor.expect_array().map_err(|e| DecodeError::from(e).in_field("outputs"))?;
+    let mut outputs = Vec::new();
     for_each_element(cursor, |cursor| -> Result<()> {
         count.next()?;
-        plan.outputs.push(read(cursor, regions)?);
+        outputs.push(read(cursor, regions)?);
         Ok(())
     })?;
-    check_unique(request, plan)?;
-    request.outputs.extend(plan.outputs.iter().map(PlannedOutput::requested));
-    Ok(())
+    Ok(outputs)
 }
 
 /// Refuses two outputs of one name.
-fn check_unique(request: &InferRequest, plan: &AnswerPlan) -> Result<()> {
-    if plan.outputs.len() < 2 {
-        return Ok(());
-    }
-    let mut seen = HashSet::with_capacity(plan.outputs.len());
-    match plan.outputs.iter().find(|output| !seen.insert(&*output.name)) {
+pub(super) fn check_unique(request: &InferRequest, outputs: &[PlannedOutput]) -> Result<()> {
+    match limits::first_repeated(outputs, |output| &output.name) {
         None => Ok(()),
         Some(output) => Err(DecodeError::DuplicateOutput {
             prefix: request.message_prefix(),
@@ -51,21 +44,15 @@ fn check_unique(request: &InferRequest, plan: &AnswerPlan) -> Result<()> {
 }
 
 fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput> {
-    let (mut name, mut parameters) = (None, None);
-    for_each_member(cursor, |key, cursor| {
-        match key {
-            b"name" => _ = name.get_or_insert(cursor.position()),
-            b"parameters" => _ = parameters.get_or_insert(cursor.position()),
-            _ => {}
-        }
-        cursor.skip_value()
+    let (mut name, mut form) = (Member::default(), Member::default());
+    for_each_member(cursor, |key, cursor| match key {
+        b"name" => name.read(cursor, Cursor::expect_string),
+        b"parameters" => form.read(cursor, |cursor| read_form(cursor, regions)),
+        _ => cursor.skip_value(),
     })?;
-    let name = read_member(cursor, name, "name", Cursor::expect_string)?;
+    let name = name.require(cursor, "name", Cursor::expect_string)?;
     let name: Arc<str> = limits::name(&name).into();
-    let form = match parameters {
-        Some(at) => read_form(&mut cursor.at(at), regions)?,
-        None => AnswerForm::Inline,
-    };
+    let form = form.take(cursor, |cursor| read_form(cursor, regions))?.unwrap_or_default();
     Ok(PlannedOutput { name, form })
 }
 
@@ -76,16 +63,16 @@ fn read_form(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<AnswerFor
     for_each_member(cursor, |key, cursor| -> Result<()> {
         match key {
             b"binary_data" if is_binary.is_none() => {
-                let value = read_at(cursor, cursor.position(), "binary_data", Cursor::expect_bool)?;
-                is_binary = Some(value);
+                let in_field = |error| DecodeError::from(error).in_field("binary_data");
+                is_binary = Some(cursor.expect_bool().map_err(in_field)?);
             }
             b"classification" if classes.is_none() => {
-                let k = cursor.clone().expect_u64().map_err(DecodeError::Classification)?;
+                let k = cursor.expect_u64().map_err(DecodeError::Classification)?;
                 classes = Some(u32::try_from(k).unwrap_or(u32::MAX));
             }
-            key => region.note(key, cursor.position()),
+            key => region.read(key, cursor)?,
         }
-        Ok(cursor.skip_value()?)
+        Ok(())
     })?;
     let (is_binary, count) = (is_binary.unwrap_or(false), classes.and_then(NonZero::new));
     if region.name_region() && count.is_some() {
