@@ -10,17 +10,17 @@ use galatea_config::ModelConfig;
 use galatea_division_faults::DivisionFault;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
-use crate::{binding::TensorBinding, model::OnnxModel, ort::Value, sessions::Sessions};
+use crate::{binding::TensorBinding, model::OnnxModel, ort::Value, sessions::SessionUse};
 
 /// Runs one batch after another on the session shared by the instances of a device.
 pub(crate) struct OnnxInstance {
     model: Arc<OnnxModel>,
     /// Those of the device this instance is for.
-    sessions: Arc<Sessions>,
+    sessions: SessionUse,
 }
 
 impl OnnxInstance {
-    pub fn new(model: Arc<OnnxModel>, sessions: Arc<Sessions>) -> Self {
+    pub fn new(model: Arc<OnnxModel>, sessions: SessionUse) -> Self {
         Self { model, sessions }
     }
 }

@@ -16,7 +16,7 @@ const SHORT_RUN_NANOS: u64 = 400_000;
 
 /// How the overlapping runs of one session share its threads.
 pub(crate) struct RunPlacement {
-    /// Whether a second run may go to a thread of the session's own.
+    /// Whether a second run may go to a thread of the session's own, where there can be one.
     can_use_pool: bool,
     /// Whether some run is being computed on its calling thread.
     is_here_taken: AtomicBool,
@@ -33,13 +33,13 @@ impl RunPlacement {
         }
     }
 
-    /// Calls `run` with the place where it is to be computed.
+    /// Calls `run` with the place where it is to be computed. `is_shared`: runs of other instances may overlap with it.
     ///
     /// A run alone is computed by its own thread with every other one helping. One that overlaps is
     /// given to a single thread of the session's pool, so that under load each core computes one run by
     /// itself and none waits for another.
-    pub fn place<T>(&self, run: impl FnOnce(RunMode) -> T) -> T {
-        if !self.can_use_pool {
+    pub fn place<T>(&self, is_shared: bool, run: impl FnOnce(RunMode) -> T) -> T {
+        if !self.can_use_pool || !is_shared {
             return run(RunMode::Here);
         }
         let started = Instant::now();

@@ -58,7 +58,7 @@ impl OnnxModel {
         let devices = devices(library, &config)?;
         accelerators::check(context, devices.last() > Some(&Device::Cpu))?;
         let path = model_path(context)?;
-        let threads = choose_threads(&settings, &config);
+        let threads = choose_threads(&settings);
         let mut sessions = BTreeMap::new();
         let mut signature = None;
         for device in devices {
@@ -195,7 +195,7 @@ struct Threads {
 
 /// Settings in the configuration are used as given. Otherwise the session gets every core, and runs that
 /// overlap are kept apart (see [`RunPlacement`]).
-fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
+fn choose_threads(settings: &Settings) -> Threads {
     let is_chosen = settings.intra_op_threads.is_some()
         || settings.uses_global_threads
         || settings.execution_mode == Some(crate::ort::ExecutionMode::Parallel);
@@ -204,14 +204,8 @@ fn choose_threads(settings: &Settings, config: &ModelConfig) -> Threads {
         return Threads { intra_op, lets_runs_overlap: false, is_open: false };
     }
     let cores = i32::try_from(usable_cores()).unwrap_or(1);
-    let of_cpu = config.instance_groups().iter().filter(|g| g.kind != InstanceKind::Gpu);
-    let instances: u32 = of_cpu.map(|g| g.count).sum();
     let has_helpers = cores > 1;
-    Threads {
-        intra_op: Some(cores),
-        lets_runs_overlap: has_helpers && instances != 1,
-        is_open: has_helpers,
-    }
+    Threads { intra_op: Some(cores), lets_runs_overlap: has_helpers, is_open: has_helpers }
 }
 
 fn session_options(

@@ -1,7 +1,10 @@
 //! Which session of a model is used. Reasoning and measurements: `docs/adr/0003-onnx-thread-layout.md`.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -21,6 +24,29 @@ const SHORT_RUN: Duration = Duration::from_micros(300);
 pub(crate) struct Sessions {
     chosen: OnceLock<Chosen>,
     trial: Mutex<Option<Trial>>,
+    /// Instances that run on them now: they come and go.
+    users: AtomicUsize,
+}
+
+/// One instance's use of the sessions, until it is dropped.
+pub(crate) struct SessionUse(Arc<Sessions>);
+
+impl SessionUse {
+    pub fn of(sessions: Arc<Sessions>) -> Self {
+        sessions.users.fetch_add(1, Ordering::Relaxed);
+        Self(sessions)
+    }
+
+    /// Calls `run` with the session to use and the place to compute on.
+    pub fn place<T>(&self, run: impl FnOnce(&Arc<Session>, RunMode) -> T) -> T {
+        self.0.place(run)
+    }
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 struct Chosen {
@@ -33,7 +59,7 @@ impl Sessions {
     pub fn one(session: Session, lets_runs_overlap: bool) -> Self {
         let chosen =
             Chosen { session: Arc::new(session), placement: RunPlacement::new(lets_runs_overlap) };
-        Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None) }
+        Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None), users: AtomicUsize::new(0) }
     }
 
     /// A session with threads to help, and one without, whose first runs show which is faster.
@@ -43,13 +69,14 @@ impl Sessions {
             alone: Candidate::new(alone),
             lets_runs_overlap,
         };
-        Self { chosen: OnceLock::new(), trial: Mutex::new(Some(trial)) }
+        let trial = Mutex::new(Some(trial));
+        Self { chosen: OnceLock::new(), trial, users: AtomicUsize::new(0) }
     }
 
-    /// Calls `run` with the session to use and the place to compute on.
-    pub fn place<T>(&self, run: impl FnOnce(&Arc<Session>, RunMode) -> T) -> T {
+    fn place<T>(&self, run: impl FnOnce(&Arc<Session>, RunMode) -> T) -> T {
         if let Some(chosen) = self.chosen.get() {
-            return chosen.placement.place(|mode| run(&chosen.session, mode));
+            let is_shared = self.users.load(Ordering::Relaxed) > 1;
+            return chosen.placement.place(is_shared, |mode| run(&chosen.session, mode));
         }
         let Some((session, is_alone)) = self.next_candidate() else {
             // Chosen in between.

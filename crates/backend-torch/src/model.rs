@@ -1,7 +1,7 @@
 //! Loading one version of a TorchScript model.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -75,6 +75,12 @@ impl TorchModel {
         }
         let module = load_module(&self.library, &self.config, &self.path, place, &self.settings)?;
         Ok(Arc::new(module))
+    }
+
+    /// Whether these instances are at the places it was loaded for, and at no other ones.
+    pub fn has_places(&self, instances: &[InstanceSpec]) -> bool {
+        let wanted: BTreeSet<Place> = instances.iter().map(place_of).collect();
+        wanted.iter().eq(self.modules.keys())
     }
 
     /// An error of libtorch, with what it comes from where that is known.

@@ -18,4 +18,8 @@ impl Model for SharedModel {
         let module = self.0.module(place_of(spec))?;
         Ok(Box::new(TorchInstance::new(self.0.clone(), module)))
     }
+
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        self.0.has_places(instances)
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use galatea_config::{ConfigDraft, InstanceKind, ModelConfig};
+use galatea_config::{ConfigDraft, InstanceGroup, InstanceKind, ModelConfig};
 use galatea_types::Result;
 
 use crate::{Batch, InstanceAlarm, PathRules, ServerAccess};
@@ -81,11 +81,13 @@ pub struct CompletionContext<'a> {
 pub struct InstanceSpec {
     /// E.g. `simple_0_1`.
     pub name: String,
+    /// The group of the configuration that it was made for.
+    pub group: Arc<InstanceGroup>,
     /// What it is to run on.
     pub kind: InstanceKind,
     /// GPU index; 0 for CPU instances.
     pub device_id: u32,
-    /// Counts from 0 over all instances of the model.
+    /// Its number among all instances of the model that there are; from 0 as long as none came or went.
     pub index: usize,
     /// To be raised when the instance stops working between executions, or for good.
     pub alarm: InstanceAlarm,
@@ -99,6 +101,13 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// What keeps it from working, with the reason.
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
+
+    /// Whether it can have these instances, all together, as if it had been loaded for them. Asked before instances come
+    /// or go; if it cannot, the version is loaded again.
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        let _ = instances;
+        true
+    }
 
     /// Whether instances may take requests out of their batch although the model is not decoupled: each then gets one answer,
     /// perhaps after `execute` has returned.

@@ -19,6 +19,7 @@ mod files;
 mod json;
 mod model;
 mod normalize;
+mod regroup;
 mod schema;
 mod support;
 #[cfg(any(test, feature = "testing"))]
@@ -43,4 +44,5 @@ pub use model::{
     Warmup, WarmupData, WarmupInput,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
+pub use regroup::{differ_in_instances_only, with_instances_of};
 pub use text::{TextError, parse_text};

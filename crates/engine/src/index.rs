@@ -1,7 +1,7 @@
 //! The repository index: what is there, and what became of it.
 
 use crate::{
-    lifecycle::{Lifecycle, PollFailure, VersionState},
+    lifecycle::{Lifecycle, PollFailure, READY, VersionState},
     model_id::ModelId,
     repository::Repository,
 };
@@ -17,7 +17,7 @@ pub struct IndexEntry {
     pub version: Option<i64>,
     /// READY, UNAVAILABLE, LOADING, UNLOADING or UNKNOWN.
     pub state: Option<&'static str>,
-    /// Why it is unavailable; empty when there is no reason. May have several lines.
+    /// Why it is unavailable, or ready with other instances than it was to have; empty when there is no reason. May have several lines.
     pub reason: String,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn list(
 ) -> Vec<IndexEntry> {
     let mut models = repository.models();
     models.extend(lifecycle.models());
-    let is_wanted = |row: &IndexEntry| !ready_only || row.state == Some(VersionState::Ready.name());
+    let is_wanted = |row: &IndexEntry| !ready_only || row.state == Some(READY);
     let rows = models.iter().flat_map(|id| match repository.is_ambiguous(id) {
         // As in Triton, whatever was asked for.
         true => vec![ambiguous(id)],

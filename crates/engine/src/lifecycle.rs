@@ -16,28 +16,40 @@ use crate::model_id::ModelId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VersionState {
     Loading,
-    Ready,
+    /// `reason`: why its instances could not be changed as they were to be last; empty if nothing was wrong.
+    Ready {
+        reason: String,
+    },
     Unloading,
-    Unavailable { reason: String },
+    Unavailable {
+        reason: String,
+    },
 }
 
 impl VersionState {
     pub fn name(&self) -> &'static str {
         match self {
             VersionState::Loading => "LOADING",
-            VersionState::Ready => "READY",
+            VersionState::Ready { .. } => READY,
             VersionState::Unloading => "UNLOADING",
             VersionState::Unavailable { .. } => "UNAVAILABLE",
         }
     }
 
+    fn is_ready(&self) -> bool {
+        matches!(self, VersionState::Ready { .. })
+    }
+
     pub fn reason(&self) -> &str {
         match self {
-            VersionState::Unavailable { reason } => reason,
+            VersionState::Ready { reason } | VersionState::Unavailable { reason } => reason,
             _ => "",
         }
     }
 }
+
+/// The name of the state of a version that answers requests.
+pub(crate) const READY: &str = "READY";
 
 /// The reason of a version that was unloaded on purpose: such a version does not make the server unready.
 pub(crate) const UNLOADED: &str = "unloaded";
@@ -106,7 +118,7 @@ impl Lifecycle {
         table.poll_failures.remove(model);
         let versions = table.models.entry(model.clone()).or_default();
         match versions.get(&version) {
-            Some(Record { state: VersionState::Ready, .. }) => {}
+            Some(Record { state: VersionState::Ready { .. }, .. }) => {}
             _ => {
                 let state = VersionState::Loading;
                 let record = Record { state, owner: generation, is_transient };
@@ -122,10 +134,27 @@ impl Lifecycle {
         let mut table = self.lock();
         let versions = table.models.entry(model.clone()).or_default();
         let is_transient = versions.get(&version).is_some_and(|record| record.is_transient);
-        let state = VersionState::Ready;
+        let state = VersionState::Ready { reason: String::new() };
         let before = versions.insert(version, Record { state, owner: generation, is_transient });
         table.keep_replaced(before.filter(|record| record.owner != generation));
         self.changed.notify_all();
+    }
+
+    /// Its instances were changed while it was ready, or could not be, for a reason.
+    pub fn changed(
+        &self,
+        model: &ModelId,
+        version: i64,
+        generation: Generation,
+        outcome: Option<&str>,
+    ) {
+        let reason = shortened(outcome.unwrap_or_default().to_owned());
+        let mut table = self.lock();
+        let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
+        let is_ready = |r: &&mut Record| r.owner == generation && r.state.is_ready();
+        if let Some(record) = record.filter(is_ready) {
+            record.state = VersionState::Ready { reason };
+        }
     }
 
     /// The load failed. What was ready before still is, so its record stays.
@@ -188,7 +217,7 @@ impl Lifecycle {
     /// without a version.
     pub fn is_all_ready(&self) -> bool {
         let table = self.lock();
-        let is_fine = |r: &Record| r.state == VersionState::Ready || r.state.reason() == UNLOADED;
+        let is_fine = |r: &Record| r.state.is_ready() || r.state.reason() == UNLOADED;
         let is_unreadable = |f: &PollFailure| matches!(f, PollFailure::Unreadable(_));
         table.poll_failures.values().all(is_unreadable)
             && table.models.values().flat_map(BTreeMap::values).all(is_fine)
@@ -242,8 +271,8 @@ impl Lifecycle {
 impl Table {
     /// Remembers who a record belonged to until that is unloaded, where it was in use.
     fn keep_replaced(&mut self, before: Option<Record>) {
-        let in_use = [VersionState::Ready, VersionState::Unloading];
-        self.replaced.extend(before.filter(|r| in_use.contains(&r.state)).map(|r| r.owner));
+        let is_used = |r: &Record| r.state.is_ready() || r.state == VersionState::Unloading;
+        self.replaced.extend(before.filter(is_used).map(|r| r.owner));
     }
 
     /// Forgets versions of a model that are gone and that nobody has to know about.

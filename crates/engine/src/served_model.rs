@@ -6,8 +6,8 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use galatea_backend::{InferTarget, Model};
-use galatea_config::ModelConfig;
+use galatea_backend::{InferTarget, InstanceSpec, Model};
+use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{QueueScheduler, Scheduler};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, Refused, RequestContext, Responder, Result};
@@ -29,12 +29,15 @@ pub struct ServedModel {
     spec: ServedModelSpec,
     load_duration: Duration,
     ready_versions: ArcSwap<Vec<i64>>,
+    current_config: ArcSwap<ModelConfig>,
 }
 
 /// What a [`ServedModel`] is made of.
 pub(crate) struct ServedModelSpec {
     pub id: ModelId,
     pub config: Arc<ModelConfig>,
+    /// The configuration as it was read.
+    pub polled: Arc<RawModelConfig>,
     pub version: i64,
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,
@@ -55,14 +58,54 @@ pub(crate) struct ServedModelSpec {
 impl ServedModel {
     pub(crate) fn new(spec: ServedModelSpec) -> Self {
         let ready_versions = ArcSwap::from_pointee(spec.ready_versions.clone());
-        Self { load_duration: spec.load_started_at.elapsed(), ready_versions, spec }
+        let current_config = ArcSwap::new(spec.config.clone());
+        let load_duration = spec.load_started_at.elapsed();
+        Self { load_duration, ready_versions, current_config, spec }
     }
 
     pub(crate) fn id(&self) -> &ModelId {
         &self.spec.id
     }
 
-    /// The checked configuration.
+    /// The configuration that holds now. It differs from [`ServedModel::config`] when the instances were changed while
+    /// the version was ready, and in them only.
+    pub fn current_config(&self) -> Arc<ModelConfig> {
+        self.current_config.load_full()
+    }
+
+    /// The configuration as it was read from the repository, or came with the load.
+    pub(crate) fn polled(&self) -> &RawModelConfig {
+        &self.spec.polled
+    }
+
+    /// The instances there are; none for an ensemble.
+    pub(crate) fn instances(&self) -> Vec<InstanceSpec> {
+        self.spec.instances.as_ref().map(|queue| queue.instances()).unwrap_or_default()
+    }
+
+    /// Whether it can have these instances without being loaded again.
+    pub(crate) fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        self.spec.model.as_ref().is_some_and(|model| model.can_have(instances))
+    }
+
+    /// Adds and removes instances while requests run. `config`: with the groups of those there are then.
+    ///
+    /// # Errors
+    /// The first error of a new instance: nothing has changed then.
+    pub(crate) fn change_instances(
+        &self,
+        config: &Arc<ModelConfig>,
+        added: Vec<InstanceSpec>,
+        removed: &[usize],
+    ) -> Result<()> {
+        if let Some(queue) = &self.spec.instances {
+            queue.change_instances(added, removed)?;
+        }
+        self.current_config.store(config.clone());
+        Ok(())
+    }
+
+    /// The checked configuration it was loaded with, which requests are checked by.
     pub fn config(&self) -> &ModelConfig {
         &self.spec.config
     }

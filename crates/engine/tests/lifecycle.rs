@@ -219,9 +219,9 @@ fn versions_that_did_not_change_are_kept() {
     assert_eq!(loads_and_versions(), (4, vec![1, 3]));
     fs::write(root.join("labels.txt"), "x").expect("file");
     assert_eq!(loads_and_versions(), (6, vec![1, 3]), "what all versions share");
-    add_model(f.root.path(), "m", &[], &all("instance_group { count: 2 }"));
+    add_model(f.root.path(), "m", &[], &all("metric_tags { key: 'a' value: 'b' }"));
     assert_eq!(loads_and_versions(), (8, vec![1, 3]), "another configuration");
-    add_model(f.root.path(), "m", &[4], &all("instance_group { count: 2 }"));
+    add_model(f.root.path(), "m", &[4], &all("metric_tags { key: 'a' value: 'b' }"));
     fs::write(root.join("4/fails_to_load"), "").expect("file");
     f.engine.load_model("m", LoadOverrides::default()).expect_err("one fails");
     assert_eq!(f.backend.loads_begun.load(Ordering::SeqCst), 8);

@@ -82,7 +82,11 @@ impl GrpcInferenceService for InferenceService {
         let request = request.into_inner();
         let model = parse_model_version(&request.version)
             .and_then(|version| self.state.engine.model(&request.name, version));
-        reply(model.map(|m| pb::ModelConfigResponse { config: Some(m.config().raw().clone()) }))
+        reply(
+            model.map(|m| pb::ModelConfigResponse {
+                config: Some(m.current_config().raw().clone()),
+            }),
+        )
     }
 
     /// The dispatcher answers this call itself, without the generated codec.

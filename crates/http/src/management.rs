@@ -50,9 +50,9 @@ fn respond_for_model(
     let found = || state.engine.model(model.name, version);
     match action {
         ModelAction::Metadata => ok_or_failure(found().map(|m| metadata(&m, version))),
-        ModelAction::Config => {
-            ok_or_failure(found().map(|m| galatea_config::to_json(m.config().raw()).into_bytes()))
-        }
+        ModelAction::Config => ok_or_failure(
+            found().map(|m| galatea_config::to_json(m.current_config().raw()).into_bytes()),
+        ),
         ModelAction::Statistics => {
             ok_or_failure(statistics_of(&state.engine, Some(model.name), version))
         }

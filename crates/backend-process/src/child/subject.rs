@@ -7,7 +7,7 @@ use galatea_backend::{
     ServerAccess,
 };
 use galatea_config::{
-    CheckContext, ConfigDraft, InstanceKind, ModelConfig, RawModelConfig, parse_json, to_json,
+    CheckContext, ConfigDraft, InstanceGroup, ModelConfig, RawModelConfig, parse_json, to_json,
 };
 use galatea_types::{Error, Result};
 
@@ -42,7 +42,8 @@ pub(super) fn load(
     instance: &InstancePlace,
 ) -> Result<Loaded> {
     let config = Arc::new(checked(raw_config(subject)?, instance)?);
-    let kind = config.instance_groups().first().map_or(InstanceKind::Cpu, |group| group.kind);
+    let group = config.instance_groups().first().cloned();
+    let group = group.unwrap_or_else(|| InstanceGroup::of_cpu(config.name()));
     let model = backend.load(LoadContext {
         config: config.clone(),
         version: subject.version,
@@ -54,7 +55,8 @@ pub(super) fn load(
     })?;
     let instance = model.new_instance(&InstanceSpec {
         name: instance.name.clone(),
-        kind,
+        kind: group.kind,
+        group: Arc::new(group),
         device_id: instance.device_id,
         index: instance.index,
         // Whatever ends the instance ends the process, which the server watches.
@@ -85,6 +87,7 @@ fn checked(raw: RawModelConfig, instance: &InstancePlace) -> Result<ModelConfig>
 #[allow(clippy::expect_used, reason = "a test fails by panicking")]
 mod tests {
     use galatea_backend::testing::{Fixture, Host, instance_spec, load_context};
+    use galatea_config::InstanceKind;
     use serde_json::Value;
 
     use super::*;

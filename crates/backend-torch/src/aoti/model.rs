@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use galatea_backend::LoadContext;
+use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
 use galatea_types::{DataType, Error, LockExt, Result};
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     load_error::LoadError,
-    model::{check_types, find_model, places},
+    model::{check_types, find_model, place_of, places},
     settings::Settings,
     torch::{Library, Place, scalar_type_of},
 };
@@ -88,6 +88,14 @@ impl PackageModel {
         check_declarations(&config, &inputs, &checks)?;
         let library = library.clone();
         Ok(Self { library, config, settings, inputs, outputs, checks, code, containers })
+    }
+
+    /// Whether these instances are at the places it was loaded for, and no more than its containers have room for.
+    pub(super) fn has_room(&self, all: &[InstanceSpec]) -> bool {
+        let mut counts = BTreeMap::<Place, usize>::new();
+        all.iter().for_each(|spec| *counts.entry(place_of(spec)).or_default() += 1);
+        let fits = |(&place, &count): (&Place, &usize)| count <= instances(&self.config, place);
+        counts.keys().eq(self.containers.keys()) && counts.iter().all(fits)
     }
 
     /// The container for an instance: everybody's, or one of its own where instances could see each other's state.

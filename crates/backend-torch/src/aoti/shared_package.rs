@@ -16,4 +16,8 @@ impl Model for SharedPackage {
         let container = self.0.container(place_of(spec))?;
         Ok(Box::new(PackageInstance::new(self.0.clone(), container)))
     }
+
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        self.0.has_room(instances)
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use galatea_config::InstanceKind;
+use galatea_config::{InstanceGroup, InstanceKind};
 use galatea_types::{
     Cancellation, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
     Response, ResponseSink, Result, Tensor,
@@ -35,6 +35,7 @@ pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
     let name = format!("{model}_0_{index}");
     InstanceSpec {
         name,
+        group: Arc::new(InstanceGroup::of_cpu(&format!("{model}_0"))),
         kind: InstanceKind::Cpu,
         device_id: 0,
         index,

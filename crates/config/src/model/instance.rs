@@ -35,6 +35,31 @@ pub struct InstanceGroup {
     pub host_policy: String,
 }
 
+impl InstanceGroup {
+    /// One instance on the CPU, with all defaults.
+    pub fn of_cpu(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: InstanceKind::Cpu,
+            count: 1,
+            gpus: Vec::new(),
+            is_passive: false,
+            is_count_default: false,
+            rate_limiter: None,
+            host_policy: String::new(),
+        }
+    }
+
+    /// Whether an instance of the one can stand for an instance of the other: they differ in name and count at most.
+    pub fn has_like_instances(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.gpus == other.gpus
+            && self.is_passive == other.is_passive
+            && self.rate_limiter == other.rate_limiter
+            && self.host_policy == other.host_policy
+    }
+}
+
 /// What an instance needs to execute, and when it gets it before others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -92,6 +92,15 @@ impl Completion<'_> {
         ModelConfig::check(self.normalized(completed, folder, Some(&*backend))?, &context)
     }
 
+    /// Checks a configuration that its backend has completed.
+    pub fn check(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
+        let backend = self.backends.open(&raw.backend)?;
+        let normalized = self.normalized(raw, folder, Some(&*backend))?;
+        let context = self.check_context(folder);
+        normalized.check_instance_groups(&context)?;
+        ModelConfig::check(normalized, &context)
+    }
+
     fn check_context<'a>(&'a self, folder: &'a ModelFolder) -> CheckContext<'a> {
         CheckContext {
             directory_name: &folder.name,

@@ -92,6 +92,8 @@ pub(super) struct VersionFailures(pub Vec<VersionFailure>);
 #[derive(Clone, Debug)]
 pub(super) struct VersionFailure {
     pub version: i64,
+    /// It is ready as it was before: only its instances were to be changed.
+    pub is_ready: bool,
     pub error: Error,
 }
 
@@ -113,7 +115,8 @@ impl fmt::Display for VersionFailures {
         for (i, failure) in self.0.iter().enumerate() {
             let separator = if i > 0 { "\n" } else { "" };
             let (version, reason) = (failure.version, failure.reason());
-            write!(f, "{separator}version {version} is at UNAVAILABLE state: {reason};")?;
+            let state = if failure.is_ready { "READY" } else { "UNAVAILABLE" };
+            write!(f, "{separator}version {version} is at {state} state: {reason};")?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod configuration;
 mod control_error;
 mod dependencies;
 mod dependency_error;
+mod instance_changes;
 mod load_failure;
 mod looks;
 mod model_loader;

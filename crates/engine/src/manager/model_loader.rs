@@ -279,8 +279,28 @@ impl ModelLoader {
         done
     }
 
-    /// All or nothing: when one version fails, what was ready before still is. `kept`: ready versions that stay as they
-    /// are if their configuration does.
+    /// Gives ready versions the instances of the configuration. One that fails stays as it is.
+    fn change_instances(
+        &self,
+        plan: &LoadPlan,
+        ready: &ReadyVersions,
+        config: &Result<Arc<ModelConfig>>,
+    ) -> Vec<VersionFailure> {
+        let id = &plan.id;
+        let change = |(&version, model): (&i64, &Arc<ServedModel>)| {
+            let config = config.as_ref().map_err(Error::clone);
+            let changed =
+                config.and_then(|config| guarded(|| self.versions.change_instances(model, config)));
+            let failure = changed.err().map(|error| failed(plan, version, true, error));
+            let reason = failure.as_ref().map(VersionFailure::reason);
+            self.lifecycle.changed(id, version, model.generation(), reason.as_deref());
+            failure
+        };
+        ready.iter().filter_map(change).collect()
+    }
+
+    /// All or nothing: when one version fails, what was ready before still is. `kept`: ready versions that stay, and get
+    /// other instances, if nothing else of their configuration changes.
     fn load_versions(
         &self,
         plan: &LoadPlan,
@@ -294,11 +314,15 @@ impl ModelLoader {
         let is_transient = !self.is_held(id);
         let begin = |&v: &i64| (v, self.lifecycle.begin_loading(id, v, is_transient));
         let begun: Vec<(i64, Generation)> = plan.versions.iter().map(begin).collect();
-        let config = self.retry(id, complete);
+        kept.retain(|version, _| plan.versions.contains(version));
+        let config = match kept.values().find(|ready| plan.changes_instances_only(ready)) {
+            Some(ready) => guarded(|| plan.regroup(ready, &self.completion(&plan.paths))),
+            None => self.retry(id, complete),
+        };
         let config = config.and_then(|config| check_support(&config).map(|()| config));
-        kept.retain(|version, model| {
-            let has_same_config = |now: &Arc<ModelConfig>| now.raw() == model.config().raw();
-            plan.versions.contains(version) && config.as_ref().is_ok_and(has_same_config)
+        kept.retain(|_, ready| match &config {
+            Ok(config) => self.versions.can_change_instances(ready, config),
+            Err(_) => plan.changes_instances_only(ready),
         });
         for &(version, generation) in begun.iter().filter(|(v, _)| !kept.contains_key(v)) {
             log::info!("loading: {id}:{version}");
@@ -308,15 +332,14 @@ impl ModelLoader {
                     ready.insert(version, Arc::new(model));
                 }
                 Err(error) => {
-                    let failure = VersionFailure { version, error };
-                    let reason = failure.reason_with_causes();
-                    log::error!("failed to load '{id}' version {version}: {reason}");
-                    let error = plan.hidden.hide(failure.error);
-                    let failure = VersionFailure { version, error };
+                    let failure = failed(plan, version, false, error);
                     self.lifecycle.failed(id, version, generation, failure.reason());
                     failures.push(failure);
                 }
             }
+        }
+        if failures.is_empty() || config.is_err() {
+            failures.extend(self.change_instances(plan, &kept, &config));
         }
         if !failures.is_empty() {
             for model in ready.values() {
@@ -330,6 +353,15 @@ impl ModelLoader {
         log::info!("successfully loaded '{id}'");
         Ok(())
     }
+}
+
+/// Logs why a version could not be loaded, or changed while it is ready. Returns what others are told.
+fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> VersionFailure {
+    let failure = VersionFailure { version, is_ready, error };
+    let (id, reason) = (&plan.id, failure.reason_with_causes());
+    let what = if is_ready { "change the instances of" } else { "load" };
+    log::error!("failed to {what} '{id}' version {version}: {reason}");
+    VersionFailure { error: plan.hidden.hide(failure.error), ..failure }
 }
 
 /// Refuses what the configuration asks for and this server does not do; logs it where answers are right

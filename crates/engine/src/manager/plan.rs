@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galatea_backend::PathRules;
 use galatea_config::{
     ConfigDraft, ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig, RawModelConfig, VersionPolicy,
+    differ_in_instances_only, with_instances_of,
 };
 use galatea_types::{Error, Result};
 
@@ -15,6 +16,7 @@ use crate::{
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{ConfigName, HiddenFolder, ModelFolder, Repository},
+    served_model::ServedModel,
 };
 
 /// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
@@ -29,7 +31,7 @@ pub(super) struct LoadPlan {
     /// Where paths in the configuration may lead.
     pub paths: PathRules,
     /// With the backend named, and nothing else completed.
-    raw: RawModelConfig,
+    pub raw: Arc<RawModelConfig>,
 }
 
 impl LoadPlan {
@@ -49,7 +51,7 @@ impl LoadPlan {
             .map_err(|error| hidden.hide(error))?;
         let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
-        let (id, raw) = (id.clone(), polled.raw);
+        let (id, raw) = (id.clone(), Arc::new(polled.raw));
         Ok(Self { id, folder, hidden, versions, paths, raw })
     }
 
@@ -60,7 +62,26 @@ impl LoadPlan {
 
     /// The checked configuration, completed by its backend.
     pub fn complete(&self, completion: &Completion<'_>) -> Result<Arc<ModelConfig>> {
-        let config = completion.run(self.raw.clone(), &self.folder)?;
+        let config = completion.run(RawModelConfig::clone(&self.raw), &self.folder)?;
+        check_instances(&config, self.versions.len())?;
+        Ok(Arc::new(config))
+    }
+
+    /// Whether the versions it was made from would differ from this ready one in their instances at most.
+    pub fn changes_instances_only(&self, ready: &ServedModel) -> bool {
+        differ_in_instances_only(&self.raw, ready.polled())
+            || differ_in_instances_only(&self.raw, ready.current_config().raw())
+    }
+
+    /// The checked configuration for such a plan: that of the ready version, with the plan's instance groups. No
+    /// backend is asked.
+    pub fn regroup(
+        &self,
+        ready: &ServedModel,
+        completion: &Completion<'_>,
+    ) -> Result<Arc<ModelConfig>> {
+        let raw = with_instances_of(ready.current_config().raw(), &self.raw);
+        let config = completion.check(raw, &self.folder)?;
         check_instances(&config, self.versions.len())?;
         Ok(Arc::new(config))
     }

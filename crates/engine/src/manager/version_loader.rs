@@ -2,15 +2,19 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_backend::{InstanceAlarm, InstanceSpec, LoadContext, ServerAccess};
-use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
+use galatea_backend::{LoadContext, ServerAccess};
+use galatea_config::{ModelConfig, differ_in_instances_only};
 use galatea_scheduler::{
     EnsembleScheduler, EnsembleSpec, QueueScheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
 use galatea_types::Result;
 
-use super::{backends::Backends, plan::LoadPlan};
+use super::{
+    backends::Backends,
+    instance_changes::{InstanceChange, instance_specs},
+    plan::LoadPlan,
+};
 use crate::{
     labels,
     lifecycle::Generation,
@@ -63,6 +67,7 @@ impl VersionLoader {
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
             config,
+            polled: plan.raw.clone(),
             version,
             generation,
             instances: Some(scheduler.clone()),
@@ -75,6 +80,20 @@ impl VersionLoader {
             lease: plan.folder.lease(),
             unloader: self.unloader.clone(),
         }))
+    }
+
+    /// Whether a ready version can be given the instances of this configuration while it is ready.
+    pub fn can_change_instances(&self, model: &ServedModel, config: &ModelConfig) -> bool {
+        differ_in_instances_only(model.current_config().raw(), config.raw())
+            && model.can_have(&instance_specs(config.instance_groups()))
+    }
+
+    /// Gives a ready version the instances of this configuration. Blocks until the new ones are ready, and those that go
+    /// have answered what they have.
+    pub fn change_instances(&self, model: &ServedModel, config: &Arc<ModelConfig>) -> Result<()> {
+        let wanted = instance_specs(config.instance_groups());
+        let change = InstanceChange::between(model.instances(), wanted);
+        model.change_instances(config, change.added, &change.removed)
     }
 
     /// Loads one version of an ensemble; `models` are those of its steps, in order.
@@ -95,6 +114,7 @@ impl VersionLoader {
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
             config,
+            polled: plan.raw.clone(),
             version,
             generation,
             scheduler: Arc::new(scheduler),
@@ -127,31 +147,4 @@ pub(super) fn ensemble_scheduler(
         models: models.iter().map(of_step).collect(),
         statistics,
     })
-}
-
-/// `{group}_{i}` for CPU instances, `{group}_{i}_gpu{n}` for each GPU of a GPU group.
-fn instance_specs(groups: &[InstanceGroup]) -> Vec<InstanceSpec> {
-    let mut specs = Vec::new();
-    for group in groups {
-        for i in 0..group.count {
-            let base = format!("{}_{i}", group.name);
-            if group.kind == InstanceKind::Gpu {
-                specs.extend(
-                    group.gpus.iter().map(|&gpu| (format!("{base}_gpu{gpu}"), group.kind, gpu)),
-                );
-            } else {
-                specs.push((base, group.kind, 0));
-            }
-        }
-    }
-    let numbered = specs.into_iter().enumerate();
-    numbered
-        .map(|(index, (name, kind, device_id))| InstanceSpec {
-            name,
-            kind,
-            device_id,
-            index,
-            alarm: InstanceAlarm::default(),
-        })
-        .collect()
 }

@@ -61,6 +61,10 @@ impl Model for HidingModel {
         self.model.new_instance(spec).map_err(|error| self.hidden.hide(error))
     }
 
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        self.model.can_have(instances)
+    }
+
     fn may_answer_later(&self) -> bool {
         self.model.may_answer_later()
     }
