@@ -8,7 +8,7 @@ use galatea_types::suggest;
 use crate::{
     flags::{self, FlagError},
     options::ServeOptions,
-    runtime,
+    runtime, sagemaker,
     serve::{self, model_worker},
     texts::{self, TextError},
 };
@@ -17,6 +17,7 @@ const USAGE: &str = "\
 Usage: galatea <command>
 
   serve [options]          Serve the models of a repository
+  sagemaker [options]      Serve as the container of a SageMaker endpoint: its variables and folders are the options
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   runtime list             List the native runtimes: their versions, and where they are installed
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
@@ -28,7 +29,8 @@ Usage: galatea <command>
   -h, --help               Print this text; each command prints its own with --help
   -V, --version            Print the version
 
-Started under the name `tritonserver` it is `galatea serve`, under `perf_analyzer` it is `galatea perf`.
+Started under the name `tritonserver` it is `galatea serve`, under `perf_analyzer` it is `galatea perf`, and under
+`serve`, the command that SageMaker starts a container with, it is `galatea sagemaker`.
 ";
 
 /// Runs the program with its arguments, its own name first.
@@ -36,11 +38,13 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let program = arguments.next().unwrap_or_default();
     match Path::new(&program).file_name().and_then(|name| name.to_str()) {
         Some("tritonserver") => return serve_command("tritonserver", arguments),
+        Some("serve") => return sagemaker_command("serve", arguments),
         Some("perf_analyzer") => return perf_command("perf_analyzer", arguments),
         _ => {}
     }
     match arguments.next().as_deref() {
         Some("serve") => serve_command("galatea serve", arguments),
+        Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
         Some("completions") => text(texts::completions(&arguments.collect::<Vec<_>>())),
@@ -59,8 +63,17 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-const COMMANDS: [&str; 8] =
-    ["serve", "perf", "runtime", "completions", "manual", "help", "--help", "--version"];
+const COMMANDS: [&str; 9] = [
+    "serve",
+    "sagemaker",
+    "perf",
+    "runtime",
+    "completions",
+    "manual",
+    "help",
+    "--help",
+    "--version",
+];
 
 fn hint(command: &str) -> String {
     match suggest::nearest(command, COMMANDS).first() {
@@ -70,7 +83,15 @@ fn hint(command: &str) -> String {
 }
 
 fn serve_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    match serve_options(arguments) {
+    serve_in(program, arguments, &environment())
+}
+
+fn serve_in(
+    program: &str,
+    arguments: impl Iterator<Item = String>,
+    environment: &Environment,
+) -> ExitCode {
+    match serve_options(arguments, environment) {
         Ok(Some(options)) => serve::run(options),
         Ok(None) => print(&flags::help(program)),
         Err(error) => refuse(program, &error),
@@ -80,10 +101,26 @@ fn serve_command(program: &str, arguments: impl Iterator<Item = String>) -> Exit
 /// `None` when the help is asked for.
 fn serve_options(
     arguments: impl Iterator<Item = String>,
+    environment: &Environment,
 ) -> Result<Option<ServeOptions>, FlagError> {
-    let environment = environment();
     let flags = flags::parse(arguments)?;
-    flags.map(|flags| ServeOptions::from_flags(flags, &environment)).transpose()
+    flags.map(|flags| ServeOptions::from_flags(flags, environment)).transpose()
+}
+
+/// SageMaker gives `serve` as the argument of an image whose entry point is this command.
+fn sagemaker_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
+    let mut arguments = arguments.peekable();
+    arguments.next_if(|first| first == "serve");
+    match sagemaker::launch(&environment(), &sagemaker::Places::default(), arguments) {
+        Ok(launch) => {
+            launch.notes.iter().for_each(|note| eprintln!("{note}"));
+            serve_in(program, launch.arguments.into_iter(), &launch.environment)
+        }
+        Err(error) => {
+            eprintln!("ERROR: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {

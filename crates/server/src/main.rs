@@ -8,6 +8,7 @@ mod memory;
 mod options;
 mod panic_hook;
 mod runtime;
+mod sagemaker;
 mod serve;
 mod table;
 mod texts;

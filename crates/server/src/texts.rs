@@ -91,12 +91,14 @@ fn only(words: &[String]) -> Result<Option<&str>, TextError> {
 fn commands() -> Vec<CommandOutline> {
     let command = |path, summary, words, options| CommandOutline { path, summary, words, options };
     const SERVE: &str = "Serve the models of a repository";
+    const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
     const PERF: &str = "Measure a server";
     const RUNTIMES: &[&str] = &["onnxruntime", "pytorch"];
     let top = "Inference server that speaks Triton's protocols, and its load tool";
     vec![
         command("galatea", top, &["--help", "--version"], Vec::new()),
         command("galatea serve", SERVE, &[], flags::outline()),
+        command("galatea sagemaker", SAGEMAKER, &[], flags::outline()),
         command("galatea perf", PERF, &[], galatea_perf::options::outline()),
         command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),
         command("galatea runtime list", "List the native runtimes", &[], Vec::new()),
