@@ -6,7 +6,7 @@ A step may say where ours differs on purpose, only together with the reason:
 
     galatea: {reason: ..., status: ..., text: ..., headers: ..., code: ..., details: ..., text_matches: ...}
 
-A model with `at_start: false` is written by a step only. A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
+The folder of the repositories is `<folder>` in answers. A model with `at_start: false` is written by a step only. A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
 repository before it asks: `changes: {configs: {model: text}, versions: {model: [2]}, files: {path: text}, remove: [path]}`.
 
 Usage: scenarios.py [--target galatea|triton|both] [--record] [names...]
@@ -297,6 +297,10 @@ class Folders:
             flags = [flag.replace(f"{{{other}}}", str(self.parent / other)) for flag in flags]
         return flags
 
+    def hidden(self, answer):
+        """The answer with `<folder>` for the folder of the repositories."""
+        return json.loads(json.dumps(answer).replace(str(self.parent), "<folder>"))
+
     def change(self, changes):
         for name, config in changes.get("configs", {}).items():
             self.write(name, config, None, [])
@@ -335,7 +339,7 @@ def play(scenario, target):
                     step = steps.pop(0)
                     assert step["id"] not in answers, f"two steps with id {step['id']}"
                     folders.change(step.get("changes", {}))
-                    answers[step["id"]] = ask(server, step)
+                    answers[step["id"]] = folders.hidden(ask(server, step))
                     if target == "galatea":
                         answers[step["id"]] = without_examples(answers[step["id"]])
                     if "closed" in answers[step["id"]] and has_ended(server):

@@ -161,15 +161,15 @@ impl ReadyModels {
         }
     }
 
-    /// No name means this model any more. `is_held`: a repository has it still, so that its name is remembered.
-    pub fn deregister(&self, id: &ModelId, is_held: bool) {
+    /// No name means this model any more. That there was one of a repository is remembered.
+    pub fn deregister(&self, id: &ModelId) {
         if !self.has_namespaces || !self.is_known(id) {
             return;
         }
         self.change(|table| {
             let Some(Named(models)) = table.get_mut(&id.name) else { return };
             models.remove(&id.namespace);
-            if models.is_empty() && !is_held {
+            if models.is_empty() && id.namespace.is_empty() {
                 table.remove(&id.name);
             }
         });

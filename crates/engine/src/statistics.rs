@@ -21,13 +21,16 @@ pub struct ModelStatisticsEntry {
 /// Of all `models`, of one model's versions, or of one version.
 ///
 /// # Errors
-/// `InvalidArg` for a model or version that is not among them.
+/// `InvalidArg` for a model or version that is not among them, and for a name that several of them have.
 pub(crate) fn select(
     mut models: Vec<Arc<ServedModel>>,
     name: Option<&str>,
     version: Option<i64>,
 ) -> Result<Vec<ModelStatisticsEntry>> {
-    models.retain(|m| name.is_none_or(|n| **m.config().name() == *n));
+    models.retain(|m| name.is_none_or(|n| *m.id().name == *n));
+    if name.is_some() && models.iter().any(|m| m.id() != models[0].id()) {
+        models.clear();
+    }
     if let Some(name) = name.filter(|_| models.is_empty()) {
         return Err(Error::invalid_arg(format!("requested model '{name}' is not available")));
     }

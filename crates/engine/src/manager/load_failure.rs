@@ -34,7 +34,8 @@ impl LoadFailure {
         match self {
             Self::Exiting => Error::unavailable("Server exiting"),
             Self::Unreadable(error) => Error::internal(format!(
-                "failed to load '{model}', failed to poll from model repository: {error}"
+                "failed to load '{}', failed to poll from model repository: {error}",
+                model.name
             ))
             .with_source(error),
             Self::NoVersion => Error::internal(no_version(&model.name)),

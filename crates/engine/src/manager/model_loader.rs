@@ -140,7 +140,7 @@ impl ModelLoader {
 
     /// From now on clients cannot mean this model.
     pub fn forget(&self, id: &ModelId) {
-        self.models.deregister(id, self.is_held(id));
+        self.models.deregister(id);
     }
 
     /// Whether a repository has such a model, or several.
