@@ -62,8 +62,19 @@ pub(crate) struct Generation(u64);
 struct Record {
     state: VersionState,
     owner: Generation,
-    /// No repository holds the model: when the version is gone, so is its record.
-    is_transient: bool,
+    remembered: Remembered,
+}
+
+/// What stays of a version when it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Remembered {
+    /// Its state and reason, for everybody.
+    Always,
+    /// That it was there: who asks for it reads that it is not ready, not that nobody ever heard of it. Its model is in
+    /// no repository any more, so the index does not list it and the server is ready without it.
+    AsRemoved,
+    /// Nothing: no repository ever held the model.
+    Never,
 }
 
 /// Longest reason that is kept, in bytes: that of a failure may quote what a client sent.
@@ -72,6 +83,9 @@ const MAX_REASON: usize = 8 << 10;
 /// Versions of one model that are not there any more and are remembered all the same. A client that brings its own
 /// files can load version after version.
 const MAX_PAST_VERSIONS: usize = 256;
+
+/// Models that were in a repository and are remembered: names can come and go in one that is polled.
+const MAX_REMOVED_MODELS: usize = 1024;
 
 /// Why a model has no version at all: reading ("polling") it from the repository failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +135,11 @@ impl Lifecycle {
             Some(Record { state: VersionState::Ready { .. }, .. }) => {}
             _ => {
                 let state = VersionState::Loading;
-                let record = Record { state, owner: generation, is_transient };
+                let remembered = match is_transient {
+                    true => Remembered::Never,
+                    false => Remembered::Always,
+                };
+                let record = Record { state, owner: generation, remembered };
                 let before = versions.insert(version, record);
                 table.keep_replaced(before);
             }
@@ -133,9 +151,10 @@ impl Lifecycle {
     pub fn loaded(&self, model: &ModelId, version: i64, generation: Generation) {
         let mut table = self.lock();
         let versions = table.models.entry(model.clone()).or_default();
-        let is_transient = versions.get(&version).is_some_and(|record| record.is_transient);
+        let known = versions.get(&version);
+        let remembered = known.map_or(Remembered::Always, |record| record.remembered);
         let state = VersionState::Ready { reason: String::new() };
-        let before = versions.insert(version, Record { state, owner: generation, is_transient });
+        let before = versions.insert(version, Record { state, owner: generation, remembered });
         table.keep_replaced(before.filter(|record| record.owner != generation));
         self.changed.notify_all();
     }
@@ -183,14 +202,15 @@ impl Lifecycle {
         self.changed.notify_all();
     }
 
-    /// No repository holds the model any more: its records go with its versions.
-    pub fn forget(&self, model: &ModelId) {
+    /// No repository holds the model any more.
+    pub fn removed(&self, model: &ModelId) {
         let mut table = self.lock();
         table.poll_failures.remove(model);
         for record in table.models.get_mut(model).into_iter().flat_map(BTreeMap::values_mut) {
-            record.is_transient = true;
+            record.remembered = record.remembered.max(Remembered::AsRemoved);
         }
         table.forget_past(model);
+        table.forget_removed();
     }
 
     pub fn versions(&self, model: &ModelId) -> Vec<(i64, VersionState)> {
@@ -207,17 +227,26 @@ impl Lifecycle {
         self.lock().poll_failures.get(model).cloned()
     }
 
-    /// All models that have a state of some kind.
+    /// Whether the model could be read, and no version of it is to be served.
+    pub fn has_no_version(&self, model: &ModelId) -> bool {
+        matches!(self.lock().poll_failures.get(model), Some(PollFailure::NoVersion(_)))
+    }
+
+    /// All models that have a state of some kind, but for those that were removed.
     pub fn models(&self) -> Vec<ModelId> {
         let table = self.lock();
-        table.models.keys().chain(table.poll_failures.keys()).cloned().collect()
+        let is_there =
+            |versions: &BTreeMap<i64, Record>| !versions.values().all(Record::is_removed);
+        let models = table.models.iter().filter(|(_, versions)| is_there(versions));
+        models.map(|(name, _)| name).chain(table.poll_failures.keys()).cloned().collect()
     }
 
     /// Strict readiness: every version ever tried is ready or was unloaded on purpose, and no model is
     /// without a version.
     pub fn is_all_ready(&self) -> bool {
         let table = self.lock();
-        let is_fine = |r: &Record| r.state.is_ready() || r.state.reason() == UNLOADED;
+        let is_fine =
+            |r: &Record| r.state.is_ready() || r.state.reason() == UNLOADED || r.is_removed();
         let is_unreadable = |f: &PollFailure| matches!(f, PollFailure::Unreadable(_));
         table.poll_failures.values().all(is_unreadable)
             && table.models.values().flat_map(BTreeMap::values).all(is_fine)
@@ -278,17 +307,40 @@ impl Table {
     /// Forgets versions of a model that are gone and that nobody has to know about.
     fn forget_past(&mut self, model: &ModelId) {
         let Some(versions) = self.models.get_mut(model) else { return };
-        let is_past = |r: &Record| matches!(r.state, VersionState::Unavailable { .. });
-        versions.retain(|_, record| !(record.is_transient && is_past(record)));
-        let past = versions.iter().filter(|(_, record)| is_past(record));
+        versions.retain(|_, record| !(record.remembered == Remembered::Never && record.is_past()));
+        let past = versions.iter().filter(|(_, record)| record.is_past());
         let oldest = past.map(|(&version, record)| (record.owner, version)).min();
-        let excess = versions.values().filter(|r| is_past(r)).count() > MAX_PAST_VERSIONS;
+        let excess = versions.values().filter(|r| r.is_past()).count() > MAX_PAST_VERSIONS;
         if let Some((_, version)) = oldest.filter(|_| excess) {
             versions.remove(&version);
         }
         if versions.is_empty() {
             self.models.remove(model);
         }
+    }
+
+    /// Forgets the model that was removed first, where too many are remembered.
+    fn forget_removed(&mut self) {
+        let removed = || self.models.iter().filter(|(_, v)| v.values().all(Record::is_removed));
+        if removed().count() <= MAX_REMOVED_MODELS {
+            return;
+        }
+        let last_owner = |v: &BTreeMap<i64, Record>| v.values().map(|record| record.owner).max();
+        let oldest = removed().min_by_key(|(_, versions)| last_owner(versions));
+        if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+            self.models.remove(&name);
+        }
+    }
+}
+
+impl Record {
+    fn is_past(&self) -> bool {
+        matches!(self.state, VersionState::Unavailable { .. })
+    }
+
+    /// Whether the version is gone, and its model with it.
+    fn is_removed(&self) -> bool {
+        self.remembered == Remembered::AsRemoved && self.is_past()
     }
 }
 
@@ -372,6 +424,38 @@ mod tests {
         lifecycle.unloaded(&"m".into(), 2, other);
         assert_eq!(lifecycle.models(), []);
         assert!(lifecycle.is_all_ready());
+    }
+
+    #[test]
+    fn a_model_that_was_removed_is_known_and_not_listed() {
+        let lifecycle = Lifecycle::default();
+        let first = lifecycle.begin_loading(&"m".into(), 1, false);
+        lifecycle.loaded(&"m".into(), 1, first);
+        let failing = lifecycle.begin_loading(&"m".into(), 2, false);
+        lifecycle.failed(&"m".into(), 2, failing, "no such file".to_owned());
+        lifecycle.removed(&"m".into());
+        assert_eq!(lifecycle.models(), ["m".into()]);
+        lifecycle.unloading(&"m".into(), 1, first);
+        lifecycle.unloaded(&"m".into(), 1, first);
+        assert_eq!(lifecycle.models(), []);
+        assert_eq!(lifecycle.versions(&"m".into()).len(), 2);
+        assert!(lifecycle.is_all_ready());
+        let again = lifecycle.begin_loading(&"m".into(), 1, false);
+        lifecycle.loaded(&"m".into(), 1, again);
+        assert_eq!(lifecycle.models(), ["m".into()]);
+    }
+
+    #[test]
+    fn removed_models_are_bounded() {
+        let lifecycle = Lifecycle::default();
+        for number in 0..=MAX_REMOVED_MODELS {
+            let name = format!("m{number}");
+            let generation = lifecycle.begin_loading(&name.as_str().into(), 1, false);
+            lifecycle.failed(&name.as_str().into(), 1, generation, "no such file".to_owned());
+            lifecycle.removed(&name.as_str().into());
+        }
+        assert_eq!(lifecycle.versions(&"m0".into()), []);
+        assert_eq!(lifecycle.versions(&"m1".into()).len(), 1);
     }
 
     #[test]

@@ -178,7 +178,9 @@ impl ReadyModels {
     fn not_ready(&self, id: &ModelId, version: Option<i64>) -> LookUpError {
         let (known, model) = (self.lifecycle.versions(id), id.to_string());
         match version {
-            _ if known.is_empty() => LookUpError::UnknownModel { model },
+            _ if known.is_empty() && !self.lifecycle.has_no_version(id) => {
+                LookUpError::UnknownModel { model }
+            }
             None => LookUpError::NoVersion { model },
             Some(version) if known.iter().all(|(k, _)| *k != version) => {
                 LookUpError::UnknownVersion { model, version }

@@ -86,6 +86,11 @@ fn texts_of_failed_loads() {
     assert!(error.message().contains("config.pbtxt:2:1"), "names the place: {error}");
 
     assert_eq!(load("empty").message(), "failed to load 'empty', no version is available");
+    let text = |version| {
+        f.engine.model("empty", version).map(drop).expect_err("none").message().to_owned()
+    };
+    assert_eq!(text(None), "Request for unknown model: 'empty' has no available versions");
+    assert_eq!(text(Some(1)), "Request for unknown model: 'empty' version 1 is not found");
     let error = load("nowhere");
     assert!(
         error

@@ -46,8 +46,10 @@ fn models_are_loaded_and_unloaded_as_they_come_and_go() {
         index(&f.engine) == ["added:1:READY:", "m:1:UNAVAILABLE:unloaded", "m:2:READY:"]
     });
     assert!(f.engine.is_ready());
-    let gone = f.engine.model("n", None).map(drop).expect_err("gone");
-    assert_eq!(gone.message(), "Request for unknown model: 'n' is not found");
+    let text =
+        |version| f.engine.model("n", version).map(drop).expect_err("gone").message().to_owned();
+    assert_eq!(text(None), "Request for unknown model: 'n' has no available versions");
+    assert_eq!(text(Some(1)), "Request for unknown model: 'n' version 1 is not at ready state");
     assert_eq!(loads(&f), 4);
 }
 

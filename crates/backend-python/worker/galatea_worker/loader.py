@@ -52,7 +52,8 @@ def _import(name, path):
     except (ImportError, ValueError):
         found = None
     if found is not None and found.origin and os.path.realpath(found.origin) == os.path.realpath(path):
-        return importlib.import_module(name)
+        __import__(name)  # without the frames of `import_module` in the traceback of what the model raises
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -175,7 +175,7 @@ impl ModelManager {
     pub fn remove_repository(&self, place: &str) {
         for id in self.repository.remove(place) {
             if matches!(self.repository.find(&id), Ok(None)) {
-                self.loader.lifecycle.forget(&id);
+                self.loader.lifecycle.removed(&id);
             }
         }
     }

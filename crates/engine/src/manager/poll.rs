@@ -55,6 +55,6 @@ impl ModelManager {
         self.dependencies.forget(BTreeSet::from([id.clone()]), false);
         self.loader.unload(id);
         self.loader.forget(id);
-        self.loader.lifecycle.forget(id);
+        self.loader.lifecycle.removed(id);
     }
 }

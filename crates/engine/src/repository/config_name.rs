@@ -6,7 +6,7 @@ use std::{ffi::OsStr, io};
 const CONFIG_FILE: &str = "config.pbtxt";
 
 /// Folder in a model's folder with other configurations.
-const CONFIG_FOLDER: &str = "configs";
+pub(super) const CONFIG_FOLDER: &str = "configs";
 
 /// Which of its configurations a model is loaded with: `configs/<name>.pbtxt` where it has that, else `config.pbtxt`.
 #[derive(Clone, Debug)]

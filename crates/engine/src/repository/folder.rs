@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{error::RepositoryError, root::FolderLease};
+use super::{config_name::CONFIG_FOLDER, error::RepositoryError, root::FolderLease};
 
 /// Longest name of a model, in bytes: the longest that a folder can have.
 pub(crate) const MAX_MODEL_NAME: usize = 255;
@@ -64,19 +64,24 @@ pub(crate) fn is_model_name(name: &str) -> bool {
         && !name.contains(['/', '\\', '\0'])
 }
 
+/// Folders of a model that are no versions: what warms it up, the first states of its sequences, further
+/// configurations, what Python writes.
+const NO_VERSIONS: [&str; 4] = ["warmup", "initial_state", CONFIG_FOLDER, "__pycache__"];
+
 /// A version folder is named by a positive integer without leading zeros; everything else in a model's folder is
-/// ignored.
+/// ignored, and a warning says so where it could be a mistake.
 fn version_of(entry: &str) -> Option<i64> {
-    if !entry.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
+    let is_number = entry.bytes().all(|b| b.is_ascii_digit());
     if entry.len() > 1 && entry.starts_with('0') {
         log::warn!(
             "ignore version directory '{entry}' which contains leading zeros in its directory name"
         );
         return None;
     }
-    entry.parse().ok().filter(|&v| v > 0)
+    if !is_number && !NO_VERSIONS.contains(&entry) {
+        log::warn!("ignore version directory '{entry}' which fails to convert to integral number");
+    }
+    entry.parse().ok().filter(|&v| is_number && v > 0)
 }
 
 fn entry_names(dir: &Path) -> Vec<String> {
