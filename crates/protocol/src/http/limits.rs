@@ -55,7 +55,7 @@ impl<'m> Count<'m> {
 }
 
 /// The first element whose name one before it has.
-pub(super) fn first_repeated<'e, T>(elements: &'e [T], name: impl Fn(&T) -> &str) -> Option<&'e T> {
+pub(super) fn first_repeated<T>(elements: &[T], name: impl Fn(&T) -> &str) -> Option<&T> {
     if elements.len() <= FEW {
         let is_repeated = |(index, element): &(usize, &T)| {
             elements.iter().take(*index).any(|before| name(before) == name(element))
