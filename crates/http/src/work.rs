@@ -1,7 +1,7 @@
 //! Decoding of requests and rendering of responses, on the connection's thread or, where they are long, on one for
 //! long requests.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
@@ -12,7 +12,7 @@ use galatea_protocol::{
     http::{EncodedResponse, decode_generate, encode},
 };
 use galatea_types::{
-    DataType, Error, InferRequest, InferResponse, MemoryReservation, OverBudget, Result,
+    Buffer, DataType, Error, InferRequest, InferResponse, MemoryReservation, OverBudget, Result,
 };
 
 use crate::state::ServerState;
@@ -64,6 +64,8 @@ pub(crate) async fn decode_infer(
 ) -> Result<(InferRequest, AnswerPlan)> {
     let size = body.bytes_to_decode(model.config());
     let binary = body.content.len() - body.json_length();
+    let has_json = body.json_length() > 0;
+    let place = address_range(&body.content);
     let held = reserve_decoding(size, memory)?;
     let model = model.clone();
     let work = move || {
@@ -71,8 +73,8 @@ pub(crate) async fn decode_infer(
         decode(&body.content, header_length, model.config(), version, &NoRegions)
     };
     let decoded = state.options.heavy_work.run_sized(size, work).await??;
-    if binary == 0 {
-        check_decoded(&decoded.0, state.options.max_input_size)?;
+    if has_json {
+        check_decoded(&decoded.0, state.options.max_input_size, place)?;
     }
     count_decoded(&decoded.0, if binary > 0 { held } else { 0 }, binary, memory)?;
     Ok(decoded)
@@ -90,14 +92,24 @@ pub(crate) async fn decode_flat(
     reserve_decoding(size, memory)?;
     let work = move || decode_generate(&body, model.config(), version);
     let request = state.options.heavy_work.run_sized(size, work).await??;
-    check_decoded(&request, state.options.max_input_size)?;
+    check_decoded(&request, state.options.max_input_size, 0..0)?;
     count_decoded(&request, 0, 0, memory)?;
     Ok(request)
 }
 
-/// Refuses a tensor that has become longer than its text may be.
-fn check_decoded(request: &InferRequest, limit: usize) -> Result<()> {
-    match request.inputs.iter().find(|input| input.data.len() > limit) {
+/// Where bytes lie.
+fn address_range(bytes: &[u8]) -> Range<usize> {
+    let range = bytes.as_ptr_range();
+    range.start.addr()..range.end.addr()
+}
+
+/// Refuses a tensor that has become longer than its text may be. Those that lie in the `body` have none.
+fn check_decoded(request: &InferRequest, limit: usize, body: Range<usize>) -> Result<()> {
+    let is_decoded =
+        |data: &Buffer| data.host().is_ok_and(|bytes| !body.contains(&bytes.as_ptr().addr()));
+    let too_long =
+        request.inputs.iter().find(|input| input.data.len() > limit && is_decoded(&input.data));
+    match too_long {
         None => Ok(()),
         Some(input) => Err(Error::invalid_arg(format!(
             "input '{}' of {} bytes exceeds the maximum allowed input size of {limit} bytes. Use --http-max-input-size to \

@@ -188,6 +188,28 @@ fn binary_tensors_may_be_longer_than_the_limit_of_the_json() {
 }
 
 #[test]
+fn text_beside_binary_tensors_has_its_limit_too() {
+    let options = HttpOptions { max_input_size: 1000, ..Default::default() };
+    let fixture = Fixture::with(ControlMode::None, options);
+    let mut client = Client::connect(fixture.address);
+    // Its own bytes are longer than the limit, and so is what the text of the other becomes.
+    let binary = r#"{"name":"INPUT1","shape":[75,4],"datatype":"INT32","parameters":{"binary_data_size":1200}}"#;
+    for (count, is_taken) in [(50, true), (75, false)] {
+        let zeros = format!("[0{}]", ",0".repeat(4 * count - 1));
+        let json = format!(
+            r#"{{"inputs":[{{"name":"INPUT0","shape":[{count},4],"datatype":"INT32","data":{zeros}}},{binary}]}}"#
+        );
+        let body = [json.as_bytes(), &[0; 1200]].concat();
+        let length = json.len().to_string();
+        let path = "/v2/models/simple/infer";
+        let reply = client.request("POST", path, &[(HEADER_LENGTH, &length)], &body);
+        let text =
+            "input 'INPUT0' of 1200 bytes exceeds the maximum allowed input size of 1000 bytes";
+        assert_eq!(!reply.text().contains(text), is_taken, "{}", reply.text());
+    }
+}
+
+#[test]
 fn a_client_that_sends_all_of_a_body_that_is_too_long_reads_why() {
     let options = HttpOptions { max_input_size: 1000, ..Default::default() };
     let fixture = Fixture::with(ControlMode::None, options);

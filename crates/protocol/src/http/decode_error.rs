@@ -47,7 +47,11 @@ pub(super) enum DecodeError {
         prefix: String,
         input: String,
     },
-    #[error("{prefix}output '{output}' already exists in request")]
+    /// Both texts that Triton has for it: of its HTTP front end, and of its core.
+    #[error(
+        "{prefix}Duplicate output name '{output}' is not allowed in a request: output '{output}' already exists \
+         in request"
+    )]
     DuplicateOutput { prefix: String, output: String },
     #[error("the request has more than {most} {what}, which model '{model}' never takes")]
     TooMany { what: &'static str, most: usize, model: String },
@@ -74,8 +78,13 @@ pub(super) enum DecodeError {
     InvalidDataType(String),
     #[error("dimension {0} is out of range")]
     DimensionOutOfRange(u64),
-    #[error("shape {shape} of input '{input}' has too many elements")]
+    #[error(
+        "shape {shape} of input '{input}' causes total element count to exceed maximum size of {}",
+        usize::MAX
+    )]
     TooManyElements { input: String, shape: Shape },
+    #[error("byte size overflow for input '{input}': shape {shape} of datatype {data_type}")]
+    TooManyBytes { input: String, shape: Shape, data_type: DataType },
     #[error(
         "unexpected size for input '{input}', expecting {missing} additional bytes for model '{model}'"
     )]

@@ -186,6 +186,10 @@ impl<'a> Described<'a> {
             cursor.skip_value()?;
             return Ok(Buffer::default());
         }
+        if data_type.byte_size().is_some_and(|size| count.checked_mul(size).is_none()) {
+            let (input, shape) = (name.into_owned(), self.shape.clone());
+            return Err(DecodeError::TooManyBytes { input, shape, data_type });
+        }
         let elements = wanted.elements_of(&name);
         tensor_data::decode(cursor, Expected { data_type, count, input_name: &name, elements })
     }

@@ -249,7 +249,10 @@ fn a_huge_shape_claims_no_memory() {
     let error = data_of("FP64", shape, "[1]").expect_err("too few");
     assert!(error.message().ends_with("Shape does not match true shape of 'data' field"));
     let error = data_of("FP64", "[9223372036854775807,9]", "[1]").expect_err("overflow");
-    assert!(error.message().contains("too many elements"), "{error}");
+    let text = "causes total element count to exceed maximum size of 18446744073709551615";
+    assert!(error.message().contains(text), "{error}");
+    let error = data_of("FP32", "[4,1152921504606846978]", "[1]").expect_err("overflow");
+    assert!(error.message().contains("byte size overflow for input 'I'"), "{error}");
     let error = decode_binary(
         r#"{"inputs":[{"name":"I","shape":[1],"datatype":"FP32",
             "parameters":{"binary_data_size":18446744073709551615}}]}"#,

@@ -344,7 +344,8 @@ fn an_output_asked_for_twice() {
     check(
         r#"{"inputs":[],"outputs":[{"name":"A"},{"name":"B"},{"name":"A"}]}"#,
         Code::InvalidArg,
-        "[request id: <id_unknown>] output 'A' already exists in request",
+        "[request id: <id_unknown>] Duplicate output name 'A' is not allowed in a request: output 'A' already \
+         exists in request",
     );
 }
 
