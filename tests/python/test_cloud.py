@@ -2,14 +2,27 @@
 
 import http.client
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
 
 import pytest
 
 import servers
 from repositories import identity_config, write_model
 
+needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="run `cargo xtask setup`")
+TARGETS = [pytest.param("galatea"), pytest.param("triton", marks=needs_triton)]
+SAGEMAKER_MODELS = Path("/opt/ml/models")
+
 ROW = json.dumps({"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "FP32", "data": [1]}]})
+
+
+VERTEX_AI = {"AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "0", "AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"}
 
 
 def ask(address, method, path, body=None, **headers):
@@ -41,8 +54,7 @@ def test_sagemaker(folder):
 
 
 def test_vertex_ai(folder):
-    env = {"AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "0", "AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"}
-    with servers.galatea(folder, env=env) as server:
+    with servers.galatea(folder, env=VERTEX_AI, services=1) as server:
         address = address_of(server, "Vertex AI")
         assert ask(address, "GET", "/h")[0] == 200
         status, body = ask(address, "POST", "/p", ROW)
@@ -52,9 +64,233 @@ def test_vertex_ai(folder):
 
 def test_vertex_ai_needs_one_model(folder):
     write_model(folder, "other", "galatea", "identity", identity_config())
-    env = {"AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "0", "AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"}
-    with servers.galatea(folder, env=env, wait=False) as server:
+    with servers.galatea(folder, env=VERTEX_AI, wait=False) as server:
         assert server.wait_for_exit() == 1
         assert "Expect the model repository contains only a single model if default model is not specified" in server.text()
-    with servers.galatea(folder, "--vertex-ai-default-model=other", env=env) as server:
+    with servers.galatea(folder, "--vertex-ai-default-model=other", env=VERTEX_AI, services=1) as server:
         assert b'"model_name":"other"' in ask(address_of(server, "Vertex AI"), "POST", "/p", ROW)[1]
+
+
+REDIRECTS = [
+    "v2", "v2/health/live", "v2/health/ready", "v2/models/m", "v2/models/m/ready", "v2/models/m/versions/1", "v2/models/m/config", "v2/models/m/infer",
+    "v2/models/m/versions/1/infer", "v2/models/none", "v2/models/none/ready", "v2/repository/index", "v2/repository/models/m/other", "v2/logging",
+    "v2/trace/setting", "v2/models/m/generate", "v2/systemsharedmemory/status", "v2/systemsharedmemory/region/r/status", "/v2", "v3", "", "p",
+]
+
+
+def plays_vertex_ai(target, folder, monkeypatch):
+    """What the server answers, call by call; each a line."""
+    port = servers.free_ports(1)[0]
+    routes = {**VERTEX_AI, "AIP_PREDICT_ROUTE": "/v1/m[0-9]+:predict", "AIP_HEALTH_ROUTE": "/h(ealth)?"}
+    for variable, value in routes.items():
+        monkeypatch.setenv(variable, value)
+    lines = []
+    with servers.TARGETS[target](folder, f"--vertex-ai-port={port}", services=1) as server:
+        server.wait_for_line("Started Vertex AI HTTPService")
+        lines.append(sorted(server.addresses))
+
+        def play(method, path, body="", **headers):
+            status, answer = ask(f"127.0.0.1:{port}", method, path, body, **headers)
+            # Who answers, and what the model runs on.
+            known = answer.decode() if headers.get("X-Vertex-Ai-Triton-Redirect") not in ("v2", "v2/models/m", "v2/models/m/config") else ""
+            lines.append(f"{method} {path} {headers} {status} {known}")
+
+        for path in ("/h", "/health", "/healthy", "/v1/m1:predict", "/v1/m:predict", "/v1/m1:predictx", "/v2/health/ready", "/"):
+            play("GET", path)
+        for body in (row(), "x", "{}", ""):
+            play("POST", "/v1/m1:predict", body)
+        for redirect in REDIRECTS:
+            play("POST", "/v1/m22:predict", row() if "infer" in redirect else "", **{"X-Vertex-Ai-Triton-Redirect": redirect})
+        play("GET", "/v1/m22:predict", **{"X-Vertex-Ai-Triton-Redirect": "v2"})
+    return lines
+
+
+@needs_triton
+def test_vertex_ai_answers_as_triton(tmp_path, monkeypatch):
+    """But for what it refuses to redirect to since 2.73."""
+    for target in servers.TARGETS:
+        write_model(tmp_path / target, "m", target, *("python", TENSORS, {"1/model.py": MODEL}))
+    ours, theirs = (plays_vertex_ai(target, tmp_path / target, monkeypatch) for target in ("galatea", "triton"))
+    assert ours == theirs
+
+
+MODEL = """
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.answer(pb.get_input_tensor_by_name(r, "INPUT0").as_numpy()) for r in requests]
+
+    def answer(self, values):
+        if values[0] == 99:
+            return pb.InferenceResponse(error=pb.TritonError("CUDA out of memory. No room."))
+        if values[0] == 98:
+            return pb.InferenceResponse(error=pb.TritonError("no"))
+        return pb.InferenceResponse([pb.Tensor("OUTPUT0", values)])
+"""
+FAILING = """
+class TritonPythonModel:
+    def initialize(self, args):
+        raise %s
+    def execute(self, requests):
+        return []
+"""
+TENSORS = '''
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 1 ] } ]
+'''
+STEP = 'ensemble_scheduling { step [ { model_name: "inner" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" } output_map { key: "OUTPUT0" value: "OUTPUT0" } } ] }'
+
+
+def write_archive(folder, script=MODEL, config='backend: "python"'):
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(config + TENSORS)
+    if script:
+        (folder / "1/model.py").write_text(script)
+
+
+class Archives:
+    """Folders as SageMaker makes them, with names of their own."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+
+    def __truediv__(self, tail):
+        return SAGEMAKER_MODELS / f"{self.prefix}{tail}"
+
+
+@pytest.fixture
+def archives():
+    folder = Archives(f"test{uuid.uuid4().hex}")
+    try:
+        (folder / "empty/model").mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"no folder for models of SageMaker: {error}")
+    write_archive(folder / "a/model")
+    write_archive(folder / "b/model/inner")
+    for name in ("ens1", "ens2"):
+        write_archive(folder / name / "model/inner")
+        write_archive(folder / name / "model/whole", None, f'platform: "ensemble" {STEP}')
+    write_archive(folder / "oom/model", FAILING % 'MemoryError("CUDA out of memory")')
+    write_archive(folder / "bad/model", FAILING % 'ValueError("no")')
+    yield folder
+    for archive in SAGEMAKER_MODELS.glob(f"{folder.prefix}*"):
+        archive.unlink() if archive.is_symlink() else shutil.rmtree(archive)
+
+
+def row(value=1):
+    return ROW.replace("[1]}]}", f"[{value}]}}]}}")
+
+
+def plays_sagemaker(target, dummy, archives):
+    """What the server answers, call by call; each a line."""
+    port = servers.free_ports(1)[0]
+    flags = ["--allow-sagemaker=true", f"--sagemaker-port={port}", "--model-control-mode=explicit", "--model-namespacing=true"]
+    lines = []
+    with servers.TARGETS[target](dummy, *flags) as server:
+        server.wait_for_line("Started Sagemaker HTTPService")
+
+        def play(method, path, body=None, **headers):
+            status, answer = ask(f"127.0.0.1:{port}", method, path, body, **headers)
+            answer = answer.decode().replace(archives.prefix, "").split("\\n\\nAt:")[0]
+            lines.append(f"{method} {path} {status} {answer}")
+
+        def load(name, tail, **headers):
+            play("POST", "/models", json.dumps({"model_name": name, "url": str(archives / tail)}), **headers)
+
+        for method, path in [
+            ("GET", "/ping"), ("GET", "/models"), ("GET", "/models/"), ("GET", "/models/none"), ("DELETE", "/models/none"), ("DELETE", "/models"),
+            ("POST", "/models/none/invoke"), ("PUT", "/models"), ("PUT", "/models/x"), ("GET", "/models/x/invoke"), ("POST", "/models/x/y"),
+            ("GET", "/models/a/"), ("GET", "/models//"),
+        ]:
+            play(method, path)
+        load("a", "a/model")
+        play("GET", "/models")
+        play("GET", "/models/a")
+        for body in (row(), row(98), row(99), "x", "{}", row().replace("INPUT0", "other")):
+            play("POST", "/models/a/invoke", body)
+        load("a", "a/model")
+        load("again", "a/model")
+        load("a", "b/model")
+        target_header = {"X-Amzn-SageMaker-Target-Model": "b.tar.gz"}
+        load("b", "b/model", **target_header)
+        play("GET", "/models/b")
+        play("POST", "/models/b/invoke", row(), **target_header)
+        play("DELETE", "/models/b", **target_header)
+        play("GET", "/models")
+        load("ens1", "ens1/model")
+        load("ens2", "ens2/model")
+        for name in ("ens1", "ens2"):
+            play("POST", f"/models/{name}/invoke", row())
+        load("oom", "oom/model")
+        load("bad", "bad/model")
+        load("empty", "empty/model")
+        load("missing", "missing/model")
+        for name in ("ens1", "ens2", "a"):
+            play("DELETE", f"/models/{name}")
+        play("GET", "/models")
+        load("a", "a/model")
+        play("POST", "/models/a/invoke", row())
+    return lines
+
+
+@needs_triton
+def test_sagemaker_with_many_models_answers_as_triton(tmp_path, archives):
+    ours, theirs = (plays_sagemaker(target, tmp_path, archives) for target in ("galatea", "triton"))
+    assert ours == theirs
+
+
+def test_sagemaker_reads_nothing_but_its_folder(tmp_path, archives):
+    """The real server walks /proc, and a body that is no JSON ends it."""
+    outside = tmp_path / "outside"
+    write_archive(outside / "model")
+    (archives / "link").symlink_to(outside)
+    flags = ["--allow-sagemaker=true", "--sagemaker-port=0", "--model-control-mode=explicit"]
+    (tmp_path / "models").mkdir()
+    with servers.galatea(tmp_path / "models", *flags) as server:
+        address = address_of(server, "Sagemaker")
+        for url in ("/proc/self/root", "/dev/", "/etc", "../../proc/", outside / "model", archives / "link/model", f"{archives / 'a'}/../../../../etc"):
+            status, body = ask(address, "POST", "/models", json.dumps({"model_name": "m", "url": str(url)}))
+            assert status == 400 and b"a model must be in a folder below" in body, body
+        for body in ("x", "[]", '{"model_name":5}', '{"url":[]}', "{" * 100_000):
+            assert ask(address, "POST", "/models", body)[0] == 400
+        assert ask(address, "GET", "/models") == (200, b'{"models":[]}')
+
+
+def test_serve_takes_the_variables_of_sagemaker(tmp_path, archives):
+    """As a container's command: many models, on the port that SageMaker gives."""
+    serve = tmp_path / "serve"
+    serve.symlink_to(servers.galatea_binary())
+    port = servers.free_ports(1)[0]
+    env = {
+        "SAGEMAKER_MULTI_MODEL": "true",
+        "SAGEMAKER_BIND_TO_PORT": str(port),
+        "SAGEMAKER_SAFE_PORT_RANGE": f"{port}-{port}",
+        "SAGEMAKER_TRITON_ADDITIONAL_ARGS": f"--http-address=127.0.0.1 --backend-config=python,python-interpreter={sys.executable}",
+    }
+    with servers.Server([serve], env=env, services=0) as server:
+        address = address_of(server, "Sagemaker")
+        assert address.endswith(f":{port}")
+        assert ask(address, "GET", "/ping")[0] == 200
+        body = json.dumps({"model_name": "hash", "url": str(archives / "ens1/model")})
+        assert ask(address, "POST", "/models", body, **{"X-Amzn-SageMaker-Target-Model": "folder/m.tar.gz"})[0] == 200
+        status, answer = ask(address, "POST", "/models/hash/invoke", row())
+        assert status == 200 and b'"data":[1.0]' in answer, answer
+        # A model that failed is no reason to replace the container.
+        body = json.dumps({"model_name": "bad", "url": str(archives / "bad/model")})
+        assert ask(address, "POST", "/models", body)[0] == 400
+        assert ask(address, "GET", "/ping")[0] == 200
+
+
+def test_serve_says_what_sagemaker_has_not_given(tmp_path):
+    if Path("/opt/ml/model").exists():
+        pytest.skip("a model of SageMaker is here")
+    serve = tmp_path / "serve"
+    serve.symlink_to(servers.galatea_binary())
+    for env, text in [
+        ({"SAGEMAKER_TRITON_INFERENCE_TYPE": "x"}, "ERROR: Invalid SAGEMAKER_TRITON_INFERENCE_TYPE 'x'"),
+        ({"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "m"}, "ERROR: Directory with provided SAGEMAKER_TRITON_DEFAULT_MODEL_NAME m does not exist"),
+    ]:
+        run = subprocess.run([serve], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+        assert run.returncode == 1 and text in run.stderr

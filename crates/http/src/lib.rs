@@ -46,6 +46,6 @@ mod streamed;
 mod wire;
 mod work;
 
-pub use cloud::{CloudFrontEnd, CloudInference, SageMakerModels};
+pub use cloud::{CloudFrontEnd, CloudInference, PathPattern, PathPatternError, SageMakerModels};
 pub use options::HttpOptions;
 pub use server::{serve, serve_cloud, serve_metrics};

@@ -4,11 +4,15 @@ mod archive;
 mod loaded;
 pub(crate) mod many_models;
 mod out_of_memory;
+mod path_pattern;
 
 use http::{HeaderValue, Method, Response, StatusCode};
 
-pub use self::loaded::SageMakerModels;
 use self::many_models::ModelsCall;
+pub use self::{
+    loaded::SageMakerModels,
+    path_pattern::{PathPattern, PathPatternError},
+};
 
 use crate::{
     body::Body,
@@ -33,9 +37,9 @@ pub enum CloudFrontEnd {
     /// Vertex AI: two paths that the platform names.
     VertexAi {
         /// Where inference requests come.
-        predict_route: String,
+        predict_route: PathPattern,
         /// Where the platform asks whether the server is ready.
-        health_route: String,
+        health_route: PathPattern,
         /// The model of requests that are not redirected.
         model: String,
     },
@@ -98,8 +102,8 @@ impl CloudFrontEnd {
                 },
             },
             Self::VertexAi { predict_route, health_route, model } => match redirect {
-                _ if path == health_route => Destination::Call(Route::Ready, method.clone()),
-                _ if path != predict_route => empty(StatusCode::BAD_REQUEST),
+                _ if health_route.matches(path) => Destination::Call(Route::Ready, method.clone()),
+                _ if !predict_route.matches(path) => empty(StatusCode::BAD_REQUEST),
                 None => Destination::Call(of_model(ModelAction::Infer, model), method.clone()),
                 Some(_) if method != Method::POST => empty(StatusCode::METHOD_NOT_ALLOWED),
                 Some("metrics") => Destination::Metrics,

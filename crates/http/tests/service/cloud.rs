@@ -1,7 +1,9 @@
 //! The front ends of cloud platforms.
 
 use galatea_frontend::{FrontEnd, RestrictedApis};
-use galatea_http::{CloudFrontEnd, CloudInference, HttpOptions, SageMakerModels, serve_cloud};
+use galatea_http::{
+    CloudFrontEnd, CloudInference, HttpOptions, PathPattern, SageMakerModels, serve_cloud,
+};
 
 use crate::{
     Fixture, any_port,
@@ -28,8 +30,8 @@ fn sagemaker(inference: CloudInference) -> CloudFrontEnd {
 
 fn vertex_ai() -> CloudFrontEnd {
     CloudFrontEnd::VertexAi {
-        predict_route: "/predict".to_owned(),
-        health_route: "/health".to_owned(),
+        predict_route: PathPattern::new("/predict").expect("a path"),
+        health_route: PathPattern::new("/health").expect("a path"),
         model: "identity_fp32".to_owned(),
     }
 }

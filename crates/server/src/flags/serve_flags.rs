@@ -65,7 +65,8 @@ pub struct ServeFlags {
 /// Options that each service has.
 #[derive(Debug, Default)]
 pub struct EndpointFlags {
-    pub is_allowed: bool,
+    /// `None`: what the environment of a platform says.
+    pub is_allowed: Option<bool>,
     pub address: String,
     /// 0: a free one.
     pub port: u16,

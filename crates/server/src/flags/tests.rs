@@ -108,7 +108,7 @@ fn booleans() {
         ("0", false),
     ] {
         let flags = parsed(&["--allow-http", text]).expect("good");
-        assert_eq!(flags.http.is_allowed, expected, "{text}");
+        assert_eq!(flags.http.is_allowed, Some(expected), "{text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The front ends of cloud platforms, as flags and the platform's environment ask for them.
 
 use galatea_command_line::{BadValue, ValueError};
-use galatea_http::CloudInference;
+use galatea_http::{CloudInference, PathPattern};
 use galatea_runtimes::Environment;
 
 use super::Endpoint;
@@ -9,6 +9,8 @@ use crate::flags::{FlagError, ServeFlags};
 
 /// Port of either platform where nothing names another.
 const DEFAULT_PORT: u16 = 8080;
+/// How the real server begins what it says of a front end that it cannot start.
+const NOT_STARTED: &str = "failed to start Vertex AI service: Invalid argument - ";
 /// A name that no model has, as the real server takes it.
 const NO_MODEL: &str = "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
 
@@ -28,11 +30,26 @@ pub enum CloudPlatform {
         inference: CloudInference,
     },
     VertexAi {
-        predict_route: String,
-        health_route: String,
+        predict_route: PathPattern,
+        health_route: PathPattern,
         /// `None`: the only one that is loaded.
         model: Option<String>,
     },
+}
+
+/// What Vertex AI decides where no flag does: it has one port, and its own place for the models.
+pub(super) fn complete(flags: &mut ServeFlags, environment: &Environment) {
+    let is_allowed = !is_vertex_ai(environment);
+    for endpoint in [&mut flags.http, &mut flags.grpc] {
+        endpoint.is_allowed.get_or_insert(is_allowed);
+    }
+    if flags.repositories.is_empty() {
+        flags.repositories.extend(environment.path("AIP_STORAGE_URI"));
+    }
+}
+
+fn is_vertex_ai(environment: &Environment) -> bool {
+    environment.text("AIP_MODE").as_deref() == Some("PREDICTION")
 }
 
 /// The platforms that are served.
@@ -45,8 +62,7 @@ pub(super) fn platforms(
         let endpoint = endpoint("SageMaker", flags, flags.sagemaker_port);
         platforms.push(CloudOptions { endpoint, platform: sagemaker(environment)? });
     }
-    let is_vertex_ai = environment.text("AIP_MODE").as_deref() == Some("PREDICTION");
-    if flags.allows_vertex_ai.unwrap_or(is_vertex_ai) {
+    if flags.allows_vertex_ai.unwrap_or_else(|| is_vertex_ai(environment)) {
         let port = match flags.vertex_ai_port {
             Some(port) => port,
             None => port_of(environment)?,
@@ -81,10 +97,12 @@ fn sagemaker(environment: &Environment) -> Result<CloudPlatform, FlagError> {
 }
 
 fn vertex_ai(flags: &ServeFlags, environment: &Environment) -> Result<CloudPlatform, FlagError> {
+    let refused = |text: String| FlagError::Rule(format!("{NOT_STARTED}{text}"));
     let route = |variable: &str, named: &str| {
-        environment.text(variable).ok_or_else(|| {
-            FlagError::Rule(format!("{named} is not defined for Vertex AI endpoint"))
-        })
+        let route = environment.text(variable);
+        let route = route
+            .ok_or_else(|| refused(format!("{named} is not defined for Vertex AI endpoint")))?;
+        PathPattern::new(&route).map_err(|error| refused(format!("{variable}: {error}")))
     };
     Ok(CloudPlatform::VertexAi {
         // The real server misspells this one, and scripts match on it.

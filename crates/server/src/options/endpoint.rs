@@ -33,7 +33,7 @@ pub(super) fn endpoints(
 }
 
 fn endpoint(service: &'static str, flags: &EndpointFlags, address: &str) -> Option<Endpoint> {
-    flags.is_allowed.then(|| Endpoint {
+    flags.is_allowed.unwrap_or(true).then(|| Endpoint {
         service,
         address: address.to_owned(),
         port: flags.port,

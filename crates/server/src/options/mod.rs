@@ -67,7 +67,8 @@ pub enum Note {
 }
 
 impl ServeOptions {
-    pub fn from_flags(flags: ServeFlags, environment: &Environment) -> Result<Self, FlagError> {
+    pub fn from_flags(mut flags: ServeFlags, environment: &Environment) -> Result<Self, FlagError> {
+        cloud::complete(&mut flags, environment);
         check_rules(&flags)?;
         let clouds = cloud::platforms(&flags, environment)?;
         let [http, grpc, metrics] = {
@@ -153,7 +154,7 @@ fn hold_until_queued(environment: &Environment) -> usize {
 }
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
-    flags.metrics.is_allowed
+    flags.metrics.is_allowed.unwrap_or(true)
         && flags.allows_gpu_metrics
         && !environment.is_set("TRITON_SERVER_CPU_ONLY")
 }

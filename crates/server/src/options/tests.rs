@@ -271,6 +271,33 @@ fn rows_show_what_is_in_force() {
 }
 
 #[test]
+fn vertex_ai_has_one_port_and_its_own_models_unless_flags_say_otherwise() {
+    let options = |line: &[&str], variables: &[(&str, &str)]| {
+        let line = line.iter().map(|&word| word.to_owned());
+        let flags = crate::flags::parse(line).expect("good").expect("no help");
+        ServeOptions::from_flags(flags, &Environment::of(variables.iter().copied()))
+    };
+    let routes = [("AIP_PREDICT_ROUTE", "/p"), ("AIP_HEALTH_ROUTE", "/h")];
+    let prediction = [("AIP_MODE", "PREDICTION"), ("AIP_STORAGE_URI", "models")];
+    let vertex = [&routes[..], &prediction].concat();
+    let found = options(&[], &vertex).expect("good");
+    assert_eq!((found.http, found.grpc), (None, None));
+    assert!(found.metrics.is_some());
+    assert_eq!(found.repositories, [PathBuf::from("models")]);
+    let line = ["--allow-http=true", "--allow-grpc=true", "--model-repository=x"];
+    let found = options(&line, &vertex).expect("good");
+    assert!(found.http.is_some() && found.grpc.is_some());
+    assert_eq!(found.repositories, [PathBuf::from("x")]);
+    let found = options(&["--allow-vertex-ai=false"], &vertex).expect("good");
+    assert!(found.http.is_none() && found.clouds.is_empty(), "as the real server");
+    let found = options(&[], &[("AIP_MODE", "TRAINING"), prediction[1]]).expect("good");
+    assert!(found.http.is_some() && found.clouds.is_empty());
+    let broken = [&prediction[..], &[("AIP_PREDICT_ROUTE", "/("), routes[1]]].concat();
+    let error = options(&[], &broken).expect_err("no expression").to_string();
+    assert!(error.contains("AIP_PREDICT_ROUTE: '/(' is no regular expression"), "{error}");
+}
+
+#[test]
 fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
     let options = |line: &[&str], variables: &[(&str, &str)]| {
         let line = ["--model-repository=x"].iter().chain(line).map(|&word| word.to_owned());
@@ -299,12 +326,12 @@ fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
         (
             "--allow-vertex-ai=true",
             &routes[1..],
-            "API_PREDICT_ROUTE is not defined for Vertex AI endpoint",
+            "failed to start Vertex AI service: Invalid argument - API_PREDICT_ROUTE is not defined for Vertex AI endpoint",
         ),
         (
             "--allow-vertex-ai=true",
             &routes[..1],
-            "AIP_HEALTH_ROUTE is not defined for Vertex AI endpoint",
+            "failed to start Vertex AI service: Invalid argument - AIP_HEALTH_ROUTE is not defined for Vertex AI endpoint",
         ),
         (
             "--allow-sagemaker=true",

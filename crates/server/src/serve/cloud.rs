@@ -8,6 +8,9 @@ use galatea_http::{CloudFrontEnd, SageMakerModels};
 
 use crate::options::{CloudOptions, CloudPlatform};
 
+/// How the real server begins what it says of a front end that it cannot start.
+const NOT_STARTED: &str = "failed to start Vertex AI service: Invalid argument - ";
+
 /// Where SageMaker unpacks the models of its many-model mode.
 const SAGEMAKER_MODELS: &str = "/opt/ml/models";
 
@@ -31,11 +34,11 @@ fn default_model(engine: &Engine, named: Option<String>) -> Result<String> {
     let loaded: BTreeSet<String> = index.into_iter().map(|entry| entry.name).collect();
     match named {
         Some(name) if loaded.contains(&name) => Ok(name),
-        Some(name) => bail!("Expect the default model '{name}' is loaded"),
+        Some(name) => bail!("{NOT_STARTED}Expect the default model '{name}' is loaded"),
         None => match loaded.into_iter().collect::<Vec<_>>().as_slice() {
             [only] => Ok(only.clone()),
             _ => bail!(
-                "Expect the model repository contains only a single model if default model is not specified"
+                "{NOT_STARTED}Expect the model repository contains only a single model if default model is not specified"
             ),
         },
     }

@@ -14,9 +14,12 @@ const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in
 const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
 
 pub const HTTP: &[Row] = &[
-    Row::new("allow-http", Kind::Bool, "Serve HTTP.")
-        .default("true")
-        .stores(|o, v| v.put(&mut o.http.is_allowed)),
+    Row::new(
+        "allow-http",
+        Kind::Bool,
+        "Serve HTTP. Default is true, and false where the environment has AIP_MODE=PREDICTION.",
+    )
+    .stores(|o, v| v.put(&mut o.http.is_allowed)),
     Row::new("http-address", Kind::Text, "Address to serve HTTP at.")
         .default("0.0.0.0")
         .stores(|o, v| v.put(&mut o.http.address)),
@@ -67,9 +70,12 @@ pub const HTTP: &[Row] = &[
 ];
 
 pub const GRPC: &[Row] = &[
-    Row::new("allow-grpc", Kind::Bool, "Serve gRPC.")
-        .default("true")
-        .stores(|o, v| v.put(&mut o.grpc.is_allowed)),
+    Row::new(
+        "allow-grpc",
+        Kind::Bool,
+        "Serve gRPC. Default is true, and false where the environment has AIP_MODE=PREDICTION.",
+    )
+    .stores(|o, v| v.put(&mut o.grpc.is_allowed)),
     Row::new("grpc-address", Kind::Text, "Address to serve gRPC at.")
         .default("0.0.0.0")
         .stores(|o, v| v.put(&mut o.grpc.address)),

@@ -1,0 +1,71 @@
+//! Paths that a platform describes.
+
+use regex::{Regex, RegexBuilder};
+
+/// Most memory for an expression.
+const MAX_EXPRESSION: usize = 1 << 20;
+
+/// The paths that an expression describes from their beginning to their end; a plain path describes itself.
+#[derive(Clone, Debug)]
+pub struct PathPattern(Regex);
+
+/// An expression that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("'{pattern}' is no regular expression: {source}")]
+pub struct PathPatternError {
+    pattern: String,
+    source: Box<regex::Error>,
+}
+
+impl PathPattern {
+    /// Of an expression.
+    ///
+    /// # Errors
+    /// When it is none, or too long.
+    pub fn new(pattern: &str) -> Result<Self, PathPatternError> {
+        let whole = format!("^(?:{pattern})$");
+        match RegexBuilder::new(&whole).size_limit(MAX_EXPRESSION).build() {
+            Ok(regex) => Ok(Self(regex)),
+            Err(source) => {
+                Err(PathPatternError { pattern: pattern.to_owned(), source: Box::new(source) })
+            }
+        }
+    }
+
+    pub(super) fn matches(&self, path: &str) -> bool {
+        self.0.is_match(path)
+    }
+}
+
+impl PartialEq for PathPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for PathPattern {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_describes_whole_paths() {
+        for (pattern, path, expected) in [
+            ("/predict", "/predict", true),
+            ("/predict", "/predict/", false),
+            ("/predict", "/v/predict", false),
+            ("/p[0-9]+", "/p12", true),
+            ("/p[0-9]+", "/p", false),
+            ("/a|/b", "/a", true),
+            ("/a|/b", "/ab", false),
+            ("/v1/endpoints/5.x:predict", "/v1/endpoints/5.x:predict", true),
+        ] {
+            let pattern = PathPattern::new(pattern).expect("an expression");
+            assert_eq!(pattern.matches(path), expected, "{pattern:?} {path}");
+        }
+        let error = PathPattern::new("/(").expect_err("none").to_string();
+        assert!(error.starts_with("'/(' is no regular expression"), "{error}");
+        assert!(PathPattern::new("a{1000}{1000}{1000}").is_err(), "too long");
+    }
+}
