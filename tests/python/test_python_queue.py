@@ -139,6 +139,34 @@ def test_a_request_is_pending_and_queued_until_the_model_begins_with_it(target, 
         assert figures["queue"]["ns"] >= 6 * 0.2e9
 
 
+@BOTH
+def test_a_long_request_among_many_short_ones_holds_up_none_of_them(target, tmp_path):
+    """While short ones come as fast as they can, so that many are on their way to each instance."""
+    server, folder = started(target, tmp_path, 2)
+    with server:
+        gates, has_ended = Gates(server, folder), threading.Event()
+        counts = [0] * 16
+
+        def ask_again_and_again(number):
+            while not has_ended.is_set():
+                assert gates.answer("") == 200
+                counts[number] += 1
+
+        short = [gates.threads.submit(ask_again_and_again, number) for number in range(len(counts))]
+        until(lambda: all(count > 20 for count in counts))
+        long = gates.begin("long")
+        for _ in range(3):
+            before = list(counts)
+            until(lambda: all(now > then + 2 for now, then in zip(counts, before)))
+        assert not long[0].done()
+        has_ended.set()
+        assert [answer.result(LIMIT) for answer in short] == [None] * len(counts)
+        assert [gates.send().result(LIMIT) for _ in range(20)] == [200] * 20, "the other instance is free"
+        assert not long[0].done()
+        gates.permit("long")
+        assert long[0].result(LIMIT) == 200
+
+
 def test_what_nobody_waits_for_is_not_executed(tmp_path):
     """The real server executes it all the same."""
     server, folder = started("galatea", tmp_path, 1)
@@ -154,6 +182,8 @@ def test_what_nobody_waits_for_is_not_executed(tmp_path):
             until(lambda: gates.pending() == 2)
             call.cancel()
             assert done.wait(LIMIT)
+        # Wherever it waits, twice a second it is looked for.
+        until(lambda: gates.pending() == 1)
         answers.append(gates.send("c"))
         gates.permit("a", "b", "c", "gone")
         assert [answer.result(LIMIT) for answer in answers] == [200] * 3

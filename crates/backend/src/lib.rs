@@ -14,6 +14,7 @@ pub mod batching;
 mod output_buffer;
 mod path_rules;
 mod pending;
+mod pipeline;
 mod response_sender;
 mod sequence_states;
 mod server_access;
@@ -27,11 +28,9 @@ pub use batch::{Batch, Outcome, Taken, TakenRequest};
 pub use output_buffer::OutputBuffer;
 pub use path_rules::{PathError, PathRules, relative_inside};
 pub use pending::PendingRequest;
+pub use pipeline::{Pipeline, TakenBack, WaitingBatches};
 pub use response_sender::{RequestEnd, RequestObserver, ResponseSender};
 pub use sequence_states::SequenceStates;
 pub use server_access::{InferTarget, ModelControl, ServerAccess};
 pub use settings::Settings;
-pub use traits::{
-    Backend, CompletionContext, HandedOver, InstanceSpec, LoadContext, Model, ModelInstance,
-    Pipeline,
-};
+pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use galatea_config::{ConfigDraft, InstanceGroup, InstanceKind, ModelConfig};
 use galatea_types::Result;
 
-use crate::{Batch, InstanceAlarm, PathRules, ServerAccess};
+use crate::{Batch, InstanceAlarm, PathRules, Pipeline, ServerAccess};
 
 /// What a backend is given about the model version it loads.
 #[derive(Clone, Debug)]
@@ -152,31 +152,4 @@ pub trait ModelInstance: Send {
     fn catch_up(&mut self, limit: Duration) {
         let _ = limit;
     }
-}
-
-/// An instance that waits for another process, and gains when its next request is there before the last answer is. Asked
-/// for only where each request is executed alone and answered by its batch: batches have one request, none is taken out.
-pub trait Pipeline {
-    /// Begins to execute the batch, while no other is under way. What goes wrong is answered in the batch.
-    fn begin(&mut self, batch: &mut Batch);
-
-    /// Hands over a batch behind the one that was begun, to be executed when that is complete. At most one waits.
-    ///
-    /// `None`: nothing was handed over. A request without an answer can be executed by any instance.
-    fn hand_over(&mut self, batch: &mut Batch) -> Option<Arc<dyn HandedOver>>;
-
-    /// Waits until the batch is executed: the one begun, or the one handed over, which is found by its
-    /// [number](Batch::number). What was handed over before it was taken back.
-    fn complete(&mut self, batch: &mut Batch);
-
-    /// Whether it executes nothing any more, perhaps since the batch that was complete last: what was handed over is to be
-    /// taken back, for it would fail too.
-    fn has_ended(&self) -> bool;
-}
-
-/// A batch that waits in an instance behind another.
-pub trait HandedOver: Send + Sync {
-    /// Takes it back, from whatever thread. False: the instance has begun with it. Called once, while nothing else is
-    /// handed over to the instance.
-    fn take_back(&self) -> bool;
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, HandedOver, ModelInstance, Pipeline, TakenRequest};
+use galatea_backend::{Batch, ModelInstance, Pipeline, TakenRequest, WaitingBatches};
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
@@ -15,7 +15,9 @@ use crate::{
     connection::{Connection, Services},
     exception::with_traceback,
     execution::{Executed, Execution},
+    pace::Pace,
     requests::{ActiveRequests, ResponseContent},
+    sent::{Sent, SentExecutions},
     transport::ReceiveError,
     worker::{Wait, Worker},
 };
@@ -28,29 +30,16 @@ pub struct WorkerInstance<S: Services> {
     may_answer_later: bool,
     worker: Worker<S>,
     encoder: BatchEncoder,
-    /// What was sent and has no reply yet, or was taken back, by the number of the batch.
-    sent: VecDeque<(usize, Arc<Sent<S>>)>,
+    /// What was sent and has no reply yet.
+    sent: Arc<SentExecutions<S>>,
+    pace: Pace,
     /// Executions that the worker still has although their callers are answered, in the order of its replies.
-    abandoned: VecDeque<Arc<Sent<S>>>,
+    abandoned: VecDeque<Execution>,
 }
 
-/// An execution that was sent to the worker.
-struct Sent<S: Services> {
-    connection: Arc<Connection<S>>,
-    execution: Execution,
-    /// How its reply is waited for.
-    wait: Wait,
-}
-
-impl<S: Services> HandedOver for Sent<S> {
-    fn take_back(&self) -> bool {
-        let is_taken = self.connection.channels.take_command_back(self.execution.id);
-        if is_taken {
-            self.execution.withdraw(&self.connection);
-        }
-        is_taken
-    }
-}
+/// Bytes of tensors that wait in a worker, if it is more than one request: what takes long to be copied gains nothing from
+/// being there early, and would be in memory twice.
+const MAX_BYTES_AHEAD: usize = 256 << 10;
 
 /// What an instance is made of.
 pub struct InstanceOptions<'a, S: Services> {
@@ -70,13 +59,15 @@ impl<S: Services> WorkerInstance<S> {
     /// The instance whose model the worker has initialized.
     pub fn new(options: InstanceOptions<'_, S>) -> Self {
         let InstanceOptions { name, config, version, may_answer_later, worker } = options;
+        let sent = Arc::new(SentExecutions::new(worker.connection().clone()));
         Self {
             name: name.to_owned(),
             is_decoupled: config.is_decoupled(),
             may_answer_later,
             worker,
             encoder: BatchEncoder::new(config, version),
-            sent: VecDeque::new(),
+            sent,
+            pace: Pace::default(),
             abandoned: VecDeque::new(),
         }
     }
@@ -109,21 +100,10 @@ impl<S: Services> WorkerInstance<S> {
         Some(execution)
     }
 
-    /// Notes that the batch's message was sent.
-    fn note_sent(&mut self, batch: &Batch, execution: Execution, wait: Wait) -> Arc<Sent<S>> {
-        let sent = Arc::new(Sent { connection: self.connection().clone(), execution, wait });
-        self.sent.push_back((batch.number(), sent.clone()));
-        sent
-    }
-
-    /// What was sent for this batch. What was sent before it was taken back.
-    fn take_sent(&mut self, batch: &Batch) -> Option<Arc<Sent<S>>> {
-        while let Some((number, sent)) = self.sent.pop_front() {
-            if number == batch.number() {
-                return Some(sent);
-            }
-        }
-        None
+    /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
+    fn send(&self, batch: &Batch, execution: Execution, wait: Wait) -> Result<Option<Execution>> {
+        let sent = Sent::new(batch.number(), execution, wait, byte_size(batch));
+        self.sent.send(sent, self.encoder.message())
     }
 
     /// The reply to the execution `id`, behind those that nobody waits for any more.
@@ -135,11 +115,11 @@ impl<S: Services> WorkerInstance<S> {
 
     /// Takes the replies that nobody waits for any more.
     fn receive_abandoned(&mut self, wait: Wait) -> Result<(), ReceiveError> {
-        while let Some(id) = self.abandoned.front().map(|sent| sent.execution.id) {
+        while let Some(id) = self.abandoned.front().map(|execution| execution.id) {
             let connection = self.connection().clone();
             self.worker.receive(wait, |message| Executed::read(&connection, message, id))?;
-            if let Some(sent) = self.abandoned.pop_front() {
-                sent.execution.requests.iter().for_each(|&(_, key)| self.requests().remove(key));
+            if let Some(execution) = self.abandoned.pop_front() {
+                execution.requests.iter().for_each(|&(_, key)| self.requests().remove(key));
             }
         }
         Ok(())
@@ -259,40 +239,58 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
             return;
         }
         let Some(execution) = self.prepare(batch) else { return };
-        match self.connection().send_command(self.encoder.message()) {
-            Ok(()) => drop(self.note_sent(batch, execution, wait)),
+        match self.send(batch, execution, wait) {
+            Ok(None) => {}
+            // A worker that waits for a message has room for one.
+            Ok(Some(_)) => {
+                let unread = Some("it does not read its messages");
+                batch.fail_all(&self.connection().lifecycle.mark_dead(unread));
+            }
             Err(error) => batch.fail_all(&error),
         }
     }
 
-    fn hand_over(&mut self, batch: &mut Batch) -> Option<Arc<dyn HandedOver>> {
-        if self.is_behind() || self.connection().lifecycle.is_dead() {
-            return None;
+    fn room(&self) -> usize {
+        match self.sent.behind_first() {
+            (1.., bytes) if bytes >= MAX_BYTES_AHEAD => 0,
+            (count, _) => self.pace.depth().saturating_sub(count),
         }
-        let execution = self.prepare(batch)?;
-        match self.connection().try_send_command(self.encoder.message()) {
-            Ok(true) => Some(self.note_sent(batch, execution, wait(batch))),
-            // The socket is full, or the worker is gone.
-            Ok(false) | Err(_) => {
-                execution.withdraw(self.connection());
-                None
+    }
+
+    fn hand_over(&mut self, batch: &mut Batch) -> bool {
+        if self.is_behind() || self.connection().lifecycle.is_dead() {
+            return false;
+        }
+        let (count, bytes) = self.sent.behind_first();
+        if count > 0 && bytes + byte_size(batch) > MAX_BYTES_AHEAD {
+            return false;
+        }
+        let wait = wait(batch);
+        let Some(execution) = self.prepare(batch) else { return false };
+        match self.send(batch, execution, wait) {
+            Ok(None) => true,
+            Ok(Some(unsent)) => {
+                unsent.withdraw(self.connection());
+                false
             }
+            Err(_) => false,
         }
     }
 
     fn complete(&mut self, batch: &mut Batch) {
-        let Some(sent) = self.take_sent(batch) else { return };
+        let Some(sent) = self.sent.take(batch.number()) else { return };
         if batch.execution().input_done.is_none() {
             batch.mark_input_done();
         }
         let wait = until_callers_deadline(batch).unwrap_or(sent.wait);
         let executed = self.receive(sent.execution.id, wait);
         batch.mark_output_started();
+        self.pace.record(batch.execution().compute_infer());
         match executed {
             Ok(executed) => self.respond(batch, &sent.execution.requests, executed),
             Err(ReceiveError::TimedOut) => {
                 expire(batch);
-                self.abandoned.push_back(sent);
+                self.abandoned.push_back(sent.execution);
             }
             // Detached requests fail when the event thread has read the worker's last events.
             Err(ReceiveError::Disconnected) => {
@@ -304,6 +302,15 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
     fn has_ended(&self) -> bool {
         self.connection().lifecycle.is_dead()
     }
+
+    fn waiting(&self) -> Arc<dyn WaitingBatches> {
+        self.sent.clone()
+    }
+}
+
+/// Bytes of the tensors of a batch.
+fn byte_size(batch: &Batch) -> usize {
+    batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
 }
 
 /// Until when the callers of a batch wait, when each of them said so with its request's `timeout`: the latest counts. The

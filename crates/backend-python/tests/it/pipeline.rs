@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use galatea_backend::{Batch, HandedOver, ModelInstance, Outcome, testing};
+use galatea_backend::{Batch, ModelInstance, Outcome, TakenBack, WaitingBatches, testing};
 use galatea_types::{Error, InferResponse, Result};
 
 use crate::common::{IDENTITY, TIMEOUT, Written, bytes, output, request};
@@ -30,8 +30,21 @@ fn begin(instance: &mut dyn ModelInstance, batch: &mut Batch) {
     instance.pipeline().expect("it has one").begin(batch);
 }
 
-fn hand_over(instance: &mut dyn ModelInstance, batch: &mut Batch) -> Arc<dyn HandedOver> {
-    instance.pipeline().expect("it has one").hand_over(batch).expect("there is room")
+fn hand_over(instance: &mut dyn ModelInstance, batch: &mut Batch) -> Arc<dyn WaitingBatches> {
+    let pipeline = instance.pipeline().expect("it has one");
+    assert!(pipeline.hand_over(batch), "there is room");
+    pipeline.waiting()
+}
+
+/// Takes the first back of those from this number on, as soon as the worker has read what comes before.
+fn take_first_back(waiting: &dyn WaitingBatches, from: usize) -> TakenBack {
+    let deadline = std::time::Instant::now() + TIMEOUT;
+    loop {
+        match waiting.take_first_back(from) {
+            TakenBack::NotYet => assert!(std::time::Instant::now() < deadline, "not read"),
+            taken => return taken,
+        }
+    }
 }
 
 fn complete(instance: &mut dyn ModelInstance, mut batch: Batch) -> Result<InferResponse> {
@@ -55,11 +68,8 @@ fn what_waits_in_a_worker_is_taken_back_and_executed_elsewhere() {
         let (mut long, mut waits) = (batch(2 * round, name), batch(2 * round + 1, &vec![7; size]));
         begin(&mut **busy, &mut long);
         let handle = hand_over(&mut **busy, &mut waits);
-        // As soon as the worker has read the first.
-        let deadline = std::time::Instant::now() + TIMEOUT;
-        while !handle.take_back() {
-            assert!(std::time::Instant::now() < deadline, "{size}");
-        }
+        let number = waits.number();
+        assert_eq!(take_first_back(&*handle, number), TakenBack::Batch(number), "{size}");
         begin(&mut **free, &mut waits);
         assert_eq!(output(complete(&mut **free, waits)), vec![7; size]);
         // The next one takes its place.
@@ -68,8 +78,69 @@ fn what_waits_in_a_worker_is_taken_back_and_executed_elsewhere() {
         std::fs::write(&file, "").expect("written");
         assert_eq!(output(complete(&mut **busy, long)), name);
         assert_eq!(output(complete(&mut **busy, next)), vec![8; size]);
-        assert!(!handle.take_back(), "it was begun");
+        assert_eq!(handle.take_first_back(100 + round), TakenBack::Nothing, "it was begun");
     }
+}
+
+/// Three wait: they come back in their order, what is taken is not executed, and the worker goes on with the rest.
+#[test]
+fn several_wait_in_a_worker_and_are_taken_back_in_their_order() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (mut instance, _loaded) = waiting().instance();
+    let file = folder.path().join("go");
+    let name = file.to_str().expect("text").as_bytes();
+    let mut long = batch(1, name);
+    begin(&mut *instance, &mut long);
+    let mut behind = [2, 3, 4].map(|number| batch(number, &[number as u8; 10]));
+    let handles = behind.each_mut().map(|batch| hand_over(&mut *instance, batch));
+    assert_eq!(take_first_back(&*handles[0], 2), TakenBack::Batch(2));
+    assert_eq!(handles[1].take_first_back(4), TakenBack::NotYet, "3 is said to be begun");
+    assert_eq!(handles[0].take_first_back(3), TakenBack::Batch(3));
+    let [second, third, fourth] = behind;
+    std::fs::write(&file, "").expect("written");
+    assert_eq!(output(complete(&mut *instance, long)), name);
+    assert_eq!(output(complete(&mut *instance, fourth)), [4; 10]);
+    assert_eq!(handles[2].take_first_back(2), TakenBack::Nothing);
+    for mut taken in [second, third] {
+        let data = [taken.number() as u8; 10];
+        begin(&mut *instance, &mut taken);
+        assert_eq!(output(complete(&mut *instance, taken)), data);
+    }
+}
+
+/// Short requests may wait in numbers, long ones or large ones may not.
+#[test]
+fn how_many_may_wait_in_a_worker() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (mut instance, _loaded) = waiting().instance();
+    let room = |instance: &mut dyn ModelInstance| instance.pipeline().expect("it has one").room();
+    assert_eq!(room(&mut *instance), 1, "nothing is known");
+    let file = folder.path().join("go");
+    let mut long = batch(1, file.to_str().expect("text").as_bytes());
+    begin(&mut *instance, &mut long);
+    let mut behind = batch(2, &[7; 10]);
+    hand_over(&mut *instance, &mut behind);
+    assert_eq!(room(&mut *instance), 0);
+    // The worker looks for it every five milliseconds.
+    std::fs::write(&file, "").expect("written");
+    output(complete(&mut *instance, long));
+    output(complete(&mut *instance, behind));
+    let mut has_more = |number: usize| {
+        let mut short = batch(number, &[7; 10]);
+        begin(&mut *instance, &mut short);
+        output(complete(&mut *instance, short));
+        room(&mut *instance) > 1
+    };
+    assert!((3..10_000).any(&mut has_more), "requests are short enough at some time");
+    let mut first = batch(10_001, &[7; 10]);
+    begin(&mut *instance, &mut first);
+    let mut large = batch(10_002, &vec![7; 300_000]);
+    hand_over(&mut *instance, &mut large);
+    assert_eq!(room(&mut *instance), 0);
+    let mut refused = batch(10_003, &[7; 10]);
+    assert!(!instance.pipeline().expect("it has one").hand_over(&mut refused));
+    output(complete(&mut *instance, first));
+    output(complete(&mut *instance, large));
 }
 
 #[test]
@@ -82,37 +153,60 @@ fn what_waits_behind_the_end_of_a_worker_was_not_begun() {
     let error = complete(&mut *instance, last).expect_err("it exits");
     assert!(error.message().contains("code 3"), "{error}");
     alarms.recv_timeout(TIMEOUT).expect("the alarm");
-    assert!(handle.take_back());
+    assert_eq!(handle.take_first_back(2), TakenBack::Batch(2));
 }
 
-/// From another thread, again and again, at the very moment when the worker goes on with it: it is executed once.
+/// Also when the worker ended before it has read what it was to execute.
+#[test]
+fn what_waits_behind_what_a_worker_never_read_was_not_begun() {
+    let loaded = waiting().load();
+    let (mut instance, alarms) = loaded.instance_with_alarm();
+    let mut last = batch(1, b"exit");
+    begin(&mut *instance, &mut last);
+    let mut behind = [2, 3].map(|number| batch(number, &[7; 100]));
+    let handles = behind.each_mut().map(|batch| hand_over(&mut *instance, batch));
+    alarms.recv_timeout(TIMEOUT).expect("the alarm");
+    // As if it had begun with 2 and not read it.
+    assert_eq!(take_first_back(&*handles[0], 3), TakenBack::Batch(3));
+    complete(&mut *instance, last).expect_err("it exits");
+    let [second, _] = behind;
+    complete(&mut *instance, second).expect_err("it ended");
+}
+
+/// From another thread, again and again, at the very moment when the worker goes on with them: each is executed once.
 #[test]
 fn taking_back_races_with_the_worker() {
     const ROUNDS: usize = 300;
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
-    let (handles, to_take) = mpsc::channel::<Arc<dyn HandedOver>>();
+    let (handles, to_take) = mpsc::channel::<(Arc<dyn WaitingBatches>, usize)>();
     let (results, taken) = mpsc::channel();
     let taker = std::thread::spawn(move || {
-        for handle in to_take {
-            results.send(handle.take_back()).expect("the test listens");
+        for (handle, number) in to_take {
+            results.send(take_first_back(&*handle, number)).expect("the test listens");
         }
     });
-    let mut counts = [0, 0];
     for round in 0..ROUNDS {
         let data = vec![round as u8; if round % 3 == 0 { 100_000 } else { 10 }];
-        let (mut first, mut second) = (batch(2 * round, &data), batch(2 * round + 1, &data));
+        let [mut first, mut second, mut third] = [0, 1, 2].map(|n| batch(3 * round + n, &data));
         begin(&mut *instance, &mut first);
-        let handle = hand_over(&mut *instance, &mut second);
-        handles.send(handle).expect("the taker listens");
+        hand_over(&mut *instance, &mut second);
+        let handle = hand_over(&mut *instance, &mut third);
+        handles.send((handle, second.number())).expect("the taker listens");
         assert_eq!(output(complete(&mut *instance, first)), data);
         let is_taken = taken.recv_timeout(TIMEOUT).expect("known");
-        counts[usize::from(is_taken)] += 1;
-        if is_taken {
-            begin(&mut *instance, &mut second);
+        for batch in [second, third] {
+            // Neither, or one of the two: it is executed when the other one is complete.
+            if is_taken == TakenBack::Batch(batch.number()) {
+                continue;
+            }
+            assert_eq!(output(complete(&mut *instance, batch)), data);
         }
-        assert_eq!(output(complete(&mut *instance, second)), data);
+        if let TakenBack::Batch(number) = is_taken {
+            let mut again = self::batch(number, &data);
+            begin(&mut *instance, &mut again);
+            assert_eq!(output(complete(&mut *instance, again)), data);
+        }
     }
     drop(handles);
     taker.join().expect("no panic");
-    assert_eq!(counts[0] + counts[1], ROUNDS);
 }

@@ -1,14 +1,22 @@
 //! Executing requests one by one, each handed over while the one before it is executed.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use galatea_backend::{Batch, HandedOver, Outcome, Pipeline};
+use galatea_backend::{Batch, Outcome, Pipeline};
 
 use super::thread::InstanceThread;
-use crate::{queued_request::QueuedRequest, request_queue::Next};
+use crate::{
+    queued_request::QueuedRequest,
+    request_queue::{HandedOver, Next},
+};
+
+/// What became of a request that was to be handed over.
+enum Ahead {
+    Waits,
+    /// It cannot be sent at all.
+    Answered,
+    NoRoom(QueuedRequest),
+}
 
 impl InstanceThread<'_> {
     /// Executes a request, and then those that are handed over behind it. Returns how many are finished that the queue
@@ -17,50 +25,65 @@ impl InstanceThread<'_> {
         let mut current = self.batch_of(first);
         self.with_pipeline(&mut current, |pipeline, batch| pipeline.begin(batch));
         let queue = self.slot.queue.clone();
-        let mut ahead = queue.next_ahead(self.slot.index, 0);
+        let mut ahead = queue.next_ahead(self.slot.index, 0, self.room().unwrap_or(0));
         loop {
-            let mut done = ahead.take().map_or(0, |request| self.hand_over(request));
+            let mut done = self.hand_all_over(ahead);
             self.with_pipeline(&mut current, |pipeline, batch| pipeline.complete(batch));
             self.slot.responses.answer_batch(current, None);
             done += 1;
-            let goes_on = self.executes_what_waits();
-            let Next { begun, ahead: next } = queue.next(self.slot.index, done, goes_on);
-            let Some(begun) = begun else { return 0 };
-            current = self.batch_of(begun).numbered(self.handed_over);
-            ahead = next;
+            let next = queue.next(self.slot.index, done, self.room());
+            let Next { begun: Some((number, begun)), ahead: behind } = next else { return 0 };
+            current = self.batch_of(begun).numbered(number);
+            ahead = behind;
         }
     }
 
-    fn executes_what_waits(&mut self) -> bool {
+    /// How many more requests may wait in the instance. `None`: it does not execute what waits.
+    fn room(&mut self) -> Option<usize> {
         if self.has_panicked || self.instance.is_behind() {
-            return false;
+            return None;
         }
-        self.instance.pipeline().is_some_and(|pipeline| !pipeline.has_ended())
+        self.instance.pipeline().filter(|p| !p.has_ended()).map(|p| p.room())
     }
 
-    /// Hands a request over behind the one that is executed, or puts it back. Returns how many are finished thereby.
-    fn hand_over(&mut self, QueuedRequest { pending, arrival }: QueuedRequest) -> usize {
+    /// Hands requests over behind the one that is executed, or puts them back. Returns how many are finished thereby.
+    fn hand_all_over(&mut self, requests: Vec<QueuedRequest>) -> usize {
+        let mut requests = requests.into_iter();
+        let mut done = 0;
+        while let Some(request) = requests.next() {
+            match self.hand_over(request) {
+                Ahead::Waits => {}
+                Ahead::Answered => done += 1,
+                // None overtakes it.
+                Ahead::NoRoom(request) => {
+                    self.slot.queue.put_back([request].into_iter().chain(requests).collect());
+                    break;
+                }
+            }
+        }
+        done
+    }
+
+    fn hand_over(&mut self, QueuedRequest { pending, arrival }: QueuedRequest) -> Ahead {
         self.handed_over = self.handed_over.wrapping_add(1);
-        let mut batch = self.new_batch(vec![pending]).numbered(self.handed_over);
-        let handle =
-            self.with_pipeline(&mut batch, |pipeline, batch| pipeline.hand_over(batch)).flatten();
+        let number = self.handed_over;
+        let mut batch = self.new_batch(vec![pending]).numbered(number);
+        let waiting = self
+            .with_pipeline(&mut batch, |pipeline, batch| {
+                pipeline.hand_over(batch).then(|| pipeline.waiting())
+            })
+            .flatten();
         let is_answered = batch.outcomes().any(|(_, o)| !matches!(o, Outcome::Unanswered));
         if is_answered {
             self.slot.responses.accounting().dequeued();
             self.slot.responses.answer_batch(batch, None);
-            return 1;
+            return Ahead::Answered;
         }
-        let Some((pending, _)) = batch.into_outcomes().next() else { return 1 };
-        self.wait_for_turn(QueuedRequest { pending, arrival }, handle);
-        0
-    }
-
-    fn wait_for_turn(&self, request: QueuedRequest, handle: Option<Arc<dyn HandedOver>>) {
-        let queue = &self.slot.queue;
-        match handle {
-            Some(handle) => queue.handed_over(self.slot.index, request, handle),
-            None => queue.put_back(request),
-        }
+        let Some((pending, _)) = batch.into_outcomes().next() else { return Ahead::Answered };
+        let request = QueuedRequest { pending, arrival };
+        let Some(waiting) = waiting else { return Ahead::NoRoom(request) };
+        self.slot.queue.handed_over(self.slot.index, HandedOver { request, number, waiting });
+        Ahead::Waits
     }
 
     /// A batch whose execution begins now.

@@ -96,14 +96,30 @@ impl<'a, S> Locked<'a, S> {
     pub fn sleep(mut self, is_needed: impl Fn(&S) -> bool) -> Self {
         self.state.sleeping += 1;
         let is_waiting = |state: &mut State<S>| state.woken == 0 && !is_needed(&state.value);
-        let mut state = self.parking.sleepers.wait_while_unpoisoned(self.state, is_waiting);
-        // The wake-up may have been meant for another thread, which then finds itself needed as well.
-        if state.woken > 0 {
-            state.woken -= 1;
+        let Self { parking, state } = self;
+        let state = parking.sleepers.wait_while_unpoisoned(state, is_waiting);
+        Self { parking, state }.awake()
+    }
+
+    /// Counts a thread that does not sleep any more. The wake-up may have been meant for another thread, which then finds
+    /// itself needed as well, or sleeps on, because this one sees to what there is.
+    fn awake(mut self) -> Self {
+        if self.state.woken > 0 {
+            self.state.woken -= 1;
         } else {
-            state.sleeping -= 1;
+            self.state.sleeping -= 1;
         }
-        Self { parking: self.parking, state }
+        self
+    }
+
+    /// [`Locked::sleep`] for `limit` at most.
+    pub fn sleep_for(mut self, limit: Duration, is_needed: impl Fn(&S) -> bool) -> Self {
+        self.state.sleeping += 1;
+        let is_waiting = |state: &mut State<S>| state.woken == 0 && !is_needed(&state.value);
+        let Self { parking, state } = self;
+        let waited =
+            wait_timeout_while(&parking.state, &parking.sleepers, state, limit, is_waiting);
+        Self { parking, state: waited.0 }.awake()
     }
 
     /// Waits as the leader, until the time of the batch is over, a new request ends the wait, or the thread

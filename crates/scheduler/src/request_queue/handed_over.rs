@@ -1,100 +1,207 @@
-//! Requests that wait in an instance, behind the one it executes. They still wait: an instance that is free takes them
-//! back and executes them instead.
+//! Requests that wait in instances, behind the ones they execute. They still wait: an instance that is free takes them
+//! back, first in first out, and executes them instead.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
-use galatea_backend::HandedOver;
+use galatea_backend::{TakenBack, WaitingBatches};
 
-/// The requests that wait in instances, in the order they were handed over, at most one for each.
+/// A request that is handed over.
+pub(crate) struct HandedOver<T> {
+    pub request: T,
+    /// Of its batch.
+    pub number: usize,
+    /// What it is taken back from.
+    pub waiting: Arc<dyn WaitingBatches>,
+}
+
+/// The requests that wait in the instances of a queue.
 pub(super) struct RequestsHandedOver<T> {
+    /// By the index of the instance.
+    instances: BTreeMap<usize, WaitingInInstance<T>>,
+    /// Requests handed over so far.
+    count: u64,
+}
+
+/// The requests that wait in one instance.
+struct WaitingInInstance<T> {
+    /// In the order in which the instance gets to them.
     entries: VecDeque<Entry<T>>,
+    /// So many of the first were found to have begun; the thread of the instance does not know yet.
+    begun: usize,
+    /// Requests of the queue that were complete when the instance last began with one.
+    complete_before: u64,
+    /// Numbers of batches that were taken back before their requests were added.
+    taken_early: Vec<usize>,
 }
 
 struct Entry<T> {
-    /// Of the instance it waits in.
-    index: usize,
-    request: T,
-    handle: Arc<dyn HandedOver>,
-    /// Requests of the queue that were complete when it was handed over.
-    complete_before: u64,
-    /// The instance was found to have begun with it, and does not know yet that this is known.
-    has_begun: bool,
+    /// Its place among all requests of the queue that were handed over.
+    place: u64,
+    handed_over: HandedOver<T>,
+}
+
+/// What came of taking a request back.
+pub(super) enum Back<T> {
+    Request(T),
+    /// None waits.
+    Nothing,
+    /// One waits, and can be taken back in a moment.
+    NotYet,
 }
 
 impl<T> Default for RequestsHandedOver<T> {
     fn default() -> Self {
-        Self { entries: VecDeque::new() }
+        Self { instances: BTreeMap::new(), count: 0 }
+    }
+}
+
+impl<T> Default for WaitingInInstance<T> {
+    fn default() -> Self {
+        Self { entries: VecDeque::new(), begun: 0, complete_before: 0, taken_early: Vec::new() }
     }
 }
 
 impl<T> RequestsHandedOver<T> {
-    pub fn add(
-        &mut self,
-        index: usize,
-        request: T,
-        handle: Arc<dyn HandedOver>,
-        complete_before: u64,
-    ) {
-        self.entries.push_back(Entry { index, request, handle, complete_before, has_begun: false });
+    /// The request waits in this instance from now on; given back when it was taken back already. `complete`: how many
+    /// requests of the queue are.
+    pub fn add(&mut self, index: usize, handed_over: HandedOver<T>, complete: u64) -> Option<T> {
+        self.count += 1;
+        let place = self.count;
+        self.instances.entry(index).or_default().add(Entry { place, handed_over }, complete)
     }
 
-    /// The request that waits in this instance, which begins with it now.
-    pub fn begin(&mut self, index: usize) -> Option<T> {
-        self.remove(self.position(index)?)
+    /// Requests that wait, and those that wait in this instance.
+    pub fn count(&self, index: usize) -> (usize, usize) {
+        let all = self.instances.values().map(WaitingInInstance::count).sum();
+        (all, self.instances.get(&index).map_or(0, WaitingInInstance::count))
     }
 
-    /// Takes back the request that waits in this instance. An error with the request when it has begun.
-    pub fn take_back_from(&mut self, index: usize) -> Option<Result<T, T>> {
-        let position = self.position(index)?;
-        let is_waiting = self.entries.get_mut(position)?.take_back();
-        let request = self.remove(position)?;
-        Some(if is_waiting { Ok(request) } else { Err(request) })
+    /// The first request that waits in this instance, which begins with it now, and its number. `complete`: as for
+    /// [`RequestsHandedOver::add`].
+    pub fn begin(&mut self, index: usize, complete: u64) -> Option<(usize, T)> {
+        self.instances.get_mut(&index)?.begin(complete)
     }
 
-    /// Takes back the request that has waited the longest.
-    pub fn take_oldest_back(&mut self) -> Option<T> {
-        let is_waiting = |entry: &mut Entry<T>| entry.take_back();
-        let position = self.entries.iter_mut().position(is_waiting)?;
-        self.remove(position)
-    }
-
-    /// The same if so many others became complete since it was handed over that it would be its turn in any instance.
-    pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> Option<T> {
-        let oldest = self.entries.iter_mut().find(|entry| !entry.has_begun)?;
-        if complete.saturating_sub(oldest.complete_before) < limit {
-            return None;
-        }
-        self.take_oldest_back()
-    }
-
-    /// Takes back all for which this holds.
-    pub fn take_all_back(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<T> {
-        let mut taken = Vec::new();
-        let mut position = 0;
-        while let Some(entry) = self.entries.get_mut(position) {
-            match is_wanted(&entry.request) && entry.take_back() {
-                true => taken.extend(self.remove(position)),
-                false => position += 1,
-            }
+    /// Takes back all that waits in this instance, in its order. What is left has begun, or cannot be taken back. For the
+    /// thread of the instance, which has added all that it has sent.
+    pub fn take_all_back_from(&mut self, index: usize) -> Vec<T> {
+        let Some(mut instance) = self.instances.remove(&index) else { return Vec::new() };
+        let taken = instance.take_all().into_iter().map(|(_, request)| request).collect();
+        if !instance.entries.is_empty() {
+            instance.taken_early.clear();
+            self.instances.insert(index, instance);
         }
         taken
     }
 
-    fn position(&self, index: usize) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.index == index)
+    /// Takes back the request that has waited the longest.
+    pub fn take_oldest_back(&mut self) -> Back<T> {
+        self.take_oldest_of(|_| true)
     }
 
-    fn remove(&mut self, position: usize) -> Option<T> {
-        self.entries.remove(position).map(|entry| entry.request)
+    /// The same in instances that have begun with nothing while so many requests became complete that what waits there
+    /// would have been executed by any other.
+    pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> Back<T> {
+        self.take_oldest_of(|i| complete.saturating_sub(i.complete_before) >= limit)
     }
-}
 
-impl<T> Entry<T> {
-    fn take_back(&mut self) -> bool {
-        if self.has_begun {
-            return false;
+    /// Takes back all for which this holds; the second list has what had to be taken back with them, in its order.
+    pub fn take_back_all(&mut self, is_wanted: impl Fn(&T) -> bool) -> (Vec<T>, Vec<T>) {
+        let mut taken = Vec::new();
+        for instance in self.instances.values_mut() {
+            let mut waiting = instance.entries.iter().skip(instance.begun);
+            if waiting.any(|entry| is_wanted(&entry.handed_over.request)) {
+                taken.extend(instance.take_all());
+            }
         }
-        self.has_begun = !self.handle.take_back();
-        !self.has_begun
+        taken.sort_unstable_by_key(|(place, _)| *place);
+        taken.into_iter().map(|(_, request)| request).partition(is_wanted)
+    }
+
+    fn take_oldest_of(&mut self, is_meant: impl Fn(&WaitingInInstance<T>) -> bool) -> Back<T> {
+        let (mut nothing, mut after) = (Back::Nothing, 0);
+        loop {
+            let first = |instance: &mut WaitingInInstance<T>| {
+                let place = instance.first()?.place;
+                (place > after && is_meant(instance)).then_some(place)
+            };
+            let firsts = self.instances.values_mut().filter_map(|i| Some((first(i)?, i)));
+            let Some((place, instance)) = firsts.min_by_key(|(place, _)| *place) else {
+                return nothing;
+            };
+            match instance.take_first() {
+                Back::Request(request) => return Back::Request(request),
+                Back::Nothing => {}
+                Back::NotYet => (nothing, after) = (Back::NotYet, place),
+            }
+        }
     }
 }
+
+impl<T> WaitingInInstance<T> {
+    fn add(&mut self, entry: Entry<T>, complete: u64) -> Option<T> {
+        let number = entry.handed_over.number;
+        if let Some(position) = self.taken_early.iter().position(|&early| early == number) {
+            self.taken_early.swap_remove(position);
+            return Some(entry.handed_over.request);
+        }
+        if self.entries.is_empty() {
+            self.complete_before = complete;
+        }
+        self.entries.push_back(entry);
+        None
+    }
+
+    fn count(&self) -> usize {
+        self.entries.len() - self.begun
+    }
+
+    fn first(&self) -> Option<&Entry<T>> {
+        self.entries.get(self.begun)
+    }
+
+    fn begin(&mut self, complete: u64) -> Option<(usize, T)> {
+        self.complete_before = complete;
+        self.begun = self.begun.saturating_sub(1);
+        let HandedOver { request, number, .. } = self.entries.pop_front()?.handed_over;
+        Some((number, request))
+    }
+
+    fn take_first(&mut self) -> Back<T> {
+        match self.take_first_entry() {
+            Ok(Some((_, request))) => Back::Request(request),
+            Ok(None) => Back::Nothing,
+            Err(NotYet) => Back::NotYet,
+        }
+    }
+
+    fn take_all(&mut self) -> Vec<(u64, T)> {
+        std::iter::from_fn(|| self.take_first_entry().ok().flatten()).collect()
+    }
+
+    fn take_first_entry(&mut self) -> Result<Option<(u64, T)>, NotYet> {
+        while let Some(HandedOver { number, waiting, .. }) = self.first().map(|e| &e.handed_over) {
+            match waiting.take_first_back(*number) {
+                TakenBack::NotYet => return Err(NotYet),
+                TakenBack::Nothing => self.begun = self.entries.len(),
+                TakenBack::Batch(number) => {
+                    let is_it = |entry: &Entry<T>| entry.handed_over.number == number;
+                    let position = self.entries.iter().position(is_it);
+                    self.begun = position.unwrap_or(self.entries.len());
+                    match position.and_then(|position| self.entries.remove(position)) {
+                        Some(entry) => return Ok(Some((entry.place, entry.handed_over.request))),
+                        // Its thread has sent it and not added it yet.
+                        None => self.taken_early.push(number),
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The instance has not read what comes before what waits in it.
+struct NotYet;

@@ -5,23 +5,20 @@
 //! no work; what it was woken for goes to another one. The queue also knows which of its instances work, because
 //! what is queued while none does must be answered.
 //!
-//! Where each request is executed alone, a busy instance may be handed the next one ahead. Such a request still waits
+//! Where each request is executed alone, a busy instance may be handed the next ones ahead. Such a request still waits
 //! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
 
 mod handed_over;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use galatea_backend::HandedOver;
 use galatea_config::ModelConfig;
 use galatea_types::Error;
 
-use self::handed_over::RequestsHandedOver;
+pub(crate) use self::handed_over::HandedOver;
+use self::handed_over::{Back, RequestsHandedOver};
 use crate::{
     instance::InstanceHealth,
     parking::{Locked, Parking},
@@ -77,15 +74,18 @@ impl<T: Queued> Work<T> {
 
 /// What an instance goes on with that has executed a request.
 pub(crate) struct Next<T> {
-    /// The request that was handed over to it: it has begun with that.
-    pub begun: Option<T>,
-    /// To be handed over to it.
-    pub ahead: Option<T>,
+    /// The first request that was handed over to it, with its number: it has begun with that.
+    pub begun: Option<(usize, T)>,
+    /// To be handed over to it, in this order.
+    pub ahead: Vec<T>,
 }
 
-/// A request that was handed over is overtaken by this many others for each instance, at most, before another instance
-/// executes it. Where all take as long, none is overtaken by more than one for each.
+/// When this many requests for each instance became complete since one has begun with its last, what waits there goes to
+/// others, first in first out. Where all take as long, there is one for each.
 const MAX_OVERTAKEN: u64 = 2;
+
+/// How soon a free instance looks again for what waits in another that has not read what comes before it.
+const UNREAD_PAUSE: Duration = Duration::from_millis(1);
 
 /// No instance of the queue works, or is expected to.
 pub(crate) struct Outage<T> {
@@ -166,10 +166,15 @@ impl<T: Queued> RequestQueue<T> {
                 state.executing += dropped.len();
                 return Work::Dropped(dropped);
             }
-            if let Decision::Empty = decision
-                && let Some(request) = state.handed_over.take_oldest_back()
-            {
-                return Work::of(request);
+            if let Decision::Empty = decision {
+                match state.handed_over.take_oldest_back() {
+                    Back::Request(request) => return Work::of(request),
+                    Back::Nothing => {}
+                    Back::NotYet => {
+                        state = state.sleep_for(UNREAD_PAUSE, |s| s.is_called_off(index));
+                        continue;
+                    }
+                }
             }
             // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
             // would sleep, and the requests stay in the backlog.
@@ -189,51 +194,58 @@ impl<T: Queued> RequestQueue<T> {
         }
     }
 
-    /// A request to be handed over to instance `index`, which executes one. `done`: as for [`RequestQueue::pull`].
-    pub fn next_ahead(&self, index: usize, done: usize) -> Option<T> {
+    /// Requests to be handed over to instance `index`, which executes one: `room` of them at most. `done`: as for
+    /// [`RequestQueue::pull`].
+    pub fn next_ahead(&self, index: usize, done: usize, room: usize) -> Vec<T> {
         let mut state = self.parking.lock();
         state.finish(done);
-        self.ahead(&mut state, index)
+        self.ahead(&mut state, index, room)
     }
 
-    /// The same when it has executed a request while another was handed over to it: with that it has begun, unless it was
-    /// taken back. `goes_on`: it can execute it; otherwise the request is queued again, if it has not begun.
-    pub fn next(&self, index: usize, done: usize, goes_on: bool) -> Next<T> {
+    /// The same when it has executed a request while others were handed over to it: with the first of those it has begun,
+    /// if they were not taken back. `room`: how many more may wait in it; `None`: it executes none of them. What it has not
+    /// begun with is queued again then.
+    pub fn next(&self, index: usize, done: usize, room: Option<usize>) -> Next<T> {
         let mut state = self.parking.lock();
         state.finish(done);
-        if goes_on && !state.is_called_off(index) {
-            let begun = state.handed_over.begin(index);
-            let ahead = begun.as_ref().and_then(|_| self.ahead(&mut state, index));
-            return Next { begun, ahead };
+        let room = room.filter(|_| !state.is_called_off(index));
+        let complete = state.complete;
+        if let Some(room) = room {
+            let begun = state.handed_over.begin(index, complete);
+            let room = if begun.is_some() { room } else { 0 };
+            return Next { begun, ahead: self.ahead(&mut state, index, room) };
         }
-        let begun = match state.handed_over.take_back_from(index) {
-            Some(Ok(request)) => {
-                state.executing -= 1;
-                state.backlog.push_front(request);
-                state.wake_one();
-                None
-            }
-            Some(Err(request)) => Some(request),
-            None => None,
-        };
-        Next { begun, ahead: None }
+        let taken = state.handed_over.take_all_back_from(index);
+        let begun = state.handed_over.begin(index, complete);
+        state.queue_again(taken);
+        Next { begun, ahead: Vec::new() }
     }
 
     /// The request waits in instance `index` from now on.
-    pub fn handed_over(&self, index: usize, request: T, handle: Arc<dyn HandedOver>) {
+    pub fn handed_over(&self, index: usize, handed_over: HandedOver<T>) {
         let mut state = self.parking.lock();
         let complete = state.complete;
-        state.handed_over.add(index, request, handle, complete);
+        if let Some(request) = state.handed_over.add(index, handed_over, complete) {
+            return state.queue_again(vec![request]);
+        }
         // An instance that became free meanwhile takes it.
         state.wake_one();
     }
 
-    /// A request to be handed over to instance `index`: not while another instance is free, which it also is when it
-    /// waits for the end of a closed queue.
-    fn ahead(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Option<T> {
-        if state.has_idle_threads() || state.is_closed || state.is_called_off(index) {
-            return None;
+    /// Requests to be handed over to instance `index`: none while another instance is free, which it also is when it
+    /// waits for the end of a closed queue, and no more than its share of all that wait.
+    fn ahead(&self, state: &mut Locked<'_, State<T>>, index: usize, room: usize) -> Vec<T> {
+        if room == 0 || state.has_idle_threads() || state.is_closed || state.is_called_off(index) {
+            return Vec::new();
         }
+        let (waiting, own) = state.handed_over.count(index);
+        let working = state.health.working_count().max(1);
+        let share = (state.backlog.len() + waiting).div_ceil(working).max(1);
+        let next = |_| self.one_ahead(state);
+        (0..room.min(share.saturating_sub(own))).map_while(next).collect()
+    }
+
+    fn one_ahead(&self, state: &mut Locked<'_, State<T>>) -> Option<T> {
         if let Some(request) = state.take_overtaken_back() {
             return Some(request);
         }
@@ -252,12 +264,9 @@ impl<T: Queued> RequestQueue<T> {
         self.parking.lock().finish(done);
     }
 
-    /// Takes a request back that could not be handed over: it comes first again.
-    pub fn put_back(&self, request: T) {
-        let mut state = self.parking.lock();
-        state.executing -= 1;
-        state.backlog.push_front(request);
-        state.wake_one();
+    /// Takes requests back that could not be handed over: they come first again.
+    pub fn put_back(&self, requests: Vec<T>) {
+        self.parking.lock().queue_again(requests);
     }
 
     /// Gives back the requests that nobody waits for, which count as taken until [`RequestQueue::finish`]. A thread
@@ -266,8 +275,10 @@ impl<T: Queued> RequestQueue<T> {
         let mut state = self.parking.lock();
         let mut abandoned = state.backlog.take_abandoned();
         state.executing += abandoned.len();
-        // These count as taken already.
-        abandoned.extend(state.handed_over.take_all_back(Queued::is_abandoned));
+        // These count as taken already. What waits behind one in an instance had to be taken with it.
+        let (taken, others) = state.handed_over.take_back_all(Queued::is_abandoned);
+        abandoned.extend(taken);
+        state.queue_again(others);
         abandoned
     }
 
@@ -403,6 +414,18 @@ fn take<T: Queued>(mut state: Locked<'_, State<T>>, count: usize) -> Vec<T> {
 }
 
 impl<T: Queued> Locked<'_, State<T>> {
+    /// Unlocks after requests that were taken have come first again, in their order.
+    fn queue_again(mut self, requests: Vec<T>) {
+        if requests.is_empty() {
+            return;
+        }
+        for request in requests.into_iter().rev() {
+            self.executing -= 1;
+            self.backlog.push_front(request);
+        }
+        self.wake_one();
+    }
+
     fn finish(&mut self, done: usize) {
         self.executing -= done;
         self.complete += done as u64;
@@ -441,7 +464,10 @@ impl<T: Queued> State<T> {
     /// A request that waits in an instance although it would have been its turn in any other.
     fn take_overtaken_back(&mut self) -> Option<T> {
         let limit = MAX_OVERTAKEN * self.health.working_count() as u64;
-        self.handed_over.take_overtaken_back(self.complete, limit)
+        match self.handed_over.take_overtaken_back(self.complete, limit) {
+            Back::Request(request) => Some(request),
+            Back::Nothing | Back::NotYet => None,
+        }
     }
 
     fn take(&mut self, count: usize) -> Vec<T> {

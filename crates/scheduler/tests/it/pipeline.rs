@@ -1,7 +1,7 @@
 //! Instances that are handed the next request while they execute one.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -12,7 +12,7 @@ use std::{
 };
 
 use galatea_backend::{
-    Batch, HandedOver, InstanceSpec, Model, ModelInstance, Pipeline,
+    Batch, InstanceSpec, Model, ModelInstance, Pipeline, TakenBack, WaitingBatches,
     testing::{Answer, instance_spec, model_config},
 };
 use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
@@ -30,6 +30,8 @@ struct Stage {
     executed: AtomicUsize,
     /// Instances are behind until this is unset.
     is_behind: AtomicBool,
+    /// Requests that may wait in an instance.
+    depth: usize,
 }
 
 impl Stage {
@@ -56,12 +58,17 @@ struct PipeInstance {
     has_ended: bool,
 }
 
+/// Numbers of the batches it has not begun with.
 #[derive(Default)]
-struct Waiting(Mutex<Option<usize>>);
+struct Waiting(Mutex<VecDeque<usize>>);
 
-impl HandedOver for Waiting {
-    fn take_back(&self) -> bool {
-        self.0.lock().expect("no panic").take().is_some()
+impl WaitingBatches for Waiting {
+    fn take_first_back(&self, from: usize) -> TakenBack {
+        let first = self.0.lock().expect("no panic").pop_front();
+        first.map_or(TakenBack::Nothing, |number| {
+            assert!(number >= from, "that one is begun");
+            TakenBack::Batch(number)
+        })
     }
 }
 
@@ -108,19 +115,24 @@ impl Pipeline for PipeInstance {
         self.has_ended = false;
     }
 
-    fn hand_over(&mut self, batch: &mut Batch) -> Option<Arc<dyn HandedOver>> {
+    fn room(&self) -> usize {
+        self.stage.depth.saturating_sub(self.waiting.0.lock().expect("no panic").len())
+    }
+
+    fn hand_over(&mut self, batch: &mut Batch) -> bool {
         let id = id(batch);
         match id.as_str() {
-            "full" => return None,
+            "full" => return false,
             "bad" => {
                 batch.respond(0, Err(Error::invalid_arg("cannot be sent")));
-                return None;
+                return false;
             }
             _ => self.stage.note(format!("ahead {id}")),
         }
         let mut waiting = self.waiting.0.lock().expect("no panic");
-        assert!(waiting.replace(batch.number()).is_none(), "at most one waits");
-        Some(self.waiting.clone())
+        waiting.push_back(batch.number());
+        assert!(waiting.len() <= self.stage.depth, "there was no room");
+        true
     }
 
     fn complete(&mut self, batch: &mut Batch) {
@@ -145,11 +157,15 @@ impl Pipeline for PipeInstance {
         }
         self.stage.executed.fetch_add(1, Ordering::SeqCst);
         // Now it begins with what waits.
-        self.waiting.take_back();
+        self.waiting.0.lock().expect("no panic").pop_front();
     }
 
     fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    fn waiting(&self) -> Arc<dyn WaitingBatches> {
+        self.waiting.clone()
     }
 }
 
@@ -161,7 +177,12 @@ struct Rig {
 }
 
 impl Rig {
+    /// One request waits in an instance.
     fn start(instances: usize) -> Self {
+        Self::start_deep(instances, 1)
+    }
+
+    fn start_deep(instances: usize, depth: usize) -> Self {
         let (sender, log) = mpsc::channel();
         let stage = Arc::new(Stage {
             log: Mutex::new(sender),
@@ -169,6 +190,7 @@ impl Rig {
             changed: Condvar::new(),
             executed: AtomicUsize::new(0),
             is_behind: AtomicBool::new(true),
+            depth,
         });
         let statistics = Arc::<ModelStatistics>::default();
         let scheduler = QueueScheduler::start(SchedulerSpec {
@@ -309,6 +331,63 @@ fn an_instance_that_is_free_takes_back_what_waits_in_another() {
     assert_eq!(rig.statistics.snapshot().success.count, 3, "a is still executed");
     rig.permit(&["a"]);
     wait(a).expect("success");
+}
+
+#[test]
+fn several_wait_in_an_instance_and_are_begun_in_their_order() {
+    let rig = Rig::start_deep(1, 3);
+    let (first, rest) = rig.with_waiting(["b", "c", "d", "e"]);
+    assert_eq!([rig.next(), rig.next(), rig.next()], ["ahead b", "ahead c", "ahead d"]);
+    assert_eq!(rig.next(), "begin a");
+    assert_eq!(rig.pending(), 4, "none of them is executed yet");
+    rig.permit(&["a"]);
+    assert_eq!([rig.next(), rig.next()], ["ahead e", "begin b"]);
+    assert_eq!(rig.pending(), 3);
+    rig.permit_all();
+    assert_eq!([rig.next(), rig.next(), rig.next()], ["begin c", "begin d", "begin e"]);
+    all_succeed(first);
+    all_succeed(rest);
+    let s = rig.statistics.snapshot();
+    assert_eq!((s.success.count, s.execution_count, s.pending), (6, 6, 0));
+}
+
+/// One by one, first in first out.
+#[test]
+fn all_that_waits_in_an_instance_goes_to_one_that_is_free() {
+    let rig = Rig::start_deep(2, 3);
+    let [x, y] = rig.begin_two();
+    let ids = ["a", "b", "c", "d", "e", "f"];
+    let answers = ids.map(|id| rig.submit(id));
+    rig.permit(&["x"]);
+    assert_eq!(
+        [rig.next(), rig.next(), rig.next(), rig.next()],
+        ["ahead b", "ahead c", "ahead d", "begin a"]
+    );
+    rig.permit(&["y", "e", "f"]);
+    let begun: Vec<_> = (0..3).map(|_| rig.next_begun()).collect();
+    assert_eq!(begun, ["begin e", "begin f", "begin b"], "and not after a");
+    for (permitted, waiting, next) in [("b", 2, "begin c"), ("c", 1, "begin d")] {
+        assert_eq!(rig.pending(), waiting);
+        rig.permit(&[permitted]);
+        assert_eq!(rig.next_begun(), next);
+    }
+    rig.permit_all();
+    all_succeed([x, y]);
+    all_succeed(answers);
+}
+
+/// The first that cannot be handed over is the first that is executed.
+#[test]
+fn nothing_overtakes_what_cannot_be_handed_over() {
+    let rig = Rig::start_deep(1, 3);
+    let (first, rest) = rig.with_waiting(["full", "b", "c"]);
+    assert_eq!(rig.next(), "begin a");
+    assert_eq!(rig.pending(), 3);
+    rig.permit(&["a"]);
+    assert_eq!([rig.next(), rig.next(), rig.next()], ["ahead b", "ahead c", "begin full"]);
+    rig.permit_all();
+    all_succeed(first);
+    all_succeed(rest);
 }
 
 /// The other instance always has the next request before it is free.

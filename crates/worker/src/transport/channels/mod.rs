@@ -63,9 +63,6 @@ struct EventQueue {
     bytes: usize,
 }
 
-/// How long a worker that waits for a command may take to read it, until the one behind it is left where it is.
-const MAX_UNREAD: Duration = Duration::from_millis(10);
-
 /// Bytes of packets that wait for a side that does not read.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
@@ -100,6 +97,10 @@ pub(crate) enum Delivery {
 pub(crate) enum ReceiveError {
     TimedOut,
     Disconnected,
+}
+
+fn id_of(packet: &[u8]) -> Option<u64> {
+    Header::read(&mut Reader::new(packet)).ok().map(|header| header.id)
 }
 
 impl Channels {
@@ -148,29 +149,25 @@ impl Channels {
         })
     }
 
-    /// Takes the last command back, which has this `id`, unless the worker has read it. Nothing else may be sent meanwhile.
-    ///
-    /// Only the first packet that waits is taken: with one before it in our hands, the worker could read this one first. So
-    /// that one must have been read, which is waited for a moment, since its worker has nothing else to do.
-    pub(crate) fn take_command_back(&self, id: u64) -> bool {
-        let Some(unread) = &self.unread else { return false };
-        let deadline = Instant::now() + MAX_UNREAD;
+    /// The id of the first command that the worker has not read. `None`: it has read all.
+    pub(crate) fn first_unread(&self) -> Option<u64> {
         let mut header = [0; HEADER_LENGTH];
-        loop {
-            match unread.peek(&mut header) {
-                Ok(Received::Packet(_)) => {}
-                _ => return false,
-            }
-            match Header::read(&mut Reader::new(&header)) {
-                Ok(header) if header.id == id => break,
-                _ if Instant::now() >= deadline => return false,
-                _ => thread::yield_now(),
-            }
+        match self.unread.as_ref()?.peek(&mut header) {
+            Ok(Received::Packet(_)) => id_of(&header),
+            _ => None,
         }
-        let mut buffer = vec![0; PACKET_LIMIT];
-        let Ok(Received::Packet(length)) = unread.try_receive(&mut buffer) else { return false };
-        undo(buffer.get(..length).unwrap_or_default(), &self.memory);
-        true
+    }
+
+    /// Takes the first command that the worker has not read back: its id. That is the one [`Channels::first_unread`] has
+    /// named, or one behind it, if the worker has read that one since: the kernel gives each to one of both, in their order.
+    pub(crate) fn take_unread(&self, buffer: &mut Vec<u8>) -> Option<u64> {
+        buffer.resize(PACKET_LIMIT, 0);
+        let Ok(Received::Packet(length)) = self.unread.as_ref()?.try_receive(buffer) else {
+            return None;
+        };
+        let packet = buffer.get(..length)?;
+        undo(packet, &self.memory);
+        id_of(packet)
     }
 
     /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker

@@ -91,72 +91,83 @@ fn ids_read(ends: &WorkerEnds) -> Vec<u64> {
 }
 
 #[test]
-fn a_command_is_taken_back_until_the_worker_reads_it() {
+fn commands_are_taken_back_in_their_order_until_the_worker_reads_them() {
     let (channels, ends) = channels();
+    let mut buffer = Vec::new();
     let send = |id| {
         let sent = channels.send_command(&Outgoing::new(kind::EXECUTE, id));
         assert_eq!(sent.expect("encoded"), Delivery::Sent);
     };
-    send(1);
-    send(2);
-    assert!(!channels.take_command_back(2), "the worker could read it before the first");
-    assert_eq!(ids_read(&ends), [1, 2], "in their order");
-    assert!(!channels.take_command_back(2));
-    send(3);
-    assert!(channels.take_command_back(3));
-    assert_eq!(ids_read(&ends), [0; 0]);
+    assert_eq!((channels.first_unread(), channels.take_unread(&mut buffer)), (None, None));
+    [1, 2, 3].into_iter().for_each(send);
+    assert_eq!(channels.first_unread(), Some(1));
+    assert_eq!(channels.first_unread(), Some(1), "it stays there");
+    assert_eq!(channels.take_unread(&mut buffer), Some(1));
+    assert_eq!(ids_read(&ends), [2, 3]);
+    assert_eq!((channels.first_unread(), channels.take_unread(&mut buffer)), (None, None));
     // What the worker has not read when it ends was not begun.
     send(4);
     drop(ends);
     channels.close_commands();
-    assert!(channels.take_command_back(4));
+    assert_eq!(channels.first_unread(), Some(4));
+    assert_eq!(channels.take_unread(&mut buffer), Some(4));
+    assert_eq!(channels.first_unread(), None);
 }
 
-/// Also when the worker reads them at that very moment.
+/// Also when the worker reads them at that very moment: each is received by one of both.
 #[test]
 fn the_worker_reads_what_is_left_in_order() {
-    const PAIRS: u64 = 2000;
+    const COMMANDS: u64 = 4000;
     let (channels, ends) = channels();
-    let (read, ids) = std::sync::mpsc::channel();
     let worker = Socket::from(ends.commands.try_clone().expect("descriptors"));
     let reader = thread::spawn(move || {
         let mut buffer = [0; HEADER_LENGTH];
+        let mut read = Vec::new();
         while let Ok(Received::Packet(_)) = worker.receive(&mut buffer) {
-            let header = Header::read(&mut Reader::new(&buffer)).expect("a header");
-            read.send(header.id).expect("the test listens");
+            read.extend(id_of(&buffer));
         }
+        read
     });
-    for pair in 0..PAIRS {
-        let (first, second) = (2 * pair + 1, 2 * pair + 2);
-        for id in [first, second] {
-            let sent = channels.send_command(&Outgoing::new(kind::EXECUTE, id));
-            assert_eq!(sent.expect("encoded"), Delivery::Sent);
+    let (mut taken, mut buffer) = (Vec::new(), Vec::new());
+    for id in 1..=COMMANDS {
+        while channels.send_command(&Outgoing::new(kind::EXECUTE, id)).expect("encoded")
+            != Delivery::Sent
+        {
+            thread::yield_now();
         }
-        let is_taken = channels.take_command_back(second);
-        assert_eq!(ids.recv(), Ok(first));
-        if !is_taken {
-            assert_eq!(ids.recv(), Ok(second));
+        if id % 3 == 0
+            && let Some(first) = channels.first_unread()
+            && let Some(id) = channels.take_unread(&mut buffer)
+        {
+            assert!(id >= first, "{id} was before {first}");
+            taken.push(id);
         }
     }
+    while channels.first_unread().is_some() {
+        thread::yield_now();
+    }
     channels.close_commands();
-    reader.join().expect("no panic");
-    assert!(ids.recv().is_err(), "nothing was read twice");
+    let read = reader.join().expect("no panic");
+    assert!(read.is_sorted() && taken.is_sorted());
+    let mut all = [read, taken].concat();
+    all.sort_unstable();
+    assert_eq!(all, (1..=COMMANDS).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
     let (channels, _ends) = channels();
-    let memory = &channels.memory;
+    let (memory, mut buffer) = (&channels.memory, Vec::new());
     memory.releases().add(640, 64);
     let mut command = Outgoing::new(kind::EXECUTE, 1);
     channels.send_command(&command).expect("encoded");
     assert!(memory.releases().is_empty(), "they went with it");
-    assert!(channels.take_command_back(1));
+    assert_eq!(channels.take_unread(&mut buffer), Some(1));
     assert_eq!(memory.releases().take(), [640]);
     command.meta = vec![0; PACKET_LIMIT];
     channels.send_command(&command).expect("encoded");
     assert!(!memory.trim(), "a block is in use");
-    assert!(channels.take_command_back(1));
+    assert_eq!(channels.take_unread(&mut buffer), Some(1));
     assert!(memory.trim());
     while channels.send_command(&Outgoing::new(kind::EXECUTE, 2)).expect("encoded")
         == Delivery::Sent
