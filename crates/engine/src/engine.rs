@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use galatea_telemetry::CustomMetric;
 use galatea_types::{Result, product};
 
 use crate::{
@@ -260,6 +261,11 @@ impl Engine {
     /// All metric families in Prometheus text form.
     pub fn metrics_text(&self) -> String {
         self.metrics.render(&self.models.all())
+    }
+
+    /// The first `most` series of a family that models define themselves.
+    pub fn custom_metrics(&self, family: &str, most: usize) -> Vec<CustomMetric> {
+        self.metrics.custom.series(family, most)
     }
 
     /// Answers the requests that wait for models and that nobody waits for any more: what they hold is free before

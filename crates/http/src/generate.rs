@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_ENCODING};
 
 use crate::{
     body::Body,
+    load_report,
     received::Received,
     response_stream::ResponseStream,
     responses::{JSON, failure, reply},
@@ -28,7 +29,10 @@ pub(crate) async fn respond(
     received: &mut Received,
 ) -> http::Response<Body> {
     match submit(state, path, received).await {
-        Ok((_model, responses)) => in_one(state, responses).await,
+        Ok((_model, responses)) => {
+            let response = in_one(state, responses).await;
+            load_report::added_to(response, &state.engine, received.headers())
+        }
         Err(error) => failure(&error, JSON),
     }
 }
@@ -40,7 +44,10 @@ pub(crate) async fn respond_with_events(
     received: &mut Received,
 ) -> http::Response<Body> {
     match submit(state, path, received).await {
-        Ok((model, responses)) => in_events(state, model, responses).await,
+        Ok((model, responses)) => {
+            let response = in_events(state, model, responses).await;
+            load_report::added_to(response, &state.engine, received.headers())
+        }
         Err(error) => failure(&error, JSON),
     }
 }

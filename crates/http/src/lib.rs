@@ -29,6 +29,7 @@ mod counted;
 mod generate;
 mod infer;
 mod lines;
+mod load_report;
 mod management;
 mod metrics;
 mod options;

@@ -87,6 +87,18 @@ impl CustomMetrics {
         self.families.lock_unpoisoned().keys().cloned().collect()
     }
 
+    /// Handles of the series of a family, by labels, at most `most`; none where there is no such family.
+    pub fn series(&self, family: &str, most: usize) -> Vec<CustomMetric> {
+        let family = self.families.lock_unpoisoned().get(family).and_then(Weak::upgrade);
+        let Some(family) = family else { return Vec::new() };
+        let series = family.series.lock_unpoisoned();
+        let held: Vec<_> =
+            series.values().take(most).filter_map(Weak::upgrade).map(CustomMetric).collect();
+        // Before the handles: the drop of a last one takes the lock.
+        drop(series);
+        held
+    }
+
     /// Appends all families that have a series in Prometheus text form, sorted by name, their series by labels.
     pub fn render_into(&self, out: &mut String) {
         for family in self.held() {

@@ -75,6 +75,11 @@ impl CustomMetric {
         Ok(())
     }
 
+    /// Its labels.
+    pub fn labels(&self) -> &Labels {
+        &self.0.labels
+    }
+
     /// The value of a counter or gauge.
     ///
     /// # Errors

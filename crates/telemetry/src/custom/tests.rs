@@ -180,3 +180,23 @@ fn no_count_is_lost_between_threads_that_make_and_drop() {
     assert_eq!(metrics.names(), ["n"]);
     assert!(rendered(&metrics).ends_with("\nn 4000\n"));
 }
+
+#[test]
+fn the_series_of_a_family_are_found_by_its_name() {
+    let metrics = CustomMetrics::default();
+    assert!(metrics.series("cache", 9).is_empty());
+    let family = metrics.family("cache", "", CustomMetricKind::Gauge).expect("a family");
+    let of = |kind: &str| Labels::from([("type".to_owned(), kind.to_owned())]);
+    let kept: Vec<CustomMetric> = ["a", "b", "c"]
+        .iter()
+        .map(|kind| family.metric(of(kind), None).expect("a series"))
+        .collect();
+    kept[1].set(5.0).expect("a gauge");
+    let found = metrics.series("cache", 2);
+    assert_eq!(found.len(), 2, "no more than are asked for");
+    assert_eq!((found[1].labels(), found[1].value().expect("a gauge")), (&of("b"), 5.0));
+    drop(kept);
+    assert_eq!(metrics.series("cache", 9).len(), 2, "these are held still");
+    drop(found);
+    assert!(metrics.series("cache", 9).is_empty());
+}

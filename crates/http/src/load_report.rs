@@ -1,0 +1,114 @@
+//! Load reports for load balancers (ORCA): how full the key-value cache of a language model is, beside the answer of
+//! `generate` and where the request asks for it.
+
+use galatea_engine::Engine;
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+
+use crate::body::Body;
+
+/// Asks for a report, in a format.
+const ASKED: &str = "endpoint-load-metrics-format";
+const REPORT: HeaderName = HeaderName::from_static("endpoint-load-metrics");
+
+/// The metrics that a report is made of, as backends of language models define them, and the label that tells them apart.
+const FAMILY: &str = "nv_trt_llm_kv_cache_block_metrics";
+const TYPE: &str = "kv_cache_block_type";
+/// Most of them that are looked at. A model has a few.
+const MAX_SERIES: usize = 256;
+
+/// The response, with a report where one is asked for and a model gives its figures.
+pub(crate) fn added_to(
+    mut response: Response<Body>,
+    engine: &Engine,
+    headers: &HeaderMap,
+) -> Response<Body> {
+    let format = headers.get(ASKED).map(HeaderValue::as_bytes).and_then(Format::named);
+    let report = format.and_then(|format| CacheLoad::of(engine)?.report(format));
+    if let Some(report) = report {
+        response.headers_mut().insert(REPORT, report);
+    }
+    response
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl Format {
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"text" => Some(Self::Text),
+            b"json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// What a cache has, in blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct CacheLoad {
+    used: f64,
+    most: f64,
+    tokens_per_block: f64,
+}
+
+impl CacheLoad {
+    /// `None` unless all three are known.
+    fn of(engine: &Engine) -> Option<Self> {
+        let (mut used, mut most, mut tokens_per_block) = (None, None, None);
+        for series in engine.custom_metrics(FAMILY, MAX_SERIES) {
+            let value = series.value().ok().filter(|value| value.is_finite() && *value >= 0.0);
+            match series.labels().get(TYPE).map(String::as_str) {
+                Some("used") => used = value,
+                Some("max") => most = value,
+                Some("tokens_per") => tokens_per_block = value,
+                _ => {}
+            }
+        }
+        Some(Self { used: used?, most: most?, tokens_per_block: tokens_per_block? })
+    }
+
+    fn report(self, format: Format) -> Option<HeaderValue> {
+        let utilization = if self.most > 0.0 { self.used / self.most } else { 0.0 };
+        // Of an `as` to an integer what is too much becomes the largest.
+        let capacity = (self.most * self.tokens_per_block) as u64;
+        let text = match format {
+            Format::Text => format!(
+                "TEXT named_metrics.kv_cache_utilization={utilization:.6}, \
+                 named_metrics.max_token_capacity={capacity}"
+            ),
+            Format::Json => format!(
+                r#"JSON {{"named_metrics":{{"kv_cache_utilization":{utilization:?},"max_token_capacity":{capacity}}}}}"#
+            ),
+        };
+        HeaderValue::try_from(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_two_forms() {
+        let report = |used: f64, most: f64, format: Format| {
+            let load = CacheLoad { used, most, tokens_per_block: 64.0 };
+            load.report(format).expect("a header").to_str().expect("text").to_owned()
+        };
+        assert_eq!(
+            report(3.0, 8.0, Format::Text),
+            "TEXT named_metrics.kv_cache_utilization=0.375000, named_metrics.max_token_capacity=512"
+        );
+        assert_eq!(
+            report(3.0, 8.0, Format::Json),
+            r#"JSON {"named_metrics":{"kv_cache_utilization":0.375,"max_token_capacity":512}}"#
+        );
+        assert_eq!(
+            report(0.0, 0.0, Format::Json),
+            r#"JSON {"named_metrics":{"kv_cache_utilization":0.0,"max_token_capacity":0}}"#
+        );
+        assert!(report(1.0, f64::MAX, Format::Text).ends_with("=18446744073709551615"));
+    }
+}
