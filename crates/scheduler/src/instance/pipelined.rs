@@ -1,6 +1,9 @@
 //! Executing requests one by one, each handed over while the one before it is executed.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    ops::ControlFlow,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use galatea_backend::{Batch, Outcome, Pipeline};
 
@@ -9,14 +12,6 @@ use crate::{
     queued_request::QueuedRequest,
     request_queue::{HandedOver, Next},
 };
-
-/// What became of a request that was to be handed over.
-enum Ahead {
-    Waits,
-    /// It cannot be sent at all.
-    Answered,
-    NoRoom(QueuedRequest),
-}
 
 impl InstanceThread<'_> {
     /// Executes a request, and then those that are handed over behind it. Returns how many are finished that the queue
@@ -52,10 +47,9 @@ impl InstanceThread<'_> {
         let mut done = 0;
         while let Some(request) = requests.next() {
             match self.hand_over(request) {
-                Ahead::Waits => {}
-                Ahead::Answered => done += 1,
+                ControlFlow::Continue(finished) => done += finished,
                 // None overtakes it.
-                Ahead::NoRoom(request) => {
+                ControlFlow::Break(request) => {
                     self.slot.queue.put_back([request].into_iter().chain(requests).collect());
                     break;
                 }
@@ -64,7 +58,9 @@ impl InstanceThread<'_> {
         done
     }
 
-    fn hand_over(&mut self, QueuedRequest { pending, arrival }: QueuedRequest) -> Ahead {
+    /// Hands a request over: how many are finished thereby. Gives it back when there is no room for it.
+    fn hand_over(&mut self, request: QueuedRequest) -> ControlFlow<QueuedRequest, usize> {
+        let QueuedRequest { pending, arrival } = request;
         self.handed_over = self.handed_over.wrapping_add(1);
         let number = self.handed_over;
         let mut batch = self.new_batch(vec![pending]).numbered(number);
@@ -77,13 +73,15 @@ impl InstanceThread<'_> {
         if is_answered {
             self.slot.responses.accounting().dequeued();
             self.slot.responses.answer_batch(batch, None);
-            return Ahead::Answered;
+            return ControlFlow::Continue(1);
         }
-        let Some((pending, _)) = batch.into_outcomes().next() else { return Ahead::Answered };
+        let Some((pending, _)) = batch.into_outcomes().next() else {
+            return ControlFlow::Continue(1);
+        };
         let request = QueuedRequest { pending, arrival };
-        let Some(waiting) = waiting else { return Ahead::NoRoom(request) };
+        let Some(waiting) = waiting else { return ControlFlow::Break(request) };
         self.slot.queue.handed_over(self.slot.index, HandedOver { request, number, waiting });
-        Ahead::Waits
+        ControlFlow::Continue(0)
     }
 
     /// A batch whose execution begins now.

@@ -13,6 +13,7 @@ mod batching;
 mod changes;
 mod failure_log;
 mod life;
+mod pipe;
 mod pipeline;
 mod probe;
 mod streams;

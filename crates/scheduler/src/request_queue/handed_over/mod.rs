@@ -1,6 +1,9 @@
 //! Requests that wait in instances, behind the ones they execute. They still wait: an instance that is free takes them
 //! back, first in first out, and executes them instead.
 
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
