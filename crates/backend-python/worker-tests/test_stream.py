@@ -218,6 +218,8 @@ call = pb_utils.InferenceRequest(request_id="r", model_name="other", inputs=[req
 answer = call.exec()
 if answer.has_error():
     raise pb_utils.TritonModelException(answer.error().message())
+if answer.parameters() != "{}":
+    raise ValueError("no JSON: " + answer.parameters())
 out = pb_utils.get_output_tensor_by_name(answer, "O").as_numpy()
 return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", out)])]""")
         seen = []

@@ -1,9 +1,12 @@
 //! Request and response parameters as the JSON that workers write.
 
+use std::fmt;
+
 use galatea_types::{Error, ParameterValue, Parameters, Result};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-/// Parameters from the JSON object a model gave; empty text: none.
+/// Parameters from the JSON object a model gave, in its order; empty text: none.
 ///
 /// # Errors
 /// When it is another JSON value, or has members that are no parameters.
@@ -12,14 +15,43 @@ pub fn read(json: &[u8]) -> Result<Parameters> {
         return Ok(Parameters::new());
     }
     match serde_json::from_slice(json) {
-        Ok(Value::Object(members)) => {
+        Ok(Members(members)) => {
             members.into_iter().map(|(name, value)| Ok((name, read_value(value)?))).collect()
         }
-        Ok(_) => Err(Error::invalid_arg("parameters must be a JSON object")),
+        Err(error) if error.is_data() => {
+            Err(Error::invalid_arg("parameters must be a JSON object"))
+        }
         Err(error) => {
             Err(Error::invalid_arg(format!("failed to parse parameters: {error}"))
                 .with_source(error))
         }
+    }
+}
+
+/// The members of an object in their order: serde_json's own object sorts them.
+struct Members(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Members(members))
     }
 }
 
@@ -48,13 +80,13 @@ mod tests {
     #[test]
     fn scalars_are_taken_and_nothing_else() {
         let read_text = |json: &str| read(json.as_bytes());
-        let parameters = read_text(r#"{"a":1,"b":true,"c":"x","d":0.5,"e":18446744073709551615}"#);
+        let parameters = read_text(r#"{"e":18446744073709551615,"a":1,"b":true,"c":"x","d":0.5}"#);
         let expected = [
+            ("e", ParameterValue::Uint(u64::MAX)),
             ("a", ParameterValue::Int(1)),
             ("b", ParameterValue::Bool(true)),
             ("c", ParameterValue::String("x".to_owned())),
             ("d", ParameterValue::Double(0.5)),
-            ("e", ParameterValue::Uint(u64::MAX)),
         ];
         let expected: Parameters = expected.map(|(n, v)| (n.to_owned(), v)).into();
         assert_eq!(parameters.expect("read"), expected);

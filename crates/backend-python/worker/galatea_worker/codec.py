@@ -131,7 +131,7 @@ def read_response(connection, buffer, at, data):
     if code:
         error = TritonError(bytes(buffer[at : at + error_len]).decode("utf-8", "replace"), ErrorCode(code - 1))
     at += error_len + traceback_len
-    parameters = bytes(buffer[at : at + params_len]).decode()
+    parameters = bytes(buffer[at : at + params_len]).decode() or "{}"
     at += params_len
     outputs = []
     for _ in range(n_outputs):

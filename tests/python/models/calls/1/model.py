@@ -131,6 +131,10 @@ def case_seen_all():
     return seen(request_id="inner", correlation_id=17, flags=flags, timeout=10_000_000, parameters={"a": 1, "b": "x", "c": True})
 
 
+def case_seen_parameters_in_order():
+    return list(seen(parameters={"z": 1, "a": "x", "m": True, "b": 2})["parameters"])
+
+
 def case_seen_text_correlation():
     return seen(correlation_id="abc")
 
