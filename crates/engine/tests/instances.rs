@@ -202,3 +202,21 @@ fn each_version_changes_and_a_new_one_is_loaded() {
     );
     assert_eq!((f.made(), f.groups()[0].1), ((3, 5), 1));
 }
+
+#[test]
+fn two_hundred_changes_leave_nothing_behind() {
+    let f = ready(&cpu(1));
+    let open = || {
+        let count = |folder| fs::read_dir(folder).expect("listed").count();
+        (count("/proc/self/task"), count("/proc/self/fd"))
+    };
+    f.load(&cpu(2)).expect("changes");
+    f.load(&cpu(1)).expect("changes");
+    let before = open();
+    for turn in 0..100 {
+        f.load(&cpu(2 + turn % 5)).expect("changes");
+        f.load(&cpu(1)).expect("changes");
+    }
+    assert_eq!((f.instances(), f.made().0), (vec!["m_0_0".to_owned()], 1));
+    eventually("threads and descriptors are as before", || open() == before);
+}

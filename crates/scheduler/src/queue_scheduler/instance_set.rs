@@ -19,14 +19,7 @@ pub(super) struct InstanceSet {
     pub queue: Arc<RequestQueue>,
     /// What answers the requests of the queue.
     pub responses: Responses,
-    threads: Mutex<Threads>,
-}
-
-#[derive(Default)]
-struct Threads {
-    members: Vec<Member>,
-    /// Of instances that were removed, and took longer to end than anybody waited.
-    leaving: Vec<JoinHandle<()>>,
+    members: Mutex<Vec<Member>>,
 }
 
 struct Member {
@@ -38,11 +31,11 @@ struct Member {
 
 impl InstanceSet {
     pub fn new(queue: Arc<RequestQueue>, responses: Responses) -> Self {
-        Self { queue, responses, threads: Mutex::new(Threads::default()) }
+        Self { queue, responses, members: Mutex::new(Vec::new()) }
     }
 
     pub fn specs(&self) -> Vec<InstanceSpec> {
-        self.threads.lock_unpoisoned().members.iter().map(|member| member.spec.clone()).collect()
+        self.members.lock_unpoisoned().iter().map(|member| member.spec.clone()).collect()
     }
 
     /// Starts the threads of the instances that the queue was made for.
@@ -96,10 +89,9 @@ impl InstanceSet {
 
     fn end(&self, is_chosen: impl Fn(&Member) -> bool, deadline: Option<Instant>) {
         let chosen: Vec<Member> = {
-            let mut threads = self.threads.lock_unpoisoned();
-            let members = std::mem::take(&mut threads.members);
-            let (chosen, rest) = members.into_iter().partition(is_chosen);
-            threads.members = rest;
+            let mut members = self.members.lock_unpoisoned();
+            let (chosen, rest) = std::mem::take(&mut *members).into_iter().partition(is_chosen);
+            *members = rest;
             chosen
         };
         for member in &chosen {
@@ -112,20 +104,18 @@ impl InstanceSet {
             self.queue.finish(count);
         }
         for Member { index, thread, .. } in chosen {
+            // A thread that takes longer ends on its own; until then the queue counts it.
             if deadline.is_none_or(|deadline| self.queue.wait_until_gone(index, deadline)) {
                 // Its panics are caught and logged where they happen.
                 let _ = thread.join();
-            } else {
-                self.threads.lock_unpoisoned().leaving.push(thread);
             }
         }
     }
 
     /// Waits until every thread has ended. The queue is closed.
     pub fn join(&self) {
-        let Threads { members, leaving } = std::mem::take(&mut *self.threads.lock_unpoisoned());
-        let members = members.into_iter().map(|member| member.thread);
-        for thread in members.chain(leaving) {
+        let members = std::mem::take(&mut *self.members.lock_unpoisoned());
+        for Member { thread, .. } in members {
             // Its panics are caught and logged where they happen.
             let _ = thread.join();
         }
@@ -149,7 +139,7 @@ impl InstanceSet {
         let thread = Builder::new().name(spec.name.clone());
         match thread.spawn(move || instance::run(&context, slot, ready)) {
             Ok(thread) => {
-                self.threads.lock_unpoisoned().members.push(Member { spec, index, thread });
+                self.members.lock_unpoisoned().push(Member { spec, index, thread });
                 Ok(())
             }
             Err(source) => {

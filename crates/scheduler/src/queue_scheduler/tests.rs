@@ -6,7 +6,7 @@ use std::{
 };
 
 use galatea_backend::{
-    Batch, ModelInstance,
+    Batch, ModelInstance, TakenRequest,
     testing::{instance_spec, model_config, prepared, request},
 };
 use galatea_types::{LockExt as _, Response, ResponseSink};
@@ -55,6 +55,58 @@ impl ResponseSink for Failed {
         let result = response.result.expect("an answer");
         self.0.lock_unpoisoned().push(result.expect_err("an error").message().to_owned());
     }
+}
+
+/// Takes requests out of their batch, and keeps them.
+#[derive(Default)]
+struct Keeping(Arc<StdMutex<Vec<TakenRequest>>>);
+
+struct KeepingInstance(Arc<StdMutex<Vec<TakenRequest>>>);
+
+impl Model for Keeping {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(KeepingInstance(self.0.clone())))
+    }
+}
+
+impl ModelInstance for KeepingInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        let taken = (0..batch.len()).map(|index| batch.take(index).expect("not taken before"));
+        self.0.lock_unpoisoned().extend(taken);
+    }
+}
+
+/// A client that keeps a stream open holds up a change of the instances, but not for ever; its instance goes with it.
+#[test]
+fn an_open_stream_does_not_hold_up_a_change_for_ever() {
+    let run = || {
+        let (model, answered) = (Keeping::default(), Arc::<StdMutex<usize>>::default());
+        let kept = model.0.clone();
+        let config = "name: 'm' backend: 'm' model_transaction_policy { decoupled: true }";
+        let scheduler = QueueScheduler::start(SchedulerSpec {
+            config: Arc::new(model_config(config)),
+            version: 1,
+            model: Arc::new(model),
+            instances: vec![instance_spec("m", 0)],
+            statistics: Arc::default(),
+            hold_until_queued: 0,
+        });
+        let scheduler = scheduler.expect("it starts");
+        let request = prepared(InferRequest::new("m"), 1);
+        let responder = Responder::calling(Answered(answered.clone()));
+        assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
+        while kept.lock_unpoisoned().is_empty() {
+            shuttle::thread::yield_now();
+        }
+        scheduler.change_instances(vec![instance_spec("m", 1)], &[0]).expect("it starts");
+        let names: Vec<_> = scheduler.instances().into_iter().map(|spec| spec.name).collect();
+        assert_eq!((&*names, scheduler.in_flight()), (&["m_0_1".to_owned()][..], 1));
+        let taken = kept.lock_unpoisoned().pop().expect("kept");
+        taken.responder.finish(Some(Ok(Default::default())));
+        assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
+        assert_eq!(*answered.lock_unpoisoned(), 1);
+    };
+    shuttle::check_random(run, 300);
 }
 
 /// By the first letter of the id.

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -33,6 +33,20 @@ fn a_new_instance_executes_while_the_others_are_busy() {
     rig.permit(2);
     all_succeed([first, waiting]);
     assert_eq!(names(&rig), ["probe_0_0", "probe_0_1"]);
+}
+
+#[test]
+fn instances_start_at_the_same_time() {
+    let both = Arc::new(Barrier::new(2));
+    let meeting = both.clone();
+    // Whoever started them one after the other would wait here for ever.
+    let setup = Setup::direct().instances(2).on_create(move |_| {
+        meeting.wait();
+        Ok(())
+    });
+    let rig = setup.start();
+    rig.scheduler.change_instances(added([2, 3]), &[]).expect("they start");
+    assert_eq!(names(&rig).len(), 4);
 }
 
 #[test]
