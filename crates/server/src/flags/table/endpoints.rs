@@ -222,7 +222,7 @@ pub const SAGEMAKER: &[Row] = &[
     Row::new(
         "allow-sagemaker",
         Kind::Bool,
-        "Serve SageMaker requests for one model, at the address of HTTP.",
+        "Serve SageMaker requests, for one model and for many, at the address of HTTP.",
     )
     .default("false")
     .stores(|o, v| v.put(&mut o.allows_sagemaker)),
