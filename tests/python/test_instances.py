@@ -377,3 +377,43 @@ def test_no_two_instances_have_one_name(model):
     model.changes(cpu(2), (3, 1))
     model.changes(cpu(3), (4, 1))
     assert model.noted("finalized") == ["m_0_2"] and model.noted("initialized")[-1] == "m_0_2"
+
+
+@pytest.mark.parametrize("isolation", ["", 'parameters { key: "isolation" value { string_value: "process" } }\n'], ids=["here", "isolated"])
+def test_instances_of_an_onnx_model(tmp_path, isolation):
+    """From one to three and back while it is asked: the threads of the session adapt to the number of instances."""
+    config = repositories.add_sub_config(more=isolation)
+    repositories.copy_example(tmp_path, "simple")
+
+    def configure(count):
+        text = f'name: "simple"\nbackend: "onnxruntime"\n{config}instance_group [ {cpu(count)} ]\n'
+        (tmp_path / "simple/config.pbtxt").write_text(text)
+
+    configure(1)
+    with servers.galatea(tmp_path, "--model-control-mode=explicit", "--load-model=simple") as server:
+        asked, over = [], threading.Event()
+
+        def ask():
+            while not over.is_set():
+                status, _, text = clients.ask(server.http, "POST", "/v2/models/simple/infer", clients.pair_json())
+                assert status == 200, text
+                asked.append(status)
+
+        def wait_for_more():
+            seen = len(asked)
+            until(lambda: len(asked) > seen + 20)
+
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            askers = [pool.submit(ask) for _ in range(3)]
+            for count in (3, 1, 2):
+                wait_for_more()
+                configure(count)
+                status, _, text = clients.ask(server.http, "POST", "/v2/repository/models/simple/load", {})
+                assert (status, text) == (200, b"")
+                if isolation:
+                    assert len(servers.descendants(server.pid)) == count
+            wait_for_more()
+            over.set()
+            [asker.result() for asker in askers]
+        _, _, text = clients.ask(server.http, "GET", "/v2/models/simple/stats")
+        assert json.loads(text)["model_stats"][0]["inference_count"] == len(asked), "loaded once"

@@ -241,6 +241,16 @@ fn gpus_need_a_library_that_can_use_them() {
 }
 
 #[test]
+fn instances_come_and_go_on_the_devices_it_was_loaded_for() {
+    let model = load(&identity(), IDENTITY).expect("loads");
+    let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
+    assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(5)));
+    let gpu = InstanceSpec { kind: InstanceKind::Gpu, ..instance_spec("m", 1) };
+    assert!(!model.can_have(std::slice::from_ref(&gpu)));
+    assert!(!model.can_have(&[instance_spec("m", 0), gpu]));
+}
+
+#[test]
 fn a_file_that_is_no_model_fails_alone() {
     let error = load_error(&Folder::new(b"no model"), IDENTITY);
     assert!(error.starts_with("onnx runtime error ") && error.contains("model.onnx"), "{error}");

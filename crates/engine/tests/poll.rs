@@ -54,6 +54,22 @@ fn models_are_loaded_and_unloaded_as_they_come_and_go() {
 }
 
 #[test]
+fn instance_groups_change_in_place() {
+    let with = |count: u64| format!("{CONFIG} instance_group {{ count: {count} }}");
+    let f = polling(|root| add_model(root, "m", &[1], &with(1)));
+    ask(&f.engine, 1).expect("answered");
+    for count in [3, 2] {
+        add_model(f.root.path(), "m", &[1], &with(count));
+        look_twice(&f);
+        assert_eq!(f.backend.live_instances.lock().expect("no panic").len() as u64, count);
+    }
+    ask(&f.engine, 1).expect("answered");
+    assert_eq!((loads(&f), f.backend.instances_made.load(Ordering::SeqCst)), (1, 3));
+    let counted = f.engine.statistics(Some("m"), Some(1)).expect("statistics");
+    assert_eq!(counted[0].statistics.inference_count, 2, "counts go on");
+}
+
+#[test]
 fn a_version_that_is_being_copied_is_not_loaded() {
     let f = polling(|root| add_model(root, "m", &[1], CONFIG));
     let copied = f.root.path().join("m/2");

@@ -93,6 +93,13 @@ impl VersionLoader {
     pub fn change_instances(&self, model: &ServedModel, config: &Arc<ModelConfig>) -> Result<()> {
         let wanted = instance_specs(config.instance_groups());
         let change = InstanceChange::between(model.instances(), wanted);
+        let (added, removed) = (change.added.len(), change.removed.len());
+        if added + removed > 0 {
+            let (id, version) = (model.id(), model.version());
+            log::info!(
+                "changing instances of '{id}' version {version}: {added} more, {removed} less"
+            );
+        }
         model.change_instances(config, change.added, &change.removed)
     }
 
