@@ -141,3 +141,13 @@ def test_flags_say_how_many_pings_are_borne(target, flags, has_call, borne, tmp_
         if has_call:
             pings.connection.open(1, "ModelInfer")
         assert pings.borne() == borne
+
+
+@both
+def test_a_long_message_is_taken_both_ways(target, tmp_path):
+    repositories.write_model(tmp_path, "identity", target, "identity", REPEAT)
+    data = np.arange(20_000_000, dtype=np.float32)
+    tensor = grpcclient.InferInput("INPUT0", data.shape, "FP32")
+    tensor.set_data_from_numpy(data)
+    with servers.TARGETS[target](tmp_path) as running, grpcclient.InferenceServerClient(running.grpc) as client:
+        assert np.array_equal(client.infer("identity", [tensor]).as_numpy("OUTPUT0"), data)
