@@ -2,6 +2,8 @@
 //! back, first in first out, and executes them instead.
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 pub(super) mod tests;
 
 use std::{
