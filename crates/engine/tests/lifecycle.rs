@@ -85,7 +85,10 @@ fn texts_of_failed_loads() {
     );
     assert!(error.message().contains("config.pbtxt:2:1"), "names the place: {error}");
 
-    assert_eq!(load("empty").message(), "failed to load 'empty', no version is available");
+    let error = load("empty");
+    assert_eq!(error.code(), Code::InvalidArg);
+    let reason = "at least one version must be available under the version policy of model 'empty'";
+    assert_eq!(error.message(), format!("load failed for model 'empty': {reason}\n"));
     let text = |version| {
         f.engine.model("empty", version).map(drop).expect_err("none").message().to_owned()
     };

@@ -38,7 +38,7 @@ impl LoadFailure {
                 model.name
             ))
             .with_source(error),
-            Self::NoVersion => Error::internal(no_version(&model.name)),
+            Self::NoVersion => failed(&no_version(model)),
             Self::Versions(versions) => failed(&versions),
             Self::Invalid(error) => failed(&error).with_source(error),
         }
@@ -60,7 +60,7 @@ impl LoadFailure {
                 let reason = error.message().to_owned();
                 return DependencyError::Invalid { ensemble, model, reason };
             }
-            Some(Self::NoVersion) => no_version_by_policy(id),
+            Some(Self::NoVersion) => no_version(id),
             Some(Self::Versions(versions)) => versions.to_string(),
         };
         DependencyError::NotLoaded { ensemble, model, reason }
@@ -123,12 +123,7 @@ impl fmt::Display for VersionFailures {
     }
 }
 
-/// The reason in the index for a model without any version.
-pub(super) fn no_version(model: &str) -> String {
-    format!("failed to load '{model}', no version is available")
-}
-
-/// The same in the log, and for ensembles that need the model.
-pub(super) fn no_version_by_policy(model: &ModelId) -> String {
+/// Why a model without any version cannot be loaded.
+pub(super) fn no_version(model: &ModelId) -> String {
     format!("at least one version must be available under the version policy of model '{model}'")
 }

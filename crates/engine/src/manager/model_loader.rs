@@ -10,9 +10,7 @@ use super::{
     configuration::Completion,
     dependencies::{Dependencies, LoadRequest},
     dependency_error::DependencyError,
-    load_failure::{
-        Failures, LoadFailure, VersionFailure, VersionFailures, no_version, no_version_by_policy,
-    },
+    load_failure::{Failures, LoadFailure, VersionFailure, VersionFailures, no_version},
     operations::Operations,
     panic_wall::guarded,
     paths,
@@ -170,8 +168,9 @@ impl ModelLoader {
         })?;
         self.models.register(id);
         if plan.versions.is_empty() {
-            log::error!("{}", no_version_by_policy(id));
-            self.record_poll_failure(id, PollFailure::NoVersion(no_version(&id.name)));
+            let reason = no_version(id);
+            log::error!("{reason}");
+            self.record_poll_failure(id, PollFailure::NoVersion(reason));
             return Err(LoadFailure::NoVersion);
         }
         Ok(plan)
