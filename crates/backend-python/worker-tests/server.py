@@ -17,7 +17,7 @@ WORKER = Path(__file__).resolve().parents[1] / "worker"
 HEADER, REQUEST, RESPONSE, TENSOR = (struct.Struct(s) for s in ("<BBHIQII", "<QQQqqIHHHHHHI", "<QBBHIII", "<HBBIQQ"))
 TYPES = {1: "?", 2: "u1", 3: "u2", 4: "u4", 5: "u8", 6: "i1", 7: "i2", 8: "i4", 9: "i8", 10: "f2", 11: "f4", 12: "f8"}
 CODES = {np.dtype(kind): code for code, kind in TYPES.items()}
-FINAL, ERROR, EMPTY, DECOUPLED = 1, 2, 4, 8
+FINAL, ERROR, EMPTY, DECOUPLED, RAISED = 1, 2, 4, 8, 16
 TIMEOUT = 30
 
 

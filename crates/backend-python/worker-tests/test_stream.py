@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from server import DECOUPLED, EMPTY, ERROR, FINAL, Worker
+from server import DECOUPLED, EMPTY, ERROR, FINAL, RAISED, Worker
 from test_execute import HEAD, body
 
 SENDING = "response = lambda n: pb_utils.InferenceResponse([pb_utils.Tensor('OUT', np.array([n]))])\n"
@@ -109,7 +109,7 @@ return [None, response(2)]""")
     def test_decoupled_must_return_none(self):
         with Worker(body("return []"), decoupled=True) as worker:
             text = "Python model 'm_0' is using the decoupled mode and the execute function must return None."
-            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, RAISED)
             failed = worker.receive(worker.events)
             self.assertEqual((failed.id, failed.flags), (1, FINAL))
             self.assertTrue(failed.response().error.endswith(text))
@@ -130,7 +130,7 @@ raise ValueError("at last")""")
     def test_an_error_that_no_client_gets_is_logged(self):
         source = body(SENDING + "requests[0].get_response_sender().send(response(1), 1)\nraise ValueError('too late')")
         with Worker(source, decoupled=True) as worker:
-            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, RAISED)
             self.assertEqual(worker.receive(worker.events).flags, FINAL)
             line = worker.receive(worker.events)
             self.assertEqual((line.kind, line.id), (23, 2))
@@ -201,7 +201,7 @@ class TritonPythonModel:
 self.sender = requests[0].get_response_sender()
 raise RuntimeError("first")""")
         with Worker(source, decoupled=True) as worker:
-            self.assertEqual(worker.execute({"IN": [b""]}).flags, 0)
+            self.assertEqual(worker.execute({"IN": [b""]}).flags, RAISED)
             self.assertIn("RuntimeError: first", worker.receive(worker.events).response().error)
             worker.events.setblocking(False)
             self.assertRaises(BlockingIOError, worker.receive, worker.events)

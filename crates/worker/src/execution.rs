@@ -34,8 +34,8 @@ impl Execution {
 pub(crate) enum Executed {
     /// All of it failed.
     Failed { message: String, traceback: String },
-    /// Responses by key. Those of requests with a response sender come as events.
-    Responses(Vec<(u64, ResponseContent)>),
+    /// Responses by key. Those of requests with a response sender come as events, errors too where `execute` raised.
+    Responses { by_key: Vec<(u64, ResponseContent)>, has_raised: bool },
 }
 
 impl Executed {
@@ -59,7 +59,8 @@ impl Executed {
         let mut reader = Reader::new(message.packet.payload.meta);
         let responses =
             (0..message.packet.header.count).map(|_| response(connection, message, &mut reader));
-        responses.collect::<Result<_, _>>().map(Self::Responses)
+        let by_key = responses.collect::<Result<_, _>>()?;
+        Ok(Self::Responses { by_key, has_raised: message.packet.header.has(flag::RAISED) })
     }
 }
 

@@ -146,7 +146,12 @@ impl<S: Services> WorkerInstance<S> {
             Executed::Failed { message, traceback } => {
                 self.fail(batch, sent, &self.failure(&message), &traceback);
             }
-            Executed::Responses(responses) => self.deliver(batch, sent, responses),
+            Executed::Responses { by_key, has_raised } => {
+                if has_raised {
+                    batch.fail_taken();
+                }
+                self.deliver(batch, sent, by_key);
+            }
         }
     }
 

@@ -115,7 +115,7 @@ class Executor:
                 _account(sender, response)
             answers.append((request._key, request._outputs, response))
 
-    def _answer(self, answers, ident):
+    def _answer(self, answers, ident, flags=0):
         connection = self._connection
         body = MessageBody(connection)
         parts = []
@@ -132,7 +132,7 @@ class Executor:
             else:
                 parts += codec.write_error(key, self._prefix + response.message, _INTERNAL, b"", response.traceback)
         try:
-            connection.send(connection.commands, wire.EXECUTED, 0, len(answers), ident, parts, body.data)
+            connection.send(connection.commands, wire.EXECUTED, flags, len(answers), ident, parts, body.data)
         except OSError as error:
             body.rewind((0, 0, 0))
             self._fail_all(ident, failure_of(_unsendable(error)))
@@ -157,11 +157,12 @@ class Executor:
             return
         if not others:
             self._end_all(senders, failure)
-            self._answer([], ident)
+            self._answer([], ident, wire.RAISED)
             return
         reported = _end(senders, failure)
         failures = [Failure(failure.message, "" if reported or i else failure.traceback) for i in range(len(others))]
-        self._answer([(request._key, None, failure) for request, failure in zip(others, failures)], ident)
+        answers = [(request._key, None, failure) for request, failure in zip(others, failures)]
+        self._answer(answers, ident, wire.RAISED)
 
 
 def _account(sender, response):

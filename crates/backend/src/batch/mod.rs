@@ -54,6 +54,8 @@ pub struct Taken {
     pub requests: usize,
     /// Sum of their batch sizes.
     pub items: u64,
+    /// The execution failed as a whole: they count as no inferences.
+    pub has_failed: bool,
 }
 
 impl Batch {
@@ -218,6 +220,11 @@ impl Batch {
             failure: None,
         };
         Some(TakenRequest { request, responder })
+    }
+
+    /// The execution failed, which those that were taken are told by who answers them.
+    pub fn fail_taken(&mut self) {
+        self.taken.has_failed = true;
     }
 
     /// The requests that were taken so far.

@@ -68,7 +68,10 @@ fn a_taken_request_outlives_its_batch_and_is_released_apart_from_its_answer() {
     batch.mark_input_done();
     let TakenRequest { request, mut responder } = batch.take(1).expect("it is there");
     assert!(batch.take(1).is_none() && batch.take(9).is_none() && batch.request(1).is_none());
-    assert_eq!((batch.taken(), batch.len()), (Taken { requests: 1, items: 2 }, 3));
+    assert_eq!(
+        (batch.taken(), batch.len()),
+        (Taken { requests: 1, items: 2, has_failed: false }, 3)
+    );
     batch.mark_output_started();
     batch.respond(1, Ok(Vec::new()));
     batch.fail_all(&Error::internal("the others"));

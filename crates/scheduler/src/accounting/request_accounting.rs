@@ -63,8 +63,9 @@ impl RequestAccounting {
     ) {
         let end = Instant::now();
         batch.end_at(end);
-        let taken = batch.taken().items;
-        let mut items = Items { inferred: taken, executed: taken };
+        let taken = batch.taken();
+        let inferred = if taken.has_failed { 0 } else { taken.items };
+        let mut items = Items { inferred, executed: taken.items };
         for (PendingRequest { request, context, .. }, outcome) in batch.outcomes() {
             let (id, rows) = (&request.id, u64::from(request.batch_size().max(1)));
             items.executed += rows;
@@ -90,7 +91,8 @@ impl RequestAccounting {
         let RequestEnd { request_id, context, failure, .. } = request;
         let end = Instant::now();
         context.timeline.end = Some(end);
-        if once.is_first() {
+        // Of one that failed first it is not known yet whether all of its execution did: that counts when it returns.
+        if failure.is_none() && once.is_first() {
             let items = Items { inferred: items, executed: items };
             self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }

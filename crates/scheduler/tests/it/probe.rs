@@ -137,6 +137,12 @@ impl ModelInstance for ProbeInstance {
                     sender.send(Ok(Default::default()));
                     sender.finish(None);
                 }
+                "failed stream" => {
+                    let mut sender = batch.take(index).expect("not taken before").responder;
+                    sender.send(Err(Error::internal("asked to fail")));
+                    sender.finish(None);
+                    batch.fail_taken();
+                }
                 _ => batch.respond(index, Ok(Vec::new())),
             }
         }

@@ -106,8 +106,19 @@ fn an_error_makes_the_stream_a_failure() {
         assert_eq!((count, last_error.expect("an error").message()), (2, error.message()));
         assert_eq!(rig.statistics.snapshot().failures[reason as usize], 1);
     }
+    // The execution of what failed first counts when it returns.
+    until(|| rig.statistics.snapshot().execution_count == 2);
     let s = rig.statistics.snapshot();
-    assert_eq!((s.success.count, s.fail.count, s.execution_count), (0, 2, 2));
+    assert_eq!((s.success.count, s.fail.count, s.inference_count), (0, 2, 2));
+}
+
+#[test]
+fn streams_of_an_execution_that_failed_are_no_inferences() {
+    let rig = streaming();
+    assert!(collect(rig.submit_stream("failed stream")).1.is_some());
+    until(|| rig.statistics.snapshot().execution_count == 1);
+    let s = rig.statistics.snapshot();
+    assert_eq!((s.success.count, s.fail.count, s.inference_count), (0, 1, 0));
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub mod flag {
     pub const EMPTY: u8 = 4;
     /// The caller takes several responses.
     pub const DECOUPLED: u8 = 8;
+    /// The execution failed, and its requests get the errors as events.
+    pub const RAISED: u8 = 16;
 }
 
 /// Kinds of messages.
