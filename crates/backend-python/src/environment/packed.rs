@@ -139,7 +139,8 @@ impl From<PackedError> for Error {
     fn from(error: PackedError) -> Self {
         let new = match error {
             PackedError::CondaUnpack { .. } => Error::unavailable,
-            _ => Error::invalid_arg,
+            // As in Triton: it is not the client who is wrong.
+            _ => Error::internal,
         };
         new(error.to_string()).with_source(error)
     }

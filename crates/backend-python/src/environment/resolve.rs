@@ -223,9 +223,9 @@ impl From<ResolveError> for Error {
         match error {
             ResolveError::NoPython => Error::unavailable(text),
             ResolveError::Remote => Error::unsupported(text),
-            ResolveError::NoSuchPath(_)
-            | ResolveError::NoFile(_)
-            | ResolveError::NoSuchProgram(_) => Error::invalid_arg(text),
+            // Triton's code for a path that leads nowhere.
+            ResolveError::NoSuchPath(_) => Error::internal(text),
+            ResolveError::NoFile(_) | ResolveError::NoSuchProgram(_) => Error::invalid_arg(text),
         }
     }
 }

@@ -79,8 +79,7 @@ impl NormalizedConfig {
         is_complete: bool,
     ) -> galatea_types::Result<VersionPolicy> {
         let polled = polled(&self.raw, context)?;
-        // The tensors of an ensemble are compared with those of its models.
-        if is_complete && !matches!(polled.scheduling, Scheduling::Ensemble(_)) {
+        if is_complete {
             tensors(&self.raw)?;
             batch_io(&self.raw)?;
         }

@@ -71,7 +71,7 @@ impl LoadFailure {
 /// read comes first.
 pub(super) fn joined(failures: impl Iterator<Item = (ModelId, LoadFailure)>) -> Result<()> {
     let is_load = |(_, failure): &(_, LoadFailure)| {
-        matches!(failure, LoadFailure::Versions(_) | LoadFailure::Invalid(_))
+        !matches!(failure, LoadFailure::Unreadable(_) | LoadFailure::Exiting)
     };
     let (loads, others): (Vec<_>, Vec<_>) = failures.partition(is_load);
     let several = loads.len() > 1;
@@ -110,14 +110,13 @@ impl VersionFailure {
     }
 }
 
-/// One line for each version.
+/// One after the other.
 impl fmt::Display for VersionFailures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, failure) in self.0.iter().enumerate() {
-            let separator = if i > 0 { "\n" } else { "" };
+        for failure in &self.0 {
             let (version, reason) = (failure.version, failure.reason());
             let state = if failure.is_ready { "READY" } else { "UNAVAILABLE" };
-            write!(f, "{separator}version {version} is at {state} state: {reason};")?;
+            write!(f, "version {version} is at {state} state: {reason};")?;
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ pub(crate) fn is_model_name(name: &str) -> bool {
 /// configurations, what Python writes.
 const NO_VERSIONS: [&str; 4] = ["warmup", "initial_state", CONFIG_FOLDER, "__pycache__"];
 
-/// A version folder is named by a positive integer without leading zeros; everything else in a model's folder is
+/// A version folder is named by a number without leading zeros; everything else in a model's folder is
 /// ignored, and a warning says so where it could be a mistake.
 fn version_of(entry: &str) -> Option<i64> {
     let is_number = entry.bytes().all(|b| b.is_ascii_digit());
@@ -81,7 +81,7 @@ fn version_of(entry: &str) -> Option<i64> {
     if !is_number && !NO_VERSIONS.contains(&entry) {
         log::warn!("ignore version directory '{entry}' which fails to convert to integral number");
     }
-    entry.parse().ok().filter(|&v| is_number && v > 0)
+    entry.parse().ok().filter(|_| is_number)
 }
 
 fn entry_names(dir: &Path) -> Vec<String> {
@@ -124,7 +124,8 @@ mod tests {
         for (entry, expected) in [
             ("1", Some(1)),
             ("12", Some(12)),
-            ("0", None),
+            ("0", Some(0)),
+            ("00", None),
             ("01", None),
             ("1a", None),
             ("", None),
