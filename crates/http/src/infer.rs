@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use galatea_config::ModelConfig;
 use galatea_engine::ServedModel;
 use galatea_frontend::CancelOnDrop;
-use galatea_protocol::{
-    AnswerPlan,
-    http::{EncodedResponse, decode},
-};
-use galatea_types::{Error, InferResponse, Refused, RequestContext, Responder, Result};
+use galatea_protocol::{AnswerPlan, Regions, http::EncodedResponse};
+use galatea_types::{Error, InferResponse, LockExt, Refused, RequestContext, Responder, Result};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE},
@@ -23,7 +21,7 @@ use crate::{
     received::Received,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
-    state::ServerState,
+    state::{Connection, ServerState},
     wire::RequestHeaders,
     work::{self, InferBody},
 };
@@ -62,8 +60,9 @@ pub(crate) async fn respond(
         let headers = received.headers_as_sent();
         return lines::respond(state, (model, version), body, context, headers).await;
     }
-    let headers = received.headers_as_sent();
-    let (plan, answer) = match submit(state, (&model, version), body, context, headers).await {
+    let (headers, connection) = (received.headers_as_sent(), received.connection().clone());
+    let submitted = submit(state, (&model, version), body, context, (headers, connection)).await;
+    let (plan, answer) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
     };
@@ -86,8 +85,13 @@ async fn submit(
     model: (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    headers: RequestHeaders<'_>,
+    (headers, connection): (RequestHeaders<'_>, Arc<Connection>),
 ) -> Result<(AnswerPlan, impl Future<Output = Result<InferResponse>>)> {
+    let decode =
+        move |body: &Bytes, length, config: &ModelConfig, version, regions: &dyn Regions| {
+            let mut last_header = connection.last_header.lock_unpoisoned();
+            last_header.decode(body, length, config, version, regions)
+        };
     let decoded = work::decode_infer(state, model, body, &mut context.memory, decode);
     let (mut request, plan) = decoded.await?;
     state.forward_headers(headers, &mut request)?;
@@ -156,6 +160,12 @@ async fn read(
 /// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.
 fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
+    let plain = value.to_str().ok().and_then(|text| text.parse().ok());
+    if let Some(length) =
+        plain.filter(|&n: &usize| content_length.is_some_and(|all| n as u64 <= all))
+    {
+        return Ok(Some(length));
+    }
     let text = String::from_utf8_lossy(value.as_bytes());
     let unparsable = |_| {
         Error::invalid_arg(format!("Unable to parse Inference-Header-Content-Length, got: {text}"))

@@ -26,7 +26,9 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// Whether the client names the media type, which `*/*` does not.
 pub(crate) fn are_accepted(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    let values =
+        headers.get_all(ACCEPT).into_iter().filter(|value| value.len() >= MEDIA_TYPE.len());
+    let values = values.filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(names_lines)
 }
 

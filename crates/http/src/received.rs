@@ -10,14 +10,15 @@ use hyper::body::{Body as _, Incoming};
 use crate::{
     body_error::{BodyError, SizeLimit},
     request_body,
-    wire::{RequestHeaders, SentHeaders, Wire},
+    state::Connection,
+    wire::{RequestHeaders, SentHeaders},
 };
 
 /// A request whose body may not have been read yet.
 pub(crate) struct Received {
     pub request: Request<Incoming>,
     call: CallGuard,
-    wire: Arc<Wire>,
+    connection: Arc<Connection>,
     sent_headers: Option<SentHeaders>,
     is_last: bool,
     /// What the body takes of the server's budget.
@@ -28,14 +29,14 @@ impl Received {
     pub fn new(
         request: Request<Incoming>,
         call: CallGuard,
-        wire: &Arc<Wire>,
+        connection: &Arc<Connection>,
         budget: &Arc<MemoryBudget>,
     ) -> Self {
         Self {
-            sent_headers: wire.sent_headers(&request),
+            sent_headers: connection.wire.sent_headers(&request),
             request,
             call,
-            wire: wire.clone(),
+            connection: connection.clone(),
             is_last: false,
             memory: budget.reservation(),
         }
@@ -44,6 +45,11 @@ impl Received {
     /// The headers, for what looks at their spelling.
     pub fn headers_as_sent(&self) -> RequestHeaders<'_> {
         RequestHeaders { parsed: self.headers(), sent: self.sent_headers.as_ref() }
+    }
+
+    /// What the requests of its connection share.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
     }
 
     /// Whether the connection is to be closed after this request.
@@ -68,7 +74,8 @@ impl Received {
     ) -> Result<bytes::Bytes, BodyError> {
         let _receiving = self.call.activity().receive();
         let (body, memory) = (self.request.body_mut(), &mut self.memory);
-        let read = request_body::read(body, &self.wire, header_length, limit, memory).await;
+        let read =
+            request_body::read(body, &self.connection.wire, header_length, limit, memory).await;
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
         read
     }

@@ -92,11 +92,11 @@ impl Protocol for Service {
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
-        let wire = self.wire();
-        let stream = Seen { stream, wire: wire.clone() };
+        let shared = self.state.connection();
+        let stream = Seen { stream, wire: shared.wire.clone() };
         let respond = service_fn(|request| {
-            let (call, wire) = (activity.begin_call(), &wire);
-            async move { Ok::<_, Infallible>(self.call(request, call, wire).await) }
+            let (call, shared) = (activity.begin_call(), &shared);
+            async move { Ok::<_, Infallible>(self.call(request, call, shared).await) }
         });
         let connection = builder().serve_connection(TokioIo::new(stream), respond);
         closing.serve(connection, http1::Connection::graceful_shutdown).await

@@ -23,8 +23,7 @@ use crate::{
     repository,
     responses::{JSON, TEXT, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
-    state::ServerState,
-    wire::Wire,
+    state::{Connection, ServerState},
 };
 
 /// Which program answers.
@@ -62,19 +61,14 @@ impl Service {
         Self { state, content }
     }
 
-    /// Notes of a new connection what requests need.
-    pub fn wire(&self) -> Arc<Wire> {
-        Wire::new(self.state.options.header_forwarding.is_active())
-    }
-
     pub async fn call(
         &self,
         request: Request<Incoming>,
         call: CallGuard,
-        wire: &Arc<Wire>,
+        connection: &Arc<Connection>,
     ) -> Response<Body> {
         let _answering = self.state.in_flight.begin();
-        let mut received = Received::new(request, call, wire, &self.state.options.memory);
+        let mut received = Received::new(request, call, connection, &self.state.options.memory);
         let response = match &self.content {
             Content::Inference => catch_panic(REQUEST, self.dispatch(&mut received)).await,
             Content::Cloud(front_end) => {

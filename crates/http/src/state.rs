@@ -1,12 +1,17 @@
 //! What the handlers of requests share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use galatea_engine::Engine;
 use galatea_frontend::InFlight;
+use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
 
-use crate::{HttpOptions, body_error::SizeLimit, wire::RequestHeaders};
+use crate::{
+    HttpOptions,
+    body_error::SizeLimit,
+    wire::{RequestHeaders, Wire},
+};
 
 /// One per server, for all connections.
 pub(crate) struct ServerState {
@@ -17,7 +22,19 @@ pub(crate) struct ServerState {
     pub binary_media_type: Option<&'static str>,
 }
 
+/// What the requests of one connection share. It has one at a time.
+pub(crate) struct Connection {
+    pub wire: Arc<Wire>,
+    pub last_header: Mutex<LastHeader>,
+}
+
 impl ServerState {
+    /// A new connection, which notes what its requests need.
+    pub fn connection(&self) -> Arc<Connection> {
+        let wire = Wire::new(self.options.header_forwarding.is_active());
+        Arc::new(Connection { wire, last_header: Mutex::default() })
+    }
+
     pub fn is_live(&self) -> bool {
         !self.in_flight.is_closed() && self.engine.is_live()
     }

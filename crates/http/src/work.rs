@@ -23,15 +23,6 @@ const UNCOUNTED: usize = 4 << 10;
 /// Numbers of four bytes that are written as a digit and a comma grow so much.
 const DECODED_GROWTH: usize = 2;
 
-/// One of the functions that decode an inference request.
-pub(crate) type Decode = fn(
-    &Bytes,
-    usize,
-    &ModelConfig,
-    Option<i64>,
-    &dyn Regions,
-) -> Result<(InferRequest, AnswerPlan)>;
-
 /// The body of an inference request, and where its JSON ends, if not at the end.
 pub(crate) struct InferBody {
     pub content: Bytes,
@@ -53,15 +44,26 @@ impl InferBody {
     }
 }
 
-/// Decodes the body of an inference request. `memory`, which holds the body, holds afterwards what is left of it and
+/// Decodes the body of an inference request with `decode`, one of the functions for that. `memory`, which holds the body, holds afterwards what is left of it and
 /// what was made of it.
-pub(crate) async fn decode_infer(
+pub(crate) async fn decode_infer<D>(
     state: &ServerState,
     (model, version): (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     memory: &mut MemoryReservation,
-    decode: Decode,
-) -> Result<(InferRequest, AnswerPlan)> {
+    decode: D,
+) -> Result<(InferRequest, AnswerPlan)>
+where
+    D: FnOnce(
+            &Bytes,
+            usize,
+            &ModelConfig,
+            Option<i64>,
+            &dyn Regions,
+        ) -> Result<(InferRequest, AnswerPlan)>
+        + Send
+        + 'static,
+{
     let size = body.bytes_to_decode(model.config());
     let binary = body.content.len() - body.json_length();
     let has_json = body.json_length() > 0;

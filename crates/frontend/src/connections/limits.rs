@@ -17,9 +17,9 @@ use super::{
 };
 use crate::repeated_log::RepeatedLog;
 
-/// What a connection takes while nothing is read or written, about: its tasks, a short buffer and its socket's
-/// registration.
-const CONNECTION_BYTES: usize = 20 << 10;
+/// What a connection takes while nothing is read or written, about: its tasks, a short buffer, its socket's registration,
+/// and what is kept of its last request.
+const CONNECTION_BYTES: usize = 24 << 10;
 
 /// How long the end of a connection that is closed for another is waited for.
 const CLOSING: Duration = Duration::from_secs(1);

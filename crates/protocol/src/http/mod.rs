@@ -3,6 +3,7 @@
 //! [`decode`] turns the body of an inference request into an [`InferRequest`](galatea_types::InferRequest)
 //! and an [`AnswerPlan`](crate::AnswerPlan); [`encode`] turns the answer into what the plan asks for. Tensor bytes of the
 //! binary forms are never copied here; JSON numbers go straight into and out of tensor buffers.
+//! [`LastHeader`] does it for a connection, whose client may send the same text again and again.
 //! [`decode_generate`] and [`encode_generate`] do the same for the generate extension, and
 //! [`decode_for_lines`] and [`response_line`] for answers of many responses.
 
@@ -15,6 +16,7 @@ mod generate;
 mod input;
 mod json;
 mod json_error;
+mod last_header;
 mod limits;
 mod lines;
 mod number;
@@ -35,6 +37,7 @@ pub use documents::{
 };
 pub use encode::{EncodedResponse, encode};
 pub use generate::{decode_generate, encode_generate, server_sent_event};
+pub use last_header::LastHeader;
 pub use lines::{decode_for_lines, error_line, response_line};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
 pub use sagemaker::{

@@ -140,7 +140,9 @@ impl InstanceThread<'_> {
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let InstanceSlot { queue, responses, streams: open, .. } = &self.slot;
         let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
-        let pending = requests.into_iter().map(|request| responses.take(request)).collect();
+        // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
+        let mut pending = Vec::with_capacity(count);
+        pending.extend(requests.into_iter().map(|request| responses.take(request)));
         let mut batch = self.new_batch(pending);
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();

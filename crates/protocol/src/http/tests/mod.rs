@@ -7,6 +7,7 @@ mod generate;
 mod lines;
 mod properties;
 mod refusals;
+mod repeated;
 
 use bytes::Bytes;
 use galatea_config::{ModelConfig, testing};
