@@ -122,7 +122,7 @@ senders[1].send(response(1), 1)
 raise ValueError("at last")""")
         with Worker(source, decoupled=True) as worker:
             executed = worker.execute({"IN": [b""]}, {"IN": [b""]})
-            self.assertEqual((executed.flags, executed.count), (0, 0))
+            self.assertEqual((executed.flags, executed.count), (RAISED, 0))
             seen = [(m.id, m.flags, m.response()) for m in (worker.receive(worker.events) for _ in range(3))]
             self.assertEqual([(key, flags) for key, flags, _ in seen], [(1, 0), (2, FINAL), (1, FINAL)])
             self.assertIn("Failed to process the request(s) for model 'm_0', message: ValueError: at last", seen[2][2].error)
