@@ -1,5 +1,6 @@
 """The front ends of SageMaker and Vertex AI, as their platforms start the server: by environment variables."""
 
+import gzip
 import http.client
 import json
 import os
@@ -111,6 +112,63 @@ def test_vertex_ai_answers_as_triton(tmp_path, monkeypatch):
     for target in servers.TARGETS:
         write_model(tmp_path / target, "m", target, *("python", TENSORS, {"1/model.py": MODEL}))
     ours, theirs = (plays_vertex_ai(target, tmp_path / target, monkeypatch) for target in ("galatea", "triton"))
+    assert ours == theirs
+
+
+PLATFORMS = {
+    "sagemaker": ("/invocations", "sagemaker-triton", "Sagemaker"),
+    "vertex-ai": ("/p", "vertex-ai-triton", "Vertex AI"),
+}
+
+
+def plays_bodies(target, folder, platform, monkeypatch):
+    """Bodies with binary tensors, compressed ones and heads that say nonsense; each answer is a line."""
+    path, name, service = PLATFORMS[platform]
+    media_type = f"application/vnd.{name}.binary+json;json-header-size="
+    port = servers.free_ports(1)[0]
+    if platform == "vertex-ai":
+        for variable, value in VERTEX_AI.items():
+            monkeypatch.setenv(variable, value)
+    else:
+        monkeypatch.setenv("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", "m")
+    flags = [f"--allow-{platform}=true", f"--{platform}-port={port}", "--allow-http=true", "--allow-grpc=true"]
+    lines = []
+    with servers.TARGETS[target](folder, *flags) as server:
+        server.wait_for_line(f"Started {service} HTTPService")
+
+        def play(what, body, **headers):
+            connection = http.client.HTTPConnection(f"127.0.0.1:{port}", timeout=30)
+            connection.request("POST", path, body, {key.replace("_", "-"): value for key, value in headers.items()})
+            reply = connection.getresponse()
+            kept = {key: reply.getheader(key) for key in ("Content-Type", "Inference-Header-Content-Length", "Content-Encoding", "Accept-Encoding")}
+            content = reply.read()
+            lines.append(f"{what}: {reply.status} {kept} {content if kept['Content-Encoding'] is None else ''}")
+
+        sent = json.dumps({"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "FP32", "parameters": {"binary_data_size": 4}}]}).encode()
+        body, whole = sent + b"\0\0\x80\x3f", row()
+        wanted = row()[:-1] + ', "outputs": [{"name": "OUTPUT0", "parameters": {"binary_data": true}}]}'
+        play("JSON", whole)
+        play("binary", body, Content_Type=f"{media_type}{len(sent)}")
+        play("binary, named by the other header", body, Inference_Header_Content_Length=str(len(sent)))
+        play("binary answer", wanted)
+        play("binary answer to JSON by name", wanted, Content_Type="application/json")
+        for number in ("9999", "-123", str(len(body) + 1)):
+            play(f"length {number}", body, Content_Type=f"{media_type}{number}")
+        play("something before", body, Content_Type=f"x/{media_type}{len(sent)}")
+        play("raw", b"\0\0\x80\x3f", Content_Type=f"{media_type}0")
+        play("compressed answer", whole, Accept_Encoding="gzip")
+        play("compressed binary answer", wanted, Accept_Encoding="gzip")
+        play("compressed", gzip.compress(whole.encode()), Content_Encoding="gzip")
+        play("unknown coding", whole, Content_Encoding="br")
+    return lines
+
+
+@needs_triton
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_bodies_are_read_and_written_as_by_triton(tmp_path, monkeypatch, platform):
+    for target in servers.TARGETS:
+        write_model(tmp_path / target, "m", target, *("python", TENSORS, {"1/model.py": MODEL}))
+    ours, theirs = (plays_bodies(target, tmp_path / target, platform, monkeypatch) for target in ("galatea", "triton"))
     assert ours == theirs
 
 

@@ -72,7 +72,10 @@ pub(crate) async fn respond(
     };
     match encoded {
         Ok(encoded) => match state.binary_media_type {
-            Some(media_type) => success_as_media(media_type, encoded),
+            Some(media_type) if state.answers_by_media_type => {
+                success_as_media(media_type, encoded)
+            }
+            Some(_) => success(encoded),
             None => success_as(state, Coding::for_response(headers.parsed), encoded).await,
         },
         Err(error) => failure(&error, TEXT),
@@ -233,7 +236,7 @@ async fn success_as(
     response
 }
 
-/// The response as the clients of a cloud platform expect it: the media type says where its JSON ends.
+/// The response as the clients of SageMaker expect it: the media type says where its JSON ends.
 fn success_as_media(media_type: &str, encoded: EncodedResponse) -> Response<Body> {
     let mut response = success(encoded);
     if let Some(length) = response.headers_mut().remove(HEADER_LENGTH) {

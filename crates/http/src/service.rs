@@ -57,7 +57,10 @@ impl Service {
             Content::Inference | Content::Metrics => None,
         };
         let in_flight = Arc::default();
-        let state = ServerState { engine, options, in_flight, binary_media_type };
+        let answers_by_media_type =
+            matches!(&content, Content::Cloud(front_end) if front_end.answers_by_media_type());
+        let state =
+            ServerState { engine, options, in_flight, binary_media_type, answers_by_media_type };
         Self { state, content }
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct ServerState {
     pub in_flight: Arc<InFlight>,
     /// The media type that says where the JSON of a body ends, up to the number. `None`: a header says it.
     pub binary_media_type: Option<&'static str>,
+    /// Whether answers say it by that media type too.
+    pub answers_by_media_type: bool,
 }
 
 /// What the requests of one connection share. It has one at a time.

@@ -82,6 +82,12 @@ impl CloudFrontEnd {
         }
     }
 
+    /// Whether answers with binary tensors have it too; else a header says where their JSON ends, as in the ordinary
+    /// front end.
+    pub(crate) fn answers_by_media_type(&self) -> bool {
+        matches!(self, Self::SageMaker { .. })
+    }
+
     /// Where the request leads.
     pub(crate) fn destination<'r>(
         &'r self,

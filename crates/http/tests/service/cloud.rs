@@ -119,6 +119,18 @@ fn vertex_ai_redirects_to_what_reads() {
 }
 
 #[test]
+fn vertex_ai_answers_binary_tensors_as_the_ordinary_front_end() {
+    let fixture = Fixture::start();
+    let (_server, mut client) = start(&fixture, vertex_ai(), &HttpOptions::default());
+    let body = fp32("[1]", 1).replacen('{', r#"{"parameters":{"binary_data_output":true},"#, 1);
+    let headers = [("Accept-Encoding", "gzip")];
+    let reply = client.request("POST", "/predict", &headers, body.as_bytes());
+    assert_eq!(reply.header("Content-Type"), Some("application/octet-stream"));
+    let length: usize = reply.header(HEADER_LENGTH).and_then(|n| n.parse().ok()).expect("a length");
+    assert_eq!(&reply.body[length..], 1f32.to_le_bytes());
+}
+
+#[test]
 fn what_is_restricted_is_restricted_here_too() {
     let fixture = Fixture::start();
     let mut restricted_apis = RestrictedApis::default();
