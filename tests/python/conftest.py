@@ -10,6 +10,35 @@ import repositories
 import servers
 
 
+# Files whose tests measure times, or fill the machine on purpose: nothing else runs beside them (`-m alone`).
+ALONE = {
+    "test_chaos",
+    "test_disk_full",
+    "test_isolation",
+    "test_perf",
+    "test_perf_beyond",
+    "test_perf_formats",
+    "test_python_queue",
+    "test_python_watchdog",
+}
+# Files whose tests share nothing, so that each may run in another process. All others stay together, as they share servers.
+APART = {"test_flags", "test_scenarios", "test_lifecycle", "test_process", "test_python_workers", "test_seeds"}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: measures times; nothing else may run beside it")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        file = item.path.stem
+        if file in ALONE:
+            item.add_marker(pytest.mark.alone)
+        if file not in APART:
+            item.add_marker(pytest.mark.xdist_group(file))
+
+
 def pytest_report_header():
     peers = {"Triton": servers.has_triton(), "perf_analyzer": servers.has_perf_analyzer()}
     return [f"server: {servers.galatea_binary()}", f"peers: {peers}"]

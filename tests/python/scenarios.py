@@ -9,7 +9,7 @@ A step may say where ours differs on purpose, only together with the reason:
 The folder of the repositories is `<folder>` in answers. A model with `at_start: false` is written by a step only. A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
 repository before it asks: `changes: {configs: {model: text}, versions: {model: [2]}, files: {path: text}, remove: [path]}`.
 
-Usage: scenarios.py [--target galatea|triton|both] [--record] [names...]
+Usage: scenarios.py [--target galatea|triton|both] [--record] [--count] [names...]
 """
 
 import argparse
@@ -387,12 +387,23 @@ def check(path, target):
     return found
 
 
+def count():
+    """Prints how many answers are the real server's, and how many differ for a reason."""
+    steps = [step for path in SCENARIOS for step in load(path)["steps"]]
+    differ = sum("galatea" in step for step in steps)
+    masked = sum("ignore" in step or "headers_differ" in step for step in steps if "galatea" not in step)
+    print(f"{len(steps)} answers: {len(steps) - differ} alike ({masked} of them but for named fields), {differ} differ for a reason")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", choices=["galatea", "triton", "both"], default="both")
     parser.add_argument("--record", action="store_true", help="write what the real server answers to tests/golden")
+    parser.add_argument("--count", action="store_true", help="print only how many answers are alike and differ")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
+    if args.count:
+        return count()
     wrong = 0
     for path in SCENARIOS:
         if args.names and path.stem not in args.names:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -230,14 +231,16 @@ def triton(repository, *flags, through=(), **options):
 
 
 def free_ports(count):
-    holders = [socket.socket() for _ in range(count)]
-    try:
-        for holder in holders:
-            holder.bind(("127.0.0.1", 0))
-        return [holder.getsockname()[1] for holder in holders]
-    finally:
-        for holder in holders:
-            holder.close()
+    """Below the range the system takes ports of connections from; each process of the tests has its own thousands."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 12000 + 4000 * (process % 5)
+    found = []
+    while len(found) < count:
+        port = first + random.randrange(4000)
+        with socket.socket() as holder, contextlib.suppress(OSError):
+            holder.bind(("127.0.0.1", port))
+            found += [port] if port not in found else []
+    return found
 
 
 TARGETS = {"galatea": galatea, "triton": triton}

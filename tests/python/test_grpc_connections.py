@@ -149,5 +149,6 @@ def test_a_long_message_is_taken_both_ways(target, tmp_path):
     data = np.arange(20_000_000, dtype=np.float32)
     tensor = grpcclient.InferInput("INPUT0", data.shape, "FP32")
     tensor.set_data_from_numpy(data)
-    with servers.TARGETS[target](tmp_path) as running, grpcclient.InferenceServerClient(running.grpc) as client:
+    flags = ["--grpc-max-message-size=2147483647"] if target == "galatea" else []
+    with servers.TARGETS[target](tmp_path, *flags) as running, grpcclient.InferenceServerClient(running.grpc) as client:
         assert np.array_equal(client.infer("identity", [tensor]).as_numpy("OUTPUT0"), data)

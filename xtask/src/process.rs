@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result, bail};
@@ -31,12 +31,17 @@ pub fn cargo() -> Command {
 
 /// Prints the command, runs it with our terminal, and fails when it fails.
 pub fn run(command: &mut Command) -> Result<()> {
-    eprintln!("+ {}", shown(command));
-    let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
+    let status = status(command)?;
     if !status.success() {
         bail!("{} ended with {status}", shown(command));
     }
     Ok(())
+}
+
+/// Runs the command as it is shown, whatever its exit status is.
+pub fn status(command: &mut Command) -> Result<ExitStatus> {
+    eprintln!("+ {}", shown(command));
+    command.status().with_context(|| format!("cannot start {}", shown(command)))
 }
 
 /// What the command prints, and whether it succeeded; nothing reaches the terminal.
@@ -57,7 +62,7 @@ pub fn which(names: &[&str]) -> Option<PathBuf> {
     names.iter().find_map(|name| dirs.iter().map(|dir| dir.join(name)).find(|file| file.is_file()))
 }
 
-fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(OsStr::new("?")).to_string_lossy().into_owned();
     command.get_args().fold(name, |mut line, arg| {

@@ -100,16 +100,35 @@ fn version(folder: &Path) -> &str {
     folder.file_name().and_then(|name| name.to_str()).unwrap_or("?")
 }
 
+/// First what may share the machine, in several processes; then, alone, what measures times.
 fn from_outside(galatea: &Path, args: &[String]) -> Result<()> {
-    let tests = process::root().join("tests/python");
-    process::run(
-        Command::new(setup::python())
-            .args(["-m", "pytest", "-q", "--durations=8"])
-            .args(args)
-            .current_dir(tests)
-            .env("GALATEA", galatea)
-            .env("PYTHONDONTWRITEBYTECODE", "1"),
-    )
+    let processes = thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4));
+    let options = ["-m", "not alone", "--dist=loadgroup", "--durations=8"];
+    let shared = pytest(galatea, &options, args, processes);
+    let alone = pytest(galatea, &["-m", "alone", "--durations=4"], args, 0);
+    match (shared?, alone?) {
+        (false, false) => bail!("no test in tests/python fits {args:?}"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether there was a test to run; an error if one failed. With 0 processes they run in pytest's own.
+fn pytest(galatea: &Path, options: &[&str], args: &[String], processes: usize) -> Result<bool> {
+    const NO_TESTS: i32 = 5;
+    let mut pytest = Command::new(setup::python());
+    pytest
+        .args(["-m", "pytest", "-q", &format!("--numprocesses={processes}")])
+        .args(options)
+        .args(args)
+        .current_dir(process::root().join("tests/python"))
+        .env("GALATEA", galatea)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let status = process::status(&mut pytest)?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(NO_TESTS) => Ok(false),
+        _ => bail!("{} ended with {status}", process::shown(&pytest)),
+    }
 }
 
 /// Licences, bans and sources of the dependencies, by cargo-deny.

@@ -61,7 +61,7 @@ impl Default for GrpcOptions {
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            max_message_size: LONGEST_MESSAGE,
+            max_message_size: DEFAULT_MESSAGE_SIZE,
             max_response_size: LONGEST_MESSAGE,
             response_compression: ResponseCompression::None,
             restricted_protocols: RestrictedApis::default(),
@@ -81,6 +81,7 @@ impl Default for GrpcOptions {
     }
 }
 
-/// The longest message gRPC implementations agree on: the length is a signed 32-bit number in most. What messages take
-/// is counted to the memory budget as they come.
+/// As long as the longest HTTP body by default. Triton takes whatever gRPC can carry.
+const DEFAULT_MESSAGE_SIZE: usize = 64 << 20;
+/// The longest message gRPC implementations agree on: the length is a signed 32-bit number in most.
 const LONGEST_MESSAGE: usize = i32::MAX as usize;

@@ -108,7 +108,7 @@ pub const GRPC: &[Row] = &[
     .default("2")
     .stores(|o, v| v.put(&mut o.grpc_options.thread_count)),
     Row::new("grpc-max-message-size", at_least(1), "Longest gRPC message taken, in bytes.")
-        .default("2147483647")
+        .default("67108864")
         .stores(|o, v| v.put(&mut o.grpc_options.max_message_size)),
     Row::new("grpc-infer-allocation-pool-size", at_least(0), "Requests kept allocated for reuse.")
         .default("8")
