@@ -16,7 +16,14 @@ import repositories
 import servers
 
 needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-BOTH = pytest.mark.parametrize("model", ["galatea", pytest.param("triton", marks=needs_triton)], indirect=True)
+
+
+def on_both(**environment):
+    plays = [("galatea", environment), pytest.param(("triton", environment), marks=needs_triton)]
+    return pytest.mark.parametrize("model", plays, ids=["galatea", "triton"], indirect=True)
+
+
+BOTH = on_both()
 LIMIT = 60
 # Notes in files beside the repository that an instance begins and ends. Waits there while a file `hold` names what it is
 # about to do, and fails to begin while a file `fail` has a part of its name.
@@ -52,11 +59,13 @@ def wait_for_leave(what):
 class TritonPythonModel:
     def initialize(self, args):
         self.name = args["model_instance_name"]
+        note("order", "begins")
         wait_for_leave("initialize")
         fail = knob("fail")
         if fail and fail in self.name:
             raise RuntimeError("told to fail")
         note("initialized", self.name)
+        note("order", "is there")
 
     def execute(self, requests):
         wait_for_leave("execute")
@@ -166,12 +175,15 @@ def until(happened):
 
 
 @pytest.fixture
-def model(tmp_path, request):
+def model(tmp_path, request, monkeypatch):
     repository, folder = tmp_path / "models", tmp_path / "notes"
     folder.mkdir()
     files = {"1/model.py": MODEL.format(folder=str(folder))}
     repositories.write_model(repository, "m", "galatea", "python", None, files)
-    with servers.TARGETS[request.param](repository, "--model-control-mode=explicit") as server:
+    target, environment = request.param
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with servers.TARGETS[target](repository, "--model-control-mode=explicit") as server:
         model = Model(server, folder, repository)
         # The real server takes the bytecode that Python writes into the model's folder for a change of it: it is there then.
         model.changes(cpu(1), (1, 0))
@@ -354,6 +366,19 @@ def test_instances_start_at_the_same_time(model):
     assert model.counts() == (5, 0)
 
 
+@on_both(TRITON_PARALLEL_INSTANCE_LOADING="0")
+def test_instances_start_one_by_one_where_that_is_wanted(model):
+    model.hold("initialize")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        loaded = pool.submit(model.load, cpu(3))
+        model.until_held()
+        (model.folder / "hold").write_text("nothing")
+        assert loaded.result() == (200, "")
+    assert model.counts() == (3, 0)
+    order = (model.folder / "order").read_text().splitlines()
+    assert order == ["begins", "is there"] * 3
+
+
 @BOTH
 def test_what_an_instance_executes_is_answered_before_it_ends(model):
     model.changes(cpu(3), (3, 0))
@@ -370,7 +395,7 @@ def test_what_an_instance_executes_is_answered_before_it_ends(model):
     assert model.counts() == (3, 2)
 
 
-@pytest.mark.parametrize("model", ["galatea"], indirect=True)
+@pytest.mark.parametrize("model", [("galatea", {})], ids=["galatea"], indirect=True)
 def test_no_two_instances_have_one_name(model):
     """The real server keeps the last ones, and then makes a second one of the same name."""
     model.changes(cpu(3), (3, 0))

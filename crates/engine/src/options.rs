@@ -56,6 +56,8 @@ pub struct EngineOptions {
     /// No model executes anything until this many requests are queued for it; 0 turns that off. Triton's test
     /// suite needs it, to form batches deterministically.
     pub hold_until_queued: usize,
+    /// Instances of a model are started one after the other, and not all at the same time.
+    pub starts_instances_one_by_one: bool,
     /// What bounds the memory of requests and responses: by default nothing.
     pub memory: Arc<MemoryBudget>,
 }
@@ -90,6 +92,7 @@ impl Default for EngineOptions {
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),
             hold_until_queued: 0,
+            starts_instances_one_by_one: false,
             memory: MemoryBudget::unlimited(),
         }
     }

@@ -84,6 +84,7 @@ fn start(
         instances: (0..instances).map(|i| instance_spec("empty", i)).collect(),
         statistics,
         hold_until_queued: 0,
+        starts_one_by_one: false,
     })
     .expect("it starts")
 }

@@ -59,6 +59,7 @@ impl ModelManager {
             server,
             unloader: Unloader::start(lifecycle.clone()),
             hold_until_queued: options.hold_until_queued,
+            starts_instances_one_by_one: options.starts_instances_one_by_one,
         };
         let dependencies = Arc::<Dependencies>::default();
         Self {

@@ -31,6 +31,8 @@ pub(super) struct VersionLoader {
     pub unloader: Unloader,
     /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
     pub hold_until_queued: usize,
+    /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
+    pub starts_instances_one_by_one: bool,
 }
 
 impl VersionLoader {
@@ -63,6 +65,7 @@ impl VersionLoader {
             instances: instance_specs(config.instance_groups()),
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
+            starts_one_by_one: self.starts_instances_one_by_one,
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),

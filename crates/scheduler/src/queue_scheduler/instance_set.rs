@@ -19,6 +19,7 @@ pub(super) struct InstanceSet {
     pub queue: Arc<RequestQueue>,
     /// What answers the requests of the queue.
     pub responses: Responses,
+    starts_one_by_one: bool,
     members: Mutex<Vec<Member>>,
 }
 
@@ -30,8 +31,8 @@ struct Member {
 }
 
 impl InstanceSet {
-    pub fn new(queue: Arc<RequestQueue>, responses: Responses) -> Self {
-        Self { queue, responses, members: Mutex::new(Vec::new()) }
+    pub fn new(queue: Arc<RequestQueue>, responses: Responses, starts_one_by_one: bool) -> Self {
+        Self { queue, responses, starts_one_by_one, members: Mutex::new(Vec::new()) }
     }
 
     pub fn specs(&self) -> Vec<InstanceSpec> {
@@ -41,7 +42,7 @@ impl InstanceSet {
     /// Starts the threads of the instances that the queue was made for.
     ///
     /// # Errors
-    /// When a thread cannot be started: the others are told of by `ready`.
+    /// When a thread cannot be started, or an instance where they are one by one: the others are told of by `ready`.
     pub fn start(
         &self,
         context: &Arc<ModelContext>,
@@ -67,9 +68,8 @@ impl InstanceSet {
         let mut added = Vec::with_capacity(specs.len());
         let mut start = |spec| {
             let index = self.queue.add_instance();
-            self.start_one(context, index, spec, &ready)?;
             added.push(index);
-            Ok(())
+            self.start_one(context, index, spec, &ready)
         };
         let all_started: Result<()> = specs.into_iter().try_for_each(&mut start);
         drop(ready);
@@ -128,6 +128,21 @@ impl InstanceSet {
         spec: InstanceSpec,
         ready: &Outcomes,
     ) -> Result<()> {
+        if !self.starts_one_by_one {
+            return self.spawn(context, index, spec, ready.clone());
+        }
+        let (ready, outcomes) = mpsc::channel();
+        self.spawn(context, index, spec, ready)?;
+        outcomes.iter().collect()
+    }
+
+    fn spawn(
+        &self,
+        context: &Arc<ModelContext>,
+        index: usize,
+        spec: InstanceSpec,
+        ready: Outcomes,
+    ) -> Result<()> {
         let slot = InstanceSlot {
             queue: self.queue.clone(),
             responses: self.responses.clone(),
@@ -135,7 +150,7 @@ impl InstanceSet {
             spec: spec.clone(),
             streams: Arc::<OpenStreams>::default(),
         };
-        let (context, ready) = (context.clone(), ready.clone());
+        let context = context.clone();
         let thread = Builder::new().name(spec.name.clone());
         match thread.spawn(move || instance::run(&context, slot, ready)) {
             Ok(thread) => {

@@ -45,6 +45,8 @@ pub struct SchedulerSpec {
     pub statistics: Arc<ModelStatistics>,
     /// Nothing is executed until this many requests are queued; 0 turns it off.
     pub hold_until_queued: usize,
+    /// Instances are started one after the other, and not all at the same time.
+    pub starts_one_by_one: bool,
 }
 
 /// The queues of one model version and the instance threads that pull from them.
@@ -65,7 +67,8 @@ pub struct QueueScheduler {
 type Route = fn(&InferRequest) -> usize;
 
 impl QueueScheduler {
-    /// Starts one thread per instance and starts each instance on its own thread, all at the same time.
+    /// Starts one thread per instance and starts each instance on its own thread, all at the same time unless told
+    /// otherwise.
     ///
     /// Blocks until all are ready.
     ///
@@ -85,6 +88,7 @@ impl QueueScheduler {
         route: Route,
     ) -> Result<Arc<QueueScheduler>> {
         let SchedulerSpec { config, version, model, statistics, hold_until_queued, .. } = spec;
+        let starts_one_by_one = spec.starts_one_by_one;
         let new_queue = |group: &Vec<InstanceSpec>| {
             Arc::new(RequestQueue::new(&config, group.len(), hold_until_queued))
         };
@@ -95,8 +99,9 @@ impl QueueScheduler {
             Responses::new(config.name().clone(), accounting.clone(), order)
         };
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
-        let sets = groups.iter().map(|group| InstanceSet::new(new_queue(group), new_responses()));
-        let sets = sets.collect();
+        let new_set =
+            |group| InstanceSet::new(new_queue(group), new_responses(), starts_one_by_one);
+        let sets = groups.iter().map(new_set).collect();
         let context = Arc::new(ModelContext {
             name: config.name().clone(),
             version,

@@ -90,6 +90,7 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
             instances: vec![instance_spec("m", 0)],
             statistics: Arc::default(),
             hold_until_queued: 0,
+            starts_one_by_one: false,
         });
         let scheduler = scheduler.expect("it starts");
         let request = prepared(InferRequest::new("m"), 1);
@@ -126,6 +127,7 @@ fn each_group_of_instances_serves_its_own_queue() {
             instances: Vec::new(),
             statistics: Arc::default(),
             hold_until_queued: 0,
+            starts_one_by_one: false,
         };
         let groups =
             vec![vec![instance_spec("a", 0)], vec![instance_spec("b", 0), instance_spec("b", 1)]];
@@ -159,6 +161,7 @@ fn a_request_without_a_queue_is_refused() {
                 instances: Vec::new(),
                 statistics: Arc::default(),
                 hold_until_queued: 0,
+                starts_one_by_one: false,
             };
             let groups = vec![vec![instance_spec("a", 0)]];
             let scheduler = QueueScheduler::start_groups(spec, groups, |_| 1).expect("it starts");
@@ -188,6 +191,7 @@ fn a_request_without_inputs_has_no_batch_size() {
                 instances: Vec::new(),
                 statistics: statistics.clone(),
                 hold_until_queued: 0,
+                starts_one_by_one: false,
             };
             let groups = vec![vec![instance_spec("a", 0)]];
             let scheduler = QueueScheduler::start_groups(spec, groups, |_| 0).expect("it starts");

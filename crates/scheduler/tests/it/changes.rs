@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Barrier,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -47,6 +47,23 @@ fn instances_start_at_the_same_time() {
     let rig = setup.start();
     rig.scheduler.change_instances(added([2, 3]), &[]).expect("they start");
     assert_eq!(names(&rig).len(), 4);
+}
+
+#[test]
+fn instances_start_one_by_one_where_that_is_wanted() {
+    let starting = Arc::new(AtomicUsize::new(0));
+    let counted = starting.clone();
+    let setup = Setup::direct().instances(2).one_by_one().on_create(move |number| {
+        assert_eq!(counted.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+        thread::yield_now();
+        counted.fetch_sub(1, Ordering::SeqCst);
+        if number == 4 { Err(Error::internal("no fifth one")) } else { Ok(()) }
+    });
+    let rig = setup.start();
+    rig.scheduler.change_instances(added([2, 3]), &[]).expect("they start");
+    let changed = rig.scheduler.change_instances(added([4, 5]), &[]);
+    assert_eq!(changed.expect_err("one fails").message(), "no fifth one");
+    assert_eq!((names(&rig).len(), rig.creations.load(Ordering::SeqCst)), (4, 5));
 }
 
 #[test]

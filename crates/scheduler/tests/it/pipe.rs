@@ -199,6 +199,7 @@ impl Rig {
             instances: (0..instances).map(|i| instance_spec("pipe", i)).collect(),
             statistics: statistics.clone(),
             hold_until_queued: 0,
+            starts_one_by_one: false,
         });
         Self { scheduler: scheduler.expect("it starts"), statistics, log, stage }
     }

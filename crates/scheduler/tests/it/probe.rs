@@ -155,6 +155,7 @@ pub struct Setup {
     pub instances: usize,
     pub has_gate: bool,
     pub hold_until_queued: usize,
+    pub starts_one_by_one: bool,
     pub on_create: OnCreate,
 }
 
@@ -175,7 +176,14 @@ impl Setup {
              input {{ name: 'IN' data_type: TYPE_FP32 dims: -1 }} {text}"
         ));
         let on_create = Box::new(|_| Ok(()));
-        Self { config, instances: 1, has_gate: false, hold_until_queued: 0, on_create }
+        Self {
+            config,
+            instances: 1,
+            has_gate: false,
+            hold_until_queued: 0,
+            starts_one_by_one: false,
+            on_create,
+        }
     }
 
     pub fn changed(mut self, change: impl FnOnce(&mut RawModelConfig)) -> Self {
@@ -193,6 +201,10 @@ impl Setup {
 
     pub fn instances(self, instances: usize) -> Self {
         Self { instances, ..self }
+    }
+
+    pub fn one_by_one(self) -> Self {
+        Self { starts_one_by_one: true, ..self }
     }
 
     pub fn hold(self, hold_until_queued: usize) -> Self {
@@ -232,6 +244,7 @@ impl Setup {
             instances: (0..self.instances).map(|i| instance_spec("probe", i)).collect(),
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
+            starts_one_by_one: self.starts_one_by_one,
         })?;
         Ok(Rig {
             scheduler,

@@ -93,6 +93,7 @@ impl ServeOptions {
             log: log_settings(flags.log, environment),
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
+                starts_instances_one_by_one: starts_instances_one_by_one(environment),
                 ..flags.engine
             },
             http_options: flags.http_options,
@@ -151,6 +152,12 @@ const HOLD_VARIABLE: &str = "TRITONSERVER_DELAY_SCHEDULER";
 
 fn hold_until_queued(environment: &Environment) -> usize {
     environment.text(HOLD_VARIABLE).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// As in Triton every value but 1 turns it off.
+fn starts_instances_one_by_one(environment: &Environment) -> bool {
+    let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
+    is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
 }
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {

@@ -346,3 +346,15 @@ fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
         text.to_string().starts_with("The server cannot listen to HTTP requests and SageMaker")
     );
 }
+
+#[test]
+fn instances_start_at_the_same_time_unless_the_environment_says_otherwise() {
+    let repository = ["--model-repository=x"];
+    let one_by_one = |value| {
+        let options = options_in(&repository, &[("TRITON_PARALLEL_INSTANCE_LOADING", value)]);
+        options.expect("good").engine.starts_instances_one_by_one
+    };
+    assert!(one_by_one("0") && one_by_one("true"));
+    assert!(!one_by_one("1") && !one_by_one(""));
+    assert!(!options_in(&repository, &[]).expect("good").engine.starts_instances_one_by_one);
+}
