@@ -190,6 +190,31 @@ def test_what_nobody_waits_for_is_not_executed(tmp_path):
         assert not gates.has_begun("gone")
 
 
+def test_what_waits_longer_than_its_caller_is_rejected_and_not_executed(tmp_path):
+    """The real server rejects it, too, but answers only when an instance is free, and only with a dynamic batcher."""
+    server, folder = started("galatea", tmp_path, 1)
+    with server:
+        gates = Gates(server, folder)
+        first = gates.begin("a")
+        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": [str(folder / "late")]}],
+                "parameters": {"timeout": 100_000}}
+
+        def ask_shortly():
+            return clients.ask(server.http, "POST", "/v2/models/gate/infer", body)[0]
+
+        late = [gates.threads.submit(ask_shortly) for _ in range(3)]
+        until(lambda: gates.pending() == 3)
+        time.sleep(0.15)
+        gates.permit("a", "late")
+        assert [answer.result(LIMIT) for answer in first] == [200]
+        assert [answer.result(LIMIT) for answer in late] == [503] * 3
+        assert not gates.has_begun("late")
+        failures = {labels: v for (name, labels), v in clients.metrics(server).items() if name == "nv_inference_request_failure" and v}
+        assert len(failures) == 1 and all('reason="REJECTED"' in labels for labels in failures), failures
+        assert list(failures.values()) == [3]
+        assert clients.statistics(server, "gate")["execution_count"] == 1
+
+
 FINALIZES = """\
 import os
 import time

@@ -87,6 +87,12 @@ impl<S: Services> WorkerInstance<S> {
             batch.fail_all(error);
             return None;
         }
+        if let Some(Wait::Until(deadline)) = until_callers_deadline(batch)
+            && deadline <= Instant::now()
+        {
+            batch.reject_all(&expired());
+            return None;
+        }
         let execution = self.encoder.encode(batch, &connection);
         if execution.requests.is_empty() {
             return None;
@@ -133,7 +139,7 @@ impl<S: Services> WorkerInstance<S> {
         }
         match self.receive_abandoned(until_callers_deadline(batch).unwrap_or(wait)) {
             Ok(()) => return true,
-            Err(ReceiveError::TimedOut) => expire(batch),
+            Err(ReceiveError::TimedOut) => batch.reject_all(&expired()),
             Err(ReceiveError::Disconnected) => {
                 batch.fail_all(&self.connection().lifecycle.mark_dead(None));
             }
@@ -329,11 +335,15 @@ fn until_callers_deadline(batch: &Batch) -> Option<Wait> {
     Some(Wait::Until(latest))
 }
 
-/// Answers requests whose callers wait no longer, and tells the model, in case it asks. The text is that of a time-out in
-/// the queue.
+/// Answers requests whose callers wait no longer, and tells the model, in case it asks.
 fn expire(batch: &mut Batch) {
     batch.pending().for_each(|pending| pending.context.cancellation.cancel());
-    batch.fail_all(&Error::unavailable("Request timeout expired"));
+    batch.fail_all(&expired());
+}
+
+/// The text is that of a time-out in the queue.
+fn expired() -> Error {
+    Error::unavailable("Request timeout expired")
 }
 
 /// A model that called this one waits for every wake-up; the client of a request notices none.

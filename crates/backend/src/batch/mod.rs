@@ -38,6 +38,7 @@ pub struct Batch {
     taken: Taken,
     observer: Option<Arc<dyn RequestObserver>>,
     number: usize,
+    is_rejected: bool,
     /// The instants that are those of all its requests.
     execution: Timeline,
 }
@@ -70,6 +71,7 @@ impl Batch {
             taken: Taken::default(),
             observer: None,
             number: 0,
+            is_rejected: false,
             execution: Timeline { compute_start: Some(now), ..Timeline::new(now) },
         }
     }
@@ -195,6 +197,17 @@ impl Batch {
                 entry.outcome = Outcome::Answered(Err(error.clone()));
             }
         }
+    }
+
+    /// [`Batch::fail_all`] of a batch whose execution has not begun, and will not: it does not count as one.
+    pub fn reject_all(&mut self, error: &Error) {
+        self.fail_all(error);
+        self.is_rejected = true;
+    }
+
+    /// Whether it is not executed at all.
+    pub fn is_rejected(&self) -> bool {
+        self.is_rejected
     }
 
     /// Takes one request out of the batch, to be answered on its own: see

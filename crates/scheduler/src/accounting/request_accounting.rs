@@ -72,14 +72,18 @@ impl RequestAccounting {
             match outcome {
                 Outcome::Answered(Ok(_)) => items.inferred += rows,
                 Outcome::Answered(Err(e)) => {
-                    self.record_failure(id, context, reason_for(e.code()), e);
+                    let reason = match batch.is_rejected() {
+                        true => FailureReason::Rejected,
+                        false => reason_for(e.code()),
+                    };
+                    self.record_failure(id, context, reason, e);
                 }
                 Outcome::Unanswered => {
                     self.record_failure(id, context, FailureReason::Backend, &unanswered());
                 }
             }
         }
-        if items.executed > 0 {
+        if items.executed > 0 && !batch.is_rejected() {
             self.record_execution(batch, once, items);
         }
         // Not before all is counted: a trace is foreign code.
