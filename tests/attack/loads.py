@@ -142,6 +142,47 @@ def reloads(target):
     return f"{len(turns)} turns; loads " + raw_http.statuses([load for load, _ in turns])
 
 
+GROUPS = (1, 1024, 3, 1)
+
+
+@attack("flapping-instances", flags=("--exit-on-error=false",))
+def flapping_instances(target):
+    """four clients change a model from 1 instance to 1,024 and back as fast as they can, while 16 ask it and streams of it are open"""
+    configs = [
+        {
+            "name": "vector", "backend": "identity", "max_batch_size": 0, "instance_group": [{"count": count, "kind": "KIND_CPU"}],
+            "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [-1]}], "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [-1]}],
+        }
+        for count in GROUPS
+    ]
+    row = json.dumps({"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "FP32", "data": [1]}]}).encode()
+    sent = raw_http.post("/v2/models/vector/infer", row)
+
+    def play(client):
+        if client < 4:
+            return "load", [target.load("vector", config)[0] for config in configs]
+        return "infer", [raw_http.exchange(target.http, sent)[0] for _ in range(20)]
+
+    with grpc.insecure_channel(target.server.grpc, options=OPTIONS) as channel:
+        streams = [stub(channel).ModelStreamInfer(held_open()) for _ in range(8)]
+        answers = raw_http.together(20, play, 5)
+        for stream in streams:
+            stream.cancel()
+    failed = [status for what, statuses in answers for status in statuses if what == "infer" and status != 200]
+    if failed:
+        raise Achieved(f"inferences failed: {raw_http.statuses(failed)}")
+    target.load("vector", configs[0])
+    return "loads: " + raw_http.statuses([status for what, statuses in answers for status in statuses if what == "load"])
+
+
+def held_open():
+    """A stream of one request that stays open."""
+    request = service_pb2.ModelInferRequest(model_name="vector")
+    request.inputs.add(name="INPUT0", datatype="FP32", shape=[1]).contents.fp32_contents.append(1)
+    yield request
+    time.sleep(6)
+
+
 @attack("load-bodies")
 def load_bodies(target):
     """bodies of a load that are no object: [], 5, null, text"""

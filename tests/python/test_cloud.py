@@ -352,3 +352,39 @@ def test_serve_says_what_sagemaker_has_not_given(tmp_path):
     ]:
         run = subprocess.run([serve], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
         assert run.returncode == 1 and text in run.stderr
+
+
+def test_serve_takes_the_only_model(tmp_path):
+    """The whole way of a container with one model, whose folder is the repository."""
+    repository = Path("/opt/ml/model")
+    try:
+        repository.mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"no folder for a model of SageMaker: {error}")
+    try:
+        write_model(repository, "m", "galatea", "identity", identity_config())
+        serve = tmp_path / "serve"
+        serve.symlink_to(servers.galatea_binary())
+        port = servers.free_ports(1)[0]
+        with servers.Server([serve, "--http-address=127.0.0.1", f"--sagemaker-port={port}"], services=0) as server:
+            address = address_of(server, "Sagemaker")
+            assert "WARNING: No SAGEMAKER_TRITON_DEFAULT_MODEL_NAME provided" in server.text()
+            assert ask(address, "GET", "/ping")[0] == 200
+            assert b'"data":[1.0]' in ask(address, "POST", "/invocations", ROW)[1]
+    finally:
+        shutil.rmtree(repository)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sagemaker_without_a_model_that_works(target, tmp_path, monkeypatch):
+    monkeypatch.delenv("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", raising=False)
+    write_model(tmp_path, "broken", target, "python", TENSORS, {"1/model.py": "nonsense("})
+    for load, ready in ([], 200), (["--load-model=broken"], 400):
+        port = servers.free_ports(1)[0]
+        flags = ["--allow-sagemaker=true", f"--sagemaker-port={port}", "--model-control-mode=explicit", "--exit-on-error=false"]
+        with servers.TARGETS[target](tmp_path, *flags, *load) as server:
+            server.wait_for_line("Started Sagemaker HTTPService")
+            assert ask(f"127.0.0.1:{port}", "GET", "/ping")[0] == ready
+            status, body = ask(f"127.0.0.1:{port}", "POST", "/invocations", "dummy")
+            unknown = "Request for unknown model: 'unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME' is not found"
+            assert (status, json.loads(body)["error"]) == (404, unknown)
