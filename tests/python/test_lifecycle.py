@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import clients
-from repositories import add_sub_config, identity_config
+import servers
+from repositories import add_sub_config, identity_config, write_model
 from servers import descendants
 
 ROW = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
@@ -197,3 +198,39 @@ def test_two_hundred_failed_loads_leave_nothing_behind(repository, serve, tmp_pa
     until(lambda: left() == before)
     assert server.rss_mb() <= memory * 1.05
     assert infer(server, "one")[0] == 200
+
+
+needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+
+SLOW_START = """\
+import time
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        time.sleep(1)
+
+    def execute(self, requests):
+        return []
+"""
+
+
+@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+def test_related_operations_at_the_same_time_wait_for_each_other(target, tmp_path):
+    """Upstream has an error for them (R-24), which no client sees."""
+    chain = (
+        'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]'
+        'ensemble_scheduling { step [ { model_name: "slow" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" }'
+        ' output_map { key: "OUTPUT0" value: "OUTPUT0" } } ] }'
+    )
+    write_model(tmp_path, "slow", target, "python", identity_config(), {"1/model.py": SLOW_START})
+    write_model(tmp_path, "chain", target, "ensemble", chain)
+    calls = [
+        [("load", "slow"), ("load", "slow"), ("load", "chain")],
+        [("unload", "slow"), ("load", "chain"), ("load", "slow")],
+        [("unload", "chain"), ("unload", "slow"), ("load", "slow"), ("unload", "slow")],
+    ]
+    with servers.TARGETS[target](tmp_path, EXPLICIT) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for together in calls:
+            answers = [pool.submit(control, server, verb, model) for verb, model in together]
+            assert [answer.result() for answer in answers] == [(200, "")] * len(together)

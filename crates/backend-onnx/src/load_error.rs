@@ -29,8 +29,12 @@ pub(crate) enum LoadError {
         #[source]
         cause: Error,
     },
-    #[error("unable to find '{}' for model '{model}'", path.display())]
-    MissingFile { model: String, path: PathBuf },
+    /// There is nothing of that name. In Triton's words, as the next.
+    #[error("failed to stat file {}", .0.display())]
+    MissingFile(PathBuf),
+    /// There is a folder of that name, and no model in it.
+    #[error("unable to find '{}' for model instance '{model}'", path.display())]
+    EmptyFolder { model: String, path: PathBuf },
     #[error("model '{model}' has no instance anywhere")]
     NoInstance { model: String },
 }
@@ -39,8 +43,8 @@ impl From<LoadError> for Error {
     fn from(error: LoadError) -> Self {
         let new = match error {
             LoadError::Cuda { .. } | LoadError::TensorRt { .. } => Error::invalid_arg,
-            LoadError::MissingFile { .. } => Error::unavailable,
-            LoadError::NoInstance { .. } => Error::internal,
+            LoadError::EmptyFolder { .. } => Error::unavailable,
+            LoadError::MissingFile(_) | LoadError::NoInstance { .. } => Error::internal,
         };
         new(error.to_string()).with_source(error)
     }

@@ -159,13 +159,18 @@ pub(crate) fn model_path(context: &LoadContext) -> Result<PathBuf> {
 pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Result<PathBuf> {
     let filename = if filename.is_empty() { "model.onnx" } else { filename };
     let mut path = version_dir.join(filename);
-    if path.is_dir() {
+    let is_folder = path.is_dir();
+    if is_folder {
         path.push("model.onnx");
     }
     if path.is_file() {
         return Ok(path);
     }
-    Err(LoadError::MissingFile { model: model.to_owned(), path }.into())
+    Err(match is_folder {
+        true => LoadError::EmptyFolder { model: model.to_owned(), path },
+        false => LoadError::MissingFile(path),
+    }
+    .into())
 }
 
 /// Threads help only while some run is under way.

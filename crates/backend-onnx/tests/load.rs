@@ -113,7 +113,11 @@ fn a_missing_file_is_named() {
     let folder = Folder::with_file("other.onnx", &onnx::identity(Fp32));
     let error = load_error(&folder, IDENTITY);
     let path = folder.version_dir().join("model.onnx");
-    assert_eq!(error, format!("unable to find '{}' for model 'm'", path.display()));
+    assert_eq!(error, format!("failed to stat file {}", path.display()));
+    std::fs::create_dir(&path).expect("folder");
+    let error = load_error(&folder, IDENTITY);
+    let inside = path.join("model.onnx");
+    assert_eq!(error, format!("unable to find '{}' for model instance 'm'", inside.display()));
     let named =
         format!("backend: \"onnxruntime\" default_model_filename: \"other.onnx\" {IDENTITY}");
     load(&folder, &named).expect("loads under its own name");
