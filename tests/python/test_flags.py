@@ -202,6 +202,10 @@ BOTH = [
         "The server cannot listen to HTTP requests and metrics requests at the same address and port 0.0.0.0:8000",
     ),
     ("--allow-http=false --allow-grpc=0 --allow-metrics=Off", STARTS),
+    ("--http-port=-47 --allow-http=0", STARTS),
+    ("--grpc-port -47 --allow-grpc 0 --grpc-address -47", STARTS),
+    ("--metrics-port=70000 --allow-metrics=0", STARTS),
+    ("--http-port=8001 --allow-http=0", STARTS),
     ("--enable-peer-access=false --repository-poll-secs=5", STARTS),
     ("--grpc-infer-allocation-pool-size=4 --grpc-keepalive-permit-without-calls=true", STARTS),
 ]

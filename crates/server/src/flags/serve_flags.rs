@@ -68,8 +68,8 @@ pub struct EndpointFlags {
     /// `None`: what the environment of a platform says.
     pub is_allowed: Option<bool>,
     pub address: String,
-    /// 0: a free one.
-    pub port: u16,
+    /// 0: a free one. Any number, as long as the service is off.
+    pub port: i64,
     pub reuses_port: bool,
 }
 

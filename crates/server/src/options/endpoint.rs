@@ -1,5 +1,7 @@
 //! Where the services listen.
 
+use galatea_command_line::{BadValue, ValueError};
+
 use crate::flags::{EndpointFlags, FlagError, ServeFlags};
 
 /// Where one of the services listens.
@@ -20,9 +22,9 @@ pub(super) fn endpoints(
 ) -> Result<[Option<Endpoint>; 3], FlagError> {
     let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address);
     let endpoints = [
-        endpoint("HTTP", &flags.http, &flags.http.address),
-        endpoint("GRPC", &flags.grpc, &flags.grpc.address),
-        endpoint("metrics", &flags.metrics, metrics_address),
+        endpoint("HTTP", &flags.http, &flags.http.address)?,
+        endpoint("GRPC", &flags.grpc, &flags.grpc.address)?,
+        endpoint("metrics", &flags.metrics, metrics_address)?,
     ];
     let all: Vec<&Endpoint> = endpoints.iter().flatten().chain(others.iter().copied()).collect();
     if let Some(range) = flags.sagemaker_safe_ports.filter(|_| flags.allows_sagemaker) {
@@ -32,12 +34,25 @@ pub(super) fn endpoints(
     Ok(endpoints)
 }
 
-fn endpoint(service: &'static str, flags: &EndpointFlags, address: &str) -> Option<Endpoint> {
-    flags.is_allowed.unwrap_or(true).then(|| Endpoint {
-        service,
-        address: address.to_owned(),
-        port: flags.port,
-        reuses_port: flags.reuses_port,
+fn endpoint(
+    service: &'static str,
+    flags: &EndpointFlags,
+    address: &str,
+) -> Result<Option<Endpoint>, FlagError> {
+    if !flags.is_allowed.unwrap_or(true) {
+        return Ok(None);
+    }
+    let port = port(service, flags.port)?;
+    let (address, reuses_port) = (address.to_owned(), flags.reuses_port);
+    Ok(Some(Endpoint { service, address, port, reuses_port }))
+}
+
+fn port(service: &str, given: i64) -> Result<u16, FlagError> {
+    u16::try_from(given).map_err(|_| {
+        let option = format!("--{}-port", service.to_ascii_lowercase());
+        let got = given.to_string();
+        let reason = ValueError::OutOfBounds { got, min: 0, max: u16::MAX.into() };
+        BadValue { option, reason }.into()
     })
 }
 

@@ -191,6 +191,18 @@ fn settings() {
 }
 
 #[test]
+fn a_port_out_of_range_is_refused_where_it_is_listened_at() {
+    for (service, port) in [("http", "-47"), ("grpc", "70000"), ("metrics", "-1")] {
+        let flag = format!("--{service}-port={port}");
+        let text = format!(
+            "Bad option: \"--{service}-port\". Provided option value is out of bound. Got {port}, expected 0 to 65535"
+        );
+        refused(&[&flag], &text);
+        options(&[&flag, &format!("--allow-{service}=0")]);
+    }
+}
+
+#[test]
 fn port_collisions() {
     refused(
         &["--http-port=8001"],

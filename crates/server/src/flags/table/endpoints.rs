@@ -7,7 +7,7 @@ use galatea_grpc::ResponseCompression;
 
 use super::{
     super::{access, error::FlagError, serve_flags::ServeFlags, setting},
-    row::{OWN_THREADS, PORT, Row, at_least},
+    row::{OWN_THREADS, PORT, PORT_IF_ON, Row, at_least},
 };
 
 const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
@@ -23,7 +23,7 @@ pub const HTTP: &[Row] = &[
     Row::new("http-address", Kind::Text, "Address to serve HTTP at.")
         .default("0.0.0.0")
         .stores(|o, v| v.put(&mut o.http.address)),
-    Row::new("http-port", PORT, "Port to serve HTTP at; 0 takes a free one.")
+    Row::new("http-port", PORT_IF_ON, "Port to serve HTTP at; 0 takes a free one.")
         .default("8000")
         .stores(|o, v| v.put(&mut o.http.port)),
     Row::new(
@@ -79,7 +79,7 @@ pub const GRPC: &[Row] = &[
     Row::new("grpc-address", Kind::Text, "Address to serve gRPC at.")
         .default("0.0.0.0")
         .stores(|o, v| v.put(&mut o.grpc.address)),
-    Row::new("grpc-port", PORT, "Port to serve gRPC at; 0 takes a free one.")
+    Row::new("grpc-port", PORT_IF_ON, "Port to serve gRPC at; 0 takes a free one.")
         .default("8001")
         .stores(|o, v| v.put(&mut o.grpc.port)),
     Row::new(

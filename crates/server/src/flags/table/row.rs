@@ -13,6 +13,9 @@ pub(super) const fn at_least(min: i64) -> Kind {
 /// For values that are brought into their range instead of refused, as Triton does.
 pub(super) const ANY: Kind = Kind::Integer { min: i32::MIN as i64, max: i32::MAX as i64 };
 
+/// A port of a service that may be off: then any number will do, as in Triton. It is checked when all options are known.
+pub(super) const PORT_IF_ON: Kind = ANY;
+
 pub(super) const PORT: Kind = Kind::Integer { min: 0, max: u16::MAX as i64 };
 
 /// The note on every option that tunes threads we do not have.

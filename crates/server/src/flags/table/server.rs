@@ -9,7 +9,7 @@ use galatea_command_line::Kind;
 use super::{
     super::{setting, trace},
     models::NO_CACHE,
-    row::{ANY, PORT, Row, at_least},
+    row::{ANY, PORT_IF_ON, Row, at_least},
 };
 
 pub const GENERAL: &[Row] = &[Row::help("Print this text.")];
@@ -100,7 +100,7 @@ pub const METRICS: &[Row] = &[
         "Address to serve metrics at. Without it, the one of --http-address.",
     )
     .stores(|o, v| v.put(&mut o.metrics_address)),
-    Row::new("metrics-port", PORT, "Port to serve metrics at; 0 takes a free one.")
+    Row::new("metrics-port", PORT_IF_ON, "Port to serve metrics at; 0 takes a free one.")
         .default("8002")
         .stores(|o, v| v.put(&mut o.metrics.port)),
     Row::new(
