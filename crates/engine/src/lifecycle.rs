@@ -71,9 +71,9 @@ enum Remembered {
     /// Its state and reason, for everybody.
     Always,
     /// That it was there: who asks for it reads that it is not ready, not that nobody ever heard of it. Its model is in
-    /// no repository any more, so the index does not list it and the server is ready without it.
+    /// no repository, so the index does not list it and the server is ready without it.
     AsRemoved,
-    /// Nothing: no repository ever held the model.
+    /// Nothing: no repository ever held the model, and it was never ready.
     Never,
 }
 
@@ -153,6 +153,7 @@ impl Lifecycle {
         let versions = table.models.entry(model.clone()).or_default();
         let known = versions.get(&version);
         let remembered = known.map_or(Remembered::Always, |record| record.remembered);
+        let remembered = remembered.min(Remembered::AsRemoved);
         let state = VersionState::Ready { reason: String::new() };
         let before = versions.insert(version, Record { state, owner: generation, remembered });
         table.keep_replaced(before.filter(|record| record.owner != generation));
@@ -288,6 +289,7 @@ impl Lifecycle {
         if let Some(record) = record.filter(|r| r.owner == generation) {
             record.state = state;
             table.forget_past(model);
+            table.forget_removed();
             self.changed.notify_all();
         }
     }
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stays_of_a_model_that_no_repository_holds() {
+    fn a_model_that_no_repository_holds_is_known_only_if_it_was_ready() {
         let lifecycle = Lifecycle::default();
         let failing = lifecycle.begin_loading(&"m".into(), 1, true);
         lifecycle.failed(&"m".into(), 1, failing, "no such file".to_owned());
@@ -422,6 +424,8 @@ mod tests {
         assert_eq!(state(&lifecycle, 2), "READY ");
         lifecycle.unloading(&"m".into(), 2, other);
         lifecycle.unloaded(&"m".into(), 2, other);
+        let known: Vec<_> = lifecycle.versions(&"m".into()).iter().map(|(v, _)| *v).collect();
+        assert_eq!(known, [2]);
         assert_eq!(lifecycle.models(), []);
         assert!(lifecycle.is_all_ready());
     }
