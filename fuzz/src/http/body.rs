@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use galatea_protocol::{
     NoRegions,
-    http::{decode, decode_generate, decode_index, decode_load, decode_unload},
+    http::{
+        decode, decode_generate, decode_index, decode_load, decode_sagemaker_load, decode_unload,
+    },
 };
 use galatea_types::InferRequest;
 
@@ -46,6 +48,7 @@ pub fn generate(data: &[u8]) {
 pub fn repository(data: &[u8]) {
     bounded(data.len(), BOUND, || {
         let _ = (decode_load(data), decode_unload(data), decode_index(data));
+        let _ = decode_sagemaker_load(data);
     });
 }
 

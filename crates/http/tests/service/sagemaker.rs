@@ -1,6 +1,12 @@
 //! SageMaker's many-model mode.
 
-use std::{fs, path::Path, sync::Barrier, thread};
+use std::{
+    fs,
+    path::Path,
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
 
 use galatea_engine::ControlMode;
 use galatea_frontend::{FrontEnd, RestrictedApis};
@@ -171,6 +177,31 @@ fn a_load_that_fails_leaves_name_and_place_free() {
     assert!(sagemaker.fixture.engine.is_ready(), "nobody can ask for it");
     let good = sagemaker.unpack("a/model", CONFIG);
     load(&mut client, "m", &good).check(200, "text/plain", "");
+}
+
+#[test]
+fn a_load_goes_on_without_its_client() {
+    let sagemaker = explicit();
+    let slow = "parameters { key: \"creation_delay_sec\" value { string_value: \"1\" } }";
+    let url =
+        sagemaker.unpack("a/model", &format!("{} {slow}", CONFIG.replace("failing", "identity")));
+    let mut gone = sagemaker.client();
+    gone.send_post("/models", &format!(r#"{{"model_name":"m","url":"{url}"}}"#));
+    let mut client = sagemaker.client();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // Its name is taken at once, and its client goes while it is being loaded.
+    while load(&mut client, "m", &url).status != 409 {
+        assert!(Instant::now() < deadline, "the name is never taken");
+        delete(&mut client, "m");
+    }
+    drop(gone);
+    while client.get("/models/m").status != 200 {
+        assert!(Instant::now() < deadline, "the model is never loaded");
+        thread::yield_now();
+    }
+    assert_eq!(client.post("/models/m/invoke", fp32("[1]", 1)).status, 200);
+    delete(&mut client, "m").check(200, "text/plain", "");
+    client.get("/models").check(200, "text/plain", r#"{"models":[]}"#);
 }
 
 #[test]
