@@ -15,6 +15,9 @@ const MAX_EXACT: u64 = 1 << 53;
 /// Any number of so many decimal digits fits a `u64`.
 const MAX_DIGITS: usize = 19;
 
+/// By how much a number grows when so many digits are appended.
+const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
 /// The digits of a number, read as one integer.
 #[derive(Default)]
 struct Digits {
@@ -23,6 +26,12 @@ struct Digits {
 }
 
 impl Digits {
+    /// Appends a number of `count` digits, eight at most.
+    fn append(&mut self, value: u64, count: usize) {
+        let power = POWERS.get(count).copied().unwrap_or_default();
+        self.value = self.value.wrapping_mul(power).wrapping_add(value);
+    }
+
     fn is_exact(&self) -> bool {
         self.count <= MAX_DIGITS
     }
@@ -58,25 +67,31 @@ impl Cursor<'_> {
         Ok(Number::Real(value))
     }
 
-    /// Reads digits into `digits`; how many there were.
+    /// Reads digits into `digits`; how many there were. Past MAX_DIGITS the value is not used, so it may wrap.
+    #[inline]
     fn digits(&mut self, digits: &mut Digits) -> usize {
         let rest = self.rest();
         let mut read = 0;
-        // Past MAX_DIGITS the value is not used, so it may wrap.
-        while let Some(eight) =
-            rest.get(read..).and_then(|r| r.first_chunk()).and_then(eight_digits)
-        {
-            digits.value = digits.value.wrapping_mul(100_000_000).wrapping_add(eight);
-            read += 8;
+        while let Some(bytes) = rest.get(read..).and_then(|rest| rest.first_chunk()) {
+            let (value, count) = leading_digits(bytes);
+            digits.append(value, count);
+            read += count;
+            if count < bytes.len() {
+                return self.have_read(read, digits);
+            }
         }
-        for &byte in rest.get(read..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit())
-        {
-            digits.value = digits.value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+        let last = rest.get(read..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit());
+        for &byte in last {
+            digits.append(u64::from(byte - b'0'), 1);
             read += 1;
         }
-        digits.count += read;
-        self.advance(read);
-        read
+        self.have_read(read, digits)
+    }
+
+    fn have_read(&mut self, count: usize, digits: &mut Digits) -> usize {
+        digits.count += count;
+        self.advance(count);
+        count
     }
 
     /// `None` when the digits do not fit 64 bits.
@@ -165,18 +180,41 @@ fn real(digits: &Digits, scale: i64) -> Option<f64> {
     Some(if scale < 0 { value / power } else { value * power })
 }
 
-/// The value of eight ASCII digits, all at once: neighbours are joined to pairs, pairs to fours, fours to
-/// one number. `None` when some byte is no digit.
-fn eight_digits(bytes: &[u8; 8]) -> Option<u64> {
+/// The number that the ASCII digits at the beginning make, and how many there are. All bytes are looked at at once: the
+/// digits move to the end, behind zeros; neighbours are joined to pairs, pairs to fours, fours to one number.
+fn leading_digits(bytes: &[u8; 8]) -> (u64, usize) {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
+    const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
     let word = u64::from_le_bytes(*bytes);
-    // The high half of each byte must be 3, also after adding 6: that leaves '0' to '9'.
-    let high = 0xF0F0_F0F0_F0F0_F0F0;
-    if word & high != ZEROS || word.wrapping_add(0x0606_0606_0606_0606) & high != ZEROS {
-        return None;
-    }
-    let digits = word - ZEROS;
+    // The high half of each byte must be 3, also after adding 6: that leaves '0' to '9'. What overflows from a byte comes
+    // behind the first one that is no digit.
+    let above = word.wrapping_add(0x0606_0606_0606_0606);
+    let others = ((word ^ ZEROS) | (above ^ ZEROS)) & HIGH;
+    let bits = others.trailing_zeros() & !7;
+    let digits = (word ^ ZEROS).checked_shl(64 - bits).unwrap_or_default();
     let pairs = (digits * 10 + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
-    Some((fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF)
+    ((fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF, bits as usize / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leading_digits;
+
+    #[test]
+    fn digits_end_at_the_first_byte_that_is_none() {
+        for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
+            for count in 0..8 {
+                for fill in [b'0', b'9', byte, 0xff] {
+                    let mut text = *b"90817263";
+                    text[count] = byte;
+                    text[count + 1..].fill(fill);
+                    let expected = "90817263"[..count].parse().unwrap_or(0);
+                    assert_eq!(leading_digits(&text), (expected, count), "{text:?}");
+                }
+            }
+        }
+        assert_eq!(leading_digits(b"00000000"), (0, 8));
+        assert_eq!(leading_digits(b"99999999"), (99_999_999, 8));
+    }
 }
