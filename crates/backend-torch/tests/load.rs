@@ -129,6 +129,16 @@ fn code_and_weights_that_name_a_gpu_say_so_where_there_is_none() {
 }
 
 #[test]
+fn instances_come_and_go_at_the_places_it_was_loaded_for() {
+    let model = load(&Folder::new(&identity()), PORTS).expect("loads");
+    let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
+    assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(9)));
+    let mut mixed = cpu(2);
+    mixed[1].kind = InstanceKind::Model;
+    assert!(!model.can_have(&mixed) && !model.can_have(&mixed[1..]));
+}
+
+#[test]
 fn instances_of_kind_model_run_as_saved() {
     let text = format!("{PORTS} instance_group {{ kind: KIND_MODEL }}");
     let model = load(&Folder::new(&identity()), &text).expect("loads");

@@ -234,6 +234,17 @@ fn instances_keep_their_state_to_themselves_and_requests_stay_as_they_are() {
 }
 
 #[test]
+fn more_instances_than_there_is_room_for_are_not_added_to_a_package() {
+    let folder = Package::new("COUNTER").folder();
+    let text = ports(&["INPUT__0"], &["OUTPUT__0"]);
+    let model = load(&folder, &format!("{text} instance_group {{ count: 2 kind: KIND_CPU }}"));
+    let model = model.expect("loads");
+    let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
+    assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(2)));
+    assert!(!model.can_have(&cpu(3)));
+}
+
+#[test]
 fn errors_of_the_code_are_reported() {
     let folder = Package::new("FAILING").folder();
     let model = load(&folder, &ports(&["INPUT__0"], &["OUTPUT__0"])).expect("loads");
