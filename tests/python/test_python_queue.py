@@ -115,6 +115,31 @@ def test_short_requests_do_not_wait_behind_a_long_one(target, tmp_path):
 
 
 @BOTH
+def test_a_request_that_may_be_late_does_not_fail(target, tmp_path):
+    """Its time-out is over while it waits and when it is executed, and the policy of its queue is DELAY."""
+    policy = "default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 100000 allow_timeout_override: true }"
+    repository, folder = tmp_path / "models", tmp_path / "gates"
+    folder.mkdir()
+    config = "max_batch_size: 1\n" + CONFIG + f"dynamic_batching {{ {policy} }}\n"
+    gate = GATE.replace("[0].decode()", "[0][0].decode()").replace("np.zeros(1", "np.zeros((1, 1)")
+    repositories.write_model(repository, "gate", target, "python", config, {"1/model.py": gate})
+
+    def send(server, name):
+        tensor = {"name": "IN", "shape": [1, 1], "datatype": "BYTES", "data": [name and str(folder / name)]}
+        body = {"inputs": [tensor], "parameters": {"timeout": 50000}}
+        return clients.ask(server.http, "POST", "/v2/models/gate/infer", body)[0]
+
+    with servers.TARGETS[target](repository) as server, ThreadPoolExecutor(2) as threads:
+        first = threads.submit(send, server, "a")
+        until((folder / "a.begun").exists)
+        second = threads.submit(send, server, "")
+        time.sleep(0.3)
+        assert not first.done() and not second.done()
+        (folder / "a.go").write_text("")
+        assert [first.result(LIMIT), second.result(LIMIT)] == [200, 200]
+
+
+@BOTH
 def test_a_request_is_pending_and_queued_until_the_model_begins_with_it(target, tmp_path):
     server, folder = started(target, tmp_path, 1)
     with server:

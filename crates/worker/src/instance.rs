@@ -7,7 +7,7 @@ use std::{
 };
 
 use galatea_backend::{Batch, ModelInstance, Pipeline, TakenRequest, WaitingBatches};
-use galatea_config::ModelConfig;
+use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -87,7 +87,7 @@ impl<S: Services> WorkerInstance<S> {
             batch.fail_all(error);
             return None;
         }
-        if let Some(Wait::Until(deadline)) = until_callers_deadline(batch)
+        if let Some(Wait::Until(deadline)) = self.until_callers_deadline(batch)
             && deadline <= Instant::now()
         {
             batch.reject_all(&expired());
@@ -137,7 +137,7 @@ impl<S: Services> WorkerInstance<S> {
         if self.abandoned.is_empty() {
             return true;
         }
-        match self.receive_abandoned(until_callers_deadline(batch).unwrap_or(wait)) {
+        match self.receive_abandoned(self.until_callers_deadline(batch).unwrap_or(wait)) {
             Ok(()) => return true,
             Err(ReceiveError::TimedOut) => batch.reject_all(&expired()),
             Err(ReceiveError::Disconnected) => {
@@ -145,6 +145,28 @@ impl<S: Services> WorkerInstance<S> {
             }
         }
         false
+    }
+
+    /// Until when the callers of a batch wait, when each of them said so with its request's `timeout`: the latest counts.
+    /// The deadlines of gRPC calls are kept where the calls are served.
+    fn until_callers_deadline(&self, batch: &Batch) -> Option<Wait> {
+        let deadlines = batch.pending().map(|pending| {
+            let timeout = pending.request.timeout.filter(|timeout| !timeout.is_zero())?;
+            if self.serves_late(pending.request.priority) {
+                return None;
+            }
+            pending.context.timeline.received.checked_add(timeout)
+        });
+        let latest = deadlines.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+        Some(Wait::Until(latest))
+    }
+
+    /// By the policy of the model's queue.
+    fn serves_late(&self, priority: u64) -> bool {
+        match self.connection().config.as_deref().map(ModelConfig::scheduling) {
+            Some(Scheduling::Dynamic(batching)) => batching.serves_late(priority),
+            _ => false,
+        }
     }
 
     fn respond(&self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
@@ -293,7 +315,7 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
         if batch.execution().input_done.is_none() {
             batch.mark_input_done();
         }
-        let wait = until_callers_deadline(batch).unwrap_or(sent.wait);
+        let wait = self.until_callers_deadline(batch).unwrap_or(sent.wait);
         let executed = self.receive(sent.execution.id, wait);
         batch.mark_output_started();
         self.pace.record(batch.execution().compute_infer());
@@ -322,17 +344,6 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
 /// Bytes of the tensors of a batch.
 fn byte_size(batch: &Batch) -> usize {
     batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
-}
-
-/// Until when the callers of a batch wait, when each of them said so with its request's `timeout`: the latest counts. The
-/// deadlines of gRPC calls are kept where the calls are served.
-fn until_callers_deadline(batch: &Batch) -> Option<Wait> {
-    let deadlines = batch.pending().map(|pending| {
-        let timeout = pending.request.timeout.filter(|timeout| !timeout.is_zero())?;
-        pending.context.timeline.received.checked_add(timeout)
-    });
-    let latest = deadlines.collect::<Option<Vec<_>>>()?.into_iter().max()?;
-    Some(Wait::Until(latest))
 }
 
 /// Answers requests whose callers wait no longer, and tells the model, in case it asks.

@@ -62,6 +62,18 @@ pub struct DynamicBatching {
     pub priority_queue_policies: BTreeMap<u64, QueuePolicy>,
 }
 
+impl DynamicBatching {
+    /// Whether a request of this priority that outlives its time-out is served all the same, only later.
+    pub fn serves_late(&self, priority: u64) -> bool {
+        let level = match (1..=self.priority_levels).contains(&priority) {
+            true => priority,
+            false => self.default_priority_level,
+        };
+        let policy = self.priority_queue_policies.get(&level).unwrap_or(&self.default_queue_policy);
+        policy.default_timeout.is_some() && policy.timeout_action == TimeoutAction::Delay
+    }
+}
+
 /// How long and how many requests may wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -205,6 +205,8 @@ fn gives_the_checked_form() {
     assert_eq!(dynamic.default_queue_policy.timeout_action, crate::TimeoutAction::Delay);
     assert!(dynamic.priority_queue_policies[&2].allows_timeout_override);
     assert_eq!(dynamic.priority_queue_policies[&2].default_timeout, None);
+    // Level 1 has the default policy, and so has what names no level.
+    assert_eq!([0, 1, 2, 3].map(|p| dynamic.serves_late(p)), [true, true, false, true]);
     let groups = &config.instance_groups;
     assert_eq!((&*groups[0].name, groups[0].count, groups[0].is_count_default), ("m_0", 2, true));
     assert_eq!((&*groups[1].name, groups[1].count, groups[1].is_count_default), ("g", 3, false));
