@@ -175,6 +175,18 @@ impl ReadyModels {
         });
     }
 
+    /// Forgets a name that means no model any more.
+    pub fn forget_name(&self, name: &str) {
+        let means_none = |table: &Table| table.get(name).is_some_and(|named| named.0.is_empty());
+        if means_none(&self.table.load()) {
+            self.change(|table| {
+                if means_none(table) {
+                    table.remove(name);
+                }
+            });
+        }
+    }
+
     fn not_ready(&self, id: &ModelId, version: Option<i64>) -> LookUpError {
         let (known, model) = (self.lifecycle.versions(id), id.to_string());
         match version {

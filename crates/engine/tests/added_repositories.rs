@@ -5,10 +5,12 @@ mod fixture;
 
 use std::{path::Path, sync::Arc};
 
-use galatea_engine::{ControlMode, LoadOverrides, RenamingRoot, RepositoryRoot};
+use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, RenamingRoot, RepositoryRoot};
 use galatea_types::Code;
 
-use fixture::{CONFIG, Fixture, add_model, ask, eventually, explicit, fixture, index};
+use fixture::{
+    CONFIG, Fixture, add_model, ask, eventually, explicit, fixture, fixture_with, index,
+};
 
 fn load(f: &Fixture, name: &str) -> galatea_types::Result<()> {
     f.engine.load_model(name, LoadOverrides::default())
@@ -81,5 +83,46 @@ fn only_explicit_control_adds_repositories() {
         let f = fixture(mode, &[], |_| ());
         let error = f.engine.add_repository(archive(place.path())).expect_err("refused");
         assert_eq!(error.code(), Code::Unsupported);
+    }
+}
+
+#[test]
+fn with_namespaces_models_of_added_repositories_may_share_their_inner_names() {
+    let places = [tempfile::tempdir().expect("folder"), tempfile::tempdir().expect("folder")];
+    let options = EngineOptions {
+        control_mode: ControlMode::Explicit,
+        has_namespaces: true,
+        ..EngineOptions::default()
+    };
+    let f = fixture_with(options, |_| ());
+    let roots = ["one", "two"].into_iter().zip(&places).map(|(name, place)| {
+        add_model(place.path(), "inner", &[1], CONFIG);
+        add_model(place.path(), "model", &[1], CONFIG);
+        RenamingRoot::at(place.path(), "model", name)
+    });
+    for root in roots.collect::<Vec<_>>() {
+        let (place, name) = (root.place(), root.new_name().expect("given").to_owned());
+        f.engine.add_repository(root).expect("readable");
+        load(&f, &name).expect("loads");
+        load(&f, "inner").expect("loads");
+        assert!(f.engine.model(&name, None).is_ok());
+        if name == "one" {
+            assert!(f.engine.model("inner", None).is_ok(), "there is one");
+            continue;
+        }
+        let error = f.engine.model("inner", None).map(drop).expect_err("there are two");
+        assert!(error.message().contains("2 identifiers of model 'inner'"), "{error}");
+        for model in ["inner", name.as_str()] {
+            f.engine.unload_model(model, false).expect("unloads");
+        }
+        eventually("it is unloaded", || {
+            f.engine.is_unloaded(&name) && f.engine.is_unloaded("inner")
+        });
+        f.engine.remove_repository(&place);
+        let error = f.engine.model(&name, None).map(drop).expect_err("gone");
+        // Its name does not stay: a client chose it.
+        assert_eq!(error.message(), "Request for unknown model: 'two' is not found");
+        let error = f.engine.model("inner", None).map(drop).expect_err("unloaded");
+        assert_eq!(error.message(), "Request for unknown model: 'inner' is not found");
     }
 }

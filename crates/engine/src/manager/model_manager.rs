@@ -177,7 +177,17 @@ impl ModelManager {
         for id in self.repository.remove(place) {
             if matches!(self.repository.find(&id), Ok(None)) {
                 self.loader.lifecycle.removed(&id);
+                self.forget_unless_ready(id);
             }
+        }
+    }
+
+    /// Forgets a model that no repository holds any more, with its name: clients choose those of what they add.
+    fn forget_unless_ready(&self, id: ModelId) {
+        if !self.models.contains(&id) {
+            self.loader.forget(&id);
+            self.models.forget_name(&id.name);
+            self.dependencies.forget(BTreeSet::from([id]), false);
         }
     }
 
