@@ -71,17 +71,20 @@ const NO_VERSIONS: [&str; 4] = ["warmup", "initial_state", CONFIG_FOLDER, "__pyc
 /// A version folder is named by a number without leading zeros; everything else in a model's folder is
 /// ignored, and a warning says so where it could be a mistake.
 fn version_of(entry: &str) -> Option<i64> {
-    let is_number = entry.bytes().all(|b| b.is_ascii_digit());
-    if entry.len() > 1 && entry.starts_with('0') {
-        log::warn!(
-            "ignore version directory '{entry}' which contains leading zeros in its directory name"
-        );
+    if let Some(reason) = mistake(entry) {
+        log::warn!("ignore version directory '{entry}' which {reason}");
         return None;
     }
-    if !is_number && !NO_VERSIONS.contains(&entry) {
-        log::warn!("ignore version directory '{entry}' which fails to convert to integral number");
+    entry.parse().ok()
+}
+
+/// Why a folder is no version although it could have been meant as one.
+fn mistake(entry: &str) -> Option<&'static str> {
+    if entry.len() > 1 && entry.starts_with('0') {
+        return Some("contains leading zeros in its directory name");
     }
-    entry.parse().ok().filter(|_| is_number)
+    let is_number = entry.bytes().all(|b| b.is_ascii_digit());
+    (!is_number && !NO_VERSIONS.contains(&entry)).then_some("fails to convert to integral number")
 }
 
 fn entry_names(dir: &Path) -> Vec<String> {
@@ -133,6 +136,19 @@ mod tests {
             ("99999999999999999999", None),
         ] {
             assert_eq!(version_of(entry), expected, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn folders_that_could_be_meant_as_versions_are_named() {
+        let zeros = Some("contains leading zeros in its directory name");
+        let text = Some("fails to convert to integral number");
+        let expected = [("003", zeros), ("0x5", zeros), ("abc", text), ("5x", text), ("-1", text)];
+        for (entry, reason) in expected {
+            assert_eq!(mistake(entry), reason, "{entry}");
+        }
+        for entry in ["7", "0", "warmup", "initial_state", "configs", "__pycache__"] {
+            assert_eq!(mistake(entry), None, "{entry}");
         }
     }
 }

@@ -31,6 +31,18 @@ fn finds_models_and_versions() {
 }
 
 #[test]
+fn links_that_lead_nowhere_are_no_models_and_no_versions() {
+    let root = tempfile::tempdir().expect("temp dir");
+    fs::create_dir_all(root.path().join("m/1")).expect("dir");
+    for link in ["nowhere", "m/2"] {
+        std::os::unix::fs::symlink(root.path().join("gone"), root.path().join(link)).expect("link");
+    }
+    let repository = Repository::new(vec![LocalRoot::at(root.path())], ConfigName::new(""), false);
+    assert_eq!(names(&repository), ["m"]);
+    assert_eq!(repository.lease(&"m".into()).expect("found").versions, [1]);
+}
+
+#[test]
 fn a_name_in_two_repositories_is_refused() {
     let (one, two) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
     for root in [&one, &two] {
