@@ -217,7 +217,7 @@ class TritonPythonModel:
 
 @pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
 def test_related_operations_at_the_same_time_wait_for_each_other(target, tmp_path):
-    """Upstream has an error for them (R-24), which no client sees."""
+    """Upstream has an error for what is related to a load under way, which no client sees."""
     chain = (
         'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]'
         'ensemble_scheduling { step [ { model_name: "slow" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" }'
