@@ -1,6 +1,6 @@
 //! Which instances a version has by its configuration, and which come and go when that changes.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use galatea_backend::{InstanceAlarm, InstanceSpec};
 use galatea_config::{InstanceGroup, InstanceKind};
@@ -43,13 +43,11 @@ pub(super) struct InstanceChange {
 impl InstanceChange {
     /// An instance stays if a wanted one is like it, whatever the name; of several, those of the same name do.
     pub fn between(now: Vec<InstanceSpec>, wanted: Vec<InstanceSpec>) -> Self {
-        let mut used: Vec<usize> = now.iter().map(|spec| spec.index).collect();
+        let used: BTreeSet<usize> = now.iter().map(|spec| spec.index).collect();
+        let free = (0..).filter(|index| !used.contains(index));
         let (missing, left) = keep(now, wanted, |one, other| one.name == other.name);
         let (mut added, left) = keep(left, missing, |_, _| true);
-        for spec in &mut added {
-            spec.index = first_free(&used);
-            used.push(spec.index);
-        }
+        added.iter_mut().zip(free).for_each(|(spec, index)| spec.index = index);
         Self { added, removed: left.into_iter().map(|spec| spec.index).collect() }
     }
 }
@@ -78,10 +76,6 @@ fn wanted_without(
 
 fn are_alike(one: &InstanceSpec, other: &InstanceSpec) -> bool {
     one.device_id == other.device_id && one.group.has_like_instances(&other.group)
-}
-
-fn first_free(used: &[usize]) -> usize {
-    (0..).find(|index| !used.contains(index)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -94,11 +94,8 @@ impl InstanceSet {
             *members = rest;
             chosen
         };
-        for member in &chosen {
-            let Outage { reason, unserved } = match self.queue.retire_instance(member.index) {
-                Some(outage) => outage,
-                None => continue,
-            };
+        let indices: Vec<usize> = chosen.iter().map(|member| member.index).collect();
+        if let Some(Outage { reason, unserved }) = self.queue.retire_instances(&indices) {
             let count = unserved.len();
             self.responses.answer_outage(unserved, &reason);
             self.queue.finish(count);

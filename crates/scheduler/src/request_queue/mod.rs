@@ -321,10 +321,10 @@ impl<T: Queued> RequestQueue<T> {
         state.health.add()
     }
 
-    /// The instance executes no more requests: its thread ends with what it has in hand.
-    pub fn retire_instance(&self, index: usize) -> Option<Outage<T>> {
+    /// The instances execute no more requests: their threads end with what they have in hand.
+    pub fn retire_instances(&self, indices: &[usize]) -> Option<Outage<T>> {
         let mut state = self.parking.lock();
-        state.health.retire(index);
+        indices.iter().for_each(|&index| state.health.retire(index));
         let reason = state.health.outage().cloned();
         let outage = reason.map(|reason| {
             let waiting = state.backlog.len();

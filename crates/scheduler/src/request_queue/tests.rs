@@ -261,7 +261,7 @@ fn every_request_is_executed_once_while_instances_come_and_go() {
         let mut instances: Vec<_> = (0..2).map(spawn).collect();
         for retired in 0..2 {
             instances.push(spawn(queue.add_instance()));
-            assert!(queue.retire_instance(retired).is_none());
+            assert!(queue.retire_instances(&[retired]).is_none());
             assert!(queue.wait_until_gone(retired, never()));
         }
         pusher.join().expect("no panic");
