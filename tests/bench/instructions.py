@@ -1,0 +1,148 @@
+"""Instructions of the server per request, counted by callgrind: the same figure on a busy machine as on a quiet one.
+
+    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER]
+
+Each program is a release build; with CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 the profiles that
+--keep leaves name functions (callgrind_annotate reads them). One connection, one request at a time, so that nothing
+depends on who wakes when. Needs valgrind. Python models are not measured: their processes do not start under it.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+
+import builds  # noqa: E402
+import numpy as np  # noqa: E402
+import servers  # noqa: E402
+from repositories import copy_example, identity_config, tensor, write_model  # noqa: E402
+
+WARM_UP = 300
+HEAD = "POST /v2/models/{model}/infer HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nContent-Length: {length}\r\n{more}\r\n"
+
+
+def write_repository(folder):
+    copy_example(folder, "simple")
+    pairs = [tensor(kind, f"{kind.upper()}{n}", "TYPE_INT32", "16") for kind in ("input", "output") for n in (0, 1)]
+    write_model(folder, "add_sub", "galatea", "add_sub", "max_batch_size: 8\n" + "".join(pairs))
+    write_model(folder, "same", "galatea", "failing", identity_config())
+    (Path(folder) / "chain/1").mkdir(parents=True)
+    (Path(folder) / "chain/config.pbtxt").write_text(f'name: "chain"\n{builds.CHAIN}')
+
+
+def binary_body(outputs):
+    names = ("INPUT0", "INPUT1")
+    tensors = [
+        {"name": name, "shape": [1, 16], "datatype": "INT32", "parameters": {"binary_data_size": 64}} for name in names
+    ]
+    wanted = [{"name": name, "parameters": {"binary_data": True}} for name in outputs]
+    text = json.dumps({"inputs": tensors, "outputs": wanted}, separators=(",", ":")).encode()
+    return text + bytes(range(128)), f"Inference-Header-Content-Length: {len(text)}\r\n"
+
+
+def json_body(count):
+    data = [round(0.37 * n - 3, 4) for n in range(count)]
+    inputs = [{"name": "INPUT0", "shape": [count], "datatype": "FP32", "data": data}]
+    return json.dumps({"inputs": inputs}).encode(), ""
+
+
+def http_call(server, model, body, more):
+    host, port = server.http.split(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    request = HEAD.format(model=model, length=len(body), more=more).encode() + body
+    answers = connection.makefile("rb")
+
+    def call():
+        connection.sendall(request)
+        assert b" 200 " in answers.readline()
+        length = 0
+        while (line := answers.readline()) != b"\r\n":
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        assert len(answers.read(length)) == length
+
+    return call
+
+
+def grpc_call(server, model):
+    import tritonclient.grpc
+
+    client = tritonclient.grpc.InferenceServerClient(server.grpc)
+    inputs = [tritonclient.grpc.InferInput(name, [1, 16], "INT32") for name in ("INPUT0", "INPUT1")]
+    for given in inputs:
+        given.set_data_from_numpy(np.arange(16, dtype=np.int32).reshape(1, 16))
+    return lambda: client.infer(model, inputs)
+
+
+CASES = {
+    "HTTP, add_sub": lambda server: http_call(server, "add_sub", *binary_body(("OUTPUT0", "OUTPUT1"))),
+    "HTTP, simple": lambda server: http_call(server, "simple", *binary_body(("OUTPUT0", "OUTPUT1"))),
+    "HTTP, chain": lambda server: http_call(server, "chain", *binary_body(("OUTPUT0",))),
+    "HTTP, 16 numbers as JSON": lambda server: http_call(server, "same", *json_body(16)),
+    "HTTP, 1000 numbers as JSON": lambda server: http_call(server, "same", *json_body(1000)),
+    "gRPC, add_sub": lambda server: grpc_call(server, "add_sub"),
+}
+
+
+def control(server, *command):
+    subprocess.run(["callgrind_control", *command, str(server.pid)], check=True, capture_output=True)
+
+
+def count(server, folder, name, call, requests):
+    """Instructions per request; the profile is left in `folder`."""
+    for _ in range(WARM_UP):
+        call()
+    control(server, "--instr=on")
+    for _ in range(WARM_UP):
+        call()
+    control(server, "--zero")
+    for _ in range(requests):
+        call()
+    control(server, f"--dump={name}")
+    control(server, "--instr=off")
+    profile = max(folder.glob("profile.*"), key=lambda path: path.stat().st_mtime)
+    total = re.search(r"^(?:summary|totals): (\d+)", profile.read_text(), re.MULTILINE)
+    profile.rename(folder / f"{name.replace(' ', '_').replace(',', '')}.callgrind")
+    return int(total[1]) / requests
+
+
+def measure(program, folder, requests):
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["GALATEA"] = str(program)
+    valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/profile"]
+    with tempfile.TemporaryDirectory() as repository:
+        write_repository(repository)
+        with servers.galatea(repository, through=valgrind) as server:
+            return {name: count(server, folder, name, make(server), requests) for name, make in CASES.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="+", type=Path)
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--keep", type=Path, help="folder for the profiles")
+    args = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        parser.error("valgrind is not installed")
+    with tempfile.TemporaryDirectory() as scratch:
+        keep = args.keep.resolve() if args.keep else Path(scratch)
+        programs = [program.resolve() for program in args.programs]
+        found = [measure(p, keep / f"{n}-{p.name}", args.requests) for n, p in enumerate(programs)]
+    print("| instructions per request |" + "".join(f" {p.name} |" for p in programs) + "\n|---|" + "---|" * len(found))
+    for name in CASES:
+        first = found[0][name]
+        print(f"| {name} |" + "".join(f" {run[name]:,.0f} ({run[name] / first:.3f}) |" for run in found))
+
+
+if __name__ == "__main__":
+    main()
