@@ -16,10 +16,18 @@ const WORTH: Duration = Duration::from_millis(2);
 /// Enough for the shortest ones: more gained nothing.
 const MAX_WAITING: u128 = 8;
 
+/// A single execution counts for this many usual ones at most: on a busy machine a process has to wait for a core now and
+/// then, which says nothing about the next request.
+const MAX_OUTLIER: u32 = 8;
+
+/// Executions that are shorter count like this: the reply was there already.
+const SHORTEST: Duration = Duration::from_micros(20);
+
 impl Pace {
     pub fn record(&mut self, execution: Duration) {
+        let execution = execution.max(SHORTEST);
         self.usual = Some(match self.usual {
-            Some(usual) => (usual * 3 + execution) / 4,
+            Some(usual) => (usual * 3 + execution.min(usual * MAX_OUTLIER)) / 4,
             None => execution,
         });
     }
@@ -58,6 +66,8 @@ mod tests {
         let slow_then_fast: Vec<u64> = [50_000].into_iter().chain([50; 16]).collect();
         assert_eq!(depth_after(&slow_then_fast[..2]), 1);
         assert!(depth_after(&slow_then_fast) > 1);
-        assert_eq!(depth_after(&[50, 50, 50, 50_000]), 1, "at once");
+        assert_eq!(depth_after(&[50, 50, 50, 50_000]), 8, "one says little");
+        assert_eq!(depth_after(&[50, 50, 50, 50_000, 50_000, 50_000, 50_000]), 1);
+        assert_eq!(depth_after(&[0, 50_000, 50_000, 50_000, 50_000, 50_000]), 1);
     }
 }
