@@ -192,6 +192,8 @@ def test_two_hundred_failed_loads_leave_nothing_behind(repository, serve, tmp_pa
 
     for _ in range(10):
         fail()
+    # The worker of the last load may still be on its way out.
+    until(lambda: not descendants(server.pid))
     memory, before = server.rss_mb(), left()
     for _ in range(100):
         fail()
