@@ -11,8 +11,8 @@ use galatea_protocol::{
     parse_model_version,
 };
 use galatea_types::{
-    Error, InferRequest, InferResponse, MemoryReservation, Refused, RequestContext, Responder,
-    Result,
+    Error, InferRequest, InferResponse, MemoryReservation, OverBudget, Refused, RequestContext,
+    Responder, Result,
 };
 use tonic::Status;
 
@@ -125,7 +125,7 @@ pub(crate) async fn infer(
     let answer = answer.unwrap_or_else(|_| Err(unanswered()));
     let rendered = if pending.is_heavy(&answer) {
         let mut memory = state.options.memory.reservation();
-        memory.try_grow(pending.ranking_size(&answer)).map_err(over_budget)?;
+        pending.count_to(&mut memory, &answer).map_err(over_budget)?;
         let rendered = state.options.heavy_work.run(move || pending.render(answer)).await;
         rendered.unwrap_or_else(|error| Err(error.into()))
     } else {
@@ -168,8 +168,19 @@ impl Pending {
         })
     }
 
+    /// Counts an answer that waits to be rendered: the request has ended, and with it what counted its tensors, which an
+    /// output may share. Refused where there is no room for what ranking takes.
+    pub fn count_to(
+        &self,
+        memory: &mut MemoryReservation,
+        answer: &Result<InferResponse>,
+    ) -> Result<(), OverBudget> {
+        memory.grow(answer.as_ref().map_or(0, InferResponse::byte_size));
+        memory.try_grow(self.ranking_size(answer))
+    }
+
     /// Bytes that ranking the values of the answer takes, about, its texts included.
-    pub fn ranking_size(&self, answer: &Result<InferResponse>) -> usize {
+    fn ranking_size(&self, answer: &Result<InferResponse>) -> usize {
         let Ok(response) = answer else { return 0 };
         let sizes = response.outputs.iter().map(|output| {
             let AnswerForm::Classes { count, .. } = self.plan.form_of(&output.name) else {

@@ -79,7 +79,7 @@ impl Open {
             return Some(Outgoing::ready(named.reply(rendered, is_final, weight)));
         }
         let mut memory = options.memory.reservation();
-        if let Err(error) = memory.try_grow(self.pending.ranking_size(&result)) {
+        if let Err(error) = self.pending.count_to(&mut memory, &result) {
             return Some(Outgoing::ready(named.reply(Err(error.into()), is_final, weight)));
         }
         let pending = self.pending.clone();
@@ -132,7 +132,7 @@ impl Outgoing {
 /// Bytes of the tensors.
 fn size_of(response: &Response) -> usize {
     let Some(Ok(response)) = &response.result else { return 0 };
-    response.outputs.iter().map(|output| output.data.len()).sum()
+    response.byte_size()
 }
 
 /// What the replies to a request are called.

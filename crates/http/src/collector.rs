@@ -11,8 +11,8 @@ const UNCOUNTED: usize = 4 << 10;
 pub(crate) const READ_BUFFER: usize = 64 << 10;
 /// The budget is asked for so much at a time.
 const COUNTED_AT_ONCE: usize = 64 << 10;
-/// An announced length is believed up to this size, and beyond up to so many times what has come. Each step copies what
-/// has come: for an honest body a sixteenth, in the end.
+/// An announced length is believed up to this size, and beyond up to so many times what has come, or twice as many if that
+/// is all. Each step copies what has come, and holds it twice meanwhile.
 const BELIEVED: usize = 64 << 10;
 const BELIEVED_TIMES: usize = 16;
 
@@ -87,12 +87,21 @@ impl<'m> Collector<'m> {
         Ok(())
     }
 
+    /// Room for what is to come, of the length that was announced. A last step that would add less than as much again is
+    /// taken together with the one before it: it would copy nearly all.
+    fn believed(&self) -> usize {
+        let believed = BELIEVED.max(self.size.saturating_mul(BELIEVED_TIMES));
+        if believed.saturating_mul(2) >= self.expected { self.expected } else { believed }
+    }
+
     /// A larger block with what has come before.
     fn grown(&mut self, outgrown: Option<AlignedBlock>) -> Result<AlignedBlock, BodyError> {
-        let believed = BELIEVED.max(self.size.saturating_mul(BELIEVED_TIMES)).min(self.expected);
-        // Where no length was announced the block doubles.
-        let capacity =
-            believed.max(self.size.saturating_mul(if outgrown.is_some() { 2 } else { 1 }));
+        let capacity = if self.size > self.expected {
+            // No length was announced: the block doubles.
+            self.size.saturating_mul(if outgrown.is_some() { 2 } else { 1 })
+        } else {
+            self.believed()
+        };
         let capacity = capacity.min(self.limit.most.max(self.size)).max(self.size);
         self.room = self.padding + capacity;
         let mut block =
@@ -184,6 +193,24 @@ mod tests {
         assert!(matches!(refused, Some(BodyError::OverBudget(_))), "{refused:?}");
         drop(memory);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn an_announced_body_never_takes_more_room_than_its_length() {
+        let length = 60_000_000;
+        let mut memory = MemoryReservation::default();
+        let mut collector = Collector::new(length, Some(100), SizeLimit::NONE, &mut memory);
+        let piece = Bytes::from(vec![0; 250_000]);
+        let mut rooms = vec![];
+        for _ in 0..length / piece.len() {
+            collector.push(piece.clone()).expect("within the length");
+            rooms.push(collector.room);
+        }
+        rooms.dedup();
+        assert!(rooms.iter().all(|room| *room <= length + BUFFER_ALIGNMENT), "{rooms:?}");
+        assert!(rooms.is_sorted() && rooms.len() <= 3, "{rooms:?}");
+        let copied: usize = rooms.iter().rev().skip(1).sum();
+        assert!(copied <= length / 4, "{rooms:?}");
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl StreamedBody {
 /// Of the outputs.
 pub(crate) fn bytes_of(response: &Response) -> usize {
     match &response.result {
-        Some(Ok(response)) => response.outputs.iter().map(|output| output.data.len()).sum(),
+        Some(Ok(response)) => response.byte_size(),
         _ => 0,
     }
 }

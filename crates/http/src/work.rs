@@ -158,6 +158,8 @@ pub(crate) async fn render(
     let size = plan.bytes_to_render(&response);
     let mut memory = state.options.memory.reservation();
     if HeavyWork::is_heavy(size) {
+        // The request has ended, and with it what counted its tensors, which an output may share.
+        memory.grow(response.byte_size());
         memory.try_grow(plan.bytes_of_texts(&response))?;
     }
     let model = model.clone();

@@ -9,7 +9,7 @@ mod available;
 use std::fs;
 
 pub use self::{
-    allocator::{ALLOCATOR, Allocator},
+    allocator::{ALLOCATOR, Allocator, return_long_blocks_at_once},
     available::available,
 };
 

@@ -13,6 +13,7 @@ static ALLOCATOR: galatea_process_memory::Allocator = galatea_process_memory::AL
 const BLOCK: usize = 100 << 10;
 const BLOCKS: usize = 300;
 const THREADS: usize = 4;
+const LONG_BLOCK: usize = 200 << 20;
 const BURST: usize = BLOCK * BLOCKS * THREADS;
 
 /// Each thread's heap grows by 30 MB, and the threads stay: of the C library's allocator most of that stays too.
@@ -40,6 +41,22 @@ fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
         thread::sleep(Duration::from_millis(50));
     }
     ended.wait();
+}
+
+/// Many times the memory that is in use at any time: without it the process grows by most of that.
+#[test]
+fn long_blocks_go_back_when_they_are_freed() {
+    assert!(galatea_process_memory::return_long_blocks_at_once());
+    let block = || vec![1_u8; LONG_BLOCK];
+    let begin = {
+        drop(block());
+        resident()
+    };
+    for number in 0..20 {
+        drop(block());
+        let left = resident().saturating_sub(begin);
+        assert!(left < LONG_BLOCK / 2, "{} MiB are left of block {number}", left >> 20);
+    }
 }
 
 #[test]

@@ -24,4 +24,9 @@ impl InferResponse {
     pub fn output(&self, name: &str) -> Option<&Tensor> {
         self.outputs.iter().find(|t| &*t.name == name)
     }
+
+    /// Bytes of all outputs.
+    pub fn byte_size(&self) -> usize {
+        self.outputs.iter().map(|output| output.data.len()).sum()
+    }
 }

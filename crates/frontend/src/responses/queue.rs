@@ -40,10 +40,10 @@ impl KeyedResponse {
             return 0;
         }
         let outputs = match &self.response.result {
-            Some(Ok(response)) => response.outputs.as_slice(),
-            _ => &[],
+            Some(Ok(response)) => response.byte_size(),
+            _ => 0,
         };
-        RESPONSE_OVERHEAD + outputs.iter().map(|t| t.data.len()).sum::<usize>()
+        RESPONSE_OVERHEAD + outputs
     }
 }
 

@@ -22,8 +22,11 @@ pub struct BudgetRule {
 }
 
 impl BudgetRule {
-    /// On this machine.
+    /// On this machine. From now on what long requests leave goes back at once, as the budget counts it.
     pub fn new(size: MemorySize) -> Self {
+        if !galatea_process_memory::return_long_blocks_at_once() {
+            log::warn!("memory of long requests goes back to the system some seconds late");
+        }
         let available = galatea_process_memory::available().unwrap_or_else(|| {
             log::warn!("how much memory there is cannot be read; {} are assumed", mib(ASSUMED));
             ASSUMED
