@@ -1,6 +1,6 @@
 //! Request and response parameters as the JSON that workers write.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use galatea_types::{Error, ParameterValue, Parameters, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -47,11 +47,16 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let mut members = Vec::new();
+        let mut members: Vec<(String, Value)> = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        Ok(Members(members))
+        // Of a name that comes twice the last one counts, as in a dictionary.
+        let mut names = HashSet::new();
+        let mut kept: Vec<_> =
+            members.into_iter().rev().filter(|(name, _)| names.insert(name.clone())).collect();
+        kept.reverse();
+        Ok(Members(kept))
     }
 }
 
@@ -76,6 +81,13 @@ fn unsupported() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_name_that_comes_twice_the_last_one_counts() {
+        let parameters = read(br#"{"a":1,"b":2,"a":3}"#).expect("parameters");
+        let expected = [("b", ParameterValue::Int(2)), ("a", ParameterValue::Int(3))];
+        assert_eq!(parameters, expected.map(|(name, value)| (name.to_owned(), value)));
+    }
 
     #[test]
     fn scalars_are_taken_and_nothing_else() {

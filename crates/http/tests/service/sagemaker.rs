@@ -185,15 +185,18 @@ fn a_load_goes_on_without_its_client() {
     let slow = "parameters { key: \"creation_delay_sec\" value { string_value: \"1\" } }";
     let url =
         sagemaker.unpack("a/model", &format!("{} {slow}", CONFIG.replace("failing", "identity")));
-    let mut gone = sagemaker.client();
-    gone.send_post("/models", &format!(r#"{{"model_name":"m","url":"{url}"}}"#));
     let mut client = sagemaker.client();
     let deadline = Instant::now() + Duration::from_secs(20);
-    // Its name is taken at once, and its client goes while it is being loaded.
-    while load(&mut client, "m", &url).status != 409 {
+    // Its name is taken at once, unless the other client comes first, and its client goes while it is being loaded.
+    let gone = loop {
+        let mut gone = sagemaker.client();
+        gone.send_post("/models", &format!(r#"{{"model_name":"m","url":"{url}"}}"#));
+        if load(&mut client, "m", &url).status == 409 {
+            break gone;
+        }
         assert!(Instant::now() < deadline, "the name is never taken");
         delete(&mut client, "m");
-    }
+    };
     drop(gone);
     while client.get("/models/m").status != 200 {
         assert!(Instant::now() < deadline, "the model is never loaded");
