@@ -173,6 +173,24 @@ def test_classification_of_a_large_tensor_costs_what_was_sent(server):
 # ---- configurations that come with a load
 
 
+def test_long_bodies_of_many_clients_stay_within_the_budget(repository, serve):
+    """What is refused goes back at once, and what waits to be ranked is counted: at most twice the budget is in use."""
+    repository.add("vector", "identity", identity_config())
+    server = serve(repository.path, "--memory-budget=100MB")
+    size = 60_000_000
+    tensors = {
+        "inputs": [{"name": "INPUT0", "shape": [size // 4], "datatype": "FP32", "parameters": {"binary_data_size": size}}],
+        "outputs": [{"name": "OUTPUT0", "parameters": {"classification": 1}}],
+    }
+    text = json.dumps(tensors).encode()
+    request = raw_http.post("/v2/models/vector/infer", text + bytes(size), Inference_Header_Content_Length=len(text))
+    begin = server.rss_mb()
+    statuses = raw_http.together(10, lambda _: raw_http.exchange(address(server.http), request)[0], 3)
+    assert {200, 503}.issuperset(statuses) and 200 in statuses, raw_http.statuses(statuses)
+    most = next(line for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    assert int(most.split()[1]) / 1024 < begin + 200, (begin, most)
+
+
 def test_label_files_stay_inside_the_model(server, repository, tmp_path_factory):
     secret = tmp_path_factory.mktemp("host") / "secret.txt"
     secret.write_text(f"{SECRET}\n{SECRET}\n")
