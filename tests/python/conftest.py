@@ -39,6 +39,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(file))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session):
+    """xdist tells a group by the name of its tests; a pytest that it does not fit would scatter them without a word."""
+    if session.config.getoption("loadgroup", False):
+        alone = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]]
+        assert not alone, f"pytest-xdist does not keep groups of tests together here: {alone[:3]}"
+
+
 def pytest_report_header():
     peers = {"Triton": servers.has_triton(), "perf_analyzer": servers.has_perf_analyzer()}
     return [f"server: {servers.galatea_binary()}", f"peers: {peers}"]

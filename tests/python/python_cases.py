@@ -76,6 +76,18 @@ def in_order(play):
     return lambda server: sorted(play(server), key=lambda answer: (answer["final"], answer["outputs"].get("SAID")))
 
 
+def left_behind(server):
+    """What two other plays left in the model, once it has noticed that the second one's stream was cancelled."""
+    for case in ("after_final", "until_cancelled"):
+        if f"stream/{case}" not in server.asked:
+            by_stream("stream", case, cancel=case == "until_cancelled")(server)
+    for _ in range(200):
+        answers = by_stream("stream", "left")(server)
+        if "until_cancelled" in answers[0]["outputs"]["SAID"]:
+            break
+    return answers
+
+
 def discovered():
     """Every `case_` function of the models, over the protocols where it can make a difference."""
     plays = {}
@@ -86,7 +98,7 @@ def discovered():
                 more = {"cancel": True} if case == "until_cancelled" else {}
                 play = by_stream(model, case, **more) if way == "stream" else by_infer(model, way, case)
                 plays[name] = in_order(play) if case == "send_from_many_threads" else play
-    return plays
+    return {**plays, "stream/left": left_behind}
 
 
 CASE_MODELS = {

@@ -139,7 +139,9 @@ def test_order_between_decoupled_models_and_others(server):
 
 
 def test_a_slow_decoupled_request_delays_no_other(server):
-    replies, _, _ = play(server, [repeat("slow", [1, 2], [0, 1500]), repeat("quick", [3, 4]), vector("quick", "v")])
+    # The real server has been seen to need more than a second for the quick ones on a busy machine.
+    pause = 1500 if server.target == "galatea" else 4000
+    replies, _, _ = play(server, [repeat("slow", [1, 2], [0, pause]), repeat("quick", [3, 4]), vector("quick", "v")])
     assert replies[-1] == answered("slow", [1, 2])[1]
     for request_id, expected in [("slow", answered("slow", [1, 2])), ("quick", answered("quick", [3, 4]))]:
         assert [r for r in replies if r[1] == request_id] == expected

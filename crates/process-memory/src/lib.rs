@@ -9,7 +9,7 @@ mod available;
 use std::fs;
 
 pub use self::{
-    allocator::{ALLOCATOR, Allocator, return_long_blocks_at_once},
+    allocator::{ALLOCATOR, Allocator, keep_of_long_blocks},
     available::available,
 };
 

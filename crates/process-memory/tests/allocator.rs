@@ -43,20 +43,24 @@ fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
     ended.wait();
 }
 
-/// Many times the memory that is in use at any time: without it the process grows by most of that.
+/// Many times the memory that is in use at any time: without a limit the process grows by most of that.
 #[test]
-fn long_blocks_go_back_when_they_are_freed() {
-    assert!(galatea_process_memory::return_long_blocks_at_once());
-    let block = || vec![1_u8; LONG_BLOCK];
-    let begin = {
-        drop(block());
-        resident()
-    };
+fn of_long_blocks_no_more_stays_than_was_said() {
+    const KEPT: usize = 32 << 20;
+    assert!(galatea_process_memory::keep_of_long_blocks(KEPT));
+    let begin = resident();
     for number in 0..20 {
-        drop(block());
+        drop(vec![1_u8; LONG_BLOCK]);
         let left = resident().saturating_sub(begin);
-        assert!(left < LONG_BLOCK / 2, "{} MiB are left of block {number}", left >> 20);
+        assert!(left < KEPT + LONG_BLOCK / 4, "{} MiB are left of block {number}", left >> 20);
     }
+    // What is within the limit is there for the next one: taking a block costs no new pages.
+    let short = || vec![1_u8; KEPT / 4];
+    drop(short());
+    let before = page_faults().unwrap_or_default();
+    (0..100).for_each(|_| drop(short()));
+    let given = page_faults().map(|now| now - before);
+    assert!(given.is_some_and(|pages| pages < 100 * (KEPT / 4) / 4096 / 4), "{given:?} pages");
 }
 
 #[test]
@@ -69,10 +73,18 @@ fn one_thread_of_its_own_gives_memory_back() {
     }
 }
 
+/// 0 where the system does not say, which fails the test.
 fn threads_of_the_allocator() -> usize {
-    let tasks = fs::read_dir("/proc/self/task").expect("readable");
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
     names.filter(|name| name.starts_with("jemalloc")).count()
+}
+
+/// Pages that this process was given so far.
+fn page_faults() -> Option<usize> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The tenth field; the second one may hold spaces and ends with the last parenthesis.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(7)?.parse().ok()
 }
 
 /// 0 where the system does not say, which fails the tests.

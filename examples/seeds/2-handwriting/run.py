@@ -213,7 +213,7 @@ def benchmark(walk, server):
     )
     stats = httpclient.InferenceServerClient(server.http).get_inference_statistics("wav2vec_trt")["model_stats"][0]
     sizes = {int(batch["batch_size"]): int(batch["compute_infer"]["count"]) for batch in stats["batch_stats"]}
-    walk.check(f"the 20 ms of delay make batches of at most 5 (batch size: how often = {sizes})", max(sizes) == 5)
+    walk.check(f"the 20 ms of delay make batches, of at most 5 (batch size: how often = {sizes})", 2 <= max(sizes) <= 5)
 
 
 def metrics(walk, server):

@@ -13,6 +13,9 @@ pub use self::{size::MemorySize, trimming::Trimming};
 /// Where the system does not say how much memory there is.
 const ASSUMED: usize = 4 << 30;
 
+/// Of the budget so many parts, one, may be kept of what long requests have freed.
+const KEPT: usize = 4;
+
 /// What `--memory-budget` means at a time: a share is one of what the server and its models leave.
 #[derive(Clone, Copy, Debug)]
 pub struct BudgetRule {
@@ -22,11 +25,8 @@ pub struct BudgetRule {
 }
 
 impl BudgetRule {
-    /// On this machine. From now on what long requests leave goes back at once, as the budget counts it.
+    /// On this machine.
     pub fn new(size: MemorySize) -> Self {
-        if !galatea_process_memory::return_long_blocks_at_once() {
-            log::warn!("memory of long requests goes back to the system some seconds late");
-        }
         let available = galatea_process_memory::available().unwrap_or_else(|| {
             log::warn!("how much memory there is cannot be read; {} are assumed", mib(ASSUMED));
             ASSUMED
@@ -41,7 +41,7 @@ impl BudgetRule {
 
     /// Sets the limit when the models have been loaded.
     pub fn begin(&self, own: usize, budget: &MemoryBudget) {
-        budget.set_limit(self.size.of(self.available.saturating_sub(own)));
+        self.set(self.size.of(self.available.saturating_sub(own)), budget);
         self.log(own, budget);
     }
 
@@ -49,8 +49,16 @@ impl BudgetRule {
     pub fn apply(&self, own: usize, budget: &MemoryBudget) {
         let (before, limit) = (budget.limit(), self.size.of(self.available.saturating_sub(own)));
         if before.abs_diff(limit) > before / 16 {
-            budget.set_limit(limit);
+            self.set(limit, budget);
             self.log(own, budget);
+        }
+    }
+
+    /// The budget does not count what requests have freed, so no more of that may stay than there is room for beside it.
+    fn set(&self, limit: usize, budget: &MemoryBudget) {
+        budget.set_limit(limit);
+        if !galatea_process_memory::keep_of_long_blocks(limit / KEPT) {
+            log::warn!("memory of long requests goes back to the system some seconds late");
         }
     }
 

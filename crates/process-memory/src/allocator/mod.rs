@@ -1,0 +1,85 @@
+//! The allocator of the program.
+
+mod control;
+mod long_blocks;
+
+use std::{
+    alloc::{GlobalAlloc, Layout},
+    ffi::c_char,
+};
+
+use tikv_jemallocator::Jemalloc;
+
+use self::long_blocks::LongBlocks;
+
+/// jemalloc gives the pages that a burst has left free back to the system by itself, whichever thread used them; of the C
+/// library's allocator each thread's heap keeps the largest part that was ever in use (see ADR 15).
+#[derive(Clone, Copy, Debug)]
+pub struct Allocator;
+
+/// For `#[global_allocator]`.
+pub const ALLOCATOR: Allocator = Allocator;
+
+/// What jemalloc reads when it starts: free pages go back within so many milliseconds, by one thread of its own, so that an
+/// idle process returns them too. Blocks from [`LONG_BLOCK`] bytes on have an arena of their own.
+const OPTIONS: &[u8] =
+    b"background_thread:true,max_background_threads:1,dirty_decay_ms:3000,muzzy_decay_ms:0,\
+    oversize_threshold:2097152\0";
+
+/// The same number as in [`OPTIONS`].
+const LONG_BLOCK: usize = 2 << 20;
+
+/// Those of this process.
+static LONG_BLOCKS: LongBlocks = LongBlocks::new();
+
+/// From now on at most about this many bytes are kept of blocks of 2 MiB and more that were freed: what is more goes back to
+/// the system on the thread that frees it. Without such a limit it waits for jemalloc's thread, which comes too late where
+/// many long requests are refused one after the other: the next request is given memory that is all there, however little
+/// of it is used yet. Says whether that could be arranged.
+pub fn keep_of_long_blocks(bytes: usize) -> bool {
+    LONG_BLOCKS.keep(bytes)
+}
+
+// SAFETY: every call goes to jemalloc as it is; between them only numbers are read and free pages given back.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.dealloc(block, layout) };
+        if layout.size() >= LONG_BLOCK {
+            LONG_BLOCKS.freed(layout.size());
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        let moved = unsafe { Jemalloc.realloc(block, layout, size) };
+        if layout.size() >= LONG_BLOCK {
+            LONG_BLOCKS.freed(layout.size());
+        }
+        moved
+    }
+}
+
+/// Where jemalloc looks for its options.
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static CONF: Options = Options(OPTIONS.as_ptr().cast());
+
+#[repr(transparent)]
+struct Options(*const c_char);
+
+// SAFETY: points to a constant.
+unsafe impl Sync for Options {}
