@@ -80,10 +80,12 @@ def cases(seconds, folder):
         for protocol in ("http", "grpc")
         for concurrency in (1, 4, 16)
     ]
-    for protocol, concurrency in (("http", 4), ("grpc", 16)):
+    # From 2 MiB on the allocator treats blocks in another way.
+    for size, protocol, concurrency in (("400 KB", "http", 4), ("400 KB", "grpc", 16), ("4 MB", "http", 4), ("4 MB", "grpc", 4)):
+        shape = f"INPUT0:{100_000 if size == '400 KB' else 1_000_000}"
         found.append((
-            f"identity 400 KB binary, {protocol}, concurrency {concurrency}",
-            lambda s, p=protocol, c=concurrency: measure.perf(s, "identity", p, c, seconds, "--shape", "INPUT0:100000"),
+            f"identity {size} binary, {protocol}, concurrency {concurrency}",
+            lambda s, p=protocol, c=concurrency, shape=shape: measure.perf(s, "identity", p, c, seconds, "--shape", shape),
         ))
     for protocol, concurrency in (("http", 1), ("http", 16), ("grpc", 16)):
         found.append((
