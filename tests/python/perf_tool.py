@@ -29,6 +29,7 @@ BY_CHANCE = re.compile(
     r"\s*\[WARNING\] Perf Analyzer is not able to keep up"
     r"|Server average accounted time was larger than client average wait time"
     r"|WARNING: Pass contained only one request"
+    r"|WARNING: Triton metrics endpoint (latency \(|is slow: )"
 )
 # What ours adds: that it was the limit itself, where help is, a word it does not use. And what it leaves out:
 # the error numbers of the real tool's JSON library.
