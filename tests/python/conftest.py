@@ -54,15 +54,16 @@ TRIES = 3
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """The real Triton crashes at times, of a stream that is left for example. That says nothing of what is tested: it
-    is started again and the test runs once more. A test that always makes it crash fails."""
+    """The real Triton crashes at times, of a stream that is left for example. That says nothing of what is tested: with
+    all fixtures made anew the test runs once more. A test that always makes it crash fails."""
     if not servers.has_triton():
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for _ in range(TRIES):
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        if not servers.restart_crashed() or not any(report.failed for report in reports):
+        if not servers.take_crashed() or not any(report.failed for report in reports):
             break
+        item.session._setupstate.teardown_exact(None)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

@@ -79,19 +79,16 @@ class Server:
         # Prefix of the names a real Triton uses in /dev/shm. It needs seconds for each Python model to end in
         # order, and leaves processes and these names behind when it does not: we end all of it at once.
         self._shared_memory = shared_memory
-        self._command, self._env = [str(part) for part in command], {**os.environ, **(env or {})}
-        self._changed = threading.Condition()
-        self.log = []
         if shared_memory is not None:
             REAL.add(self)
-        self._start(services, wait)
-
-    def _start(self, services, wait):
-        self._closed = self._ended_by_us = self.stopped = False
+        self.log = []
+        self._changed = threading.Condition()
+        self._closed = self._ended_by_us = False
         self.addresses = {}
         self.process = subprocess.Popen(
-            self._command, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            start_new_session=self._shared_memory is not None,
+            [str(part) for part in command], env={**os.environ, **(env or {})},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            start_new_session=shared_memory is not None,
         )
         self._reader = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
@@ -180,16 +177,10 @@ class Server:
         """Whether a signal ended it that did not come from here."""
         return (self.process.poll() or 0) < 0 and not self._ended_by_us
 
-    def start_again(self):
-        """The same command, so with the same ports, after a crash; fixtures go on with this object."""
-        self.wait_for_exit()
-        self._start(len(self.addresses), True)
-
     def stop(self, how=signal.SIGTERM, timeout=60):
         self._ended_by_us = self._ended_by_us or self.process.poll() is None
         if self.process.poll() is None:
             self.process.send_signal(how if self._shared_memory is None else signal.SIGKILL)
-        self.stopped = True
         if not self.has_crashed():
             REAL.discard(self)
         try:
@@ -263,15 +254,10 @@ def free_ports(count):
     return found
 
 
-def restart_crashed():
-    """Starts each real Triton again that crashed since this was asked last, but those that are stopped already; whether
-    there was one."""
+def take_crashed():
+    """Whether a real Triton has crashed since this was asked last."""
     crashed = [server for server in REAL if server.has_crashed()]
-    for server in crashed:
-        if server.stopped:
-            REAL.discard(server)
-        else:
-            server.start_again()
+    REAL.difference_update(crashed)
     return bool(crashed)
 
 
