@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use galatea_config::{
     CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_json, parse_text,
-    to_json,
+    plain, to_json,
 };
 
 use crate::memory::{Bound, bounded};
@@ -22,7 +22,7 @@ pub fn text(data: &[u8]) {
     LazyLock::force(&SCHEMA);
     bounded(source.len(), BOUND, || match parse_text(source) {
         Ok(raw) => exercise(raw),
-        Err(error) => drop(error.render("config.pbtxt", source)),
+        Err(error) => drop(error.into_diagnostic("config.pbtxt", source).render(plain)),
     });
 }
 

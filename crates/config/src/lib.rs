@@ -14,7 +14,9 @@
 
 mod backend_table;
 mod check;
+mod diagnostic;
 mod draft;
+mod field_path;
 mod files;
 mod json;
 mod model;
@@ -32,7 +34,9 @@ pub use check::{
     KindProblem, LimitError, MetricsError, NameError, ResponseCacheError, SequenceError,
     StateError, StepError, StepModelError, TensorError, TensorProblem, WarmupError,
 };
+pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, plain};
 pub use draft::{ConfigDraft, TensorDraft};
+pub use field_path::{FieldPath, Step};
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
 pub use json::{FieldError, OverrideError, parse_json, to_json};
 pub use model::{

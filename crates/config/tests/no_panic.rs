@@ -56,7 +56,8 @@ fn exercise(source: &str) {
         Err(error) => {
             assert!(error.line >= 1 && error.column >= 1);
             assert!(error.line <= source.split('\n').count());
-            assert!(error.render("config.pbtxt", source).len() < 2000);
+            let found = error.into_diagnostic("config.pbtxt", source);
+            assert!(found.render(galatea_config::plain).len() < 2000);
             return;
         }
     };

@@ -1,6 +1,6 @@
 //! From characters to tokens.
 
-use super::error::Position;
+use crate::Position;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {

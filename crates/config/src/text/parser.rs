@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
 
 use super::{
-    error::{Position, TextError},
+    error::TextError,
     lexer::{Lexer, Token, TokenKind},
     scalar, suggest,
 };
 use crate::{
-    RawModelConfig,
+    Position, RawModelConfig,
     schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},
 };
 

@@ -1,12 +1,12 @@
 //! Texts in every form, and the errors for wrong ones.
 
-use crate::{parse_json, parse_text};
+use crate::{parse_json, parse_text, plain};
 
 #[track_caller]
 fn check(source: &str, json: &str) {
     match parse_text(source) {
         Ok(config) => assert_eq!(config, parse_json(json).unwrap(), "{source}"),
-        Err(error) => panic!("{}", error.render("config", source)),
+        Err(error) => panic!("{}", error.into_diagnostic("config", source).render(plain)),
     }
 }
 

@@ -8,7 +8,7 @@ use galatea_config::{
     CheckContext, ConfigDraft, ModelConfig, NormalizeContext, NormalizedConfig, RawModelConfig,
     VersionPolicy,
 };
-use galatea_types::{Error, Result};
+use galatea_types::{Code, Error, Result};
 
 use super::{backends::Backends, paths};
 use crate::{
@@ -44,9 +44,9 @@ pub(super) fn read(
     };
     galatea_config::parse_text(&source)
         // Clients read this: they get the path inside the repository, not the one on the server.
-        .map_err(|e| {
-            let text = e.render(&format!("{}/{file}", folder.name), &source);
-            Error::invalid_arg(text).with_source(e)
+        .map_err(|error| {
+            let file = format!("{}/{file}", folder.name);
+            error.into_diagnostic(file, &source).into_error(Code::InvalidArg)
         })
 }
 
