@@ -35,6 +35,7 @@ const EXTENSIONS: &[&str] = &[
     "binary_tensor_data",
     "parameters",
     "statistics",
+    "logging",
 ];
 
 /// What front ends talk to: look-up of ready models, metadata, readiness, statistics; and the way to the manager,

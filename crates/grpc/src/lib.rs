@@ -22,6 +22,7 @@ mod frames;
 mod guard;
 mod health;
 mod infer;
+mod log_settings;
 mod message;
 mod messages;
 mod metadata;

@@ -8,7 +8,9 @@ use galatea_protocol::parse_model_version;
 use galatea_types::Error;
 use tonic::{Request, Response, Status, Streaming, codegen::tokio_stream::Empty};
 
-use crate::{metadata, repository, state::ServerState, statistics, status::status_of};
+use crate::{
+    log_settings, metadata, repository, state::ServerState, statistics, status::status_of,
+};
 
 /// Answers every call of the inference service but those with long messages.
 pub(crate) struct InferenceService {
@@ -204,9 +206,9 @@ impl GrpcInferenceService for InferenceService {
 
     async fn log_settings(
         &self,
-        _: Request<pb::LogSettingsRequest>,
+        request: Request<pb::LogSettingsRequest>,
     ) -> Reply<pb::LogSettingsResponse> {
-        not_supported("changing log settings")
+        reply(log_settings::change(&request.into_inner()))
     }
 }
 

@@ -30,6 +30,7 @@ mod generate;
 mod infer;
 mod lines;
 mod load_report;
+mod log_settings;
 mod management;
 mod metrics;
 mod options;

@@ -30,11 +30,12 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
         }
         Route::SharedMemory(kind, action, region) => shared_memory(kind, action, region),
         Route::TraceSetting => not_supported("trace"),
-        Route::Logging => not_supported("logging"),
         // Answered elsewhere.
-        Route::AllStatistics | Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) => {
-            not_found()
-        }
+        Route::AllStatistics
+        | Route::RepositoryIndex
+        | Route::Load(_)
+        | Route::Unload(_)
+        | Route::Logging => not_found(),
     }
 }
 

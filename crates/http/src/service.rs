@@ -18,7 +18,7 @@ use crate::{
         CloudFrontEnd, Destination, SageMakerModels,
         many_models::{self, ModelsCall},
     },
-    generate, infer, management, metrics, readiness,
+    generate, infer, log_settings, management, metrics, readiness,
     received::Received,
     repository,
     responses::{JSON, TEXT, failure, method_not_allowed, not_found, restricted},
@@ -185,6 +185,7 @@ impl Service {
                 generate::respond_with_events(state, model, received).await
             }
             Route::Model(ModelAction::Ready, model) => readiness::respond(state, model).await,
+            Route::Logging => log_settings::respond(state, method, received).await,
             Route::AllStatistics => management::all_statistics(state).await,
             Route::RepositoryIndex => repository::index(state, received).await,
             Route::Load(name) => repository::load(state, name.to_owned(), received).await,

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use galatea_protocol::{
     NoRegions,
     http::{
-        decode, decode_generate, decode_index, decode_load, decode_sagemaker_load, decode_unload,
+        decode, decode_generate, decode_index, decode_load, decode_log_change,
+        decode_sagemaker_load, decode_unload,
     },
 };
 use galatea_types::InferRequest;
@@ -49,6 +50,7 @@ pub fn repository(data: &[u8]) {
     bounded(data.len(), BOUND, || {
         let _ = (decode_load(data), decode_unload(data), decode_index(data));
         let _ = decode_sagemaker_load(data);
+        let _ = decode_log_change(data, &mut Default::default());
     });
 }
 

@@ -380,7 +380,6 @@ async fn calls_not_offered_yet() {
             ),
         ),
         ("trace", outcome(client.trace_setting(pb::TraceSettingRequest::default()).await)),
-        ("log", outcome(client.log_settings(pb::LogSettingsRequest::default()).await)),
     ] {
         assert_eq!(code, Code::Unimplemented, "{what}");
         assert!(text.ends_with("is not supported by this server"), "{what}: {text}");

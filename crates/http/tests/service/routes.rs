@@ -85,7 +85,6 @@ fn what_is_not_supported_is_refused_by_name() {
     let mut client = Client::connect(fixture.address);
     for (method, path, name) in [
         ("GET", "/v2/trace/setting", "trace"),
-        ("GET", "/v2/logging", "logging"),
         ("POST", "/v2/systemsharedmemory/region/r/register", "system shared memory"),
         ("POST", "/v2/cudasharedmemory/region/r/register", "cuda shared memory"),
     ] {
@@ -98,6 +97,32 @@ fn what_is_not_supported_is_refused_by_name() {
         404,
         JSON,
         r#"{"error":"Unable to find system shared memory region: 'r'"}"#,
+    );
+}
+
+#[test]
+fn log_settings_are_read_and_changed() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let settings = |info, level, format| {
+        format!(
+            r#"{{"log_file":"","log_info":{info},"log_warning":true,"log_error":true,"log_verbose_level":{level},"log_format":"{format}"}}"#
+        )
+    };
+    client.get("/v2/logging").check(200, JSON, &settings(true, 0, "default"));
+    let change = r#"{"log_info":false,"log_verbose_level":1,"log_format":"ISO8601"}"#;
+    client.post("/v2/logging", change).check(200, JSON, &settings(false, 1, "ISO8601"));
+    // What comes before the mistake is changed.
+    client.post("/v2/logging", r#"{"log_format":"plain","log_info":true}"#).check(
+        503,
+        JSON,
+        r#"{"error":"invalid argument for --log_format, got: plain"}"#,
+    );
+    client.get("/v2/logging").check(200, JSON, &settings(true, 1, "ISO8601"));
+    client.post("/v2/logging", r#"{"log_file":"/etc/passwd"}"#).check(
+        501,
+        JSON,
+        r#"{"error":"log file location can not be updated through network protocol"}"#,
     );
 }
 

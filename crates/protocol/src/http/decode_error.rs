@@ -148,6 +148,12 @@ pub(super) enum DecodeError {
     LoadParameter,
     #[error("failed to decode the base64 content of 'file:{path}'")]
     FileContent { path: String, source: base64::DecodeError },
+
+    // The log settings.
+    #[error("log file location can not be updated through network protocol")]
+    LogFile,
+    #[error("invalid argument for --log_format, got: {0}")]
+    LogFormat(String),
 }
 
 /// The list of data sources as Triton words it.
@@ -178,6 +184,8 @@ impl DecodeError {
             | Self::KeywordNotObject(_)
             | Self::LoadParameter => Code::Internal,
             Self::NoMemory => Code::Exhausted,
+            Self::LogFile => Code::Unsupported,
+            Self::LogFormat(_) => Code::Unavailable,
             _ => Code::InvalidArg,
         }
     }

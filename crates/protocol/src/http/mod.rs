@@ -19,6 +19,7 @@ mod json_error;
 mod last_header;
 mod limits;
 mod lines;
+mod log_settings;
 mod number;
 mod output;
 mod parameters;
@@ -39,6 +40,7 @@ pub use encode::{EncodedResponse, encode};
 pub use generate::{decode_generate, encode_generate, server_sent_event};
 pub use last_header::LastHeader;
 pub use lines::{decode_for_lines, error_line, response_line};
+pub use log_settings::{decode_log_change, log_settings};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
 pub use sagemaker::{
     SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_model, sagemaker_models,

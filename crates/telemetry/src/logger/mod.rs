@@ -8,81 +8,19 @@
 //! `log::debug!` is verbose level 1, `log::trace!` level 2; both appear with severity `I`.
 
 mod line;
+mod settings;
 mod sink;
 
 use std::{
     io,
-    path::PathBuf,
     sync::{OnceLock, RwLock},
 };
 
 use galatea_types::RwLockExt;
-use log::{Level, LevelFilter, Log, Metadata, Record};
+use log::{Level, Log, Metadata, Record};
 
+pub use self::settings::{LogChange, LogFormat, LogSettings};
 use self::{line::Line, sink::Sink};
-
-/// How a line begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// `LMMDD hh:mm:ss.ffffff`
-    #[default]
-    Default,
-    /// `YYYY-MM-DDThh:mm:ssZ L`
-    Iso8601,
-}
-
-/// What is logged, how, and where to. One field per `--log-*` flag.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogSettings {
-    /// `--log-info`: severity `I`.
-    pub has_info: bool,
-    /// `--log-warning`: severity `W`.
-    pub has_warning: bool,
-    /// `--log-error`: severity `E`.
-    pub has_error: bool,
-    /// 0 is quiet, 1 shows debug messages, 2 and more trace messages too.
-    pub verbose_level: u32,
-    /// `--log-format`.
-    pub format: LogFormat,
-    /// Appended to; without one, info goes to stdout, warnings and errors to stderr.
-    pub file: Option<PathBuf>,
-    /// Quote the text as a JSON string.
-    pub has_escaping: bool,
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        Self {
-            has_info: true,
-            has_warning: true,
-            has_error: true,
-            verbose_level: 0,
-            format: LogFormat::Default,
-            file: None,
-            has_escaping: true,
-        }
-    }
-}
-
-impl LogSettings {
-    fn shows(&self, level: Level) -> bool {
-        match level {
-            Level::Error => self.has_error,
-            Level::Warn => self.has_warning,
-            Level::Info => self.has_info,
-            Level::Debug => self.verbose_level >= 1,
-            Level::Trace => self.verbose_level >= 2,
-        }
-    }
-
-    /// The most verbose level shown, so that the facade drops the rest without a call.
-    fn filter(&self) -> LevelFilter {
-        [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error]
-            .into_iter()
-            .find(|&level| self.shows(level))
-            .map_or(LevelFilter::Off, |level| level.to_level_filter())
-    }
-}
 
 /// Makes these settings the ones in force, at start or while running.
 ///
@@ -96,6 +34,22 @@ pub fn configure(settings: LogSettings) -> io::Result<()> {
     let _ = log::set_logger(logger);
     log::set_max_level(filter);
     Ok(())
+}
+
+/// Changes the settings in force, of which the file stays what it is. A change is told in the log first, at the level that
+/// was shown until then: whoever reads the log sees why it goes silent.
+pub fn change(change: &LogChange) {
+    let current = settings();
+    let new = change.applied_to(&current);
+    if new == current {
+        return;
+    }
+    log::info!("log settings are changed by a client: {}", new.differences(&current));
+    let logger = LOGGER.get_or_init(Logger::default);
+    let mut state = logger.state.write_unpoisoned();
+    // Of two clients at once each changes what it named.
+    state.settings = change.applied_to(&state.settings);
+    log::set_max_level(state.settings.filter());
 }
 
 /// The settings in force.

@@ -2,6 +2,8 @@
 
 use std::{fs, time::Duration};
 
+use log::LevelFilter;
+
 use super::{line::Line, *};
 
 fn line(message: &str) -> Line<'static> {
@@ -114,4 +116,17 @@ fn a_log_file_is_appended_to_and_a_bad_one_changes_nothing() {
         lines[1]
     );
     assert!(lines[2].starts_with('W') && lines[2].ends_with("] \"three\""), "{}", lines[2]);
+
+    let silent =
+        LogChange { has_info: Some(false), verbose_level: Some(1), ..LogChange::default() };
+    change(&silent);
+    log::info!(target: "galatea::test", "four");
+    log::debug!(target: "galatea::test", "five");
+    change(&silent);
+    let text = fs::read_to_string(&path).expect("log");
+    let lines: Vec<&str> = text.lines().skip(3).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    let told = "\"log settings are changed by a client: log_info=false log_verbose_level=1\"";
+    assert!(lines[0].ends_with(told), "{}", lines[0]);
+    assert!(lines[1].ends_with("\"five\""), "{}", lines[1]);
 }

@@ -1,0 +1,149 @@
+//! Bodies of requests about the log settings, and the answer.
+
+use galatea_telemetry::logger::{LogChange, LogFormat, LogSettings};
+use serde::Serialize;
+
+use super::{
+    decode_error::{DecodeError, Result},
+    documents::to_json,
+    json::{Cursor, Kind},
+    repository::{for_each_member_of, refuse_non_object},
+};
+
+/// The settings a body may name, in the order in which they are looked at, whatever their order in the body.
+const NAMES: [&str; 6] =
+    ["log_file", "log_info", "log_warning", "log_error", "log_verbose_level", "log_format"];
+
+/// The most verbose level there is: a greater number is this one.
+const MAX_LEVEL: u64 = i32::MAX as u64;
+
+/// Reads what a request wants changed. As in Triton, what was read before the first mistake is in `change` and is to be
+/// made even if this fails; what is `null` or has another name counts for nothing.
+pub fn decode_log_change(body: &[u8], change: &mut LogChange) -> galatea_types::Result<()> {
+    Ok(decode(body, change)?)
+}
+
+fn decode(body: &[u8], change: &mut LogChange) -> Result<()> {
+    refuse_non_object(body)?;
+    if body.is_empty() {
+        Cursor::check_document(body)?;
+    }
+    let mut values: [Option<usize>; NAMES.len()] = Default::default();
+    for_each_member_of(body, |key, cursor| {
+        let value = NAMES.iter().zip(&mut values).find(|(name, _)| name.as_bytes() == key);
+        if let Some((_, value)) = value {
+            value.get_or_insert(cursor.position());
+        }
+        Ok(cursor.skip_value()?)
+    })?;
+    let given = |at: Option<usize>| {
+        let mut cursor = Cursor::new(body).at(at?);
+        (cursor.kind() != Kind::Null).then_some(cursor)
+    };
+    let [file, info, warning, error, verbose_level, format] = values.map(given);
+    if file.is_some() {
+        return Err(DecodeError::LogFile);
+    }
+    let boolean = |value: Option<Cursor<'_>>| value.map(|mut v| v.expect_bool()).transpose();
+    change.has_info = boolean(info)?;
+    change.has_warning = boolean(warning)?;
+    change.has_error = boolean(error)?;
+    change.verbose_level = verbose_level.map(level).transpose()?;
+    change.format = format.map(format_named).transpose()?;
+    Ok(())
+}
+
+fn level(mut value: Cursor<'_>) -> Result<u32> {
+    Ok(value.expect_u64()?.min(MAX_LEVEL) as u32)
+}
+
+fn format_named(mut value: Cursor<'_>) -> Result<LogFormat> {
+    let name = String::from_utf8_lossy(&value.expect_string()?).into_owned();
+    LogFormat::named(&name).ok_or(DecodeError::LogFormat(name))
+}
+
+/// The settings in force.
+pub fn log_settings(settings: &LogSettings) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        log_file: &'a str,
+        log_info: bool,
+        log_warning: bool,
+        log_error: bool,
+        log_verbose_level: u32,
+        log_format: &'a str,
+    }
+    to_json(&Document {
+        log_file: &settings.file_name(),
+        log_info: settings.has_info,
+        log_warning: settings.has_warning,
+        log_error: settings.has_error,
+        log_verbose_level: settings.verbose_level,
+        log_format: settings.format.name(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::Code;
+
+    use super::*;
+
+    fn read(body: &str) -> (LogChange, Option<(Code, String)>) {
+        let mut change = LogChange::default();
+        let read = decode_log_change(body.as_bytes(), &mut change);
+        (change, read.err().map(|error| (error.code(), error.message().to_owned())))
+    }
+
+    #[test]
+    fn settings_are_looked_at_in_their_own_order() {
+        let (change, error) = read(r#"{"log_format":"x","log_error":1,"log_info":false}"#);
+        assert_eq!(change, LogChange { has_info: Some(false), ..LogChange::default() });
+        let text = "attempt to access JSON non-boolean as boolean".to_owned();
+        assert_eq!(error, Some((Code::Internal, text)));
+    }
+
+    #[test]
+    fn the_file_is_refused_before_all_else() {
+        let (change, error) = read(r#"{"log_info":false,"log_file":""}"#);
+        assert_eq!((change, error.map(|e| e.0)), (LogChange::default(), Some(Code::Unsupported)));
+    }
+
+    #[test]
+    fn what_is_null_or_unknown_counts_for_nothing() {
+        let (change, error) = read(r#"{"log_info":null,"log_file":null,"other":[{}]}"#);
+        assert_eq!((change, error), (LogChange::default(), None));
+    }
+
+    #[test]
+    fn of_a_setting_that_comes_twice_the_first_counts() {
+        let (change, error) = read(r#"{"log_verbose_level":2,"log_verbose_level":9999999999}"#);
+        assert_eq!((change.verbose_level, error), (Some(2), None));
+    }
+
+    #[test]
+    fn a_great_level_is_the_greatest() {
+        for level in [4_294_967_296_u64, u64::MAX] {
+            let (change, _) = read(&format!(r#"{{"log_verbose_level":{level}}}"#));
+            assert_eq!(change.verbose_level, Some(i32::MAX as u32));
+        }
+    }
+
+    #[test]
+    fn a_syntax_error_changes_nothing() {
+        for body in ["", "{", "[]", "5", r#"{"log_info":false"#, r#"{"log_info":false} x"#] {
+            let (change, error) = read(body);
+            assert!(error.is_some(), "{body}");
+            assert_eq!(change, LogChange::default(), "{body}");
+        }
+    }
+
+    #[test]
+    fn of_a_file_clients_read_the_name_only() {
+        for (file, shown) in [("/var/log/secret/g.log", "g.log"), ("logs/g.log", "logs/g.log")] {
+            let settings = LogSettings { file: Some(file.into()), ..LogSettings::default() };
+            let text = String::from_utf8(log_settings(&settings)).expect("UTF-8");
+            assert!(text.starts_with(&format!(r#"{{"log_file":"{shown}","log_info":true,"#)));
+        }
+    }
+}
