@@ -42,7 +42,9 @@ pub use index::IndexEntry;
 pub use manager::PollOutcome;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
-pub use repository::{FolderLease, FolderSnapshot, LocalRoot, RenamingRoot, RepositoryRoot};
+pub use repository::{
+    FolderLease, FolderSnapshot, LocalRoot, RenamingRoot, RepositoryRoot, SingleModelRoot,
+};
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};
 pub use statistics::ModelStatisticsEntry;

@@ -3,10 +3,10 @@
 use std::{env, path::Path, process::ExitCode};
 
 use galatea_runtimes::Environment;
-use galatea_types::suggest;
 
 use crate::{
-    flags::{self, FlagError},
+    advice,
+    flags::{self, FlagError, Words},
     options::ServeOptions,
     runtime, sagemaker,
     serve::{self, model_worker},
@@ -16,7 +16,7 @@ use crate::{
 const USAGE: &str = "\
 Usage: galatea <command>
 
-  serve [options]          Serve the models of a repository
+  serve [path] [options]   Serve the models of a repository, one model's folder, or a model file
   sagemaker [options]      Serve as the container of a SageMaker endpoint: its variables and folders are the options
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   runtime list             List the native runtimes: their versions, and where they are installed
@@ -37,13 +37,13 @@ Started under the name `tritonserver` it is `galatea serve`, under `perf_analyze
 pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let program = arguments.next().unwrap_or_default();
     match Path::new(&program).file_name().and_then(|name| name.to_str()) {
-        Some("tritonserver") => return serve_command("tritonserver", arguments),
+        Some("tritonserver") => return serve_command("tritonserver", arguments, Words::Refused),
         Some("serve") => return sagemaker_command("serve", arguments),
         Some("perf_analyzer") => return perf_command("perf_analyzer", arguments),
         _ => {}
     }
     match arguments.next().as_deref() {
-        Some("serve") => serve_command("galatea serve", arguments),
+        Some("serve") => serve_command("galatea serve", arguments, Words::Paths),
         Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
@@ -53,7 +53,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("--help" | "-h" | "help") => print(USAGE),
         Some("--version" | "-V") => print(concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(other) => {
-            eprintln!("error: unknown command '{other}'; {}", hint(other));
+            let words: Vec<String> = [other.to_owned()].into_iter().chain(arguments).collect();
+            eprintln!("error: unknown command '{other}'; {}", advice::for_command(&words));
             ExitCode::FAILURE
         }
         None => {
@@ -63,47 +64,34 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-const COMMANDS: [&str; 9] = [
-    "serve",
-    "sagemaker",
-    "perf",
-    "runtime",
-    "completions",
-    "manual",
-    "help",
-    "--help",
-    "--version",
-];
-
-fn hint(command: &str) -> String {
-    match suggest::nearest(command, COMMANDS).first() {
-        Some(near) => format!("did you mean '{near}'? `galatea --help` lists the commands"),
-        None => "`galatea --help` lists the commands".to_owned(),
-    }
-}
-
-fn serve_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    serve_in(program, arguments, &environment())
+fn serve_command(
+    program: &str,
+    arguments: impl Iterator<Item = String>,
+    others: Words,
+) -> ExitCode {
+    serve_in(program, arguments, others, &environment())
 }
 
 fn serve_in(
     program: &str,
     arguments: impl Iterator<Item = String>,
+    others: Words,
     environment: &Environment,
 ) -> ExitCode {
-    match serve_options(arguments, environment) {
+    match serve_options(arguments, others, environment) {
         Ok(Some(options)) => serve::run(options),
-        Ok(None) => print(&flags::help(program)),
-        Err(error) => refuse(program, &error),
+        Ok(None) => print(&flags::help(program, others)),
+        Err(error) => refuse(program, others, &error),
     }
 }
 
 /// `None` when the help is asked for.
 fn serve_options(
     arguments: impl Iterator<Item = String>,
+    others: Words,
     environment: &Environment,
 ) -> Result<Option<ServeOptions>, FlagError> {
-    let flags = flags::parse(arguments)?;
+    let flags = flags::parse(arguments, others)?;
     flags.map(|flags| ServeOptions::from_flags(flags, environment)).transpose()
 }
 
@@ -114,7 +102,7 @@ fn sagemaker_command(program: &str, arguments: impl Iterator<Item = String>) -> 
     match sagemaker::launch(&environment(), &sagemaker::Places::default(), arguments) {
         Ok(launch) => {
             launch.notes.iter().for_each(|note| eprintln!("{note}"));
-            serve_in(program, launch.arguments.into_iter(), &launch.environment)
+            serve_in(program, launch.arguments.into_iter(), Words::Refused, &launch.environment)
         }
         Err(error) => {
             eprintln!("ERROR: {error}");
@@ -124,7 +112,14 @@ fn sagemaker_command(program: &str, arguments: impl Iterator<Item = String>) -> 
 }
 
 fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    ExitCode::from(galatea_perf::run(program, arguments.collect()) as u8)
+    let words: Vec<String> = arguments.collect();
+    let exit = galatea_perf::run(program, words.clone());
+    if exit == galatea_perf::Exit::Option
+        && let Some(advice) = advice::for_perf(&words)
+    {
+        eprintln!("{advice}");
+    }
+    ExitCode::from(exit as u8)
 }
 
 /// The variables of this process: read here, and passed to the code that needs them.
@@ -133,9 +128,10 @@ fn environment() -> Environment {
 }
 
 /// One line, and where to read on. The whole help would push the one line that matters off the screen.
-fn refuse(program: &str, error: &FlagError) -> ExitCode {
-    eprintln!("error: {error}");
-    eprintln!("Usage: {program} [options]; `{program} --help` lists them");
+fn refuse(program: &str, others: Words, error: &FlagError) -> ExitCode {
+    eprintln!("error: {error}{}", advice::for_serve(error, others).unwrap_or_default());
+    let words = if others == Words::Paths { " [PATH...]" } else { "" };
+    eprintln!("Usage: {program}{words} [options]; `{program} --help` lists them");
     ExitCode::FAILURE
 }
 

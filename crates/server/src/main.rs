@@ -2,6 +2,7 @@
 //!
 //! **Invariants.** The only crate that names concrete backends. Nothing here knows a wire format.
 
+mod advice;
 mod command;
 mod flags;
 mod memory;

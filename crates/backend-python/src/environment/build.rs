@@ -47,7 +47,8 @@ impl Build<'_> {
         let mut digest = self.requirements.digest.clone();
         for argument in &self.requirements.arguments {
             // The file's content is in the digest; its path does not matter.
-            if argument != self.requirements.file.as_os_str() {
+            let file = self.requirements.file.as_deref();
+            if Some(argument.as_os_str()) != file.map(Path::as_os_str) {
                 digest.update(argument.as_encoded_bytes());
                 digest.update([0]);
             }
@@ -58,10 +59,10 @@ impl Build<'_> {
     }
 
     fn build(&self, folder: &Path) -> Result<()> {
-        let (model, file) = (self.model_name, self.requirements.file.display());
+        let (model, title) = (self.model_name, self.requirements.title());
         let start = Instant::now();
         log::info!(
-            "model '{model}': building its Python environment from '{file}' with {} in '{}' (once)",
+            "model '{model}': building {title} with {} in '{}' (once)",
             self.base.title(),
             folder.display()
         );
@@ -73,17 +74,14 @@ impl Build<'_> {
         for step in steps {
             self.run(step, folder, deadline)?;
         }
-        log::info!(
-            "model '{model}': its Python environment is built, in {:.1} s",
-            start.elapsed().as_secs_f64()
-        );
+        log::info!("model '{model}': {title} is built, in {:.1} s", start.elapsed().as_secs_f64());
         Ok(())
     }
 
     fn with_pip(&self, folder: &Path) -> Vec<Step> {
         let python = folder.join("bin/python");
         let mut venv = Command::new(&self.base.path);
-        venv.args(["-m", "venv", "--without-pip"]).arg(folder);
+        venv.args(["-m", "venv", "--without-pip"]).args(self.site_packages()).arg(folder);
         // A step of its own: venv hides the output of ensurepip, such as that the disk is full.
         let mut pip = Command::new(&python);
         pip.args(["-I", "-m", "ensurepip", "--upgrade", "--default-pip"]);
@@ -103,7 +101,8 @@ impl Build<'_> {
 
     fn with_uv(&self, uv: &Path, folder: &Path) -> Vec<Step> {
         let mut venv = Command::new(uv);
-        venv.args(["venv", "--no-project", "--python"]).arg(&self.base.path).arg(folder);
+        venv.args(["venv", "--no-project"]).args(self.site_packages());
+        venv.arg("--python").arg(&self.base.path).arg(folder);
         let mut install = Command::new(uv);
         install.args(["pip", "install", "--python"]).arg(folder.join("bin/python"));
         let settings = UvSettings::of_pip(self.variables);
@@ -114,9 +113,14 @@ impl Build<'_> {
         vec![Step { title: "uv venv", command: venv }, Step { title: "uv pip", command: install }]
     }
 
+    /// What takes the place of an interpreter keeps its packages in sight.
+    fn site_packages(&self) -> Option<&'static str> {
+        self.requirements.file.is_none().then_some("--system-site-packages")
+    }
+
     fn run(&self, step: Step, folder: &Path, deadline: Instant) -> Result<()> {
         let Step { title, mut command } = step;
-        if let Some(here) = self.requirements.file.parent() {
+        if let Some(here) = self.requirements.file.as_deref().and_then(Path::parent) {
             command.current_dir(here);
         }
         // Packages found there would count as installed.
@@ -129,19 +133,19 @@ impl Build<'_> {
 
     fn failed(&self, title: &'static str, failure: command::Failure, folder: &Path) -> Error {
         if failure.is_disk_full() {
-            let what = self.requirements.file.display();
+            let what = self.requirements.title();
             return space::disk_full(folder, format!("{title} {failure}"))
-                .prefixed(format_args!("cannot build the Python environment from '{what}': "));
+                .prefixed(format_args!("cannot build {what}: "));
         }
-        let file = self.requirements.file.clone();
+        let what = self.requirements.title();
         match failure.kind {
             command::FailureKind::TimedOut(_) => BuildError::TimedOut {
-                file,
+                what,
                 title,
                 limit: self.options.build_timeout,
                 lines: failure.lines,
             },
-            _ => BuildError::Step { file, title, failure },
+            _ => BuildError::Step { what, title, failure },
         }
         .into()
     }
@@ -151,22 +155,21 @@ impl Build<'_> {
 #[derive(Debug, thiserror::Error)]
 enum BuildError {
     #[error(
-        "cannot build the Python environment from '{}': not done after {} s; set a longer limit with \
+        "cannot build {what}: not done after {} s; set a longer limit with \
          --backend-config=python,environment-build-timeout-seconds=N; the last lines of {title}:\n{}",
-        file.display(),
         limit.as_secs(),
         lines.join("\n")
     )]
     TimedOut {
-        file: PathBuf,
+        what: String,
         title: &'static str,
         /// Of all steps together.
         limit: Duration,
         lines: Vec<String>,
     },
-    #[error("cannot build the Python environment from '{}': {title} {failure}", file.display())]
+    #[error("cannot build {what}: {title} {failure}")]
     Step {
-        file: PathBuf,
+        what: String,
         title: &'static str,
         #[source]
         failure: command::Failure,

@@ -2,7 +2,7 @@
 //!
 //! The first of these that a model has: the parameter `EXECUTION_ENV_PATH`; a `requirements.txt` or
 //! `pyproject.toml` beside it, from which an environment is built once; what `--backend-config=python,...`
-//! names; `python3` on `PATH`. `docs/python.md` is for users.
+//! names; `python3` on `PATH`, beside whose packages numpy is installed where it has none. `docs/python.md` is for users.
 //!
 //! # Invariants
 //! - No shell runs: what comes from a model is an argument of a program, or nothing.
@@ -32,6 +32,7 @@ mod version;
 pub(crate) use self::request::{EXECUTION_ENV_PATH, SETTINGS};
 pub use self::{
     lease::EnvironmentLease,
+    options::ADD_NUMPY,
     python_backend::{PythonBackendFiles, find_python_backend},
     request::{Environment, EnvironmentRequest},
     resolve::resolve,

@@ -10,6 +10,8 @@ use super::{archive, prune::CacheBounds};
 pub(super) const BUILD_TIMEOUT: &str = "environment-build-timeout-seconds";
 pub(super) const CACHE_BYTES: &str = "environment-cache-max-byte-size";
 pub(super) const CACHE_DAYS: &str = "environment-cache-max-age-days";
+/// Whether an interpreter without numpy gets an environment with it: `true` or `false`.
+pub const ADD_NUMPY: &str = "environment-add-numpy";
 
 const GIB: u64 = 1 << 30;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,6 +25,8 @@ pub(super) struct Options {
     pub archive: archive::Bounds,
     /// What the cache may hold besides what is in use.
     pub cache: CacheBounds,
+    /// An interpreter without numpy gets an environment with it.
+    pub adds_numpy: bool,
 }
 
 impl Options {
@@ -39,6 +43,7 @@ impl Options {
                 bytes: unless_zero(number(config, CACHE_BYTES)?.unwrap_or(64 * GIB)),
                 age: unless_zero(number(config, CACHE_DAYS)?.unwrap_or(90)).map(|days| DAY * days),
             },
+            adds_numpy: config.get(ADD_NUMPY).is_none_or(|text| text.trim() != "false"),
         })
     }
 }
@@ -127,5 +132,7 @@ mod tests {
         for key in [BUILD_TIMEOUT, MAX_BYTES, MAX_FILES] {
             read(key, "0").expect_err(key);
         }
+        assert!(read(ADD_NUMPY, "true").expect("read").adds_numpy);
+        assert!(!read(ADD_NUMPY, "false").expect("read").adds_numpy);
     }
 }

@@ -14,7 +14,7 @@ use super::{lease::EnvironmentLease, options};
 pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
 
 /// Settings of `--backend-config=python,KEY=VALUE` that are read here.
-pub(crate) const SETTINGS: [&str; 7] = [
+pub(crate) const SETTINGS: [&str; 8] = [
     DEFAULT_ENVIRONMENT,
     PYTHON_INTERPRETER,
     options::BUILD_TIMEOUT,
@@ -22,6 +22,7 @@ pub(crate) const SETTINGS: [&str; 7] = [
     options::MAX_FILES,
     options::CACHE_BYTES,
     options::CACHE_DAYS,
+    options::ADD_NUMPY,
 ];
 pub(super) const DEFAULT_ENVIRONMENT: &str = "default-environment";
 pub(super) const PYTHON_INTERPRETER: &str = "python-interpreter";

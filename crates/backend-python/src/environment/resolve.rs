@@ -64,7 +64,19 @@ impl Resolution<'_> {
                 e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
             });
         }
-        Ok(plain(self.base()?.with_numpy()?, self.variables))
+        let base = self.base()?;
+        let missing = match base.clone().with_numpy() {
+            Ok(interpreter) => return Ok(plain(interpreter, self.variables)),
+            Err(missing) => missing,
+        };
+        // What the user has activated is the user's; packages of a venv could not be seen from another either.
+        if base.is_venv || !self.options.adds_numpy {
+            return Err(missing.into());
+        }
+        self.build_with(&Requirements::numpy(), &base).map_err(|e| {
+            let text = format!("{missing}. It could not be added by itself: {}", e.message());
+            Error::new(e.code(), text).with_source(e)
+        })
     }
 
     /// A folder, an archive, or an interpreter itself.
@@ -100,22 +112,30 @@ impl Resolution<'_> {
             None => self.base()?,
             Some(range) => {
                 let preferred = self.base_path().ok();
+                let file = requirements.file.as_deref().unwrap_or(Path::new(""));
                 search::choose(range, preferred.as_deref(), self.variables)
-                    .map_err(|e| e.prefixed(format_args!("'{}': ", requirements.file.display())))?
+                    .map_err(|e| e.prefixed(format_args!("'{}': ", file.display())))?
             }
         };
+        self.build_with(requirements, &base)
+    }
+
+    fn build_with(&self, requirements: &Requirements, base: &Interpreter) -> Result<Environment> {
         let build = Build {
             model_name: self.request.model_name,
             requirements,
-            base: &base,
+            base,
             cache: &self.cache()?,
             variables: self.variables,
             options: self.options,
         };
         let (folder, lease) = build.built()?;
         let mut environment = Environment { lease, ..folder::open(&folder, self.variables)? };
-        let file = requirements.file.file_name().unwrap_or_default().to_string_lossy();
-        environment.description.push_str(&format!(" built from its {file}"));
+        let origin = match requirements.file.as_deref().and_then(Path::file_name) {
+            Some(file) => format!(" built from its {}", file.to_string_lossy()),
+            None => format!(" built because {} has no numpy", base.path.display()),
+        };
+        environment.description.push_str(&origin);
         Ok(environment)
     }
 

@@ -74,6 +74,50 @@ fn numpy_may_be_installed_after_the_error() {
 }
 
 #[test]
+fn an_interpreter_without_numpy_gets_it_in_an_environment_of_its_own() {
+    let Some(without) = interpreters().iter().find(|found| !has_numpy(&found.path)) else {
+        println!("every interpreter here has numpy");
+        return;
+    };
+    let interpreter = without.path.display().to_string();
+    let mut case = Case::new().with("python-interpreter", &interpreter);
+    place_uv(&case);
+    let environment = case.resolve().expect("built");
+    assert_eq!(print_in(&environment, "import numpy; print(numpy.__version__)"), "99.0");
+    let expected = format!(" built because {interpreter} has no numpy");
+    assert!(environment.description.ends_with(&expected), "{}", environment.description);
+    assert_eq!((case.calls("venv --no-project --system-site-packages"), case.calls("pip")), (1, 1));
+    assert_eq!(case.resolve().expect("found"), environment, "once for all models");
+    assert_eq!(case.calls("venv"), 1);
+    // What the operator forbids is advised.
+    case = case.with("environment-add-numpy", "false");
+    let command = format!("install it with: \"{interpreter}\" -m pip install numpy");
+    assert!(case.refusal().ends_with(&command), "{}", case.refusal());
+}
+
+#[test]
+fn numpy_that_cannot_be_added_is_told_with_both_reasons() {
+    let Some(without) = interpreters().iter().find(|found| !has_numpy(&found.path)) else {
+        println!("every interpreter here has numpy");
+        return;
+    };
+    let case = Case::new().with("python-interpreter", &without.path.display().to_string());
+    place_uv(&case);
+    case.write("behaviour", "sys.exit('no network')");
+    let message = case.refusal();
+    for text in ["has no numpy, which every Python model needs; install it with: ", "no network"] {
+        assert!(message.contains(text), "{message}");
+    }
+    assert_eq!(case.cached(), NOTHING);
+}
+
+fn has_numpy(python: &Path) -> bool {
+    let mut command = std::process::Command::new(python);
+    command.args(["-c", "import numpy"]).current_dir("/");
+    command.output().expect("started").status.success()
+}
+
+#[test]
 fn requirements_are_installed_once_by_pip() {
     let case = Case::new();
     fs::create_dir(case.at("model/wheels")).expect("created");

@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, io};
 
 /// Name of the file in a model's folder that configures it.
-const CONFIG_FILE: &str = "config.pbtxt";
+pub(super) const CONFIG_FILE: &str = "config.pbtxt";
 
 /// Folder in a model's folder with other configurations.
 pub(super) const CONFIG_FOLDER: &str = "configs";

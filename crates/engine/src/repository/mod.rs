@@ -7,6 +7,7 @@ mod hidden_folder;
 mod local;
 mod renaming_root;
 mod root;
+mod single_model;
 mod snapshot;
 mod text_file;
 
@@ -29,6 +30,7 @@ pub use self::{
     local::LocalRoot,
     renaming_root::RenamingRoot,
     root::{FolderLease, RepositoryRoot},
+    single_model::SingleModelRoot,
     snapshot::FolderSnapshot,
 };
 use crate::model_id::ModelId;

@@ -7,7 +7,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::unix::fs::MetadataExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::config_name::is_configuration;
@@ -58,6 +58,26 @@ impl FolderSnapshot {
             entries.insert(entry.file_name(), walk.hasher.finish());
         }
         Ok(Self { entries })
+    }
+
+    /// Of single files, each under the name of the entry that it stands for. Those that are not there do not count.
+    ///
+    /// # Errors
+    /// When none is there.
+    pub(crate) fn of_files<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a PathBuf)>,
+    ) -> io::Result<Self> {
+        let mut entries = BTreeMap::new();
+        for (name, path) in files {
+            let Ok(metadata) = path.metadata() else { continue };
+            let mut hasher = DefaultHasher::new();
+            (metadata.size(), metadata.mtime(), metadata.mtime_nsec()).hash(&mut hasher);
+            entries.insert(OsString::from(name), hasher.finish());
+        }
+        match entries.is_empty() {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => Ok(Self { entries }),
+        }
     }
 
     /// Whether a version has the same files here and there, those that all versions share included. The configuration

@@ -11,6 +11,9 @@ pub enum FlagError {
     /// A word that is no option.
     #[error("Unexpected argument: {given} ({advice})", given = .0, advice = advice(.0))]
     Unexpected(String),
+    /// Nothing to serve.
+    #[error("creating server: Invalid argument - --model-repository must be specified")]
+    NoRepository,
     /// A rule that concerns several flags.
     #[error("{0}")]
     Rule(String),
@@ -22,9 +25,10 @@ impl From<BadValue> for FlagError {
     }
 }
 
-fn advice(word: &str) -> &'static str {
+fn advice(word: &str) -> String {
     match word.starts_with('-') {
-        true => "what stands behind -- is no option",
-        false => "options begin with --",
+        true => "what stands behind -- is no option".to_owned(),
+        false if super::names_an_option(word) => format!("options begin with --: --{word}"),
+        false => "options begin with --".to_owned(),
     }
 }

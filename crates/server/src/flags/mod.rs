@@ -13,7 +13,7 @@ mod trace;
 
 use galatea_command_line::{
     Asked, Notice, OptionOutline, OptionSet, help as help_of, outline as outline_of,
-    parse as parse_into,
+    parse as parse_into, rows,
 };
 
 pub use self::{
@@ -31,7 +31,7 @@ impl OptionSet for ServeFlags {
     }
 
     fn word(&mut self, word: String) -> Result<(), FlagError> {
-        self.unexpected.get_or_insert(word);
+        self.words.push(word);
         Ok(())
     }
 
@@ -40,19 +40,38 @@ impl OptionSet for ServeFlags {
     }
 }
 
+/// Whether a command takes words that are no options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// As Triton: none.
+    Refused,
+    /// They are paths to serve.
+    Paths,
+}
+
 /// Reads the words behind the command's name; `None` when they ask for the help.
-pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Option<ServeFlags>, FlagError> {
+pub fn parse(
+    words: impl IntoIterator<Item = String>,
+    others: Words,
+) -> Result<Option<ServeFlags>, FlagError> {
     let mut flags = ServeFlags::default();
-    match parse_into(words, &mut flags)? {
-        Some(Asked::Help | Asked::Version) => Ok(None),
-        None => match flags.unexpected.take() {
-            Some(word) => Err(FlagError::Unexpected(word)),
-            None => {
-                finish(&mut flags);
-                Ok(Some(flags))
-            }
-        },
+    if let Some(Asked::Help | Asked::Version) = parse_into(words, &mut flags)? {
+        return Ok(None);
     }
+    for word in std::mem::take(&mut flags.words) {
+        if others == Words::Refused || word.starts_with('-') || names_an_option(&word) {
+            return Err(FlagError::Unexpected(word));
+        }
+        flags.paths.push(word.into());
+    }
+    finish(&mut flags);
+    Ok(Some(flags))
+}
+
+/// `model-repository=/models`: the dashes are missing.
+fn names_an_option(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    rows::<ServeFlags>().any(|row| row.names.long == name)
 }
 
 /// What depends on several options that may come in any order.
@@ -73,9 +92,19 @@ fn finish(flags: &mut ServeFlags) {
 }
 
 /// The help text, for a command that was started as `program`.
-pub fn help(program: &str) -> String {
-    help_of::<ServeFlags>(&format!("Usage: {program} [options]\n"), HELP_WIDTH)
+pub fn help(program: &str, others: Words) -> String {
+    let heading = match others {
+        Words::Refused => format!("Usage: {program} [options]\n"),
+        Words::Paths => format!("Usage: {program} [PATH...] [options]\n\n{PATHS_HELP}"),
+    };
+    help_of::<ServeFlags>(&heading, HELP_WIDTH)
 }
+
+const PATHS_HELP: &str = "\
+PATH is a model repository (a folder with one folder per model), the folder of
+one model, or a model file: .onnx, .pt, .pt2, .py. A config.pbtxt beside such a
+file is its configuration. Example: galatea serve iris.onnx
+";
 
 /// What the table says, for texts about all commands.
 pub fn outline() -> Vec<OptionOutline> {

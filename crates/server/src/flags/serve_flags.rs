@@ -20,6 +20,8 @@ pub struct ServeFlags {
     pub engine: EngineOptions,
     /// Model repositories, as they were given.
     pub repositories: Vec<PathBuf>,
+    /// What stands without an option: repositories, folders of models, model files.
+    pub paths: Vec<PathBuf>,
     pub exits_on_error: bool,
     /// Between two looks at the repositories in mode poll.
     pub repository_poll_secs: u64,
@@ -58,8 +60,8 @@ pub struct ServeFlags {
     pub has_response_cache: bool,
     /// Deprecated options and those without effect, as given.
     pub notices: Vec<Notice>,
-    /// The first word that is no option.
-    pub(super) unexpected: Option<String>,
+    /// Words that are no options.
+    pub(super) words: Vec<String>,
 }
 
 /// Options that each service has.

@@ -40,7 +40,7 @@ fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
 }
 
 fn parsed(arguments: &[&str]) -> Result<ServeFlags, FlagError> {
-    let flags = parse(arguments.iter().map(|&a| a.to_owned()))?;
+    let flags = parse(arguments.iter().map(|&a| a.to_owned()), Words::Refused)?;
     Ok(flags.expect("no help asked for"))
 }
 
@@ -90,7 +90,7 @@ fn spellings() {
     assert!(!parsed(&["--disable-auto"]).expect("good").engine.auto_completes_config);
     for line in [&["--help", "extra"][..], &["-h"], &["--id=x", "-h", "--nonsense"]] {
         let words = line.iter().map(|&word| word.to_owned());
-        assert!(matches!(parse(words), Ok(None)), "{line:?}");
+        assert!(matches!(parse(words, Words::Refused), Ok(None)), "{line:?}");
     }
     assert_eq!(parsed(&["--id=a", "--id=b"]).expect("good").engine.server_id, "b");
 }
@@ -136,6 +136,24 @@ fn mistakes_are_named() {
     );
     refused(&["--id=x", "extra", "more"], "Unexpected argument: extra (options begin with --)");
     refused(&["--", "--id=x"], "Unexpected argument: --id=x (what stands behind -- is no option)");
+    refused(
+        &["model-repository=x"],
+        "Unexpected argument: model-repository=x (options begin with --: --model-repository=x)",
+    );
+}
+
+#[test]
+fn paths_stand_without_an_option_where_they_are_taken() {
+    let with_paths = |words: &[&str]| {
+        let flags = parse(words.iter().map(|&word| word.to_owned()), Words::Paths);
+        flags.map(|flags| flags.expect("no help").paths)
+    };
+    let paths = with_paths(&["a.onnx", "--id=x", "models/"]).expect("taken");
+    assert_eq!(paths, ["a.onnx", "models/"].map(std::path::PathBuf::from));
+    for word in ["http-port=1", "--", "--x"] {
+        let words = if word == "--" { vec!["--", "-x"] } else { vec![word] };
+        assert!(with_paths(&words).is_err(), "{word}");
+    }
 }
 
 #[test]
@@ -253,7 +271,7 @@ fn a_new_flag_wins_over_its_deprecated_form_in_any_order() {
 
 #[test]
 fn help_lists_every_flag_within_80_columns() {
-    let text = help("tritonserver");
+    let text = help("tritonserver", Words::Refused);
     assert!(text.starts_with("Usage: tritonserver [options]\n  -h, --help\n"), "{text}");
     for flag in all() {
         let name = format!("--{}", flag.names.long);

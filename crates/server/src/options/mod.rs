@@ -32,6 +32,8 @@ pub struct ServeOptions {
     pub engine: EngineOptions,
     /// Model repositories, as they were given.
     pub repositories: Vec<PathBuf>,
+    /// Repositories, folders of models and model files that were given without an option.
+    pub paths: Vec<PathBuf>,
     pub exits_on_error: bool,
     /// Between two looks at the repositories, where they are polled.
     pub poll_interval: Option<Duration>,
@@ -89,6 +91,7 @@ impl ServeOptions {
             notes: notes(&flags.notices, environment),
             rows: rows::rows(&flags),
             repositories: flags.repositories,
+            paths: flags.paths,
             memory_budget: flags.memory_budget,
             log: log_settings(flags.log, environment),
             engine: EngineOptions {
@@ -138,8 +141,8 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
              or the other.",
         );
     }
-    if flags.repositories.is_empty() {
-        return rule("creating server: Invalid argument - --model-repository must be specified");
+    if flags.repositories.is_empty() && flags.paths.is_empty() {
+        return Err(FlagError::NoRepository);
     }
     if flags.repoagent_directory.is_empty() {
         return rule("creating server: Invalid argument - --repoagent-directory can not be empty");

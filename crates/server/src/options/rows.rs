@@ -13,7 +13,7 @@ pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
     row("server_id", engine.server_id.clone());
     row("exit_timeout", engine.exit_timeout.as_secs().to_string());
-    for (index, path) in flags.repositories.iter().enumerate() {
+    for (index, path) in flags.repositories.iter().chain(&flags.paths).enumerate() {
         row(&format!("model_repository_path[{index}]"), shown(path));
     }
     row("strict_model_config", digit(!engine.auto_completes_config));

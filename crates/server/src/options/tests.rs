@@ -5,10 +5,11 @@ use std::time::Duration;
 use galatea_telemetry::{logger::LogFormat, metrics::MetricsOptions};
 
 use super::*;
-use crate::flags::parse;
+use crate::flags::{Words, parse};
 
 fn options_in(arguments: &[&str], variables: &[(&str, &str)]) -> Result<ServeOptions, FlagError> {
-    let flags = parse(arguments.iter().map(|&a| a.to_owned()))?.expect("no help asked for");
+    let flags =
+        parse(arguments.iter().map(|&a| a.to_owned()), Words::Refused)?.expect("no help asked for");
     ServeOptions::from_flags(flags, &Environment::of(variables.iter().copied()))
 }
 
@@ -286,7 +287,7 @@ fn rows_show_what_is_in_force() {
 fn vertex_ai_has_one_port_and_its_own_models_unless_flags_say_otherwise() {
     let options = |line: &[&str], variables: &[(&str, &str)]| {
         let line = line.iter().map(|&word| word.to_owned());
-        let flags = crate::flags::parse(line).expect("good").expect("no help");
+        let flags = parse(line, Words::Refused).expect("good").expect("no help");
         ServeOptions::from_flags(flags, &Environment::of(variables.iter().copied()))
     };
     let routes = [("AIP_PREDICT_ROUTE", "/p"), ("AIP_HEALTH_ROUTE", "/h")];
@@ -313,7 +314,7 @@ fn vertex_ai_has_one_port_and_its_own_models_unless_flags_say_otherwise() {
 fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
     let options = |line: &[&str], variables: &[(&str, &str)]| {
         let line = ["--model-repository=x"].iter().chain(line).map(|&word| word.to_owned());
-        let flags = crate::flags::parse(line).expect("good").expect("no help");
+        let flags = parse(line, Words::Refused).expect("good").expect("no help");
         let environment = Environment::of(variables.iter().copied());
         ServeOptions::from_flags(flags, &environment).map(|options| options.clouds)
     };

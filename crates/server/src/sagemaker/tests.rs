@@ -110,7 +110,7 @@ fn variables_are_flags() {
     }
     assert_eq!(launch.environment.text(PING_MODE).as_deref(), Some("live"));
     assert!(launch.notes.is_empty());
-    let parsed = flags::parse(launch.arguments).expect("known flags");
+    let parsed = flags::parse(launch.arguments, flags::Words::Refused).expect("known flags");
     let flags = parsed.expect("no help");
     assert!(ServeOptions::from_flags(flags, &launch.environment).is_ok());
 }

@@ -10,7 +10,7 @@ use galatea_backend::Backend;
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend,
-    environment::{PythonBackendFiles, find_python_backend},
+    environment::{ADD_NUMPY, PythonBackendFiles, find_python_backend},
 };
 use galatea_engine::{BackendRegistry, BackendSettings};
 use galatea_runtimes::{Environment, TerminalProgress};
@@ -37,11 +37,12 @@ type Opened = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Backends {
     pub fn new(options: &ServeOptions) -> Self {
-        Self {
-            runtimes: options.runtimes.clone(),
-            config: options.engine.backend_config.clone(),
-            opened: Opened::default(),
+        let mut config = options.engine.backend_config.clone();
+        // Who may not fetch libraries fetches no numpy either, unless that is asked for.
+        if !options.runtimes.may_download && !config.of("python").contains_key(ADD_NUMPY) {
+            config.set("python", ADD_NUMPY, "false");
         }
+        Self { runtimes: options.runtimes.clone(), config, opened: Opened::default() }
     }
 
     /// Each is opened when the first model needs it: a server without ONNX models needs no library.

@@ -5,6 +5,8 @@ mod banner;
 mod cloud;
 mod connections;
 mod gpus;
+mod invitation;
+mod model_path;
 pub mod model_worker;
 mod native;
 mod poller;
@@ -49,7 +51,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
-    let repositories = repositories::open(&options.repositories, options.exits_on_error)?;
+    let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
     let backends = Backends::new(&options);
@@ -91,6 +93,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     // Before the lines that scripts wait for.
     engine.finish_start();
     services.start(&engine, &options)?;
+    invitation::show(&engine, services.http_address());
     let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
     Ok(signals.serve_until_stopped(&engine, services, ending))
 }

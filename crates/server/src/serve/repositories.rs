@@ -1,22 +1,34 @@
 //! From the repositories on the command line to those the engine reads. The only place that
 //! distinguishes kinds of repositories.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Result, bail};
 use galatea_engine::{LocalRoot, RepositoryRoot};
 
-/// The repositories given, each once however it is written. A typing error in a path ends the start at once where
-/// `ends_on_error`; else the engine says that it is not ready.
-pub fn open(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
+use super::model_path;
+use crate::options::ServeOptions;
+
+/// The repositories that were given by option, and those that the paths without one stand for.
+pub fn open(options: &ServeOptions) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
+    let mut roots = of_options(&options.repositories, options.exits_on_error)?;
+    for path in different(&options.paths) {
+        check_local(path)?;
+        roots.push(model_path::open(path)?);
+    }
+    Ok(roots)
+}
+
+/// Each once however it is written. A typing error in a path ends the start at once where `ends_on_error`; else the
+/// engine says that it is not ready.
+fn of_options(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
     let mut roots = Vec::new();
     for path in different(given) {
-        let text = path.to_string_lossy();
-        if text.contains("://") {
-            bail!(
-                "creating server: Unsupported - '{text}': only local model repositories are supported yet"
-            );
-        }
+        check_local(path)?;
         let root = LocalRoot::at(path);
         match root.check() {
             Err(error) if ends_on_error => {
@@ -26,6 +38,16 @@ pub fn open(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn Reposi
         }
     }
     Ok(roots)
+}
+
+fn check_local(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    if text.contains("://") {
+        bail!(
+            "creating server: Unsupported - '{text}': only local model repositories are supported yet"
+        );
+    }
+    Ok(())
 }
 
 /// The first spelling of each folder.
@@ -50,19 +72,19 @@ mod tests {
         let path = |tail: &str| PathBuf::from(format!("{}{tail}", folder.path().display()));
         fs::create_dir(path("/b")).expect("folder");
         let given = [path(""), path("/"), path("/b/.."), path("/b"), path("")];
-        assert_eq!(open(&given, true).expect("both are there").len(), 2);
+        assert_eq!(of_options(&given, true).expect("both are there").len(), 2);
     }
 
     #[test]
     fn a_missing_repository_ends_the_start_unless_errors_are_tolerated() {
         let given = [PathBuf::from("/nonexistent/models")];
-        let error = open(&given, true).expect_err("not there").to_string();
+        let error = of_options(&given, true).expect_err("not there").to_string();
         assert!(
             error.starts_with(
                 "creating server: Internal - failed to stat file /nonexistent/models: "
             ),
             "{error}"
         );
-        assert_eq!(open(&given, false).expect("the engine says so").len(), 1);
+        assert_eq!(of_options(&given, false).expect("the engine says so").len(), 1);
     }
 }

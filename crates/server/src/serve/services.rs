@@ -76,6 +76,14 @@ impl Services {
         Ok(())
     }
 
+    /// Where HTTP is served, once it is.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        match &self.http {
+            Service::Running(front_end) => front_end.local_addr(),
+            _ => None,
+        }
+    }
+
     /// Calls `act` with every front end that is served, what the log calls it, and how it is started.
     fn each(
         &mut self,

@@ -28,7 +28,7 @@ fn help_and_version() {
     let output = run(&["serve", "--help"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
-    assert!(text.starts_with("Usage: galatea serve [options]\n"), "{text}");
+    assert!(text.starts_with("Usage: galatea serve [PATH...] [options]\n"), "{text}");
     assert!(text.contains("\n  --model-repository <string>\n"), "{text}");
     let output = run(&["--version"]);
     assert_eq!(
@@ -37,7 +37,9 @@ fn help_and_version() {
     );
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     assert_eq!(run(&[]).status.code(), Some(1));
-    fails(&["bench"], "unknown command 'bench'; `galatea --help` lists the commands");
+    let help = "`galatea --help` lists the commands";
+    fails(&["fetch"], &format!("unknown command 'fetch'; {help}"));
+    fails(&["bench"], &format!("unknown command 'bench'; did you mean `galatea perf`? {help}"));
     fails(&["runtime", "install", "x"], "no runtime is called 'x'; there is onnxruntime, pytorch");
 }
 
@@ -45,7 +47,7 @@ fn help_and_version() {
 fn every_command_has_a_help_text() {
     for (command, start) in [
         (&["-h"][..], "Usage: galatea <command>\n"),
-        (&["serve", "-h"], "Usage: galatea serve [options]\n"),
+        (&["serve", "-h"], "Usage: galatea serve [PATH...] [options]\n"),
         (&["perf", "-h"], "Usage: galatea perf -m <model> [options]\n"),
         (&["runtime", "-h"], "Usage: galatea runtime <command>\n"),
         (&["runtime", "install", "--help"], "Usage: galatea runtime install <name> [options]\n"),
@@ -142,7 +144,11 @@ fn under_the_name_tritonserver_it_serves() {
 
 #[test]
 fn bad_command_lines() {
-    fails(&["serve"], "creating server: Invalid argument - --model-repository must be specified");
+    fails(
+        &["serve"],
+        "creating server: Invalid argument - --model-repository must be specified. Name what to serve: a repository, a \
+         model's folder, or a model file",
+    );
     fails(
         &["serve", "--modle-repository=x"],
         "unrecognized option '--modle-repository'; did you mean '--model-repository'?",

@@ -14,7 +14,7 @@ use std::{
     path::{self, Path, PathBuf},
 };
 
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
 use self::{
     contents::Contents,
@@ -27,14 +27,30 @@ use super::version::VersionRange;
 /// What has to be installed, and in which Python.
 #[derive(Debug)]
 pub(super) struct Requirements {
-    /// The file that was found.
-    pub file: PathBuf,
+    /// The file that was found. `None`: numpy alone, for an interpreter that has none.
+    pub file: Option<PathBuf>,
     /// Arguments of `pip install`.
     pub arguments: Vec<OsString>,
     /// The required versions of Python.
     pub python: Option<VersionRange>,
     /// Of everything that the environment depends on.
     pub digest: Sha256,
+}
+
+impl Requirements {
+    /// What every model needs.
+    pub fn numpy() -> Self {
+        let digest = Sha256::new_with_prefix("numpy beside the packages of an interpreter");
+        Self { file: None, arguments: vec!["numpy".into()], python: None, digest }
+    }
+
+    /// What is made of them, for messages.
+    pub fn title(&self) -> String {
+        match &self.file {
+            Some(file) => format!("the Python environment from '{}'", file.display()),
+            None => "a Python environment with numpy".to_owned(),
+        }
+    }
 }
 
 /// The first file with requirements: the version's before the model's.
@@ -79,7 +95,8 @@ fn of_requirements(file: &Path, text: &str) -> Result<Requirements, Requirements
     if !contents.has_numpy && !contents.has_hashes {
         arguments.push("numpy".into());
     }
-    Ok(Requirements { file: file.to_owned(), arguments, python, digest: contents.digest })
+    let file = Some(file.to_owned());
+    Ok(Requirements { file, arguments, python, digest: contents.digest })
 }
 
 fn of_project(file: &Path, project: Project) -> Requirements {
@@ -91,5 +108,5 @@ fn of_project(file: &Path, project: Project) -> Requirements {
     if !contents.has_numpy {
         arguments.push("numpy".into());
     }
-    Requirements { file: file.to_owned(), arguments, python, digest: contents.digest }
+    Requirements { file: Some(file.to_owned()), arguments, python, digest: contents.digest }
 }

@@ -19,7 +19,7 @@ fn the_version_comes_before_the_model_and_requirements_before_a_project() {
     let model = tempfile::tempdir().expect("folder");
     let version = model.path().join("1");
     fs::create_dir(&version).expect("created");
-    let file = || find(&version, model.path()).expect("read").map(|r| r.file);
+    let file = || find(&version, model.path()).expect("read").and_then(|r| r.file);
     let mut expected = None;
     for name in ["pyproject.toml", "requirements.txt", "1/pyproject.toml", "1/requirements.txt"] {
         assert_eq!(file(), expected);

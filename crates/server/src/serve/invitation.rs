@@ -1,0 +1,116 @@
+//! The line that tells a person at a terminal what to ask the server that has just started. Not for pipes and files, where
+//! scripts match lines.
+
+use std::{
+    io::{self, IsTerminal},
+    net::SocketAddr,
+};
+
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_engine::Engine;
+use galatea_types::DataType;
+use serde_json::{Value, json};
+
+/// The longest request that is still shown.
+const LONGEST: usize = 300;
+
+/// Most elements of an input that are written out.
+const MOST_ELEMENTS: usize = 16;
+
+/// Shows it, where stdout is a terminal. `http`: where HTTP is served.
+pub fn show(engine: &Engine, http: Option<SocketAddr>) {
+    if let Some(http) = http.filter(|_| io::stdout().is_terminal()) {
+        println!("\nAsk it:  {}\n", command(engine, http));
+    }
+}
+
+/// A command that fits what is served.
+fn command(engine: &Engine, http: SocketAddr) -> String {
+    let at = match http.ip() {
+        ip if ip.is_unspecified() || ip.is_loopback() => format!("localhost:{}", http.port()),
+        _ => http.to_string(),
+    };
+    let ready = engine.repository_index(true).unwrap_or_default();
+    let names = ready.iter().map(|entry| entry.name.as_str()).filter(|name| is_plain(name));
+    let model = names.filter_map(|name| Some((name, engine.model(name, None).ok()?))).next();
+    let Some((name, model)) = model else {
+        return format!("curl -s -X POST {at}/v2/repository/index");
+    };
+    match request(model.config()) {
+        Some(body) => format!("curl -s {at}/v2/models/{name}/infer -d '{body}'"),
+        None => format!("curl -s {at}/v2/models/{name}"),
+    }
+}
+
+/// The body of a small request. `None`: it would be long, or cannot be written as JSON.
+fn request(config: &ModelConfig) -> Option<String> {
+    if config.is_decoupled() || config.inputs().is_empty() {
+        return None;
+    }
+    let required = config.inputs().iter().filter(|input| !input.is_optional);
+    let inputs = required.map(|input| tensor(input, config.has_batching()));
+    let inputs = inputs.collect::<Option<Vec<_>>>()?;
+    let body = json!({ "inputs": inputs }).to_string();
+    (body.len() <= LONGEST && !body.contains('\'')).then_some(body)
+}
+
+fn tensor(spec: &TensorSpec, has_batching: bool) -> Option<Value> {
+    let element = match spec.data_type {
+        DataType::Fp16 | DataType::Bf16 => return None,
+        DataType::Bytes => json!("text"),
+        DataType::Bool => json!(true),
+        DataType::Fp32 | DataType::Fp64 => json!(1.0),
+        _ => json!(1),
+    };
+    let batch = has_batching.then_some(1);
+    let sizes = spec.dims.iter().map(|&size| if size < 0 { 1 } else { size });
+    let shape: Vec<i64> = batch.into_iter().chain(sizes).collect();
+    let count = shape.iter().try_fold(1usize, |count, &size| {
+        count.checked_mul(usize::try_from(size).ok()?).filter(|&count| count <= MOST_ELEMENTS)
+    })?;
+    Some(json!({
+        "name": &*spec.name,
+        "shape": shape,
+        "datatype": spec.data_type.protocol_name(),
+        "data": vec![element; count],
+    }))
+}
+
+/// It stands in a URL and in a shell's command as it is.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_config::testing::model_config;
+
+    use super::*;
+
+    fn body(config: &str) -> Option<String> {
+        request(&model_config(&format!("name: 'm' backend: 'identity' {config}")))
+    }
+
+    #[test]
+    fn a_small_request_is_written_out() {
+        let output = "output { name: 'OUT' data_type: TYPE_FP32 dims: [ 1 ] }";
+        let with = |input: &str| body(&format!("input {{ name: 'IN' {input} }} {output}"));
+        assert_eq!(
+            with("data_type: TYPE_FP32 dims: [ -1, 2 ]").as_deref(),
+            Some(r#"{"inputs":[{"data":[1.0,1.0],"datatype":"FP32","name":"IN","shape":[1,2]}]}"#)
+        );
+        let text = with("data_type: TYPE_STRING dims: [ 1 ]").expect("small");
+        assert!(text.contains(r#""data":["text"],"datatype":"BYTES""#), "{text}");
+        assert_eq!(with("data_type: TYPE_FP16 dims: [ 1 ]"), None, "not to be written as JSON");
+        assert_eq!(with("data_type: TYPE_FP32 dims: [ 3, 224, 224 ]"), None, "long");
+        assert_eq!(with("data_type: TYPE_FP32 dims: [ 4611686018427387904, 4 ]"), None, "longer");
+    }
+
+    #[test]
+    fn names_that_a_shell_would_read_otherwise() {
+        assert!(is_plain("iris-v2.1_x"));
+        for name in ["a b", "$(x)", "a'b", "ä"] {
+            assert!(!is_plain(name), "{name}");
+        }
+    }
+}

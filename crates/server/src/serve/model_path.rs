@@ -1,0 +1,307 @@
+//! What the path behind `galatea serve` means: a repository, the folder of one model, or one model file.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use galatea_engine::{LocalRoot, RepositoryRoot, SingleModelRoot};
+use galatea_types::suggest;
+
+/// The endings of files that are models by themselves, and what runs them.
+const MODEL_ENDINGS: [(&str, &str); 6] = [
+    ("onnx", "onnxruntime"),
+    ("pt", "pytorch"),
+    ("pth", "pytorch"),
+    ("torchscript", "pytorch"),
+    ("pt2", "pytorch"),
+    ("py", "python"),
+];
+
+/// What to do with files that people have and that cannot be served as they are.
+const OTHER_ENDINGS: [(&[&str], &str); 8] = [
+    (
+        &["pkl", "pickle", "joblib"],
+        "a pickled model needs the code that made it: export it to ONNX (for scikit-learn with skl2onnx), or serve a \
+         model.py that loads it",
+    ),
+    (
+        &["h5", "keras", "pb", "tflite", "graphdef", "savedmodel"],
+        "TensorFlow models are not served: export it to ONNX (python -m tf2onnx.convert), or serve a model.py that \
+         loads it",
+    ),
+    (
+        &["plan", "engine", "trt"],
+        "TensorRT engines are not served: serve the ONNX model that it was built from",
+    ),
+    (
+        &["safetensors", "ckpt", "bin", "gguf", "npz"],
+        "it holds weights and not the model: serve a model.py that loads them, or export the model to ONNX or \
+         TorchScript",
+    ),
+    (&["xml"], "OpenVINO models are not served: serve the ONNX model that it was converted from"),
+    (&["pbtxt"], "a configuration is no model: name the folder that it is in"),
+    (&["mar", "zip", "tar", "gz", "tgz"], "it is an archive: unpack it, and name what is in it"),
+    (
+        &["json", "ubj", "cbm", "lgb", "txt"],
+        "serve a model.py that loads it, or export the model to ONNX",
+    ),
+];
+
+/// Why a path cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    #[error(
+        "there is no '{}'{}. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
+         (.onnx, .pt, .py)",
+        path.display(), near.as_deref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+    )]
+    Missing { path: PathBuf, near: Option<String> },
+    #[error(
+        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package) \
+         and .py (a class TritonPythonModel)",
+        path.display()
+    )]
+    NoModel { path: PathBuf, advice: &'static str },
+    #[error("'{}' cannot be served: it is neither a folder nor a file", path.display())]
+    Special { path: PathBuf },
+    #[error("'{}' cannot be the name of a model: give the file or folder another name", name)]
+    Name { name: String },
+    #[error("cannot read '{}': {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+}
+
+/// The repository that a path stands for.
+pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+    let Ok(path) = fs::canonicalize(given) else { return Err(missing(given)) };
+    if path.is_dir() {
+        return of_folder(given, &path);
+    }
+    if !path.is_file() {
+        return Err(PathError::Special { path: given.to_owned() });
+    }
+    // As it is written: what a link leads to may have any name.
+    let file = std::path::absolute(given).unwrap_or_else(|_| path.clone());
+    let backend = backend_of(given)?;
+    if let Some(folder) = folder_of_version(&file) {
+        log::info!("'{}' belongs to the model in '{}'", given.display(), folder.display());
+        let model = name_of(&folder)?;
+        return Ok(SingleModelRoot::of_folder(given, folder, model));
+    }
+    let stem = file.file_stem().map(Path::new).unwrap_or(&file);
+    let model = name_of(stem)?;
+    Ok(SingleModelRoot::of_file(given, &file, model, backend))
+}
+
+/// A folder that holds a model's file where its version folders should be.
+fn of_flat_folder(
+    given: &Path,
+    folder: &Path,
+    file: &str,
+) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+    log::info!("'{file}' in '{}' is served as version 1 of a model", given.display());
+    let file = folder.join(file);
+    let stem = file.file_stem().unwrap_or_default();
+    let model = if stem == "model" { name_of(folder)? } else { name_of(Path::new(stem))? };
+    let backend = backend_of(&file)?;
+    Ok(SingleModelRoot::of_file(given, &file, model, backend))
+}
+
+fn of_folder(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+    let unreadable = |error| PathError::Unreadable { path: given.to_owned(), error };
+    let found = Entries::of(folder).map_err(unreadable)?;
+    if let Some(file) = found.flat_model() {
+        return of_flat_folder(given, folder, file);
+    }
+    if found.is_model() {
+        log::info!("'{}' is the folder of one model, which is served", given.display());
+        return Ok(SingleModelRoot::of_folder(given, folder, name_of(folder)?));
+    }
+    Ok(LocalRoot::at(given))
+}
+
+/// What tells the folder of a model from a repository.
+struct Entries {
+    has_config: bool,
+    folders: Vec<PathBuf>,
+    model_files: Vec<String>,
+}
+
+impl Entries {
+    fn of(folder: &Path) -> std::io::Result<Self> {
+        let mut entries = Self { has_config: false, folders: Vec::new(), model_files: Vec::new() };
+        for entry in fs::read_dir(folder)?.flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if name.starts_with('.') || name == "__pycache__" {
+                continue;
+            }
+            entries.has_config |= name == "config.pbtxt";
+            if path.is_dir() {
+                entries.folders.push(path);
+            } else if backend_of(&path).is_ok() {
+                entries.model_files.push(name.into_owned());
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The model's file, where there are no folders: the only one, or the one that has the usual name.
+    fn flat_model(&self) -> Option<&str> {
+        match self.model_files.as_slice() {
+            _ if !self.folders.is_empty() => None,
+            [only] => Some(only),
+            several => several.iter().find(|name| name.starts_with("model.")).map(String::as_str),
+        }
+    }
+
+    /// A configuration, or version folders that are no models themselves.
+    fn is_model(&self) -> bool {
+        let is_version = |path: &PathBuf| is_number(path) && !path.join("config.pbtxt").exists();
+        let has_versions = |path: &PathBuf| {
+            let inner = fs::read_dir(path).into_iter().flatten().flatten();
+            inner.map(|entry| entry.path()).any(|path| is_number(&path) && path.is_dir())
+        };
+        let mut versions = self.folders.iter().filter(|path| is_version(path)).peekable();
+        self.has_config || (versions.peek().is_some() && !versions.all(has_versions))
+    }
+}
+
+fn is_number(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The model's folder, of a file in a version folder that is found there without being named.
+fn folder_of_version(file: &Path) -> Option<PathBuf> {
+    let version = file.parent().filter(|folder| is_number(folder))?;
+    let model = version.parent().filter(|folder| folder.file_name().is_some())?;
+    let stem = file.file_stem()?;
+    (stem == "model" || model.join("config.pbtxt").is_file()).then(|| model.to_owned())
+}
+
+fn backend_of(path: &Path) -> Result<&'static str, PathError> {
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    if let Some((_, backend)) = MODEL_ENDINGS.iter().find(|(known, _)| *known == ending) {
+        return Ok(backend);
+    }
+    let other = OTHER_ENDINGS.iter().find(|(endings, _)| endings.contains(&ending.as_str()));
+    let advice = other.map_or("it is no model file that is known here", |(_, advice)| advice);
+    Err(PathError::NoModel { path: path.to_owned(), advice })
+}
+
+/// The last part of a path as the name of a model.
+fn name_of(path: &Path) -> Result<String, PathError> {
+    let name = path.file_name().unwrap_or_default();
+    let is_plain = |c: char| !c.is_control() && c != '\\';
+    match name.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err(PathError::Name { name: name.to_string_lossy().into_owned() }),
+    }
+}
+
+fn missing(path: &Path) -> PathError {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).take(10_000).collect();
+    let near = suggest::nearest(&name, names.iter().map(String::as_str)).first().copied();
+    let near = near.map(|near| parent.map_or(near.into(), |parent| parent.join(near)));
+    PathError::Missing {
+        path: path.to_owned(),
+        near: near.map(|near: PathBuf| near.display().to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(given: &Path) -> Vec<String> {
+        let mut names = open(given).expect("served").model_names().expect("listed");
+        names.sort();
+        names
+    }
+
+    fn refusal(given: &Path) -> String {
+        open(given).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn repositories_folders_of_models_and_files() {
+        let home = tempfile::tempdir().expect("folder");
+        let at = |path: &str| home.path().join(path);
+        for file in [
+            "repo/iris/1/model.onnx",
+            "repo/b/config.pbtxt",
+            "numbers/1/1/model.py",
+            "numbers/2/1/model.py",
+            "flat/iris.onnx",
+            "flat2/a.onnx",
+            "flat2/b.onnx",
+            "named/m/1/own.onnx",
+            "clone/.git/x",
+            "clone/iris.py",
+            "script/model.py",
+            "script/part.py",
+            "with_config/config.pbtxt",
+            "with_config/net.onnx",
+        ] {
+            fs::create_dir_all(at(file).parent().expect("folder")).expect("folder");
+            fs::write(at(file), "").expect("file");
+        }
+        fs::create_dir(at("empty")).expect("folder");
+        let cases: [(&str, &[&str]); 15] = [
+            ("repo", &["b", "iris"]),
+            ("repo/", &["b", "iris"]),
+            ("repo/iris", &["iris"]),
+            ("repo/b", &["b"]),
+            ("repo/b/../iris/.", &["iris"]),
+            ("repo/iris/1/model.onnx", &["iris"]),
+            ("numbers", &["1", "2"]),
+            ("named/m/1/own.onnx", &["own"]),
+            ("flat", &["iris"]),
+            ("flat2", &[]),
+            ("flat2/b.onnx", &["b"]),
+            ("clone", &["iris"]),
+            ("script", &["script"]),
+            ("with_config", &["net"]),
+            ("empty", &[]),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(models(&at(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_told_with_a_way_out() {
+        let home = tempfile::tempdir().expect("folder");
+        let write = |name: &str| {
+            let path = home.path().join(name);
+            fs::write(&path, "").expect("file");
+            path
+        };
+        for (name, advice) in [
+            ("a.pkl", "export it to ONNX (for scikit-learn with skl2onnx)"),
+            ("a.keras", "tf2onnx"),
+            ("a.plan", "the ONNX model that it was built from"),
+            ("a.safetensors", "it holds weights and not the model"),
+            ("config.pbtxt", "name the folder that it is in"),
+            ("a.zip", "unpack it"),
+            ("a.what", "it is no model file that is known here"),
+            ("a", "it is no model file that is known here"),
+        ] {
+            let text = refusal(&write(name));
+            assert!(text.contains(advice) && text.contains(name), "{text}");
+            assert!(text.contains("Model files are .onnx"), "{text}");
+        }
+        write("iris.onnx");
+        let text = refusal(&home.path().join("irsi.onnx"));
+        let near = format!("did you mean '{}'?", home.path().join("iris.onnx").display());
+        assert!(text.starts_with("there is no '") && text.contains(&near), "{text}");
+        assert!(refusal(Path::new("/dev/null")).ends_with("it is neither a folder nor a file"));
+        assert!(refusal(&write("a\nb.onnx")).contains("cannot be the name of a model"));
+    }
+}

@@ -1,0 +1,97 @@
+"""The first start: `galatea serve PATH` with a model file, a model's folder or a repository, and what a person is told."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+import servers
+from repositories import EXAMPLES, identity_config, write_model
+
+ECHO = """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("OUTPUT0", pb.get_input_tensor_by_name(r, "INPUT0").as_numpy())]) for r in requests]
+"""
+PORTS = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
+
+
+def command(*words):
+    python = f"--backend-config=python,python-interpreter={sys.executable}"
+    return [servers.galatea_binary(), "serve", *words, *PORTS, python]
+
+
+def start(*words):
+    return servers.Server(command(*words), servers.onnx_runtime())
+
+
+def metadata(server, model):
+    with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}", timeout=30) as answer:
+        return json.load(answer)
+
+
+def test_one_onnx_file_is_served(tmp_path):
+    file = tmp_path / "types.v2.onnx"
+    file.symlink_to(EXAMPLES / "magika/1/model.onnx")
+    with start(file) as server:
+        found = metadata(server, "types.v2")
+        assert found["platform"] == "onnxruntime_onnx" and found["versions"] == ["1"]
+        assert [tensor["name"] for tensor in found["inputs"]] == ["bytes"]
+        assert "Ask it" not in server.text(), "not where a script reads"
+    assert os.listdir(tmp_path) == [file.name], "nothing is written beside it"
+
+
+def test_a_python_file_with_its_configuration_and_what_lies_beside_it(tmp_path):
+    (tmp_path / "echo.py").write_text("import beside_it\n" + ECHO)
+    (tmp_path / "beside_it.py").write_text("")
+    (tmp_path / "config.pbtxt").write_text(identity_config())
+    with start(tmp_path / "echo.py") as server:
+        body = {"inputs": [{"name": "INPUT0", "shape": [2], "datatype": "FP32", "data": [1, 2]}]}
+        request = urllib.request.Request(f"http://{server.http}/v2/models/echo/infer", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert json.load(answer)["outputs"][0]["data"] == [1.0, 2.0]
+
+
+def test_a_folder_of_one_model_and_a_repository(tmp_path):
+    write_model(tmp_path, "one", "galatea", "identity", identity_config())
+    write_model(tmp_path, "two", "galatea", "identity", identity_config())
+    with start(tmp_path / "one") as server:
+        assert metadata(server, "one")["versions"] == ["1"]
+        assert "two" not in server.text()
+    with start(tmp_path) as server:
+        assert metadata(server, "one") and metadata(server, "two")
+
+
+@pytest.mark.parametrize("dims, asks", [("2", "/v2/models/one/infer -d"), ("3, 224, 224", "/v2/models/one\r\n")])
+def test_at_a_terminal_the_server_says_what_to_ask(tmp_path, dims, asks):
+    write_model(tmp_path, "one", "galatea", "identity", identity_config(dims=dims))
+    ours, its = pty.openpty()
+    process = subprocess.Popen([str(word) for word in command(tmp_path)], stdout=its, stderr=its)
+    os.close(its)
+    try:
+        text = ""
+        with os.fdopen(ours, errors="replace", newline="") as terminal:
+            while "Ask it:" not in text:
+                text = terminal.readline()
+            assert asks in text
+            line = text.removeprefix("Ask it:")
+            answer = subprocess.run(line.strip(), shell=True, capture_output=True, text=True, timeout=30).stdout
+            if "infer" in asks:
+                assert json.loads(answer)["outputs"][0]["data"] == [1.0, 1.0]
+            else:
+                assert json.loads(answer)["name"] == "one"
+            process.terminate()
+            with pytest.raises(OSError):  # the terminal is closed when the server has ended
+                while terminal.readline():
+                    pass
+                raise OSError
+    finally:
+        process.terminate()
+        assert process.wait(timeout=30) == 0
