@@ -40,6 +40,8 @@ const FILES: &[(&str, &str)] = embedded![
     "galatea_worker/metrics.py",
     "galatea_worker/model_config.py",
     "galatea_worker/model_control.py",
+    "galatea_worker/outputs.py",
+    "galatea_worker/packages.py",
     "galatea_worker/parameters.py",
     "galatea_worker/process.py",
     "galatea_worker/request.py",

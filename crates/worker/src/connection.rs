@@ -15,6 +15,7 @@ use crate::{
     identity::WorkerIdentity,
     lifecycle::Lifecycle,
     memory::{ArenaLimits, SharedMemory},
+    outputs::ToldOutputs,
     requests::ActiveRequests,
     transport::{Channels, Delivery, Message, ReceiveError, WorkerEnds},
     waker::Waker,
@@ -47,6 +48,7 @@ pub struct Connection<S> {
     pub requests: ActiveRequests,
     /// Whose tensors are checked and reshaped here. `None`: the worker does that, or executes nothing.
     pub config: Option<Arc<ModelConfig>>,
+    pub(crate) told: ToldOutputs,
     /// What the server does for this kind of worker.
     pub services: S,
     /// How long the worker may have requests without responding to any.
@@ -72,6 +74,7 @@ impl<S: Services> Connection<S> {
             waker,
             requests: ActiveRequests::default(),
             config,
+            told: ToldOutputs::default(),
             services,
             execution_limit,
         };

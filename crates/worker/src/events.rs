@@ -41,7 +41,13 @@ fn respond<S: Services>(
     } else {
         let head = ResponseHead::read(&mut Reader::new(message.packet.payload.meta))?;
         let wanted = requests.get(header.id).map(|request| request.outputs.clone());
-        Some(outputs::read(connection.config.as_deref(), &head, message, wanted.as_deref())?)
+        Some(outputs::read(
+            connection.config.as_deref(),
+            &connection.told,
+            &head,
+            message,
+            wanted.as_deref(),
+        )?)
     };
     requests.respond(header.id, content, header.has(flag::FINAL));
     Ok(())

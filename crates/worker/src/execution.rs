@@ -75,7 +75,12 @@ fn response<'a, S: Services>(
     }
     let request = connection.requests.get(head.key);
     let request = request.ok_or(Malformed("it answers no request"))?;
-    let content =
-        outputs::read(connection.config.as_deref(), &head, message, Some(&request.outputs))?;
+    let content = outputs::read(
+        connection.config.as_deref(),
+        &connection.told,
+        &head,
+        message,
+        Some(&request.outputs),
+    )?;
     Ok((head.key, content))
 }

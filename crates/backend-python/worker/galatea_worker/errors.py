@@ -6,6 +6,8 @@ _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # Frames of the event loop behind a coroutine differ between Python versions and are of no interest.
 _EVENT_LOOP = os.sep + "asyncio" + os.sep
+# How Python imports says nothing about the model.
+_IMPORT = "<frozen importlib"
 # The files from which model code is called.
 _CALLERS = frozenset(
     os.path.join(_HOME, "galatea_worker", name)
@@ -38,7 +40,7 @@ def _frames(traceback):
         file = frame.f_code.co_filename
         if file in _CALLERS:
             return
-        if not file.startswith(_HOME) and _EVENT_LOOP not in file:
+        if not file.startswith((_HOME, _IMPORT)) and _EVENT_LOOP not in file:
             yield file, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back
 
@@ -61,6 +63,11 @@ def describe(error):
     frames = ["  %s(%d): %s\n" % frame for frame in _frames(error.__traceback__)]
     if frames:
         text += "\n\nAt:\n" + "".join(frames)
+    if isinstance(error, ImportError):
+        from .packages import advice
+
+        hint = advice(error)
+        text += hint and (hint if frames else "\n\n" + hint) + "\n"
     return text
 
 
@@ -88,7 +95,7 @@ def _traceback(error):
     import traceback
 
     start = error.__traceback__
-    while start is not None and start.tb_frame.f_code.co_filename.startswith(_HOME):
+    while start is not None and start.tb_frame.f_code.co_filename.startswith((_HOME, _IMPORT)):
         start = start.tb_next
     try:
         text = "".join(traceback.format_exception(type(error), error, start))

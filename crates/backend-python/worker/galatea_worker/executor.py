@@ -3,6 +3,7 @@
 from . import codec, coroutines, log, wire
 from .errors import Failure, TritonModelException, WorkerError, describe, failure_of
 from .message_body import MessageBody
+from .outputs import DeclaredOutputs
 from .request import RELEASE_RESCHEDULE
 from .response import InferenceResponse
 from .senders import Senders
@@ -18,7 +19,8 @@ class Executor:
         self._instance = settings.get("args", {}).get("model_instance_name", "")
         self._decoupled = bool(settings.get("decoupled"))
         self._prefix = "Failed to process the request(s) for model '%s', message: " % self._instance
-        self._senders = Senders(connection, self._decoupled, self._prefix)
+        self._declared = DeclaredOutputs(settings)
+        self._senders = Senders(connection, self._decoupled, self._prefix, self._declared)
         self._execute = getattr(model, "execute", None)
 
     def run(self, buffer, meta, data, count, ident):
@@ -123,7 +125,10 @@ class Executor:
             if response.__class__ is InferenceResponse:
                 mark = body.mark()
                 try:
-                    parts += codec.write_response(body, key, response, wanted)
+                    written = codec.write_response(body, key, response, wanted)
+                    if wanted and len(written) != len(response._outputs) + 2:
+                        self._declared.note(response)
+                    parts += written
                 except Exception as error:
                     body.rewind(mark)
                     parts += codec.write_error(key, self._prefix + describe(_unsendable(error)), _INTERNAL)

@@ -20,12 +20,13 @@ _state = _thread.RLock()
 class Senders:
     """Makes the response senders of one model."""
 
-    __slots__ = ("connection", "decoupled", "prefix")
+    __slots__ = ("connection", "decoupled", "prefix", "declared")
 
-    def __init__(self, connection, decoupled, prefix):
+    def __init__(self, connection, decoupled, prefix, declared):
         self.connection = connection
         self.decoupled = decoupled
         self.prefix = prefix
+        self.declared = declared
 
     def make(self, key, wanted):
         return InferenceResponseSender(self, key, wanted)
@@ -40,6 +41,8 @@ class Senders:
         body = MessageBody(connection)
         try:
             parts = codec.write_response(body, key, response, wanted)
+            if wanted and len(parts) != len(response._outputs) + 2:
+                self.declared.note(response)
             connection.send(connection.events, wire.RESPONSE, final, 1, key, parts, body.data)
         except Exception as error:  # for the model it is sent: the client must get the error
             body.rewind((0, 0, 0))

@@ -89,9 +89,7 @@ pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
         let model = name_of(&folder)?;
         return Ok(SingleModelRoot::of_folder(given, folder, model));
     }
-    let stem = file.file_stem().map(Path::new).unwrap_or(&file);
-    let model = name_of(stem)?;
-    Ok(SingleModelRoot::of_file(given, &file, model, backend))
+    Ok(SingleModelRoot::of_file(given, &file, stem_of(&file)?, backend))
 }
 
 /// A folder that holds a model's file where its version folders should be.
@@ -103,7 +101,7 @@ fn of_flat_folder(
     log::info!("'{file}' in '{}' is served as version 1 of a model", given.display());
     let file = folder.join(file);
     let stem = file.file_stem().unwrap_or_default();
-    let model = if stem == "model" { name_of(folder)? } else { name_of(Path::new(stem))? };
+    let model = if stem == "model" { name_of(folder)? } else { stem_of(&file)? };
     let backend = backend_of(&file)?;
     Ok(SingleModelRoot::of_file(given, &file, model, backend))
 }
@@ -201,6 +199,13 @@ fn name_of(path: &Path) -> Result<String, PathError> {
     }
 }
 
+/// The name of a file as the name of a model: one that stands in a URL as it is.
+fn stem_of(file: &Path) -> Result<String, PathError> {
+    let name = name_of(Path::new(file.file_stem().unwrap_or_default()))?;
+    let in_url = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    Ok(name.chars().map(in_url).collect())
+}
+
 fn missing(path: &Path) -> PathError {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -248,12 +253,13 @@ mod tests {
             "script/part.py",
             "with_config/config.pbtxt",
             "with_config/net.onnx",
+            "my model (1).v2.onnx",
         ] {
             fs::create_dir_all(at(file).parent().expect("folder")).expect("folder");
             fs::write(at(file), "").expect("file");
         }
         fs::create_dir(at("empty")).expect("folder");
-        let cases: [(&str, &[&str]); 15] = [
+        let cases: [(&str, &[&str]); 16] = [
             ("repo", &["b", "iris"]),
             ("repo/", &["b", "iris"]),
             ("repo/iris", &["iris"]),
@@ -268,6 +274,7 @@ mod tests {
             ("clone", &["iris"]),
             ("script", &["script"]),
             ("with_config", &["net"]),
+            ("my model (1).v2.onnx", &["my_model__1_.v2"]),
             ("empty", &[]),
         ];
         for (path, expected) in cases {
