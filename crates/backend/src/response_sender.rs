@@ -8,9 +8,14 @@ use galatea_types::{
 
 use crate::SequenceStates;
 
-/// Notified of each request that was taken out of a batch: once when its last response is about to leave, once
-/// when it has left.
+/// Notified of each request that was taken out of a batch: when its first response is about to leave, if it gets any, once
+/// when its last one is, and once when that has left.
 pub trait RequestObserver: Send + Sync {
+    /// The first response is about to leave. It may be the last one too.
+    fn responds_first(&self, context: &RequestContext) {
+        let _ = context;
+    }
+
     /// The last response is about to leave.
     fn ended(&self, end: RequestEnd<'_>);
 
@@ -106,6 +111,11 @@ impl ResponseSender {
 
     fn response(&mut self, result: Result<(Vec<Tensor>, Parameters)>) -> Result<InferResponse> {
         self.responses += 1;
+        if self.responses == 1
+            && let Some(observer) = &self.observer
+        {
+            observer.responds_first(&self.context);
+        }
         match result {
             Ok((outputs, parameters)) => Ok(InferResponse {
                 model_name: self.model_name.clone(),

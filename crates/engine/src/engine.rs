@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_telemetry::CustomMetric;
+use galatea_telemetry::{CustomMetric, metrics::FigureSource};
 use galatea_types::{Result, product};
 
 use crate::{
@@ -261,7 +261,12 @@ impl Engine {
 
     /// All metric families in Prometheus text form.
     pub fn metrics_text(&self) -> String {
-        self.metrics.render(&self.models.all())
+        self.metrics.render(&self.models.all(), |figures| self.control.add_figures(figures))
+    }
+
+    /// Adds figures of another part of the server to [`Engine::metrics_text`].
+    pub fn add_figures(&self, source: FigureSource) {
+        self.metrics.add_figures(source);
     }
 
     /// The first `most` series of a family that models define themselves.

@@ -134,6 +134,11 @@ impl ServedModel {
         self.spec.scheduler.in_flight()
     }
 
+    /// How many instances there are and how many of them work; `None` for an ensemble.
+    pub(crate) fn instance_counts(&self) -> Option<(usize, usize)> {
+        self.spec.instances.as_ref().map(|queue| queue.instance_counts())
+    }
+
     pub(crate) fn release_abandoned(&self) -> usize {
         self.spec.scheduler.release_abandoned()
     }

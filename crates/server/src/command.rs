@@ -25,7 +25,8 @@ Usage: galatea <command>
                            --libtorch <folder> prepares one that is on this machine
   runtime path <name>      Print where its library is
   completions <shell>      Print the completions of all commands for bash, zsh or fish
-  manual [man|markdown]    Print all commands and options as a manual page
+  manual [man|markdown|metrics]
+                           Print all commands and options as a manual page, or the metrics as Markdown
   -h, --help               Print this text; each command prints its own with --help
   -V, --version            Print the version
 

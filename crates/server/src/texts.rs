@@ -1,6 +1,7 @@
 //! `galatea completions` and `galatea manual`: texts made from the tables of all commands.
 
 use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
+use galatea_telemetry::metrics::reference;
 use galatea_types::suggest;
 
 use crate::{flags, runtime};
@@ -36,14 +37,14 @@ perf_analyzer. To have it in every new shell:
 ";
 
 const MANUAL_USAGE: &str = "\
-Usage: galatea manual [man|markdown]
+Usage: galatea manual [man|markdown|metrics]
 
-Prints all commands and options as a page for man (`galatea manual > galatea.1; man ./galatea.1`), or the options
-of serve as Markdown.
+Prints all commands and options as a page for man (`galatea manual > galatea.1; man ./galatea.1`), the options
+of serve as Markdown, or the metrics it has as Markdown.
 ";
 
 /// The forms of the manual.
-const FORMS: &[&str] = &["man", "markdown"];
+const FORMS: &[&str] = &["man", "markdown", "metrics"];
 
 /// The text that `galatea completions` is asked for.
 pub fn completions(words: &[String]) -> Result<String, TextError> {
@@ -64,6 +65,7 @@ pub fn manual(words: &[String]) -> Result<String, TextError> {
         Some("-h" | "--help") => Ok(MANUAL_USAGE.to_owned()),
         None | Some("man") => Ok(man_page("galatea", env!("CARGO_PKG_VERSION"), &commands())),
         Some("markdown") => Ok(format!("{MARKDOWN_HEAD}{}", markdown(&flags::outline()))),
+        Some("metrics") => Ok(reference()),
         Some(other) => {
             let given = other.to_owned();
             Err(TextError::Unknown { what: "form of the manual", given, choices: FORMS })

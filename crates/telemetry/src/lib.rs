@@ -6,14 +6,21 @@
 #![warn(missing_docs)]
 
 mod custom;
+mod distributions;
 pub mod logger;
 pub mod metrics;
+mod records;
 mod statistics;
 
 pub use custom::{
     CustomFamily, CustomMetric, CustomMetricError, CustomMetricKind, CustomMetrics, Labels,
 };
+pub use distributions::{
+    Bounds, BoundsError, DistributionSettings, DistributionsSnapshot, Histogram, Histograms,
+    Summary,
+};
+pub use records::{BatchRecord, RequestRecord};
 pub use statistics::{
-    BatchRecord, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RequestRecord,
+    BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
     StatisticsSnapshot,
 };

@@ -4,12 +4,17 @@ use std::{
     collections::BTreeMap,
     sync::{
         Mutex,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use galatea_types::LockExt;
+
+use crate::{
+    distributions::{DistributionSettings, Distributions, DistributionsSnapshot},
+    records::{BatchRecord, PHASES, RequestRecord},
+};
 
 /// How often something happened and how long it took in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,34 +66,37 @@ impl FailureReason {
     }
 }
 
-/// Where the time of one successful request went.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestRecord {
-    /// From the arrival to the last response.
-    pub total: Duration,
-    /// From the queue to the execution.
-    pub queue: Duration,
-    /// Preparing inputs.
-    pub compute_input: Duration,
-    /// The model itself.
-    pub compute_infer: Duration,
-    /// Taking outputs apart.
-    pub compute_output: Duration,
+/// Why a request was not executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// Its queue had as many as it may have.
+    QueueFull,
+    /// It waited in the queue for longer than it may.
+    QueueTimeout,
+    /// The model is being unloaded.
+    Unloading,
+    /// No instance of the model works.
+    NoInstance,
 }
 
-/// One execution: `batch_size` items at once, in however many requests, and `inferences` of them with success.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BatchRecord {
-    /// Items that were executed together.
-    pub batch_size: u64,
-    /// Those of requests that did not fail.
-    pub inferences: u64,
-    /// Preparing inputs.
-    pub compute_input: Duration,
-    /// The model itself.
-    pub compute_infer: Duration,
-    /// Taking outputs apart.
-    pub compute_output: Duration,
+impl RefusalReason {
+    /// In the order of [`StatisticsSnapshot::refused`].
+    pub const ALL: [RefusalReason; 4] = [
+        RefusalReason::QueueFull,
+        RefusalReason::QueueTimeout,
+        RefusalReason::Unloading,
+        RefusalReason::NoInstance,
+    ];
+
+    /// Value of the label `reason`.
+    pub fn label(self) -> &'static str {
+        match self {
+            RefusalReason::QueueFull => "queue_full",
+            RefusalReason::QueueTimeout => "queue_timeout",
+            RefusalReason::Unloading => "unloading",
+            RefusalReason::NoInstance => "no_instance",
+        }
+    }
 }
 
 /// Executions of one batch size.
@@ -133,9 +141,18 @@ pub struct StatisticsSnapshot {
     pub batches: BTreeMap<u64, BatchStatistics>,
     /// Requests in the queue at this moment.
     pub pending: i64,
+    /// Requests that were not executed, in the order of [`RefusalReason::ALL`].
+    pub refused: [u64; RefusalReason::ALL.len()],
+    /// How often an instance was started again.
+    pub restarts: u64,
 }
 
 impl StatisticsSnapshot {
+    /// In the order of the phases.
+    pub(crate) fn phases(&self) -> [DurationCount; PHASES] {
+        [self.success, self.queue, self.compute_input, self.compute_infer, self.compute_output]
+    }
+
     fn add_success(&mut self, request: &RequestRecord) {
         self.success.add(1, request.total);
         self.queue.add(1, request.queue);
@@ -145,16 +162,33 @@ impl StatisticsSnapshot {
     }
 }
 
-/// Counters of one model version, shared by all threads that handle its requests.
+/// What is counted of one model version, shared by all threads that handle its requests.
 ///
 /// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
 #[derive(Debug, Default)]
 pub struct ModelStatistics {
-    counters: Mutex<StatisticsSnapshot>,
+    recorded: Mutex<Recorded>,
+    has_first_response: bool,
     pending: AtomicI64,
+    refused: [AtomicU64; RefusalReason::ALL.len()],
+    restarts: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Recorded {
+    counters: StatisticsSnapshot,
+    distributions: Option<Box<Distributions>>,
 }
 
 impl ModelStatistics {
+    /// Counters, and the distributions that are asked for.
+    pub fn new(settings: &DistributionSettings) -> Self {
+        let distributions = Distributions::new(settings, Instant::now());
+        let has_first_response = distributions.as_ref().is_some_and(|d| d.has_first_response());
+        let recorded = Mutex::new(Recorded { distributions, ..Recorded::default() });
+        Self { recorded, has_first_response, ..Self::default() }
+    }
+
     /// Counts an execution and the requests it answered with success, if any. Call it before the answers are
     /// sent, so that a client that has its answer finds it counted.
     pub fn record_execution(
@@ -162,7 +196,8 @@ impl ModelStatistics {
         batch: &BatchRecord,
         requests: impl IntoIterator<Item = RequestRecord>,
     ) {
-        let mut c = self.counters.lock_unpoisoned();
+        let mut recorded = self.recorded.lock_unpoisoned();
+        let c = &mut recorded.counters;
         c.last_inference_ms = unix_millis();
         c.execution_count += 1;
         c.inference_count += batch.inferences;
@@ -170,23 +205,49 @@ impl ModelStatistics {
         sizes.compute_input.add(1, batch.compute_input);
         sizes.compute_infer.add(1, batch.compute_infer);
         sizes.compute_output.add(1, batch.compute_output);
-        requests.into_iter().for_each(|request| c.add_success(&request));
+        if let Some(distributions) = &mut recorded.distributions {
+            distributions.executed(batch);
+        }
+        recorded.add_successes(requests);
     }
 
     /// Counts requests that succeeded in an execution that is counted already: those of a decoupled model
     /// end one by one, long after they were executed.
     pub fn record_successes(&self, requests: impl IntoIterator<Item = RequestRecord>) {
-        let mut c = self.counters.lock_unpoisoned();
-        requests.into_iter().for_each(|request| c.add_success(&request));
+        self.recorded.lock_unpoisoned().add_successes(requests);
     }
 
     /// Counts a request that failed after `total`.
     pub fn record_failure(&self, reason: FailureReason, total: Duration) {
-        let mut c = self.counters.lock_unpoisoned();
+        let c = &mut self.recorded.lock_unpoisoned().counters;
         c.fail.add(1, total);
         if let Some(count) = c.failures.get_mut(reason as usize) {
             *count += 1;
         }
+    }
+
+    /// Whether [`record_first_response`](Self::record_first_response) is of use.
+    pub fn has_first_response(&self) -> bool {
+        self.has_first_response
+    }
+
+    /// The first response to a request comes now, this long after its receipt.
+    pub fn record_first_response(&self, after: Duration) {
+        if let Some(distributions) = &mut self.recorded.lock_unpoisoned().distributions {
+            distributions.responded_first(after);
+        }
+    }
+
+    /// Counts a request that was not executed. It is a failure as well.
+    pub fn record_refusal(&self, reason: RefusalReason) {
+        if let Some(count) = self.refused.get(reason as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// An instance that stopped working was started again.
+    pub fn record_restart(&self) {
+        self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One more request waits in the queue.
@@ -199,11 +260,47 @@ impl ModelStatistics {
         self.pending.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// All figures of one moment.
+    /// All counters of one moment.
     pub fn snapshot(&self) -> StatisticsSnapshot {
-        let mut snapshot = self.counters.lock_unpoisoned().clone();
-        snapshot.pending = self.pending.load(Ordering::Relaxed);
-        snapshot
+        let counters = self.recorded.lock_unpoisoned().counters.clone();
+        self.with_gauges(counters)
+    }
+
+    /// All counters of one moment, and the distributions that fit them.
+    pub fn scrape(&self) -> (StatisticsSnapshot, DistributionsSnapshot) {
+        let mut recorded = self.recorded.lock_unpoisoned();
+        let counters = recorded.counters.clone();
+        let distributions = match &mut recorded.distributions {
+            Some(distributions) => distributions.snapshot(Instant::now()),
+            None => DistributionsSnapshot::default(),
+        };
+        drop(recorded);
+        (self.with_gauges(counters), distributions)
+    }
+
+    fn with_gauges(&self, counters: StatisticsSnapshot) -> StatisticsSnapshot {
+        StatisticsSnapshot {
+            pending: self.pending.load(Ordering::Relaxed),
+            refused: self.refused.each_ref().map(|count| count.load(Ordering::Relaxed)),
+            restarts: self.restarts.load(Ordering::Relaxed),
+            ..counters
+        }
+    }
+}
+
+impl Recorded {
+    fn add_successes(&mut self, requests: impl IntoIterator<Item = RequestRecord>) {
+        let Self { counters, distributions } = self;
+        match distributions {
+            None => requests.into_iter().for_each(|request| counters.add_success(&request)),
+            Some(distributions) => {
+                let now = Instant::now();
+                for request in requests {
+                    counters.add_success(&request);
+                    distributions.succeeded(now, &request);
+                }
+            }
+        }
     }
 }
 

@@ -9,6 +9,8 @@ mod warmup;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use galatea_proto::inference::model_metrics::metric_control::MetricOptions;
+
 pub use self::{
     instance::{InstanceGroup, InstanceKind, RateLimiter, RateLimiterResource},
     optimization::{Accelerator, CudaOptimization, ModelPriority, Optimization},
@@ -131,6 +133,15 @@ impl ModelConfig {
     /// Labels that the model's metrics carry.
     pub fn metric_tags(&self) -> &BTreeMap<String, String> {
         &self.metric_tags
+    }
+
+    /// `model_metrics`: names of families of histograms, each with the upper bounds of its buckets.
+    pub fn histogram_buckets(&self) -> impl Iterator<Item = (&str, &[f64])> {
+        let controls = self.raw.model_metrics.iter().flat_map(|metrics| &metrics.metric_control);
+        controls.filter_map(|control| {
+            let MetricOptions::HistogramOptions(options) = control.metric_options.as_ref()?;
+            Some((control.metric_identifier.as_ref()?.family.as_str(), &*options.buckets))
+        })
     }
 
     /// Requests that each instance executes before those of clients.

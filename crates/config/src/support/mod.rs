@@ -170,12 +170,6 @@ const ROWS: &[Row] = &[
         ModelConfig::caches_responses,
         "is not supported yet: every request is executed",
     ),
-    row(
-        "model_metrics",
-        Warn,
-        |c| c.raw().model_metrics.as_ref().is_some_and(|m| !m.metric_control.is_empty()),
-        "has no effect: there are no histograms yet",
-    ),
 ];
 
 impl ModelConfig {

@@ -11,6 +11,7 @@ mod queue;
 
 use std::sync::Arc;
 
+use galatea_telemetry::metrics::{Figures, families};
 use galatea_types::{Error, Result};
 use tokio::sync::oneshot;
 
@@ -140,6 +141,14 @@ impl Control {
         async {
             done.await?;
             result.await.map_err(|_| Error::from(ControlThreadError::Panicked))
+        }
+    }
+
+    /// How many operations of each class run and wait.
+    pub(crate) fn add_figures(&self, figures: &mut Figures) {
+        for (class, counts) in self.pool.counts() {
+            figures.set_labelled(&families::CONTROL_RUNNING, class.label(), counts.running);
+            figures.set_labelled(&families::CONTROL_WAITING, class.label(), counts.waiting);
         }
     }
 

@@ -65,6 +65,19 @@ impl Operation {
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Load, Self::Unload, Self::Readiness, Self::Query];
+
+    /// For the label of a figure.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Unload => "unload",
+            Self::Readiness => "readiness",
+            Self::Query => "query",
+        }
+    }
+
     /// For the text of a refusal.
     pub fn plural(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::{
     error::ControlThreadError,
     operation::{Class, Operation},
-    queue::{Job, Limits, Outcome, Queue},
+    queue::{Job, Limit, Limits, Outcome, Queue},
 };
 
 /// How long a thread waits for work before it ends.
@@ -77,6 +77,12 @@ impl Pool {
         let job = Job { operation, work: Box::new(work), callers: vec![caller] };
         self.0.submit(job);
         PendingOperation { shared: self.0.clone(), answer, is_answered: false }
+    }
+
+    /// How many operations of each class run, and how many callers of it wait.
+    pub fn counts(&self) -> [(Class, Limit); Class::ALL.len()] {
+        let state = self.0.lock();
+        Class::ALL.map(|class| (class, state.queue.counts(class)))
     }
 
     /// Refuses the loads that wait, and those that come later.

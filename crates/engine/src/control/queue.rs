@@ -95,6 +95,12 @@ impl Queue {
         Ok(())
     }
 
+    /// How many of a class run, and how many callers wait for it.
+    pub fn counts(&self, class: Class) -> Limit {
+        let running = self.running.iter().filter(|operation| operation.class() == class).count();
+        Limit { running, waiting: self.waiting_callers(class) }
+    }
+
     fn waiting_callers(&self, class: Class) -> usize {
         let of_class = self.waiting.iter().filter(|job| job.operation.class() == class);
         of_class.map(|job| job.callers.len()).sum()

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     backend_registry::BackendRegistry,
     lifecycle::Lifecycle,
+    metrics::ModelDistributions,
     model_id::ModelId,
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
@@ -58,6 +59,7 @@ impl ModelManager {
             backends: Backends::new(backends, options.backend_config.clone()),
             server,
             unloader: Unloader::start(lifecycle.clone()),
+            distributions: ModelDistributions::new(&options.metrics),
             hold_until_queued: options.hold_until_queued,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
         };

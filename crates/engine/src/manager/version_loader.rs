@@ -18,6 +18,7 @@ use super::{
 use crate::{
     labels,
     lifecycle::Generation,
+    metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
 };
@@ -29,6 +30,8 @@ pub(super) struct VersionLoader {
     pub server: ServerAccess,
     /// Unloads a version when no request can reach it any more.
     pub unloader: Unloader,
+    /// What is recorded of each version.
+    pub distributions: ModelDistributions,
     /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
     pub hold_until_queued: usize,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
@@ -57,7 +60,7 @@ impl VersionLoader {
             server: self.server.clone(),
         })?;
         let model = plan.hidden.clone().wrap(Arc::from(model));
-        let statistics = Arc::new(ModelStatistics::default());
+        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
@@ -119,7 +122,7 @@ impl VersionLoader {
         let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
-        let statistics = Arc::new(ModelStatistics::default());
+        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),

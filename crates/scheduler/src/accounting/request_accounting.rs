@@ -6,7 +6,9 @@ use std::{
 };
 
 use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
-use galatea_telemetry::{BatchRecord, FailureReason, ModelStatistics, RequestRecord};
+use galatea_telemetry::{
+    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord,
+};
 use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
 use super::{count_once::CountOnce, failure_log::FailureLog};
@@ -37,6 +39,23 @@ impl RequestAccounting {
     /// A request has left the queue.
     pub fn dequeued(&self) {
         self.statistics.pending_down();
+    }
+
+    /// A request is not executed, for this reason. That it failed is reported beside this.
+    pub fn refused(&self, reason: RefusalReason) {
+        self.statistics.record_refusal(reason);
+    }
+
+    /// An instance that had stopped working was started again.
+    pub fn restarted(&self) {
+        self.statistics.record_restart();
+    }
+
+    /// The first response to a request is about to leave.
+    pub fn responds_first(&self, context: &RequestContext) {
+        if self.statistics.has_first_response() {
+            self.statistics.record_first_response(context.timeline.received.elapsed());
+        }
     }
 
     /// A request failed now, or was not accepted. `id`: the client's.

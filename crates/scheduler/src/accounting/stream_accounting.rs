@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_backend::{RequestEnd, RequestObserver};
+use galatea_types::RequestContext;
 
 use super::{count_once::CountOnce, request_accounting::RequestAccounting};
 use crate::{instance::OpenStream, request_queue::RequestQueue};
@@ -37,6 +38,10 @@ impl StreamAccounting {
 }
 
 impl RequestObserver for StreamAccounting {
+    fn responds_first(&self, context: &RequestContext) {
+        self.accounting.responds_first(context);
+    }
+
     fn ended(&self, end: RequestEnd<'_>) {
         self.accounting.request_ended(end, &self.once, self.items);
     }

@@ -37,6 +37,7 @@ struct State {
     responder: Option<Responder>,
     /// Of the request to the ensemble.
     context: RequestContext,
+    has_responded: bool,
 }
 
 impl Run {
@@ -55,6 +56,7 @@ impl Run {
                 progress: Progress::default(),
                 responder: Some(responder),
                 context,
+                has_responded: false,
             }),
             request,
             shared,
@@ -144,6 +146,10 @@ impl Run {
         let mut state = self.lock();
         let Some(mut responder) = state.responder.take() else { return };
         while let Some(outgoing) = state.progress.outgoing.pop_front() {
+            let is_response = !matches!(outgoing, Outgoing::End(None));
+            if is_response && !std::mem::replace(&mut state.has_responded, true) {
+                self.shared.accounting.responds_first(&state.context);
+            }
             drop(state);
             match outgoing {
                 Outgoing::Send(response) => _ = responder.send(Ok(response)),

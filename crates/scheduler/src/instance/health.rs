@@ -174,6 +174,11 @@ impl InstanceHealth {
         self.working > 0
     }
 
+    /// Those that count, whether they work or not.
+    pub fn member_count(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.membership == Membership::Member).count()
+    }
+
     pub fn working_count(&self) -> usize {
         self.working
     }

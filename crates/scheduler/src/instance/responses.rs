@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use galatea_backend::{Batch, Outcome, PendingRequest};
-use galatea_telemetry::FailureReason;
+use galatea_telemetry::{FailureReason, RefusalReason};
 use galatea_types::Error;
 
 use crate::{
@@ -68,6 +68,7 @@ impl Responses {
         for (request, reason) in dropped {
             match reason {
                 DropReason::Expired => {
+                    self.accounting.refused(RefusalReason::QueueTimeout);
                     self.fail(request, FailureReason::Rejected, RequestFailure::Expired.into());
                 }
                 DropReason::Abandoned => self.answer_abandoned([request]),
@@ -85,6 +86,7 @@ impl Responses {
     /// Answers queued requests that nothing can execute any more.
     pub fn answer_outage(&self, requests: Vec<QueuedRequest>, reason: &Error) {
         for request in requests {
+            self.accounting.refused(RefusalReason::NoInstance);
             let error = RequestFailure::NoWorkingInstance {
                 prefix: String::new(),
                 model: self.model_name.to_string(),

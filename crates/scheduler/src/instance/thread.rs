@@ -209,6 +209,7 @@ impl InstanceThread<'_> {
             match slot.start(model, &*context.model) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
+                    slot.responses.accounting().restarted();
                     log::info!("instance {} of model '{model}' was restarted", spec.name);
                     return Some(Self { instance, has_panicked: false, ..self });
                 }

@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{InstanceSpec, Model, PendingRequest};
 use galatea_config::{ModelConfig, Scheduling};
-use galatea_telemetry::{FailureReason, ModelStatistics};
+use galatea_telemetry::{FailureReason, ModelStatistics, RefusalReason};
 use galatea_types::{
     Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result,
 };
@@ -121,6 +121,12 @@ impl QueueScheduler {
         self.sets.iter().any(|set| set.queue.has_working_instance())
     }
 
+    /// How many instances there are, and how many of them work.
+    pub fn instance_counts(&self) -> (usize, usize) {
+        let counts = self.sets.iter().map(|set| set.queue.instance_counts());
+        counts.fold((0, 0), |(all, working), (a, w)| (all + a, working + w))
+    }
+
     /// The instances there are.
     pub fn instances(&self) -> Vec<InstanceSpec> {
         self.sets.iter().flat_map(InstanceSet::specs).collect()
@@ -156,14 +162,19 @@ impl QueueScheduler {
     fn refuse(&self, pending: &mut PendingRequest, refusal: Refusal) -> Error {
         self.accounting.dequeued();
         let prefix = pending.request.message_prefix();
-        let (reason, error) = match refusal {
-            Refusal::Closed => (FailureReason::Rejected, RequestFailure::Closed { prefix }),
-            Refusal::Full => (FailureReason::Rejected, RequestFailure::QueueFull { prefix }),
+        let (refused, error) = match refusal {
+            Refusal::Closed => (RefusalReason::Unloading, RequestFailure::Closed { prefix }),
+            Refusal::Full => (RefusalReason::QueueFull, RequestFailure::QueueFull { prefix }),
             Refusal::NoWorkingInstance(reason) => {
                 let model = self.context.name.to_string();
                 let failure = RequestFailure::NoWorkingInstance { prefix, model, reason };
-                (FailureReason::Other, failure)
+                (RefusalReason::NoInstance, failure)
             }
+        };
+        self.accounting.refused(refused);
+        let reason = match refused {
+            RefusalReason::NoInstance => FailureReason::Other,
+            _ => FailureReason::Rejected,
         };
         let error = error.into();
         let PendingRequest { request, context, .. } = pending;

@@ -393,6 +393,12 @@ impl<T: Queued> RequestQueue<T> {
         self.parking.lock().health.has_working_instance()
     }
 
+    /// How many instances there are, and how many of them work.
+    pub fn instance_counts(&self) -> (usize, usize) {
+        let state = self.parking.lock();
+        (state.health.member_count(), state.health.working_count())
+    }
+
     /// Whether requests have another instance than this one to go to, and nobody waits for this one to end.
     pub fn can_do_without(&self, index: usize) -> bool {
         let state = self.parking.lock();

@@ -234,8 +234,6 @@ fn what_only_speed_or_observation_depends_on_is_a_warning() {
         "--host-policy=cpu,numa-node=0",
         "--trace-level=MIN",
         "--trace-config=level=TENSORS",
-        "--metrics-config=summary_latencies=true",
-        "--metrics-config=unknown=1",
         "--allow-client-shm=true",
     ] {
         let flags = parsed(&[asking]).unwrap_or_else(|e| panic!("{asking}: {e}"));
@@ -282,4 +280,34 @@ fn help_lists_every_flag_within_80_columns() {
     }
     let longest = text.lines().filter(|l| l.starts_with("   ")).map(str::len).max();
     assert!(longest.is_some_and(|n| n <= 80), "{longest:?}");
+}
+
+#[test]
+fn metrics_that_are_asked_for() {
+    let flags = parsed(&[
+        "--metrics-config=histogram_latencies=true",
+        "--metrics-config=summary_latencies=true",
+        "--metrics-config=summary_quantiles=0.1:0.0.1,0.7:0.01",
+    ]);
+    let flags = flags.expect("good");
+    let metrics = &flags.engine.metrics;
+    assert!(metrics.has_histogram_latencies && metrics.has_summary_latencies);
+    assert_eq!(metrics.summary_quantiles, [0.1, 0.7]);
+    assert!(flags.notices.is_empty(), "{:?}", flags.notices);
+}
+
+#[test]
+fn quantiles_that_are_none_are_left_out_and_told() {
+    let flags = parsed(&["--metrics-config=summary_quantiles=foo,x:y,1.5:0.1,-1:0,nan:1,0.25:"]);
+    let flags = flags.expect("as in Triton");
+    assert_eq!(flags.notices.len(), 6);
+    assert_eq!(flags.engine.metrics.summary_quantiles, [0.5, 0.9, 0.95, 0.99, 0.999]);
+    let text = format!("{:?}", flags.notices[2]);
+    assert!(
+        text.contains("--metrics-config: '1.5:0.1' of summary_quantiles is left out"),
+        "{text}"
+    );
+    let unknown = parsed(&["--metrics-config=unknown=1"]).expect("as in Triton");
+    let text = format!("{:?}", unknown.notices);
+    assert!(text.contains("histogram_latencies, summary_latencies"), "{text}");
 }

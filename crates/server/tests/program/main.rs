@@ -53,7 +53,7 @@ fn every_command_has_a_help_text() {
         (&["runtime", "install", "--help"], "Usage: galatea runtime install <name> [options]\n"),
         (&["runtime", "list", "-h"], "Usage: galatea runtime <command>\n"),
         (&["completions", "-h"], "Usage: galatea completions <shell>\n"),
-        (&["manual", "--help"], "Usage: galatea manual [man|markdown]\n"),
+        (&["manual", "--help"], "Usage: galatea manual [man|markdown|metrics]\n"),
     ] {
         let output = run(command);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -72,6 +72,15 @@ fn the_page_of_flags_is_what_the_table_says() {
 }
 
 #[test]
+fn the_page_of_metrics_is_what_the_table_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let page = fs::read_to_string(page).expect("docs/metrics.md");
+    let made = run(&["manual", "metrics"]).stdout;
+    let hint = "make it again: cargo run -p galatea -- manual metrics > docs/metrics.md";
+    assert!(page == String::from_utf8_lossy(&made), "{hint}");
+}
+
+#[test]
 fn texts_that_there_are_not_are_named() {
     fails(
         &["completions", "fishy"],
@@ -79,7 +88,10 @@ fn texts_that_there_are_not_are_named() {
     );
     fails(&["completions"], "which shell? One of bash, zsh, fish is expected");
     fails(&["completions", "bash", "zsh"], "Unexpected argument: zsh");
-    fails(&["manual", "pdf"], "no form of the manual is called 'pdf'; there is man, markdown");
+    fails(
+        &["manual", "pdf"],
+        "no form of the manual is called 'pdf'; there is man, markdown, metrics",
+    );
 }
 
 #[test]

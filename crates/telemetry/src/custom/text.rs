@@ -6,7 +6,7 @@ use super::{
     CustomFamily, Labels,
     series::{Histogram, Series, Value},
 };
-use crate::metrics::push_escaped;
+use crate::metrics::{Number, push_escaped};
 
 /// Writing to a `String` cannot fail, so the results are left aside here.
 pub(super) fn write_family(out: &mut String, family: &CustomFamily, series: &[Arc<Series>]) {
@@ -20,7 +20,13 @@ pub(super) fn write_family(out: &mut String, family: &CustomFamily, series: &[Ar
     for one in series {
         match &one.value {
             Value::Counter(value) | Value::Gauge(value) => {
-                write_sample(out, &family.name, &one.labels, None, &number(value.get()));
+                write_sample(
+                    out,
+                    &family.name,
+                    &one.labels,
+                    None,
+                    &Number(value.get()).to_string(),
+                );
             }
             Value::Histogram(histogram) => {
                 write_histogram(out, &family.name, &one.labels, histogram);
@@ -42,10 +48,16 @@ fn write_histogram(out: &mut String, name: &str, labels: &Labels, histogram: &Hi
         .collect();
     let total = cumulated.to_string();
     write_sample(out, &format!("{name}_count"), labels, None, &total);
-    write_sample(out, &format!("{name}_sum"), labels, None, &number(histogram.sum.get()));
+    write_sample(
+        out,
+        &format!("{name}_sum"),
+        labels,
+        None,
+        &Number(histogram.sum.get()).to_string(),
+    );
     let bucket = format!("{name}_bucket");
     for (bound, count) in histogram.bounds.iter().filter(|b| b.is_finite()).zip(counts) {
-        write_sample(out, &bucket, labels, Some(&number(*bound)), &count.to_string());
+        write_sample(out, &bucket, labels, Some(&Number(*bound).to_string()), &count.to_string());
     }
     write_sample(out, &bucket, labels, Some("+Inf"), &total);
 }
@@ -64,13 +76,4 @@ fn write_sample(out: &mut String, name: &str, labels: &Labels, le: Option<&str>,
         out.push('}');
     }
     let _ = writeln!(out, " {value}");
-}
-
-/// In full, no exponent; the infinities with their sign.
-fn number(value: f64) -> String {
-    match value {
-        f64::INFINITY => "+Inf".to_owned(),
-        f64::NEG_INFINITY => "-Inf".to_owned(),
-        value => value.to_string(),
-    }
 }

@@ -5,8 +5,12 @@ use std::sync::{Arc, Mutex};
 use galatea_types::LockExt;
 
 use super::{
-    Gauge,
-    text::{Kind, Text, push_escaped},
+    families::{
+        GPU_ENERGY, GPU_MEMORY_TOTAL, GPU_MEMORY_USED, GPU_POWER_LIMIT, GPU_POWER_USAGE,
+        GPU_UTILIZATION,
+    },
+    family::Family,
+    text::{Text, push_escaped},
 };
 
 /// Figures of one GPU. `None` is what the device does not report: such a figure is left out.
@@ -45,47 +49,36 @@ impl SharedGpuMetrics {
 }
 
 /// A family, and where its value stands: bytes are far below the integers that a float holds exactly.
-type Family = (Gauge, fn(&GpuMetrics) -> Option<f64>);
+type Row = (Family, fn(&GpuMetrics) -> Option<f64>);
 
-const GAUGES: &[Family] = &[
-    (("nv_gpu_utilization", "GPU utilization rate [0.0 - 1.0)"), |gpu| gpu.utilization),
-    (("nv_gpu_memory_total_bytes", "GPU total memory, in bytes"), |gpu| {
-        gpu.memory_total_bytes.map(|bytes| bytes as f64)
-    }),
-    (("nv_gpu_memory_used_bytes", "GPU used memory, in bytes"), |gpu| {
-        gpu.memory_used_bytes.map(|bytes| bytes as f64)
-    }),
-    (("nv_gpu_power_usage", "GPU power usage in watts"), |gpu| gpu.power_usage_watts),
-    (("nv_gpu_power_limit", "GPU power management limit in watts"), |gpu| gpu.power_limit_watts),
+const GAUGES: &[Row] = &[
+    (GPU_UTILIZATION, |gpu| gpu.utilization),
+    (GPU_MEMORY_TOTAL, |gpu| gpu.memory_total_bytes.map(|bytes| bytes as f64)),
+    (GPU_MEMORY_USED, |gpu| gpu.memory_used_bytes.map(|bytes| bytes as f64)),
+    (GPU_POWER_USAGE, |gpu| gpu.power_usage_watts),
+    (GPU_POWER_LIMIT, |gpu| gpu.power_limit_watts),
 ];
 
-const COUNTERS: &[Family] = &[(
-    ("nv_energy_consumption", "GPU energy consumption in joules since the Triton Server started"),
-    |gpu| gpu.energy_joules,
-)];
-
-pub(super) fn is_family(name: &str) -> bool {
-    GAUGES.iter().chain(COUNTERS).any(|((family, _), _)| *family == name)
-}
+const COUNTERS: &[Row] = &[(GPU_ENERGY, |gpu| gpu.energy_joules)];
 
 pub(super) fn write_gauges(text: &mut Text, gpus: &[GpuMetrics]) {
-    write(text, gpus, GAUGES, Kind::Gauge);
+    write(text, gpus, GAUGES);
 }
 
 pub(super) fn write_counters(text: &mut Text, gpus: &[GpuMetrics]) {
-    write(text, gpus, COUNTERS, Kind::Counter);
+    write(text, gpus, COUNTERS);
 }
 
 /// Without GPUs these families are not even announced, as on a Triton without them.
-fn write(text: &mut Text, gpus: &[GpuMetrics], families: &[Family], kind: Kind) {
+fn write(text: &mut Text, gpus: &[GpuMetrics], rows: &[Row]) {
     if gpus.is_empty() {
         return;
     }
-    for &((name, help), value) in families {
-        text.family(name, help, kind);
+    for (family, value) in rows {
+        text.family(family);
         for gpu in gpus {
             if let Some(value) = value(gpu) {
-                text.sample(name, &label(gpu), value);
+                text.sample(family.name, &label(gpu), value);
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use galatea_types::MemoryBudget;
 
-use super::{Gauge, text::Kind, text::Text, write_gauge};
+use super::{
+    families::{MEMORY_LIMIT, MEMORY_REFUSED, MEMORY_USED},
+    text::Text,
+};
 
 /// State of the memory budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,24 +24,8 @@ impl From<&MemoryBudget> for MemoryMetrics {
     }
 }
 
-const LIMIT: Gauge = (
-    "galatea_memory_budget_limit_bytes",
-    "Memory that requests and responses may take in all, in bytes",
-);
-const USED: Gauge =
-    ("galatea_memory_budget_used_bytes", "Memory that requests and responses take, in bytes");
-const REFUSED: Gauge = (
-    "galatea_memory_budget_refused_total",
-    "How often a request was refused because the memory budget was used up",
-);
-
 pub(super) fn write(text: &mut Text, memory: MemoryMetrics) {
-    write_gauge(text, LIMIT, memory.limit_bytes);
-    write_gauge(text, USED, memory.used_bytes);
-    text.family(REFUSED.0, REFUSED.1, Kind::Counter);
-    text.sample(REFUSED.0, "", memory.refused);
-}
-
-pub(super) fn is_family(name: &str) -> bool {
-    [LIMIT, USED, REFUSED].iter().any(|(family, _)| *family == name)
+    text.single(&MEMORY_LIMIT, memory.limit_bytes);
+    text.single(&MEMORY_USED, memory.used_bytes);
+    text.single(&MEMORY_REFUSED, memory.refused);
 }

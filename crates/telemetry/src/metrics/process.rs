@@ -11,12 +11,18 @@ use galatea_types::LockExt;
 use super::{GpuMetrics, MemoryMetrics};
 
 /// What is measured besides the models; one field per flag.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MetricsOptions {
     /// `--allow-cpu-metrics`: whether CPU and memory of the machine are shown.
     pub has_cpu_metrics: bool,
     /// `--metrics-config counter_latencies`: whether durations are shown as counters.
     pub has_counter_latencies: bool,
+    /// `--metrics-config histogram_latencies`: whether durations and batch sizes are shown as histograms.
+    pub has_histogram_latencies: bool,
+    /// `--metrics-config summary_latencies`: whether durations are shown as summaries.
+    pub has_summary_latencies: bool,
+    /// `--metrics-config summary_quantiles`: those of the summaries.
+    pub summary_quantiles: Vec<f64>,
     /// CPU figures are read again when they are older than this.
     pub interval: Duration,
     /// `--pinned-memory-pool-byte-size`, shown as it is: nothing is pinned.
@@ -28,6 +34,9 @@ impl Default for MetricsOptions {
         Self {
             has_cpu_metrics: true,
             has_counter_latencies: true,
+            has_histogram_latencies: false,
+            has_summary_latencies: false,
+            summary_quantiles: vec![0.5, 0.9, 0.95, 0.99, 0.999],
             interval: Duration::from_millis(2000),
             pinned_memory_pool_bytes: 268_435_456,
         }

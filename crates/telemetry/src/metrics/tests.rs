@@ -1,7 +1,35 @@
 //! The text of /metrics as dashboards read it.
 
 use super::*;
-use crate::{BatchRecord, ModelStatistics, RequestRecord};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use crate::{
+    BatchRecord, DistributionSettings, DistributionsSnapshot, DurationCount, FailureReason,
+    ModelStatistics, RefusalReason, RequestRecord, StatisticsSnapshot,
+};
+
+fn page(models: &[ModelMetrics<'_>], process: &ProcessMetrics) -> String {
+    render(models, process, &Figures::default())
+}
+
+/// A version of `m` with these figures.
+fn metrics<'a>(
+    statistics: &'a StatisticsSnapshot,
+    distributions: &'a DistributionsSnapshot,
+    tags: &'a BTreeMap<String, String>,
+) -> ModelMetrics<'a> {
+    ModelMetrics {
+        namespace: "",
+        name: "m",
+        version: 1,
+        tags,
+        statistics,
+        distributions,
+        load_duration: Duration::from_nanos(100),
+        in_flight: 4,
+        instances: Some(InstanceCounts { all: 3, working: 2 }),
+    }
+}
 
 const PROCESS: ProcessMetrics = ProcessMetrics {
     has_counter_latencies: true,
@@ -27,7 +55,7 @@ fn family<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn families_come_in_order_even_without_models() {
-    let text = render(&[], &PROCESS);
+    let text = page(&[], &PROCESS);
     let names: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))
@@ -52,6 +80,11 @@ fn families_come_in_order_even_without_models() {
             "nv_cpu_utilization",
             "nv_cpu_memory_total_bytes",
             "nv_cpu_memory_used_bytes",
+            "galatea_inference_requests_refused_total",
+            "galatea_inference_requests_in_flight",
+            "galatea_model_instances",
+            "galatea_model_instances_working",
+            "galatea_model_instance_restarts_total",
             "galatea_memory_budget_limit_bytes",
             "galatea_memory_budget_used_bytes",
             "galatea_memory_budget_refused_total",
@@ -88,16 +121,18 @@ fn figures_of_a_model() {
     counted.record_execution(&batch, [request, request]);
     counted.record_failure(FailureReason::Backend, Duration::ZERO);
     counted.pending_up();
+    counted.record_refusal(RefusalReason::QueueTimeout);
+    counted.record_restart();
     let tags = BTreeMap::from([("team".to_owned(), "a \"b\"\\\n".to_owned())]);
+    let (statistics, distributions) = counted.scrape();
     let model = ModelMetrics {
         namespace: "/models \"a\"",
         name: "simple",
         version: 3,
-        tags: &tags,
-        statistics: &counted.snapshot(),
         load_duration: Duration::from_micros(2_341_632),
+        ..metrics(&statistics, &distributions, &tags)
     };
-    let text = render(&[model], &PROCESS);
+    let text = page(&[model], &PROCESS);
     let labels = r#"_team="a \"b\"\\\n",model="simple",namespace="/models \"a\"""#;
     for (name, expected) in [
         ("nv_inference_request_success", "2"),
@@ -107,6 +142,10 @@ fn figures_of_a_model() {
         ("nv_inference_queue_duration_us", "3"),
         ("nv_inference_pending_request_count", "1"),
         ("nv_model_load_duration_secs", "2.341632"),
+        ("galatea_inference_requests_in_flight", "4"),
+        ("galatea_model_instances", "3"),
+        ("galatea_model_instances_working", "2"),
+        ("galatea_model_instance_restarts_total", "1"),
     ] {
         let line = format!("{name}{{{labels},version=\"3\"}} {expected}");
         assert_eq!(family(&text, name).get(2), Some(&line.as_str()));
@@ -119,6 +158,10 @@ fn figures_of_a_model() {
             )
         });
     assert_eq!(failures[2..], expected);
+    let refused = family(&text, "galatea_inference_requests_refused_total");
+    let line = format!("{{{labels},reason=\"queue_timeout\",version=\"3\"}} 1");
+    assert_eq!(refused.len(), 2 + RefusalReason::ALL.len());
+    assert!(refused[3].ends_with(&line), "{refused:?}");
 }
 
 #[test]
@@ -128,15 +171,9 @@ fn large_and_small_numbers_have_no_exponent() {
         success: DurationCount { count: 1, ns: 10_u64.pow(19) },
         ..StatisticsSnapshot::default()
     };
-    let model = ModelMetrics {
-        namespace: "",
-        name: "m",
-        version: 1,
-        tags: &BTreeMap::new(),
-        statistics: &statistics,
-        load_duration: Duration::from_nanos(100),
-    };
-    let text = render(&[model], &PROCESS);
+    let (tags, distributions) = (BTreeMap::new(), DistributionsSnapshot::default());
+    let model = metrics(&statistics, &distributions, &tags);
+    let text = page(&[model], &PROCESS);
     let values: Vec<&str> =
         ["nv_inference_count", "nv_inference_request_duration_us", "nv_model_load_duration_secs"]
             .iter()
@@ -148,7 +185,7 @@ fn large_and_small_numbers_have_no_exponent() {
 #[test]
 fn latency_counters_and_cpu_can_be_switched_off() {
     let quiet = ProcessMetrics { has_counter_latencies: false, cpu: None, ..PROCESS };
-    let text = render(&[], &quiet);
+    let text = page(&[], &quiet);
     assert!(!text.contains("_duration_us") && !text.contains("nv_cpu"), "{text}");
     assert!(text.contains("nv_inference_exec_count"), "{text}");
 }
@@ -165,7 +202,7 @@ fn gpus_have_their_families_when_there_are_some() {
         energy_joules: Some(12.25),
     };
     let second = GpuMetrics { uuid: "GPU-two".to_owned(), ..GpuMetrics::default() };
-    let text = render(&[], &ProcessMetrics { gpus: vec![first, second], ..PROCESS });
+    let text = page(&[], &ProcessMetrics { gpus: vec![first, second], ..PROCESS });
     let gpus: Vec<&str> =
         text.lines().filter(|line| line.contains("nv_gpu") || line.contains("nv_energy")).collect();
     assert_eq!(
@@ -192,7 +229,7 @@ fn gpus_have_their_families_when_there_are_some() {
         ]
     );
     assert!(is_server_family("nv_energy_consumption") && is_server_family("nv_gpu_power_limit"));
-    assert!(!render(&[], &PROCESS).contains("nv_gpu"), "none without GPUs");
+    assert!(!page(&[], &PROCESS).contains("nv_gpu"), "none without GPUs");
 }
 
 #[test]
@@ -202,4 +239,172 @@ fn shared_metrics_are_those_published_last() {
     assert_eq!(reader.latest(), []);
     shared.publish(vec![GpuMetrics::default()]);
     assert_eq!(reader.latest(), [GpuMetrics::default()]);
+}
+
+/// Of a decoupled model, with all that can be recorded.
+fn everything() -> ModelStatistics {
+    ModelStatistics::new(&DistributionSettings {
+        has_histograms: true,
+        has_first_response: true,
+        quantiles: Some(Arc::from([0.5, 0.99])),
+        bounds: BTreeMap::new(),
+    })
+}
+
+#[test]
+fn histograms_and_summaries_come_after_the_gauges() {
+    let ((statistics, distributions), tags) = (everything().scrape(), BTreeMap::new());
+    let text = page(&[metrics(&statistics, &distributions, &tags)], &PROCESS);
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let from = names.iter().position(|n| n.starts_with("nv_cpu_memory_used")).expect("there") + 1;
+    assert_eq!(
+        names[from..from + 12],
+        [
+            "nv_inference_first_response_histogram_ms histogram",
+            "nv_inference_request_summary_us summary",
+            "nv_inference_queue_summary_us summary",
+            "nv_inference_compute_input_summary_us summary",
+            "nv_inference_compute_infer_summary_us summary",
+            "nv_inference_compute_output_summary_us summary",
+            "galatea_inference_request_duration_seconds histogram",
+            "galatea_inference_queue_duration_seconds histogram",
+            "galatea_inference_compute_input_duration_seconds histogram",
+            "galatea_inference_compute_infer_duration_seconds histogram",
+            "galatea_inference_compute_output_duration_seconds histogram",
+            "galatea_inference_batch_size histogram",
+        ]
+    );
+}
+
+#[test]
+fn distributions_of_a_model() {
+    let counted = everything();
+    let request = |micros| RequestRecord {
+        total: Duration::from_micros(micros),
+        queue: Duration::from_nanos(2_900),
+        ..RequestRecord::default()
+    };
+    let batch = BatchRecord { batch_size: 3, inferences: 3, ..BatchRecord::default() };
+    counted.record_execution(&batch, [request(40), request(60), request(700)]);
+    counted.record_first_response(Duration::from_micros(500_900));
+    let (statistics, distributions) = counted.scrape();
+    let tags = BTreeMap::new();
+    let text = page(&[metrics(&statistics, &distributions, &tags)], &PROCESS);
+    let lines = |name: &str| -> Vec<&str> {
+        let own = |line: &&str| line.starts_with(name);
+        text.lines()
+            .filter(own)
+            .filter_map(|l| l.split_once("version=\"1\""))
+            .map(|l| l.1)
+            .collect()
+    };
+    assert_eq!(
+        lines("nv_inference_first_response_histogram_ms"),
+        [
+            "} 1",
+            "} 500",
+            ",le=\"100\"} 0",
+            ",le=\"500\"} 1",
+            ",le=\"2000\"} 1",
+            ",le=\"5000\"} 1",
+            ",le=\"+Inf\"} 1"
+        ]
+    );
+    assert_eq!(
+        lines("nv_inference_request_summary_us"),
+        ["} 3", "} 800", ",quantile=\"0.5\"} 60", ",quantile=\"0.99\"} 695"]
+    );
+    assert_eq!(lines("nv_inference_queue_summary_us")[1], "} 6", "whole microseconds each");
+    let durations = lines("galatea_inference_request_duration_seconds");
+    assert_eq!(durations[..4], ["} 3", "} 0.0008", ",le=\"0.00005\"} 1", ",le=\"0.0001\"} 2"]);
+    assert_eq!(durations.last(), Some(&",le=\"+Inf\"} 3"));
+    let sizes = lines("galatea_inference_batch_size");
+    assert_eq!(sizes[..5], ["} 1", "} 3", ",le=\"1\"} 0", ",le=\"2\"} 0", ",le=\"4\"} 1"]);
+    assert!(!page(&[], &PROCESS).contains("histogram"), "off by default");
+}
+
+#[test]
+fn a_model_without_requests_has_its_distributions_too() {
+    let (statistics, distributions) = everything().scrape();
+    let tags = BTreeMap::new();
+    let text = page(&[metrics(&statistics, &distributions, &tags)], &PROCESS);
+    assert!(text.contains("nv_inference_queue_summary_us_count{model=\"m\",version=\"1\"} 0\n"));
+    assert!(text.contains(
+        "nv_inference_queue_summary_us{model=\"m\",version=\"1\",quantile=\"0.5\"} Nan\n"
+    ));
+    assert!(text.contains(
+        "galatea_inference_batch_size_bucket{model=\"m\",version=\"1\",le=\"+Inf\"} 0\n"
+    ));
+}
+
+#[test]
+fn figures_fit_each_other_while_requests_are_counted() {
+    let counted = everything();
+    let request = RequestRecord { total: Duration::from_micros(64), ..RequestRecord::default() };
+    let batch = BatchRecord { batch_size: 2, inferences: 2, ..BatchRecord::default() };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..3000).for_each(|_| counted.record_execution(&batch, [request; 2])));
+        }
+        let mut last = 0;
+        while last < 18_000 {
+            let (s, d) = counted.scrape();
+            let histograms = d.histograms.expect("on");
+            assert!(histograms.phases.iter().all(|phase| phase.count() == s.success.count));
+            assert_eq!(histograms.batch_size.count(), s.execution_count);
+            let [whole, ..] = d.summaries.expect("on");
+            assert_eq!((whole.count, whole.micros * 1000), (s.success.count, s.success.ns));
+            assert!((histograms.phases[0].sum() * 1e6 - whole.micros as f64).abs() < 0.1);
+            assert!(s.success.count >= last, "counters only grow");
+            last = s.success.count;
+        }
+    });
+}
+
+#[test]
+fn the_table_keeps_the_conventions_of_prometheus() {
+    let mut names = Vec::new();
+    for family in families::all() {
+        let Family { name, kind, help, labels, .. } = family;
+        assert!(!help.is_empty() && !help.contains('\n'), "{name}");
+        assert!(labels.iter().all(|label| !name.contains(&format!("_by_{label}"))), "{name}");
+        names.push(name);
+        let Some(own) = name.strip_prefix("galatea_") else {
+            assert!(name.starts_with("nv_"), "{name}");
+            continue;
+        };
+        assert_eq!(*kind == Kind::Counter, own.ends_with("_total"), "{name}");
+        let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
+        assert!(own.chars().all(is_plain) && !own.contains("__"), "{name}");
+        for wrong in ["_count", "_sum", "_bucket", "_us", "_ms", "_millis", "_micros", "_kb", "_mb"]
+        {
+            assert!(!own.ends_with(wrong), "{name}: {wrong} is reserved or no base unit");
+        }
+        for kind in ["counter", "gauge", "histogram", "summary"] {
+            assert!(!own.contains(kind), "{name}: a name does not say its type");
+        }
+        assert_eq!(own.contains("duration"), own.ends_with("_seconds"), "{name}");
+        assert!(!own.contains("bytes") || own.ends_with("_bytes"), "{name}");
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "a name is there once");
+}
+
+#[test]
+fn every_family_of_a_page_is_in_the_reference() {
+    let gpu = GpuMetrics { uuid: "GPU-one".to_owned(), ..GpuMetrics::default() };
+    let mut figures = Figures::default();
+    families::FIGURES.iter().for_each(|family| figures.set(family, 1_u64));
+    let ((statistics, distributions), tags) = (everything().scrape(), BTreeMap::new());
+    let model = metrics(&statistics, &distributions, &tags);
+    let text = render(&[model], &ProcessMetrics { gpus: vec![gpu], ..PROCESS }, &figures);
+    let page = reference();
+    let shown: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    for family in &shown {
+        let (name, kind) = family.split_once(' ').expect("two words");
+        assert!(page.contains(&format!("| `{name}` | {kind} |")), "{name}");
+    }
+    assert_eq!(shown.len(), families::all().count(), "and the other way round");
 }

@@ -4,12 +4,14 @@
 //! What is split where is Triton's, so that the same values are refused.
 
 mod devices;
+mod metrics;
 mod parts;
 
-use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
+use galatea_command_line::{Notice, Occurrence, ValueError};
 
 pub(super) use self::{
     devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource, safe_port_range},
+    metrics::metrics_config,
     parts::{Setting, missing, part},
 };
 use super::{error::FlagError, serve_flags::ServeFlags};
@@ -50,31 +52,6 @@ pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Resu
          the provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI \
          args would be: '--cache-config=local,size={size}'"
     )));
-    Ok(())
-}
-
-pub(super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
-    let malformed = || given.malformed("<setting>=<value>");
-    let (key, value) = given.text.split_once('=').ok_or_else(malformed)?;
-    if key.is_empty() || key.contains(',') || value.is_empty() {
-        return Err(malformed().into());
-    }
-    let bool = || {
-        let not_bool = || given.bad(ValueError::NotBool(value.to_owned()));
-        parse_bool(value).ok_or_else(not_bool)
-    };
-    let has_effect = match key {
-        "counter_latencies" => {
-            flags.engine.metrics.has_counter_latencies = bool()?;
-            true
-        }
-        "summary_latencies" | "histogram_latencies" => !bool()?,
-        _ => false,
-    };
-    if !has_effect {
-        let what = "only counter_latencies can be set";
-        flags.notices.push(missing(given, what));
-    }
     Ok(())
 }
 

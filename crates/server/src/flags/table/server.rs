@@ -118,7 +118,9 @@ pub const METRICS: &[Row] = &[
         "metrics-config",
         Kind::Form("<string>=<string>"),
         "What is reported: counter_latencies=false leaves out the cumulative durations; \
-         summaries and histograms are not built yet. May be repeated.",
+         histogram_latencies=true adds histograms of durations and batch sizes, \
+         summary_latencies=true quantiles of the last minute, those of \
+         summary_quantiles=<quantile>:<error>,... May be repeated.",
     )
     .stores(setting::metrics_config),
 ];

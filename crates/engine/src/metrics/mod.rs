@@ -1,0 +1,101 @@
+//! All metrics of the server as one text.
+
+mod distributions;
+
+use std::sync::{Arc, Mutex};
+
+use galatea_telemetry::{
+    CustomMetrics, DistributionsSnapshot, StatisticsSnapshot,
+    metrics::{
+        self, FigureSource, Figures, InstanceCounts, MemoryMetrics, MetricsOptions, ModelMetrics,
+        ProcessMetrics, ProcessSampler, SharedGpuMetrics,
+    },
+};
+use galatea_types::{LockExt, MemoryBudget};
+
+pub(crate) use self::distributions::ModelDistributions;
+use crate::served_model::ServedModel;
+
+/// What is measured besides the requests of each model.
+pub(crate) struct ServerMetrics {
+    process: ProcessSampler,
+    gpus: SharedGpuMetrics,
+    memory: Arc<MemoryBudget>,
+    sources: Mutex<Vec<FigureSource>>,
+    /// Families that models define themselves.
+    pub custom: Arc<CustomMetrics>,
+}
+
+impl ServerMetrics {
+    pub fn new(options: MetricsOptions, gpus: SharedGpuMetrics, memory: Arc<MemoryBudget>) -> Self {
+        let (process, sources) = (ProcessSampler::new(options), Mutex::default());
+        Self { process, gpus, memory, sources, custom: Arc::default() }
+    }
+
+    /// Adds figures of another part of the server.
+    pub fn add_figures(&self, source: FigureSource) {
+        self.sources.lock_unpoisoned().push(source);
+    }
+
+    /// All metric families in Prometheus text form. `add_own`: gives the figures of the engine itself.
+    pub fn render(
+        &self,
+        models: &[Arc<ServedModel>],
+        add_own: impl FnOnce(&mut Figures),
+    ) -> String {
+        let counted: Vec<_> = models.iter().map(|m| m.statistics().scrape()).collect();
+        let rows: Vec<ModelMetrics<'_>> =
+            models.iter().zip(&counted).map(|(model, counted)| row(model, counted)).collect();
+        let process = ProcessMetrics {
+            gpus: self.gpus.latest(),
+            memory: MemoryMetrics::from(&*self.memory),
+            ..self.process.sample()
+        };
+        let mut figures = Figures::default();
+        add_own(&mut figures);
+        self.sources.lock_unpoisoned().iter().for_each(|source| source(&mut figures));
+        let mut text = metrics::render(&rows, &process, &figures);
+        self.custom.render_into(&mut text);
+        text
+    }
+}
+
+fn row<'a>(
+    model: &'a ServedModel,
+    (statistics, distributions): &'a (StatisticsSnapshot, DistributionsSnapshot),
+) -> ModelMetrics<'a> {
+    let counts = model.instance_counts();
+    ModelMetrics {
+        namespace: &model.id().namespace,
+        name: model.config().name(),
+        version: model.version(),
+        tags: model.config().metric_tags(),
+        statistics,
+        distributions,
+        load_duration: model.load_duration(),
+        in_flight: model.in_flight(),
+        instances: counts.map(|(all, working)| InstanceCounts { all, working }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_telemetry::{CustomMetricKind, Labels};
+
+    use super::*;
+
+    #[test]
+    fn families_of_models_come_after_those_of_the_server() {
+        let metrics = ServerMetrics::new(
+            MetricsOptions::default(),
+            SharedGpuMetrics::default(),
+            MemoryBudget::unlimited(),
+        );
+        let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
+        let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
+        metric.increment(2.0).expect("a counter");
+        let text = metrics.render(&[], |_| ());
+        assert!(text.starts_with("# HELP nv_"), "{text}");
+        assert!(text.ends_with("\n# TYPE seen counter\nseen 2\n"), "{text}");
+    }
+}

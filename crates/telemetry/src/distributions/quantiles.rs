@@ -1,0 +1,132 @@
+//! Quantiles of durations in microseconds, from counts by size.
+
+/// Sizes from one power of two to the next are told apart in so many steps.
+const STEP_BITS: u32 = 5;
+/// Longer durations, over an hour, count as this.
+const LONGEST: u64 = u32::MAX as u64;
+const SIZES: usize = position(LONGEST) + 1;
+
+/// How often which duration was observed. Durations below 64 us are kept as they are, longer ones to the next of 32 steps
+/// between two powers of two: a quantile is at most 1/64 of its value away from the exact one.
+///
+/// It takes no memory until something is observed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SizeCounts(Vec<u32>);
+
+impl SizeCounts {
+    pub fn observe(&mut self, micros: u64) {
+        if self.0.is_empty() {
+            self.0.resize(SIZES, 0);
+        }
+        if let Some(count) = self.0.get_mut(position(micros)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+/// The value below which `quantile` of all observations in `counts` are, for each of `quantiles`; `None` where there
+/// are none.
+pub(super) fn quantiles(counts: &[SizeCounts], quantiles: &[f64]) -> Vec<Option<u64>> {
+    let mut sums = [0_u64; SIZES];
+    for counts in counts {
+        for (sum, count) in sums.iter_mut().zip(&counts.0) {
+            *sum += u64::from(*count);
+        }
+    }
+    let total: u64 = sums.iter().sum();
+    quantiles.iter().map(|&quantile| value_at(&sums, rank(quantile, total))).collect()
+}
+
+/// Which of `total` observations in ascending order, counted from 1; 0 where there are none.
+fn rank(quantile: f64, total: u64) -> u64 {
+    // A number that is negative or none becomes 0.
+    let rank = (quantile * total as f64).ceil() as u64;
+    rank.clamp(total.min(1), total)
+}
+
+fn value_at(sums: &[u64; SIZES], rank: u64) -> Option<u64> {
+    let mut below = 0;
+    let found = sums.iter().position(|count| {
+        below += count;
+        rank > 0 && below >= rank
+    });
+    found.map(middle)
+}
+
+const fn position(micros: u64) -> usize {
+    let micros = if micros > LONGEST { LONGEST } else { micros };
+    let bits = u64::BITS - micros.leading_zeros();
+    let shift = bits.saturating_sub(STEP_BITS + 1);
+    ((shift as usize) << STEP_BITS) + (micros >> shift) as usize
+}
+
+/// The value in the middle of those that share a position.
+fn middle(position: usize) -> u64 {
+    let steps = 1 << STEP_BITS;
+    if position < 2 * steps {
+        return position as u64;
+    }
+    let shift = position / steps - 1;
+    let first = (position % steps + steps) << shift;
+    (first + ((1 << shift) - 1) / 2) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn exact(mut values: Vec<u64>, quantile: f64) -> u64 {
+        values.sort_unstable();
+        values[rank(quantile, values.len() as u64) as usize - 1]
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_is_within_its_error_of_the_exact_one(
+            values in prop::collection::vec(prop_oneof![0..200_u64, 0..100_000_u64, 0..LONGEST], 1..400),
+            quantile in 0.0..=1.0_f64,
+            parts in 1..6_usize,
+        ) {
+            let mut counts = vec![SizeCounts::default(); parts];
+            for (n, value) in values.iter().enumerate() {
+                counts[n % parts].observe(*value);
+            }
+            let found = quantiles(&counts, &[quantile])[0].expect("observed");
+            let exact = exact(values, quantile);
+            prop_assert!(found.abs_diff(exact) <= exact / 64, "{found} for {exact}");
+        }
+
+        #[test]
+        fn positions_ascend_with_values(a in 0..=LONGEST, b in 0..=LONGEST) {
+            prop_assert!(position(a.min(b)) <= position(a.max(b)) && position(a) < SIZES);
+        }
+    }
+
+    #[test]
+    fn short_durations_are_exact_and_long_ones_bounded() {
+        for micros in 0..64 {
+            assert_eq!(middle(position(micros)), micros);
+        }
+        assert_eq!(position(u64::MAX), SIZES - 1);
+        assert!(LONGEST - middle(SIZES - 1) <= LONGEST / 64);
+    }
+
+    #[test]
+    fn nothing_observed_has_no_quantiles() {
+        assert_eq!(quantiles(&[SizeCounts::default()], &[0.5, 1.0]), [None, None]);
+    }
+
+    #[test]
+    fn odd_quantiles_are_the_ends() {
+        let mut counts = SizeCounts::default();
+        (1..=10).for_each(|value| counts.observe(value));
+        let found = quantiles(&[counts], &[-1.0, 0.0, 0.5, 1.0, 7.0, f64::NAN]);
+        assert_eq!(found, [1, 1, 5, 10, 10, 1].map(Some));
+    }
+}

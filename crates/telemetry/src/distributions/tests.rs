@@ -1,0 +1,45 @@
+//! What is recorded, and what is not.
+
+use super::*;
+
+#[test]
+fn nothing_is_recorded_unless_it_is_asked_for() {
+    let off = DistributionSettings { has_first_response: true, ..DistributionSettings::default() };
+    assert!(Distributions::new(&off, Instant::now()).is_none());
+}
+
+#[test]
+fn only_a_decoupled_model_has_the_time_to_its_first_response() {
+    for is_decoupled in [false, true] {
+        let settings = DistributionSettings {
+            has_histograms: true,
+            has_first_response: is_decoupled,
+            ..DistributionSettings::default()
+        };
+        let made = Distributions::new(&settings, Instant::now()).expect("asked for");
+        assert_eq!(made.has_first_response(), is_decoupled);
+        assert!(made.window.is_none());
+    }
+}
+
+#[test]
+fn a_family_has_its_own_bounds_where_it_is_given_some() {
+    let bounds = Bounds::new(&[0.5]).expect("ascending");
+    let family = "galatea_inference_queue_duration_seconds";
+    assert!(
+        DistributionSettings::is_histogram(family) && !DistributionSettings::is_histogram("mine")
+    );
+    let settings = DistributionSettings {
+        has_histograms: true,
+        bounds: BTreeMap::from([(family.to_owned(), bounds)]),
+        ..DistributionSettings::default()
+    };
+    let mut made = Distributions::new(&settings, Instant::now()).expect("asked for");
+    made.succeeded(
+        Instant::now(),
+        &RequestRecord { queue: Duration::from_secs(1), ..RequestRecord::default() },
+    );
+    let histograms = made.snapshot(Instant::now()).histograms.expect("on");
+    assert_eq!(histograms.phases[1].cumulated().collect::<Vec<_>>(), [(0.5, 0)]);
+    assert_eq!(histograms.phases[0].cumulated().count(), SECONDS.len());
+}

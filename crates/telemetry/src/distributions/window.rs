@@ -1,0 +1,132 @@
+//! Durations over a sliding window of time.
+
+use std::time::{Duration, Instant};
+
+use super::quantiles::{SizeCounts, quantiles};
+
+/// What a quantile looks back on, at most; and at least four fifths of it. The Prometheus library of Triton has the same.
+const LENGTH: Duration = Duration::from_secs(60);
+const PARTS: usize = 5;
+
+/// Several series of durations, each with the quantiles of the last minute, and count and sum since the start.
+///
+/// The minute has five parts: a duration is counted in the newest, and the oldest is forgotten as a whole.
+#[derive(Clone, Debug)]
+pub(super) struct Window<const N: usize> {
+    series: [Series; N],
+    newest: usize,
+    /// When the next part begins.
+    next_at: Instant,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Series {
+    count: u64,
+    micros: u64,
+    parts: [SizeCounts; PARTS],
+}
+
+/// A series at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Observations since the start.
+    pub count: u64,
+    /// Their sum, in microseconds.
+    pub micros: u64,
+    /// Of those in the window, one per quantile that is asked for; `None` where there are none.
+    pub quantiles: Vec<Option<u64>>,
+}
+
+impl<const N: usize> Window<N> {
+    pub fn new(now: Instant) -> Self {
+        let series = std::array::from_fn(|_| Series::default());
+        Self { series, newest: 0, next_at: now + LENGTH / PARTS as u32 }
+    }
+
+    /// A duration for each series.
+    pub fn observe(&mut self, now: Instant, seen: [Duration; N]) {
+        self.advance(now);
+        for (series, duration) in self.series.iter_mut().zip(seen) {
+            let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            series.count += 1;
+            series.micros = series.micros.saturating_add(micros);
+            if let Some(part) = series.parts.get_mut(self.newest) {
+                part.observe(micros);
+            }
+        }
+    }
+
+    pub fn summaries(&mut self, now: Instant, wanted: &[f64]) -> [Summary; N] {
+        self.advance(now);
+        self.series.each_ref().map(|Series { count, micros, parts }| Summary {
+            count: *count,
+            micros: *micros,
+            quantiles: quantiles(parts, wanted),
+        })
+    }
+
+    /// Begins the parts that are due. After a long rest all are as good as new.
+    fn advance(&mut self, now: Instant) {
+        for _ in 0..PARTS {
+            if now < self.next_at {
+                return;
+            }
+            self.newest = (self.newest + 1) % PARTS;
+            for series in &mut self.series {
+                if let Some(part) = series.parts.get_mut(self.newest) {
+                    part.clear();
+                }
+            }
+            self.next_at += LENGTH / PARTS as u32;
+        }
+        if now >= self.next_at {
+            self.next_at = now + LENGTH / PARTS as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn median(window: &mut Window<1>, now: Instant) -> Option<u64> {
+        let [summary] = window.summaries(now, &[0.5]);
+        summary.quantiles[0]
+    }
+
+    #[test]
+    fn a_duration_is_forgotten_after_a_minute_and_counted_for_ever() {
+        let start = Instant::now();
+        let mut window = Window::<1>::new(start);
+        window.observe(start, [Duration::from_micros(7)]);
+        assert_eq!(median(&mut window, start + 59 * SECOND), Some(7));
+        window.observe(start + 59 * SECOND, [Duration::from_micros(20)]);
+        assert_eq!(median(&mut window, start + 61 * SECOND), Some(20));
+        assert_eq!(median(&mut window, start + 107 * SECOND), Some(20));
+        assert_eq!(median(&mut window, start + 108 * SECOND), None);
+        let [summary] = window.summaries(start + 109 * SECOND, &[]);
+        assert_eq!((summary.count, summary.micros), (2, 27));
+    }
+
+    #[test]
+    fn a_long_rest_empties_the_window() {
+        let start = Instant::now();
+        let mut window = Window::<1>::new(start);
+        window.observe(start, [SECOND]);
+        let later = start + 86_400 * SECOND;
+        assert_eq!(median(&mut window, later), None);
+        window.observe(later, [Duration::from_micros(3)]);
+        assert_eq!(median(&mut window, later + 59 * SECOND), Some(3));
+        assert_eq!(median(&mut window, later + 61 * SECOND), None);
+    }
+
+    #[test]
+    fn the_clock_of_another_thread_may_be_behind() {
+        let start = Instant::now() + 100 * SECOND;
+        let mut window = Window::<1>::new(start);
+        window.observe(start - 50 * SECOND, [Duration::from_micros(9)]);
+        assert_eq!(median(&mut window, start), Some(9));
+    }
+}

@@ -1,0 +1,172 @@
+//! The families of models.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    families::{
+        BATCH_SIZE_HISTOGRAM, EXECUTIONS, FAILURE, FIRST_RESPONSE_HISTOGRAM, IN_FLIGHT, INFERENCES,
+        INSTANCES, INSTANCES_WORKING, LOAD_DURATION, PENDING, PHASE_COUNTERS, PHASE_HISTOGRAMS,
+        PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
+    },
+    family::Family,
+    text::{Labels, Text},
+};
+use crate::{DistributionsSnapshot, FailureReason, RefusalReason, StatisticsSnapshot};
+
+/// One loaded model version, as seen at the moment of a scrape.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelMetrics<'a> {
+    /// Label `namespace`, but if it is empty.
+    pub namespace: &'a str,
+    /// Label `model`.
+    pub name: &'a str,
+    /// Label `version`.
+    pub version: i64,
+    /// `metric_tags` of the configuration: each becomes a label `_{key}`.
+    pub tags: &'a BTreeMap<String, String>,
+    /// Its counters.
+    pub statistics: &'a StatisticsSnapshot,
+    /// Its histograms and summaries.
+    pub distributions: &'a DistributionsSnapshot,
+    /// How long its last load took.
+    pub load_duration: Duration,
+    /// Requests that wait or are executed.
+    pub in_flight: usize,
+    /// Its instances; `None` for an ensemble.
+    pub instances: Option<InstanceCounts>,
+}
+
+/// The instances of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InstanceCounts {
+    /// All of them.
+    pub all: usize,
+    /// Those that are not being started again.
+    pub working: usize,
+}
+
+/// The models of a page, each with its labels, which every sample has.
+pub(super) struct Models<'a>(Vec<(Labels, ModelMetrics<'a>)>);
+
+impl<'a> Models<'a> {
+    pub fn new(models: &[ModelMetrics<'a>]) -> Self {
+        let labels = |m: &ModelMetrics<'_>| Labels::new(m.tags, m.name, m.namespace, m.version);
+        Self(models.iter().map(|model| (labels(model), *model)).collect())
+    }
+
+    /// `has_latencies`: with those of durations.
+    pub fn write_counters(&self, text: &mut Text, has_latencies: bool) {
+        self.write(text, &SUCCESS, |model| model.statistics.success.count);
+        self.write_by_reason(text, &FAILURE, |model| {
+            FailureReason::ALL.map(FailureReason::label).into_iter().zip(model.statistics.failures)
+        });
+        self.write(text, &INFERENCES, |model| model.statistics.inference_count);
+        self.write(text, &EXECUTIONS, |model| model.statistics.execution_count);
+        if has_latencies {
+            for (phase, family) in PHASE_COUNTERS.iter().enumerate() {
+                self.write(text, family, |model| {
+                    model.statistics.phases().get(phase).map_or(0, |counted| counted.ns / 1000)
+                });
+            }
+        }
+    }
+
+    pub fn write_gauges(&self, text: &mut Text) {
+        self.write(text, &PENDING, |model| model.statistics.pending);
+        self.write(text, &LOAD_DURATION, |model| model.load_duration.as_secs_f64());
+    }
+
+    /// Those that Triton has. A family that no model has is not announced.
+    pub fn write_distributions(&self, text: &mut Text) {
+        self.write_present(text, &FIRST_RESPONSE_HISTOGRAM, |text, family, labels, model| {
+            let Some(histogram) = &model.distributions.first_response else { return };
+            text.histogram(family, labels, histogram, histogram.sum());
+        });
+        for (phase, family) in PHASE_SUMMARIES.iter().enumerate() {
+            self.write_present(text, family, |text, family, labels, model| {
+                let summaries = model.distributions.summaries.as_ref();
+                let Some(summary) = summaries.and_then(|all| all.get(phase)) else { return };
+                text.summary(family, labels, summary, &model.distributions.quantiles);
+            });
+        }
+    }
+
+    /// Those that Triton does not have.
+    pub fn write_own(&self, text: &mut Text) {
+        for (phase, family) in PHASE_HISTOGRAMS.iter().enumerate() {
+            self.write_present(text, family, |text, family, labels, model| {
+                let phases = model.distributions.histograms.as_ref().map(|h| &h.phases);
+                let Some(histogram) = phases.and_then(|all| all.get(phase)) else { return };
+                // Of the same requests, and without the errors of adding fractions up.
+                let ns = model.statistics.phases().get(phase).map_or(0, |counted| counted.ns);
+                text.histogram(family, labels, histogram, Duration::from_nanos(ns).as_secs_f64());
+            });
+        }
+        self.write_present(text, &BATCH_SIZE_HISTOGRAM, |text, family, labels, model| {
+            let Some(histograms) = &model.distributions.histograms else { return };
+            let sizes = &histograms.batch_size;
+            text.histogram(family, labels, sizes, sizes.sum());
+        });
+        self.write_by_reason(text, &REFUSED, |model| {
+            RefusalReason::ALL.map(RefusalReason::label).into_iter().zip(model.statistics.refused)
+        });
+        self.write(text, &IN_FLIGHT, |model| model.in_flight);
+        self.write_instances(text, &INSTANCES, |counts, _| counts.all as u64);
+        self.write_instances(text, &INSTANCES_WORKING, |counts, _| counts.working as u64);
+        self.write_instances(text, &RESTARTS, |_, statistics| statistics.restarts);
+    }
+
+    /// Writes the samples of each model, and the head of the family if there are any.
+    fn write_present(
+        &self,
+        text: &mut Text,
+        family: &Family,
+        write: impl Fn(&mut Text, &Family, &Labels, &ModelMetrics<'a>),
+    ) {
+        let mut samples = Text::default();
+        for (labels, model) in &self.0 {
+            write(&mut samples, family, labels, model);
+        }
+        text.append_family(family, samples);
+    }
+
+    fn write_instances(
+        &self,
+        text: &mut Text,
+        family: &Family,
+        value: impl Fn(InstanceCounts, &StatisticsSnapshot) -> u64,
+    ) {
+        text.family(family);
+        for (labels, model) in &self.0 {
+            if let Some(counts) = model.instances {
+                text.of_model(family, labels, value(counts, model.statistics));
+            }
+        }
+    }
+
+    fn write<V: std::fmt::Display>(
+        &self,
+        text: &mut Text,
+        family: &Family,
+        value: impl Fn(&ModelMetrics<'a>) -> V,
+    ) {
+        text.family(family);
+        for (labels, model) in &self.0 {
+            text.of_model(family, labels, value(model));
+        }
+    }
+
+    fn write_by_reason<I: Iterator<Item = (&'static str, u64)>>(
+        &self,
+        text: &mut Text,
+        family: &Family,
+        counts: impl Fn(&ModelMetrics<'a>) -> I,
+    ) {
+        text.family(family);
+        for (labels, model) in &self.0 {
+            for (reason, count) in counts(model) {
+                text.with_reason(family, labels, reason, count);
+            }
+        }
+    }
+}
