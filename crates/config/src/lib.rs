@@ -12,6 +12,7 @@
 
 #![warn(missing_docs)]
 
+mod backend_advice;
 mod backend_table;
 mod check;
 mod diagnostic;
@@ -23,11 +24,13 @@ mod model;
 mod normalize;
 mod regroup;
 mod schema;
+mod source;
 mod support;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod text;
 
+pub use backend_advice::backend_advice;
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
 pub use check::{
     BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,
@@ -49,4 +52,5 @@ pub use model::{
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use regroup::{differ_in_instances_only, with_instances_of};
+pub use source::ConfigSource;
 pub use text::{TextError, parse_text};

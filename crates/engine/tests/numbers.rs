@@ -216,7 +216,7 @@ fn versions_times_instances_are_bounded() {
     let overrides = LoadOverrides { config: Some(config.to_string()), files };
     let error = server.engine.load_model("m", overrides).expect_err("5000 threads");
     let text = "model 'm' would have 5000 instances in 5 versions, the limit is 4096: let 'version_policy' choose \
-                fewer versions";
+                fewer versions (config#/version_policy)";
     assert!(error.message().ends_with(&format!("{text};\n")), "{error}");
 }
 

@@ -51,7 +51,7 @@ fn labels_show_no_file_of_the_host() {
         let text = format!(
             "load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: label_filename '{path}' \
              of model 'm' must be a relative path that stays inside of the model's folder. To use a file from \
-             elsewhere, put a link to it into the folder;\n"
+             elsewhere, put a link to it into the folder (config#/output);\n"
         );
         assert_eq!(error.message(), text);
     }

@@ -5,9 +5,10 @@ use std::{collections::HashSet, sync::Arc};
 use galatea_proto::inference::{self, DataType as RawDataType, batch_input, batch_output};
 use galatea_types::DataType;
 
-use crate::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, RawModelConfig};
+use super::at::{About, At};
+use crate::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, FieldPath, RawModelConfig};
 
-type Result<T> = std::result::Result<T, BatchIoError>;
+type Result<T> = std::result::Result<T, At<BatchIoError>>;
 
 /// What is wrong with a batch input or output. `side` is `input` or `output`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,26 +48,33 @@ pub enum BatchIoError {
 pub(super) fn check(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
     let inputs = raw.input.iter().map(|i| i.name.as_str()).collect();
     let outputs = raw.output.iter().map(|o| o.name.as_str()).collect();
-    let batch_inputs = raw.batch_input.iter().map(|input| check_input(input, &inputs));
+    let of = |list, index| FieldPath::from(list).index(index);
+    let batch_inputs = raw.batch_input.iter().enumerate().map(|(index, input)| {
+        check_input(input, &inputs).map_err(|error| error.inside(of("batch_input", index)))
+    });
     let batch_inputs = batch_inputs.collect::<Result<_>>()?;
-    let batch_outputs = raw.batch_output.iter().map(|o| check_output(o, &inputs, &outputs));
+    let batch_outputs = raw.batch_output.iter().enumerate().map(|(index, output)| {
+        let checked = check_output(output, &inputs, &outputs);
+        checked.map_err(|error| error.inside(of("batch_output", index)))
+    });
     Ok((batch_inputs, batch_outputs.collect::<Result<_>>()?))
 }
 
 fn check_input(input: &inference::BatchInput, inputs: &HashSet<&str>) -> Result<BatchInput> {
     let kind = batch_input::Kind::try_from(input.kind)
-        .map_err(|_| BatchIoError::UnknownKind { side: "input", kind: input.kind })?;
+        .map_err(|_| BatchIoError::UnknownKind { side: "input", kind: input.kind }.at("kind"))?;
     let [source] = input.source_input.as_slice() else {
         return Err(BatchIoError::SourceCount {
             side: "input",
             kind: kind.as_str_name(),
             count: input.source_input.len(),
-        });
+        }
+        .at("source_input"));
     };
     let data_type = match RawDataType::try_from(input.data_type) {
         Ok(RawDataType::TypeInt32) => DataType::Int32,
         Ok(RawDataType::TypeFp32) => DataType::Fp32,
-        _ => return Err(BatchIoError::DataType),
+        _ => return Err(BatchIoError::DataType.at("data_type")),
     };
     check_source(source, inputs)?;
     Ok(BatchInput {
@@ -97,13 +105,14 @@ fn check_output(
     outputs: &HashSet<&str>,
 ) -> Result<BatchOutput> {
     let kind = batch_output::Kind::try_from(output.kind)
-        .map_err(|_| BatchIoError::UnknownKind { side: "output", kind: output.kind })?;
+        .map_err(|_| BatchIoError::UnknownKind { side: "output", kind: output.kind }.at("kind"))?;
     let [source] = output.source_input.as_slice() else {
         return Err(BatchIoError::SourceCount {
             side: "output",
             kind: kind.as_str_name(),
             count: output.source_input.len(),
-        });
+        }
+        .at("source_input"));
     };
     check_source(source, inputs)?;
     check_targets(&output.target_name, outputs)?;
@@ -120,18 +129,20 @@ fn names(names: &[String]) -> Vec<Arc<str>> {
 fn check_source(source: &str, inputs: &HashSet<&str>) -> Result<()> {
     match inputs.contains(source) {
         true => Ok(()),
-        false => Err(BatchIoError::UnknownSource(source.to_owned())),
+        false => Err(BatchIoError::UnknownSource(source.to_owned())
+            .at(FieldPath::from("source_input").index(0))),
     }
 }
 
 fn check_targets(targets: &[String], outputs: &HashSet<&str>) -> Result<()> {
     let mut seen = HashSet::new();
-    for target in targets {
+    for (index, target) in targets.iter().enumerate() {
+        let field = FieldPath::from("target_name").index(index);
         if !outputs.contains(target.as_str()) {
-            return Err(BatchIoError::UnknownTarget(target.clone()));
+            return Err(BatchIoError::UnknownTarget(target.clone()).at(field));
         }
         if !seen.insert(target) {
-            return Err(BatchIoError::RepeatedTarget(target.clone()));
+            return Err(BatchIoError::RepeatedTarget(target.clone()).at(field));
         }
     }
     Ok(())

@@ -6,11 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use galatea_proto::inference::{ModelEnsembling, model_ensembling};
+use galatea_proto::inference::{ModelEnsembling, model_config::SchedulingChoice, model_ensembling};
 
-use crate::{EnsembleStep, Ensembling, RawModelConfig, backend_table::ENSEMBLE_PLATFORM};
+use super::at::{About, At};
+use crate::{
+    EnsembleStep, Ensembling, FieldPath, RawModelConfig, backend_table::ENSEMBLE_PLATFORM,
+};
 
-type Result<T> = std::result::Result<T, EnsembleError>;
+type Result<T> = std::result::Result<T, At<EnsembleError>>;
 
 /// What is wrong with an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,19 +130,19 @@ pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Resul
     let name = &raw.name;
     let ensemble = || name.clone();
     if raw.platform != ENSEMBLE_PLATFORM {
-        return Err(EnsembleError::OtherPlatform { ensemble: ensemble() });
+        return Err(EnsembleError::OtherPlatform { ensemble: ensemble() }.at("ensemble_scheduling"));
     }
     if !raw.instance_group.is_empty() {
-        return Err(EnsembleError::InstanceGroup { ensemble: ensemble() });
+        return Err(EnsembleError::InstanceGroup { ensemble: ensemble() }.at("instance_group"));
     }
     if raw.optimization.is_some() {
-        return Err(EnsembleError::Optimization { ensemble: ensemble() });
+        return Err(EnsembleError::Optimization { ensemble: ensemble() }.at("optimization"));
     }
     if !raw.model_warmup.is_empty() {
-        return Err(EnsembleError::Warmup { ensemble: ensemble() });
+        return Err(EnsembleError::Warmup { ensemble: ensemble() }.at("model_warmup"));
     }
     if ensembling.step.is_empty() {
-        return Err(EnsembleError::NoStep { ensemble: ensemble() });
+        return Err(EnsembleError::NoStep { ensemble: ensemble() }.at("ensemble_scheduling"));
     }
     let mut graph = build_graph(ensembling, name)?;
     check_inputs(&mut graph, raw)?;
@@ -165,6 +168,10 @@ fn names(map: &BTreeMap<String, String>) -> BTreeMap<Arc<str>, Arc<str>> {
     map.iter().map(|(model, ensemble)| (model.as_str().into(), ensemble.as_str().into())).collect()
 }
 
+fn step_field(index: usize) -> FieldPath {
+    FieldPath::from("ensemble_scheduling.step").index(index)
+}
+
 fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Graph<'a>> {
     let mut graph = Graph::new();
     for (index, step) in ensembling.step.iter().enumerate() {
@@ -175,14 +182,17 @@ fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Gr
         ];
         if let Some((field, _)) = missing.iter().find(|(_, is_missing)| *is_missing) {
             let ensemble = ensemble.to_owned();
-            return Err(EnsembleError::IncompleteStep { field, step: index, ensemble });
+            return Err(EnsembleError::IncompleteStep { field, step: index, ensemble }
+                .at(step_field(index).join(FieldPath::from(*field))));
         }
         let sources = step.input_map.values().map(String::as_str).collect::<Vec<_>>();
-        for tensor in step.output_map.values() {
+        for (output, tensor) in &step.output_map {
             let node = graph.entry(tensor).or_default();
             if node.is_written {
                 let (tensor, ensemble) = (tensor.clone(), ensemble.to_owned());
-                return Err(EnsembleError::WrittenTwice { tensor, ensemble, step: index });
+                let field = step_field(index).field("output_map").named(output.clone());
+                return Err(EnsembleError::WrittenTwice { tensor, ensemble, step: index }
+                    .at(field.field("value")));
             }
             node.is_written = true;
             node.sources.clone_from(&sources);
@@ -204,8 +214,10 @@ fn check_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> EnsembleError {
-    EnsembleError::NotUsed { side, tensor: tensor.to_owned(), ensemble: raw.name.clone() }
+fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> At<EnsembleError> {
+    let error =
+        EnsembleError::NotUsed { side, tensor: tensor.to_owned(), ensemble: raw.name.clone() };
+    error.at(FieldPath::from(side).named(tensor).field("name"))
 }
 
 /// A tensor is ready when everything its step reads is.
@@ -241,7 +253,7 @@ fn check_outputs(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
 }
 
 /// Names the first tensor on the path to `output` that nothing provides.
-fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> EnsembleError {
+fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> At<EnsembleError> {
     let mut seen = BTreeSet::new();
     let mut last = output;
     let mut next = Some(output);
@@ -259,6 +271,7 @@ fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> EnsembleError
         ensemble: ensemble.to_owned(),
         tensor: (last != output).then(|| last.to_owned()),
     }
+    .at(FieldPath::from("output").named(output).field("name"))
 }
 
 fn check_unused(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
@@ -268,8 +281,37 @@ fn check_unused(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
     match unused {
         Some((tensor, _)) => {
             let (tensor, ensemble) = ((*tensor).to_owned(), raw.name.clone());
-            Err(EnsembleError::Unused { tensor, ensemble })
+            let field = map_entry(raw, &tensor);
+            Err(EnsembleError::Unused { tensor, ensemble }.at(field))
         }
         None => Ok(()),
     }
+}
+
+/// The first entry of a step's maps that names the tensor.
+fn map_entry(raw: &RawModelConfig, tensor: &str) -> FieldPath {
+    let Some(SchedulingChoice::EnsembleScheduling(ensembling)) = &raw.scheduling_choice else {
+        return FieldPath::default();
+    };
+    let entries = ensembling.step.iter().enumerate().flat_map(|(index, step)| {
+        let inputs = step.input_map.iter().map(|entry| ("input_map", entry));
+        let outputs = step.output_map.iter().map(|entry| ("output_map", entry));
+        inputs.chain(outputs).map(move |(map, (key, value))| (index, map, key, value))
+    });
+    let mut named = entries.filter(|(.., value)| *value == tensor);
+    named.next().map_or_else(FieldPath::default, |(index, map, key, _)| {
+        step_field(index).field(map).named(key.clone()).field("value")
+    })
+}
+
+/// The ensemble's names of the tensors in all `input_map`s or `output_map`s.
+pub(super) fn mapped<'a>(raw: &'a RawModelConfig, map: &str) -> Vec<&'a str> {
+    let steps = match &raw.scheduling_choice {
+        Some(SchedulingChoice::EnsembleScheduling(ensembling)) => &ensembling.step[..],
+        _ => &[],
+    };
+    let maps = steps
+        .iter()
+        .map(|step| if map == "input_map" { &step.input_map } else { &step.output_map });
+    maps.flat_map(BTreeMap::values).map(String::as_str).collect()
 }

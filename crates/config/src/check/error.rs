@@ -1,7 +1,5 @@
 //! Everything the checks refuse, in Triton's words.
 
-use galatea_types::Error;
-
 use super::{
     batch_io::BatchIoError, ensemble::EnsembleError, instance_groups::InstanceGroupError,
     limits::LimitError, metrics::MetricsError, names::NameError,
@@ -80,10 +78,4 @@ pub enum ConfigError {
     /// `model_warmup`.
     #[error(transparent)]
     Warmup(#[from] WarmupError),
-}
-
-impl From<ConfigError> for Error {
-    fn from(error: ConfigError) -> Self {
-        Error::invalid_arg(error.to_string()).with_source(error)
-    }
 }

@@ -4,12 +4,16 @@ use galatea_proto::inference::{
     ModelInstanceGroup, ModelRateLimiter, model_instance_group::Kind, model_rate_limiter::Resource,
 };
 
-use super::context::CheckContext;
+use super::{
+    at::{About, At},
+    context::CheckContext,
+};
 use crate::{
-    InstanceGroup, InstanceKind, NormalizedConfig, RateLimiter, RateLimiterResource, RawModelConfig,
+    FieldPath, InstanceGroup, InstanceKind, NormalizedConfig, RateLimiter, RateLimiterResource,
+    RawModelConfig,
 };
 
-type Result<T> = std::result::Result<T, InstanceGroupError>;
+type Result<T> = std::result::Result<T, At<InstanceGroupError>>;
 
 /// What is wrong with the instance groups of a model.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -100,17 +104,31 @@ pub enum KindProblem {
     Unknown(i32),
 }
 
+impl KindProblem {
+    fn field(&self, group: &ModelInstanceGroup) -> FieldPath {
+        match self {
+            Self::GpusNotUsed { .. } => "gpus".into(),
+            Self::UnknownGpu { gpu, .. } => {
+                let index = group.gpus.iter().position(|g| g == gpu).unwrap_or_default();
+                FieldPath::from("gpus").index(index)
+            }
+            _ => "kind".into(),
+        }
+    }
+}
+
 pub(super) fn check(
     config: &NormalizedConfig,
     context: &CheckContext<'_>,
 ) -> Result<Vec<InstanceGroup>> {
     let raw = &config.raw;
     if raw.instance_group.is_empty() {
-        return Err(InstanceGroupError::None { model: raw.name.clone() });
+        return Err(InstanceGroupError::None { model: raw.name.clone() }.at("instance_group"));
     }
     let groups = raw.instance_group.iter().enumerate().map(|(index, group)| {
-        let kind = check_kind(group, raw, context)?;
-        check_profiles(group, raw)?;
+        let inside = |error: At<_>| error.inside(FieldPath::from("instance_group").index(index));
+        let kind = check_kind(group, raw, context).map_err(inside)?;
+        check_profiles(group, raw).map_err(inside)?;
         Ok(InstanceGroup {
             name: group.name.clone(),
             kind,
@@ -142,10 +160,10 @@ fn check_kind(
     raw: &RawModelConfig,
     context: &CheckContext<'_>,
 ) -> Result<InstanceKind> {
-    kind(group, context).map_err(|problem| InstanceGroupError::Kind {
-        group: group.name.clone(),
-        model: raw.name.clone(),
-        problem,
+    kind(group, context).map_err(|problem| {
+        let field = problem.field(group);
+        let (group, model) = (group.name.clone(), raw.name.clone());
+        InstanceGroupError::Kind { group, model, problem }.at(field)
     })
 }
 
@@ -193,15 +211,17 @@ fn check_profiles(group: &ModelInstanceGroup, raw: &RawModelConfig) -> Result<()
             group: group_name,
             model,
             platform,
-        });
+        }
+        .at("profile"));
     }
     let is_index = |p: &String| p.parse::<u32>().is_ok_and(|i| i <= i32::MAX as u32);
     match group.profile.iter().find(|p| !is_index(p)) {
         None => Ok(()),
-        Some(_) if first.is_empty() => Err(InstanceGroupError::EmptyProfile),
+        Some(_) if first.is_empty() => Err(InstanceGroupError::EmptyProfile.at("profile")),
         Some(profile) => {
             let profile = profile.clone();
-            Err(InstanceGroupError::InvalidProfile { group: group_name, model, profile })
+            Err(InstanceGroupError::InvalidProfile { group: group_name, model, profile }
+                .at("profile"))
         }
     }
 }

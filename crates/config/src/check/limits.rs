@@ -2,7 +2,8 @@
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
-use crate::RawModelConfig;
+use super::at::{About, At};
+use crate::{FieldPath, RawModelConfig};
 
 /// Instances of a model, over all groups and GPUs. Each has a thread, those of Python models a process.
 pub(crate) const MAX_INSTANCES: u64 = 1024;
@@ -30,11 +31,11 @@ pub struct LimitError {
 }
 
 /// What each instance and each level of priority of a model costs.
-pub(super) fn check(raw: &RawModelConfig) -> Result<(), LimitError> {
+pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
         let fix = "all groups together must not have more instances";
-        return refuse(raw, "instance_group.count", instances, MAX_INSTANCES, fix);
+        return refuse(raw, INSTANCES, instances, MAX_INSTANCES, fix);
     }
     match &raw.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(dynamic))
@@ -47,8 +48,15 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<(), LimitError> {
     }
 }
 
+const INSTANCES: &str = "instance_group.count";
+
+fn largest_group(raw: &RawModelConfig) -> usize {
+    let groups = raw.instance_group.iter().enumerate();
+    groups.max_by_key(|(_, group)| group.count).map_or(0, |(index, _)| index)
+}
+
 /// Before anything else is done with the steps.
-pub(super) fn check_steps(raw: &RawModelConfig) -> Result<(), LimitError> {
+pub(super) fn check_steps(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
     let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &raw.scheduling_choice else {
         return Ok(());
     };
@@ -66,8 +74,12 @@ fn refuse(
     value: u64,
     limit: u64,
     fix: &'static str,
-) -> Result<(), LimitError> {
-    Err(LimitError { field, model: raw.name.clone(), value, limit, fix })
+) -> Result<(), At<LimitError>> {
+    let path = match field {
+        INSTANCES => FieldPath::from("instance_group").index(largest_group(raw)).field("count"),
+        _ => FieldPath::from(field),
+    };
+    Err(LimitError { field, model: raw.name.clone(), value, limit, fix }.at(path))
 }
 
 fn instance_count(raw: &RawModelConfig) -> u64 {

@@ -1,5 +1,8 @@
 //! Refuses configurations that cannot work, in Triton's words, and builds the checked form.
 
+mod advice;
+mod all;
+mod at;
 mod batch_io;
 mod context;
 mod data_type;
@@ -25,6 +28,7 @@ use galatea_proto::inference::{
     model_version_policy::PolicyChoice,
 };
 
+use self::at::{About, At};
 pub use self::{
     batch_io::BatchIoError,
     context::CheckContext,
@@ -43,12 +47,12 @@ pub use self::{
     warmup::WarmupError,
 };
 use crate::{
-    BatchInput, BatchOutput, InstanceGroup, ModelConfig, NormalizedConfig, RawModelConfig,
-    Scheduling, SequenceBatching, SequenceState, TensorSpec, VersionPolicy,
+    BatchInput, BatchOutput, FieldPath, InstanceGroup, ModelConfig, NormalizedConfig,
+    RawModelConfig, Scheduling, SequenceBatching, SequenceState, TensorSpec, VersionPolicy,
     backend_table::ENSEMBLE_PLATFORM,
 };
 
-type Result<T> = std::result::Result<T, ConfigError>;
+type Result<T> = std::result::Result<T, At<ConfigError>>;
 
 impl ModelConfig {
     /// Checks a normalised configuration; see [`crate::normalize`].
@@ -56,12 +60,15 @@ impl ModelConfig {
     /// A bare [`RawModelConfig`] is taken as well; its counts then pass for given ones.
     ///
     /// # Errors
-    /// `InvalidArg` with Triton's text for the first thing found wrong; its source is the [`ConfigError`].
+    /// `InvalidArg` with Triton's text for the first thing found wrong; its source is a [`crate::Diagnostic`] that names the
+    /// field, and what to do.
     pub fn check(
         config: impl Into<NormalizedConfig>,
         context: &CheckContext<'_>,
     ) -> galatea_types::Result<ModelConfig> {
-        Ok(checked(config.into(), context)?)
+        let config = config.into();
+        let raw = config.raw.clone();
+        checked(config, context).map_err(|error| advice::into_error(error, &raw))
     }
 }
 
@@ -78,12 +85,15 @@ impl NormalizedConfig {
         context: &CheckContext<'_>,
         is_complete: bool,
     ) -> galatea_types::Result<VersionPolicy> {
-        let polled = polled(&self.raw, context)?;
-        if is_complete {
-            tensors(&self.raw)?;
-            batch_io(&self.raw)?;
-        }
-        Ok(polled.version_policy)
+        let raw = &self.raw;
+        let checked = polled(raw, context).and_then(|polled| {
+            if is_complete {
+                tensors(raw)?;
+                batch_io(raw)?;
+            }
+            Ok(polled.version_policy)
+        });
+        checked.map_err(|error| advice::into_error(error, raw))
     }
 
     /// Looks at the instance groups, which no backend completes either.
@@ -91,10 +101,11 @@ impl NormalizedConfig {
     /// # Errors
     /// As those of [`ModelConfig::check`].
     pub fn check_instance_groups(&self, context: &CheckContext<'_>) -> galatea_types::Result<()> {
-        limits::check(&self.raw).map_err(ConfigError::from)?;
-        let scheduling = scheduling(&self.raw)?;
-        instance_groups(self, &scheduling, context)?;
-        Ok(())
+        let checked = limits::check(&self.raw).map_err(At::widen).and_then(|()| {
+            let scheduling = scheduling(&self.raw)?;
+            instance_groups(self, &scheduling, context)
+        });
+        checked.map(drop).map_err(|error| advice::into_error(error, &self.raw))
     }
 }
 
@@ -107,20 +118,20 @@ struct Polled {
 }
 
 fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
-    names::check(raw, context)?;
-    limits::check_steps(raw)?;
+    names::check(raw, context).map_err(At::widen)?;
+    limits::check_steps(raw).map_err(At::widen)?;
     let version_policy = version_policy(raw.version_policy.as_ref(), &raw.name)?;
     let max_batch_size = max_batch_size(raw)?;
     let scheduling = scheduling(raw)?;
-    response_cache::check(raw)?;
-    metrics::check(raw.model_metrics.as_ref())?;
+    response_cache::check(raw).map_err(At::widen)?;
+    metrics::check(raw.model_metrics.as_ref()).map_err(At::widen)?;
     Ok(Polled { version_policy, max_batch_size, scheduling })
 }
 
 fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
     let raw = &config.raw;
     let Polled { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
-    limits::check(raw)?;
+    limits::check(raw).map_err(At::widen)?;
     let instance_groups = instance_groups(&config, &scheduling, context)?;
     let (inputs, outputs) = tensors(raw)?;
     let (batch_inputs, batch_outputs) = batch_io(raw)?;
@@ -143,7 +154,7 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         scheduling,
         parameters: parameters(raw),
         metric_tags: raw.metric_tags.clone(),
-        warmups: warmup::check(raw)?,
+        warmups: warmup::check(raw).map_err(At::widen)?,
         is_decoupled: raw.model_transaction_policy.is_some_and(|p| p.decoupled),
         raw: config.raw,
     })
@@ -151,7 +162,7 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
 
 fn version_policy(policy: Option<&ModelVersionPolicy>, model: &str) -> Result<VersionPolicy> {
     let Some(policy) = policy else {
-        return Err(ConfigError::NoVersionPolicy { model: model.to_owned() });
+        return Err(ConfigError::NoVersionPolicy { model: model.to_owned() }.at("version_policy"));
     };
     Ok(match &policy.policy_choice {
         Some(PolicyChoice::Latest(latest)) => VersionPolicy::Latest(latest.num_versions),
@@ -164,7 +175,8 @@ fn version_policy(policy: Option<&ModelVersionPolicy>, model: &str) -> Result<Ve
 
 fn max_batch_size(raw: &RawModelConfig) -> Result<u32> {
     let model = || raw.name.clone();
-    u32::try_from(raw.max_batch_size).map_err(|_| ConfigError::NegativeBatchSize { model: model() })
+    u32::try_from(raw.max_batch_size)
+        .map_err(|_| ConfigError::NegativeBatchSize { model: model() }.at("max_batch_size"))
 }
 
 /// Which scheduler a model gets.
@@ -172,16 +184,18 @@ fn scheduling(raw: &RawModelConfig) -> Result<Scheduling> {
     let model = || raw.name.clone();
     match &raw.scheduling_choice {
         Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
-            Ok(Scheduling::Ensemble(ensemble::check(ensembling, raw)?))
+            ensemble::check(ensembling, raw).map(Scheduling::Ensemble).map_err(At::widen)
         }
         _ if raw.platform == ENSEMBLE_PLATFORM => {
-            Err(EnsembleError::NoScheduling { ensemble: model() }.into())
+            let error = EnsembleError::NoScheduling { ensemble: model() };
+            Err(error.at("platform").widen())
         }
         Some(SchedulingChoice::DynamicBatching(dynamic)) => {
             let dynamic = scheduling::check_dynamic(dynamic, raw.max_batch_size);
-            let dynamic =
-                dynamic.map_err(|error| ConfigError::Batching { model: model(), error })?;
-            Ok(Scheduling::Dynamic(dynamic))
+            dynamic.map(Scheduling::Dynamic).map_err(|error| {
+                let error = error.map(|error| ConfigError::Batching { model: model(), error });
+                error.inside("dynamic_batching")
+            })
         }
         Some(SchedulingChoice::SequenceBatching(batcher)) => {
             sequences(batcher, raw).map(Scheduling::Sequence)
@@ -192,22 +206,31 @@ fn scheduling(raw: &RawModelConfig) -> Result<Scheduling> {
 
 fn sequences(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<SequenceBatching> {
     sequence::check(batcher, raw.max_batch_size)
-        .map_err(|error| ConfigError::Sequence { model: raw.name.clone(), error })
+        .map_err(|error| {
+            error.map(|error| ConfigError::Sequence { model: raw.name.clone(), error })
+        })
+        .map_err(|error| error.inside("sequence_batching"))
 }
 
 fn states(raw: &RawModelConfig) -> Result<Vec<SequenceState>> {
     let Some(SchedulingChoice::SequenceBatching(batcher)) = &raw.scheduling_choice else {
         return Ok(Vec::new());
     };
-    Ok(batcher.state.iter().map(states::check).collect::<std::result::Result<_, _>>()?)
+    let state = |(index, state)| {
+        let field = FieldPath::from("sequence_batching.state").index(index);
+        states::check(state).map_err(|error| error.inside(field).widen())
+    };
+    batcher.state.iter().enumerate().map(state).collect()
 }
 
 fn batch_io(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
-    batch_io::check(raw).map_err(|error| ConfigError::BatchIo { model: raw.name.clone(), error })
+    batch_io::check(raw)
+        .map_err(|error| error.map(|error| ConfigError::BatchIo { model: raw.name.clone(), error }))
 }
 
 fn tensors(raw: &RawModelConfig) -> Result<(Vec<TensorSpec>, Vec<TensorSpec>)> {
-    let of_model = |error| ConfigError::Tensor { model: raw.name.clone(), error };
+    let of_model =
+        |error: At<_>| error.map(|error| ConfigError::Tensor { model: raw.name.clone(), error });
     let inputs = tensors::check_inputs(raw).map_err(of_model)?;
     Ok((inputs, tensors::check_outputs(raw).map_err(of_model)?))
 }
@@ -219,7 +242,7 @@ fn instance_groups(
 ) -> Result<Vec<InstanceGroup>> {
     match scheduling {
         Scheduling::Ensemble(_) => Ok(Vec::new()),
-        _ => Ok(instance_groups::check(config, context)?),
+        _ => instance_groups::check(config, context).map_err(At::widen),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Name, platform and backend of a model.
 
-use super::context::CheckContext;
+use super::{
+    at::{About, At},
+    context::CheckContext,
+};
 use crate::{
     RawModelConfig,
     backend_table::{ENSEMBLE_PLATFORM, backend_for_platform, has_platforms},
@@ -52,33 +55,35 @@ pub enum NameError {
     },
 }
 
-pub(super) fn check(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<(), NameError> {
+pub(super) fn check(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<(), At<NameError>> {
     let RawModelConfig { name, platform, backend, .. } = raw;
     let model = || name.clone();
     if name.is_empty() {
-        return Err(NameError::NoName);
+        return Err(NameError::NoName.at("name"));
     }
     if name != context.directory_name {
         let directory = context.directory_name.to_owned();
-        return Err(NameError::OtherDirectory { directory, model: model() });
+        return Err(NameError::OtherDirectory { directory, model: model() }.at("name"));
     }
     let is_ensemble = platform == ENSEMBLE_PLATFORM;
     match (backend.is_empty(), is_ensemble) {
-        (true, false) if platform.is_empty() => Err(NameError::NoBackend { model: model() }),
+        (true, false) if platform.is_empty() => Err(NameError::NoBackend { model: model() }.at("")),
         (true, false) => {
-            Err(NameError::UnknownPlatform { platform: platform.clone(), model: model() })
+            Err(NameError::UnknownPlatform { platform: platform.clone(), model: model() }
+                .at("platform"))
         }
-        (false, true) => Err(NameError::EnsembleWithBackend { model: model() }),
+        (false, true) => Err(NameError::EnsembleWithBackend { model: model() }.at("backend")),
         (true, true) => Ok(()),
         (false, false) => check_pair(platform, backend),
     }
 }
 
 /// A backend with platforms of its own takes only these; any other takes whatever is written.
-fn check_pair(platform: &str, backend: &str) -> Result<(), NameError> {
+fn check_pair(platform: &str, backend: &str) -> Result<(), At<NameError>> {
     if has_platforms(backend) && backend_for_platform(platform) != Some(backend) {
         let (platform, backend) = (platform.to_owned(), backend.to_owned());
-        return Err(NameError::OtherBackend { platform, backend });
+        let field = if platform.is_empty() { "backend" } else { "platform" };
+        return Err(NameError::OtherBackend { platform, backend }.at(field));
     }
     Ok(())
 }

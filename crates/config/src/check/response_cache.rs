@@ -2,6 +2,7 @@
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
+use super::at::{About, At};
 use crate::RawModelConfig;
 
 /// Why responses of a model cannot be cached.
@@ -27,16 +28,16 @@ pub enum ResponseCacheError {
     },
 }
 
-pub(super) fn check(raw: &RawModelConfig) -> Result<(), ResponseCacheError> {
+pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<ResponseCacheError>> {
     if !raw.response_cache.is_some_and(|c| c.enable) {
         return Ok(());
     }
     let model = raw.name.clone();
     if matches!(raw.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_))) {
-        return Err(ResponseCacheError::SequenceBatching { model });
+        return Err(ResponseCacheError::SequenceBatching { model }.at("response_cache.enable"));
     }
     if raw.model_transaction_policy.is_some_and(|p| p.decoupled) {
-        return Err(ResponseCacheError::Decoupled { model });
+        return Err(ResponseCacheError::Decoupled { model }.at("response_cache.enable"));
     }
     Ok(())
 }

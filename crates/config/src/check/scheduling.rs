@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use galatea_proto::inference::{ModelDynamicBatching, ModelQueuePolicy, model_queue_policy};
 
-use crate::{DynamicBatching, QueuePolicy, TimeoutAction};
+use super::at::{About, At};
+use crate::{DynamicBatching, FieldPath, QueuePolicy, TimeoutAction};
 
-type Result<T> = std::result::Result<T, BatchingError>;
+type Result<T> = std::result::Result<T, At<BatchingError>>;
 
 /// What is wrong with the settings of a batcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,12 +51,13 @@ pub(super) fn check_preferred(
     max_batch_size: i32,
 ) -> Result<Vec<u32>> {
     let mut preferred = Vec::with_capacity(sizes.len());
-    for &size in sizes {
+    for (index, &size) in sizes.iter().enumerate() {
+        let field = || FieldPath::from("preferred_batch_size").index(index);
         if size <= 0 {
-            return Err(BatchingError::PreferredNotPositive { what });
+            return Err(BatchingError::PreferredNotPositive { what }.at(field()));
         }
         if size > max_batch_size {
-            return Err(BatchingError::PreferredTooLarge { what });
+            return Err(BatchingError::PreferredTooLarge { what }.at(field()));
         }
         preferred.push(size.unsigned_abs());
     }
@@ -97,18 +99,21 @@ fn check_priorities(dynamic: &ModelDynamicBatching) -> Result<()> {
     }
     let is_level = |level: u64| (1..=levels).contains(&level);
     if !is_level(dynamic.default_priority_level) {
-        return Err(BatchingError::DefaultPriority { levels });
+        return Err(BatchingError::DefaultPriority { levels }.at("default_priority_level"));
     }
-    if !dynamic.priority_queue_policy.keys().all(|&level| is_level(level)) {
-        return Err(BatchingError::PolicyPriority { levels });
+    match dynamic.priority_queue_policy.keys().find(|&&level| !is_level(level)) {
+        None => Ok(()),
+        Some(level) => {
+            let field = FieldPath::from("priority_queue_policy").named(level.to_string());
+            Err(BatchingError::PolicyPriority { levels }.at(field))
+        }
     }
-    Ok(())
 }
 
 /// Responses in the order of the requests rule out anything that lets one request overtake another.
 fn check_ordering(dynamic: &ModelDynamicBatching) -> Result<()> {
     if dynamic.priority_levels > 1 {
-        return Err(BatchingError::OrderWithPriorities);
+        return Err(BatchingError::OrderWithPriorities.at("preserve_ordering"));
     }
     let delays = |policy: &ModelQueuePolicy| {
         policy.default_timeout_microseconds != 0
@@ -116,7 +121,7 @@ fn check_ordering(dynamic: &ModelDynamicBatching) -> Result<()> {
     };
     let levels = dynamic.priority_queue_policy.values();
     if dynamic.default_queue_policy.iter().chain(levels).any(delays) {
-        return Err(BatchingError::OrderWithDelay);
+        return Err(BatchingError::OrderWithDelay.at("preserve_ordering"));
     }
     Ok(())
 }

@@ -11,12 +11,15 @@ use galatea_proto::inference::{
 use galatea_types::DataType;
 
 use super::{
+    at::{About, At},
     data_type::data_type,
     scheduling::{BatchingError, check_preferred},
 };
-use crate::{ControlKind, FalseTrue, SequenceBatching, SequenceControl, SequenceStrategy};
+use crate::{
+    ControlKind, FalseTrue, FieldPath, SequenceBatching, SequenceControl, SequenceStrategy,
+};
 
-type Result<T> = std::result::Result<T, SequenceError>;
+type Result<T> = std::result::Result<T, At<SequenceError>>;
 
 /// What is wrong with the controls or the strategy of a sequence batcher. `kind` is a kind of control, as it is
 /// written.
@@ -99,12 +102,12 @@ pub(super) fn check(
 ) -> Result<SequenceBatching> {
     check_control_names(batcher)?;
     for kind in [Kind::ControlSequenceStart, Kind::ControlSequenceEnd, Kind::ControlSequenceReady] {
-        if let Some(control) = single_control(batcher, kind)? {
-            false_true(control, kind)?;
+        if let Some((field, control)) = single_control(batcher, kind)? {
+            false_true(control, kind).map_err(|error| error.inside(field))?;
         }
     }
-    if let Some(control) = single_control(batcher, Kind::ControlSequenceCorrid)? {
-        correlation_id(control)?;
+    if let Some((field, control)) = single_control(batcher, Kind::ControlSequenceCorrid)? {
+        correlation_id(control).map_err(|error| error.inside(field))?;
     }
     Ok(SequenceBatching {
         strategy: strategy(batcher, max_batch_size)?,
@@ -116,42 +119,57 @@ pub(super) fn check(
 }
 
 fn controls(batcher: &ModelSequenceBatching) -> Result<Vec<SequenceControl>> {
-    let inputs = batcher.control_input.iter();
-    let controls = inputs.flat_map(|input| input.control.iter().map(move |c| (&input.name, c)));
-    let control = |(input, control): (&String, &Control)| {
+    let control = |(field, input, control): (FieldPath, &str, &Control)| {
         let kind = match Kind::try_from(control.kind) {
             Ok(kind @ Kind::ControlSequenceStart) => ControlKind::Start(false_true(control, kind)?),
             Ok(kind @ Kind::ControlSequenceReady) => ControlKind::Ready(false_true(control, kind)?),
             Ok(kind @ Kind::ControlSequenceEnd) => ControlKind::End(false_true(control, kind)?),
             Ok(Kind::ControlSequenceCorrid) => ControlKind::CorrelationId(correlation_id(control)?),
             Err(_) => {
-                return Err(SequenceError::UnknownControl(control.kind));
+                return Err(SequenceError::UnknownControl(control.kind).at(field.field("kind")));
             }
         };
-        Ok(SequenceControl { input: input.as_str().into(), kind })
+        Ok(SequenceControl { input: input.into(), kind })
     };
-    controls.map(control).collect()
+    placed_controls(batcher).map(control).collect()
+}
+
+/// All controls, with their place and the input that they are part of.
+fn placed_controls(
+    batcher: &ModelSequenceBatching,
+) -> impl Iterator<Item = (FieldPath, &str, &Control)> {
+    batcher.control_input.iter().enumerate().flat_map(|(i, input)| {
+        let field = FieldPath::from("control_input").index(i).field("control");
+        let controls = input.control.iter().enumerate();
+        controls.map(move |(j, control)| (field.clone().index(j), input.name.as_str(), control))
+    })
 }
 
 fn check_control_names(batcher: &ModelSequenceBatching) -> Result<()> {
     let mut seen = HashSet::new();
-    for input in &batcher.control_input {
+    for (index, input) in batcher.control_input.iter().enumerate() {
+        let field = FieldPath::from("control_input").index(index).field("name");
         if input.name.is_empty() {
-            return Err(SequenceError::NoControlName);
+            return Err(SequenceError::NoControlName.at(field));
         }
         if !seen.insert(&input.name) {
-            return Err(SequenceError::RepeatedControlName(input.name.clone()));
+            return Err(SequenceError::RepeatedControlName(input.name.clone()).at(field));
         }
     }
     Ok(())
 }
 
-fn single_control(batcher: &ModelSequenceBatching, kind: Kind) -> Result<Option<&Control>> {
-    let controls = batcher.control_input.iter().flat_map(|i| &i.control);
-    let mut controls = controls.filter(|c| c.kind == kind as i32);
+fn single_control(
+    batcher: &ModelSequenceBatching,
+    kind: Kind,
+) -> Result<Option<(FieldPath, &Control)>> {
+    let mut controls = placed_controls(batcher).filter(|(.., c)| c.kind == kind as i32);
     match (controls.next(), controls.next()) {
-        (_, Some(_)) => Err(SequenceError::RepeatedControl { kind: kind.as_str_name() }),
-        (control, None) => Ok(control),
+        (_, Some((field, ..))) => {
+            let kind = kind.as_str_name();
+            Err(SequenceError::RepeatedControl { kind }.at(field.field("kind")))
+        }
+        (first, None) => Ok(first.map(|(field, _, control)| (field, control))),
     }
 }
 
@@ -164,10 +182,13 @@ fn false_true(control: &Control, kind: Kind) -> Result<FalseTrue> {
     ];
     let given = counts.iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>();
     match given.as_slice() {
-        [] => Err(SequenceError::NoValues { kind }),
+        [] => Err(SequenceError::NoValues { kind }.at("")),
         [(_, 2)] => Ok(pair(control)),
-        [(field, _)] => Err(SequenceError::ValueCount { field, kind }),
-        _ => Err(SequenceError::SeveralValues { kind }),
+        [(field, _)] => {
+            let field: &'static str = field;
+            Err(SequenceError::ValueCount { field, kind }.at(field))
+        }
+        _ => Err(SequenceError::SeveralValues { kind }.at("")),
     }
 }
 
@@ -190,7 +211,7 @@ fn correlation_id(control: &Control) -> Result<DataType> {
         || !control.fp32_false_true.is_empty()
         || !control.bool_false_true.is_empty();
     if has_values {
-        return Err(SequenceError::CorrelationIdWithValues);
+        return Err(SequenceError::CorrelationIdWithValues.at(""));
     }
     match data_type(control.data_type) {
         Some(
@@ -200,7 +221,7 @@ fn correlation_id(control: &Control) -> Result<DataType> {
             | DataType::Int32
             | DataType::Bytes),
         ) => Ok(id),
-        _ => Err(SequenceError::CorrelationIdType),
+        _ => Err(SequenceError::CorrelationIdType.at("data_type")),
     }
 }
 
@@ -212,7 +233,7 @@ fn strategy(batcher: &ModelSequenceBatching, max_batch_size: i32) -> Result<Sequ
         None => StrategyDirect::default(),
     };
     if !(0.0..=1.0).contains(&direct.minimum_slot_utilization) {
-        return Err(SequenceError::SlotUtilization);
+        return Err(SequenceError::SlotUtilization.at("direct.minimum_slot_utilization"));
     }
     Ok(SequenceStrategy::Direct {
         max_queue_delay: Duration::from_micros(direct.max_queue_delay_microseconds),
@@ -224,7 +245,8 @@ fn oldest(oldest: &StrategyOldest, max_batch_size: i32) -> Result<SequenceStrate
     let (sizes, what) = (&oldest.preferred_batch_size, "sequence batching preferred batch");
     Ok(SequenceStrategy::Oldest {
         max_candidate_sequences: u32::try_from(oldest.max_candidate_sequences).unwrap_or_default(),
-        preferred_batch_sizes: check_preferred(sizes, what, max_batch_size)?,
+        preferred_batch_sizes: check_preferred(sizes, what, max_batch_size)
+            .map_err(|error| error.widen().inside("oldest"))?,
         max_queue_delay: Duration::from_micros(oldest.max_queue_delay_microseconds),
         preserves_ordering: oldest.preserve_ordering,
     })

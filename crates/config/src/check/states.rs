@@ -4,10 +4,13 @@ use galatea_proto::inference::model_sequence_batching::{
     InitialState as RawInitialState, State, initial_state::StateData,
 };
 
-use super::data_type::data_type;
-use crate::{InitialData, InitialState, SequenceState};
+use super::{
+    at::{About, At},
+    data_type::data_type,
+};
+use crate::{FieldPath, InitialData, InitialState, SequenceState};
 
-type Result<T> = std::result::Result<T, StateError>;
+type Result<T> = std::result::Result<T, At<StateError>>;
 
 /// What is wrong with a state of sequences. `input` is the input that takes the state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,16 +91,19 @@ pub(super) fn check(state: &State) -> Result<SequenceState> {
     let initial = match state.initial_state.as_slice() {
         [] => None,
         [initial] => {
-            check_initial(initial, state)?;
+            let field = FieldPath::from("initial_state").index(0);
+            check_initial(initial, state).map_err(|error| error.inside(field))?;
             Some(initial_state(initial))
         }
         several => {
             let (input, count) = (name.clone(), several.len());
-            return Err(StateError::SeveralInitialStates { input, count });
+            return Err(StateError::SeveralInitialStates { input, count }
+                .at(FieldPath::from("initial_state").index(1)));
         }
     };
     let data_type = data_type(state.data_type);
-    let data_type = data_type.ok_or_else(|| StateError::NoDataType { input: name.clone() })?;
+    let data_type =
+        data_type.ok_or_else(|| StateError::NoDataType { input: name.clone() }.at("data_type"))?;
     Ok(SequenceState {
         input: name.as_str().into(),
         output: state.output_name.as_str().into(),
@@ -124,24 +130,24 @@ fn check_initial(initial: &RawInitialState, state: &State) -> Result<()> {
     let input = || state.input_name.clone();
     let (dims, state_dims) = (&initial.dims, &state.dims);
     if initial.data_type != state.data_type {
-        return Err(StateError::OtherDataType { input: input() });
+        return Err(StateError::OtherDataType { input: input() }.at("data_type"));
     }
     if initial.name.is_empty() {
-        return Err(StateError::NoName { input: input() });
+        return Err(StateError::NoName { input: input() }.at("name"));
     }
     if dims.len() != state_dims.len() {
         let (initial, state) = (dims.len(), state_dims.len());
-        return Err(StateError::OtherRank { input: input(), initial, state });
+        return Err(StateError::OtherRank { input: input(), initial, state }.at("dims"));
     }
     if dims.contains(&-1) {
-        return Err(StateError::Variable { input: input() });
+        return Err(StateError::Variable { input: input() }.at("dims"));
     }
     if let Some((&initial, &state)) = dims.iter().zip(state_dims).find(|&(i, s)| *s != -1 && i != s)
     {
-        return Err(StateError::OtherDimension { input: input(), initial, state });
+        return Err(StateError::OtherDimension { input: input(), initial, state }.at("dims"));
     }
     match initial.state_data {
         Some(_) => Ok(()),
-        None => Err(StateError::NoData { input: input() }),
+        None => Err(StateError::NoData { input: input() }.at("")),
     }
 }

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_proto::inference::model_config::SchedulingChoice::EnsembleScheduling;
-use galatea_types::{DataType, Error, Shape};
+use galatea_types::{DataType, Error, Shape, suggest};
 
-use crate::{EnsembleStep, ModelConfig, Scheduling, TensorSpec};
+use super::at::{About, At};
+use crate::{Diagnostic, EnsembleStep, FieldPath, ModelConfig, Scheduling, TensorSpec};
 
 /// How an ensemble does not fit the models of its steps.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +48,8 @@ pub enum StepError {
         input: Arc<str>,
         /// The model.
         model: Arc<str>,
+        /// What it has, in words.
+        known: String,
     },
     /// The model has no such output.
     #[error(
@@ -59,6 +62,8 @@ pub enum StepError {
         output: Arc<str>,
         /// The model.
         model: Arc<str>,
+        /// What it has, in words.
+        known: String,
     },
     /// The model needs an input that the step does not map.
     #[error("input {input} in model {model} is not mapped to any ensemble tensors")]
@@ -89,10 +94,50 @@ pub enum StepError {
     },
 }
 
-impl From<StepModelError> for Error {
-    fn from(error: StepModelError) -> Self {
-        Error::invalid_arg(error.to_string()).with_source(error)
+impl From<At<StepModelError>> for Error {
+    fn from(error: At<StepModelError>) -> Self {
+        let text = error.problem.to_string();
+        let found = Diagnostic::error(text.as_str()).about(error.field);
+        let found = match advice(&error.problem) {
+            Some(advice) => found.with_advice(advice),
+            None => found,
+        };
+        Error::invalid_arg(text).with_source(found)
     }
+}
+
+fn advice(error: &StepModelError) -> Option<String> {
+    Some(match error {
+        StepModelError::BatchSize { allowed, model, .. } => format!(
+            "write `max_batch_size: {allowed}` or less here, or raise it in the configuration of `{model}`"
+        ),
+        StepModelError::Step { error, .. } => match error {
+            StepError::UnknownInput { known, .. } | StepError::UnknownOutput { known, .. } => {
+                known.clone()
+            }
+            StepError::UnmappedInput { input, .. } => {
+                format!("add `input_map {{ key: \"{input}\" value: \"...\" }}` to this step")
+            }
+            StepError::Inconsistent { .. } => {
+                "both must describe the tensor alike: correct the configuration that is wrong"
+                    .to_owned()
+            }
+        },
+    })
+}
+
+/// What else the key of a map could mean. A key is the name in the step's model, which is easily mistaken for the
+/// ensemble's.
+fn known_names(side: &str, name: &str, model: &str, specs: &[TensorSpec]) -> String {
+    let names: Vec<&str> = specs.iter().map(|spec| &*spec.name).collect();
+    if let Some(near) = suggest::nearest(name, names.iter().copied()).first() {
+        return format!("did you mean `{near}`?");
+    }
+    let listed: Vec<_> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
+    let listed = listed.join(", ");
+    format!(
+        "`key` is the name in the model, `value` the one in the ensemble; model `{model}` has {side} {listed}"
+    )
 }
 
 /// What is known of an ensemble tensor, and which model it was learnt from.
@@ -141,17 +186,21 @@ fn check_steps(
     ensemble: &ModelConfig,
     steps: &[EnsembleStep],
     models: &[Arc<ModelConfig>],
-) -> Result<(), StepModelError> {
+) -> Result<(), At<StepModelError>> {
     let mut nodes = BTreeMap::new();
     for spec in ensemble.inputs().iter().chain(ensemble.outputs()) {
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
         nodes.insert(&*spec.name, Node::new(ensemble, spec.data_type, dims));
     }
-    for (step, model) in steps.iter().zip(models) {
-        check_batch_size(ensemble, model)?;
+    for (index, (step, model)) in steps.iter().zip(models).enumerate() {
+        check_batch_size(ensemble, model).map_err(|error| error.at("max_batch_size"))?;
         check_inputs(step, model, &mut nodes)
             .and_then(|()| check_outputs(step, model, &mut nodes))
-            .map_err(|error| StepModelError::Step { ensemble: ensemble.name().clone(), error })?;
+            .map_err(|error| error.inside(FieldPath::from("ensemble_scheduling.step").index(index)))
+            .map_err(|error| {
+                let ensemble = ensemble.name().clone();
+                error.map(|error| StepModelError::Step { ensemble, error })
+            })?;
     }
     Ok(())
 }
@@ -181,20 +230,24 @@ fn check_inputs<'a>(
     step: &'a EnsembleStep,
     model: &'a ModelConfig,
     nodes: &mut BTreeMap<&'a str, Node<'a>>,
-) -> Result<(), StepError> {
+) -> Result<(), At<StepError>> {
     for (input, tensor) in &step.inputs {
         if model.input(input).is_none() {
             let (tensor, input) = (tensor.clone(), input.clone());
-            return Err(StepError::UnknownInput { tensor, input, model: model.name().clone() });
+            let known = known_names("inputs", &input, model.name(), model.inputs());
+            let field = entry("input_map", &input);
+            let model = model.name().clone();
+            return Err(StepError::UnknownInput { tensor, input, model, known }.at(field));
         }
     }
     for spec in model.inputs() {
         match step.inputs.get(&spec.name) {
-            Some(tensor) => compare(tensor, Node::of_step(model, spec), nodes)?,
+            Some(tensor) => compare(tensor, Node::of_step(model, spec), nodes)
+                .map_err(|error| error.at(entry("input_map", &spec.name)))?,
             None if spec.is_optional => {}
             None => {
                 let (input, model) = (spec.name.clone(), model.name().clone());
-                return Err(StepError::UnmappedInput { input, model });
+                return Err(StepError::UnmappedInput { input, model }.at("input_map"));
             }
         }
     }
@@ -205,19 +258,28 @@ fn check_outputs<'a>(
     step: &'a EnsembleStep,
     model: &'a ModelConfig,
     nodes: &mut BTreeMap<&'a str, Node<'a>>,
-) -> Result<(), StepError> {
+) -> Result<(), At<StepError>> {
     for (output, tensor) in &step.outputs {
         if model.output(output).is_none() {
             let (tensor, output) = (tensor.clone(), output.clone());
-            return Err(StepError::UnknownOutput { tensor, output, model: model.name().clone() });
+            let known = known_names("outputs", &output, model.name(), model.outputs());
+            let field = entry("output_map", &output);
+            let model = model.name().clone();
+            return Err(StepError::UnknownOutput { tensor, output, model, known }.at(field));
         }
     }
     for spec in model.outputs() {
         if let Some(tensor) = step.outputs.get(&spec.name) {
-            compare(tensor, Node::of_step(model, spec), nodes)?;
+            compare(tensor, Node::of_step(model, spec), nodes)
+                .map_err(|error| error.at(entry("output_map", &spec.name)))?;
         }
     }
     Ok(())
+}
+
+/// The entry of a step's map.
+fn entry(map: &'static str, key: &str) -> FieldPath {
+    FieldPath::from(map).named(key)
 }
 
 /// Compares what a step declares of a tensor with the first declaration of it.

@@ -3,10 +3,13 @@
 use galatea_proto::inference::{ModelInput, ModelOutput, ModelTensorReshape, model_input};
 use galatea_types::{DataType, Shape};
 
-use super::data_type::data_type;
-use crate::{Format, RawModelConfig, TensorSpec};
+use super::{
+    at::{About, At},
+    data_type::data_type,
+};
+use crate::{FieldPath, Format, RawModelConfig, TensorSpec};
 
-type Result<T> = std::result::Result<T, TensorError>;
+type Result<T> = std::result::Result<T, At<TensorError>>;
 
 /// What is wrong with an input or output. `side` is `input` or `output`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,11 +86,32 @@ struct Tensor<'a> {
 }
 
 pub(super) fn check_inputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
-    raw.input.iter().map(|input| check_input(input, raw)).collect()
+    each_input(raw).collect()
 }
 
 pub(super) fn check_outputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
-    raw.output.iter().map(|output| check_output(output, raw)).collect()
+    each_output(raw).collect()
+}
+
+/// What is wrong with each of them.
+pub(super) fn mistakes(raw: &RawModelConfig) -> Vec<At<TensorError>> {
+    each_input(raw).chain(each_output(raw)).filter_map(Result::err).collect()
+}
+
+fn each_input(raw: &RawModelConfig) -> impl Iterator<Item = Result<TensorSpec>> {
+    raw.input.iter().enumerate().map(move |(index, input)| {
+        check_input(input, raw).map_err(|error| error.inside(part("input", index)))
+    })
+}
+
+fn each_output(raw: &RawModelConfig) -> impl Iterator<Item = Result<TensorSpec>> {
+    raw.output.iter().enumerate().map(move |(index, output)| {
+        check_output(output, raw).map_err(|error| error.inside(part("output", index)))
+    })
+}
+
+fn part(side: &'static str, index: usize) -> FieldPath {
+    FieldPath::from(side).index(index)
 }
 
 fn check_input(input: &ModelInput, raw: &RawModelConfig) -> Result<TensorSpec> {
@@ -107,7 +131,7 @@ fn check_input(input: &ModelInput, raw: &RawModelConfig) -> Result<TensorSpec> {
         model_input::Format::Nchw => Format::Nchw,
     };
     if format != Format::None && input.dims.len() != 3 {
-        return Err(TensorError::ImageRank);
+        return Err(TensorError::ImageRank.at("dims"));
     }
     tensor.check_platform(&raw.platform)?;
     Ok(TensorSpec {
@@ -138,9 +162,12 @@ impl Tensor<'_> {
     fn check_shape(&self, max_batch_size: i32) -> Result<TensorSpec> {
         let Self { side, name, dims, .. } = *self;
         if name.is_empty() {
-            return Err(TensorError::NoName { side });
+            return Err(TensorError::NoName { side }.at("name"));
         }
-        let refuse = |problem| Err(TensorError::Tensor { side, name: name.to_owned(), problem });
+        let refuse = |problem| {
+            let field = self.field_of(problem);
+            Err(TensorError::Tensor { side, name: name.to_owned(), problem }.at(field))
+        };
         let Some(data_type) = data_type(self.data_type) else {
             return refuse(TensorProblem::NoDataType);
         };
@@ -157,6 +184,23 @@ impl Tensor<'_> {
         match self.reshape.and_then(|r| reshape_problem(dims, &r.shape)) {
             Some(problem) => refuse(problem),
             None => Ok(self.spec(data_type)),
+        }
+    }
+
+    fn field_of(&self, problem: TensorProblem) -> FieldPath {
+        let element = |list: FieldPath, dims: &[i64]| match dims.iter().position(is_wrong) {
+            Some(index) => list.index(index),
+            None => list,
+        };
+        let reshape = self.reshape.map_or(&[][..], |reshape| reshape.shape.as_slice());
+        match problem {
+            TensorProblem::NoDataType => "data_type".into(),
+            TensorProblem::NoDims => "dims".into(),
+            TensorProblem::Dimension => element("dims".into(), self.dims),
+            TensorProblem::ReshapeDimension => element("reshape.shape".into(), reshape),
+            TensorProblem::ScalarWithoutBatching
+            | TensorProblem::ReshapeVariables
+            | TensorProblem::ReshapeSize => "reshape".into(),
         }
     }
 
@@ -177,20 +221,24 @@ impl Tensor<'_> {
     fn check_platform(&self, platform: &str) -> Result<()> {
         let is_tensorrt = platform == "tensorrt_plan";
         if self.is_shape_tensor && !is_tensorrt {
-            return Err(TensorError::ShapeTensor);
+            return Err(TensorError::ShapeTensor.at("is_shape_tensor"));
         }
         if self.is_non_linear_format_io && !is_tensorrt {
-            return Err(TensorError::NonLinearFormat);
+            return Err(TensorError::NonLinearFormat.at("is_non_linear_format_io"));
         }
         if self.is_non_linear_format_io && self.dims.len() != 3 {
-            return Err(TensorError::NonLinearRank { side: self.side });
+            return Err(TensorError::NonLinearRank { side: self.side }.at("dims"));
         }
         Ok(())
     }
 }
 
 fn has_wrong_dimension(dims: &[i64]) -> bool {
-    dims.iter().any(|&d| d < 1 && d != -1)
+    dims.iter().any(is_wrong)
+}
+
+fn is_wrong(dimension: &i64) -> bool {
+    *dimension < 1 && *dimension != -1
 }
 
 fn reshape_problem(dims: &[i64], reshape: &[i64]) -> Option<TensorProblem> {

@@ -7,8 +7,11 @@ use galatea_proto::inference::{
     model_warmup::{Input, input::InputDataType},
 };
 
-use super::data_type::data_type;
-use crate::{RawModelConfig, Warmup, WarmupData, WarmupInput};
+use super::{
+    at::{About, At},
+    data_type::data_type,
+};
+use crate::{FieldPath, RawModelConfig, Warmup, WarmupData, WarmupInput};
 
 /// What an input of a warm-up sample lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,15 +37,21 @@ pub enum WarmupError {
 }
 
 /// Samples with a batch size of 0 are skipped, as Triton does.
-pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<Warmup>, WarmupError> {
-    let samples = raw.model_warmup.iter().filter(|sample| sample.batch_size > 0);
-    samples.map(|sample| check_sample(sample, &raw.name)).collect()
+pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<Warmup>, At<WarmupError>> {
+    let samples = raw.model_warmup.iter().enumerate().filter(|(_, sample)| sample.batch_size > 0);
+    let checked = |(index, sample)| {
+        let field = FieldPath::from("model_warmup").index(index).field("inputs");
+        check_sample(sample, &raw.name).map_err(|error: At<_>| error.inside(field))
+    };
+    samples.map(checked).collect()
 }
 
-fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup, WarmupError> {
+fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup, At<WarmupError>> {
     let mut inputs = BTreeMap::new();
     for (name, input) in &sample.inputs {
-        inputs.insert(name.as_str().into(), check_input(name, input, &sample.name, model)?);
+        let checked = check_input(name, input, &sample.name, model)
+            .map_err(|error| error.at(FieldPath::default().named(name.clone()).field("value")))?;
+        inputs.insert(name.as_str().into(), checked);
     }
     Ok(Warmup {
         name: sample.name.clone(),

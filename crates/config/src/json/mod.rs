@@ -2,6 +2,7 @@
 //! every default printed, 64-bit integers as numbers.
 
 mod error;
+mod pointer;
 mod reader;
 mod writer;
 
@@ -10,6 +11,7 @@ use prost_reflect::DynamicMessage;
 use serde_json::Value;
 
 pub use self::error::{FieldError, OverrideError};
+pub(crate) use self::pointer::pointer;
 use crate::{
     RawModelConfig,
     schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},

@@ -11,7 +11,8 @@ use galatea_proto::inference::{
 use galatea_types::{Error, Result};
 
 use crate::{
-    RawModelConfig,
+    Diagnostic, RawModelConfig,
+    backend_advice::NAME_A_BACKEND,
     backend_table::{MODEL_FILES, ModelFile, model_file_for_platform},
 };
 
@@ -130,10 +131,12 @@ fn fill(field: &mut String, default: &str) {
 /// A model named `x.identity` runs on the backend `identity`.
 fn fill_custom_backend(raw: &mut RawModelConfig, model: &str) -> Result<()> {
     let Some((_, backend)) = model.split_once('.') else {
-        return Err(Error::invalid_arg(format!(
+        let text = format!(
             "Invalid model name: Could not determine backend for model '{model}' with no backend \
              in model configuration. Expected model name of the form 'model.<backend_name>'."
-        )));
+        );
+        let found = Diagnostic::error(text.as_str()).with_advice(NAME_A_BACKEND);
+        return Err(Error::invalid_arg(text).with_source(found));
     };
     raw.default_model_filename = format!("model.{backend}");
     raw.backend = backend.to_owned();

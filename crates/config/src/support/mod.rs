@@ -6,7 +6,7 @@
 
 use galatea_types::{Error, Result};
 
-use crate::{ModelConfig, ModelPriority, Scheduling, backend_table::MODEL_FILES};
+use crate::{Diagnostic, ModelConfig, ModelPriority, Scheduling, backend_table::MODEL_FILES};
 
 /// What happens to a model whose configuration has a field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,17 +173,20 @@ const ROWS: &[Row] = &[
 ];
 
 impl ModelConfig {
-    /// What of this configuration this server does not do, as lines for the log.
+    /// What of this configuration this server does not do, as warnings for the log.
     ///
     /// # Errors
     /// `Unsupported` for what would make answers wrong, with what to do about it.
-    pub fn check_support(&self) -> Result<Vec<String>> {
+    pub fn check_support(&self) -> Result<Vec<Diagnostic>> {
         let mut warnings = Vec::new();
         for Row { field, action, sentence, .. } in ROWS.iter().filter(|row| (row.applies)(self)) {
             let text = format!("{field} of model '{}' {sentence}", self.name());
             match action {
-                Refuse => return Err(Error::unsupported(text)),
-                Warn => warnings.push(text),
+                Refuse => {
+                    let found = Diagnostic::error(text.as_str()).about(*field);
+                    return Err(Error::unsupported(text).with_source(found));
+                }
+                Warn => warnings.push(Diagnostic::warning(text).about(*field)),
             }
         }
         Ok(warnings)

@@ -122,11 +122,11 @@ fn every_row_acts() {
                 assert_eq!(error.code(), galatea_types::Code::Unsupported);
                 assert_eq!(error.message(), text);
             }
-            (Warn, Ok(warnings)) => assert_eq!(warnings, [text]),
+            (Warn, Ok(warnings)) => assert_eq!(texts(&warnings), [text]),
             (action, outcome) => panic!("{field} is to {action:?}, got {outcome:?}"),
         }
         let left_alone = model_config(&format!("{base} {without}")).check_support();
-        assert_eq!(left_alone.expect("supported"), [""; 0], "{field}");
+        assert!(left_alone.expect("supported").is_empty(), "{field}");
     }
 }
 
@@ -136,8 +136,12 @@ fn ragged_batches_are_refused_only_where_tensors_are_joined() {
     let ragged = "input { name: 'IN' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }";
     for model in ["backend: 'python' max_batch_size: 8", "backend: 'onnxruntime'"] {
         let config = model_config(&format!("{model} {ragged}"));
-        assert_eq!(config.check_support().expect("supported"), [""; 0], "{model}");
+        assert!(config.check_support().expect("supported").is_empty(), "{model}");
     }
+}
+
+fn texts(warnings: &[Diagnostic]) -> Vec<String> {
+    warnings.iter().map(ToString::to_string).collect()
 }
 
 #[test]

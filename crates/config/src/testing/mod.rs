@@ -9,6 +9,7 @@
 )]
 
 mod numbers;
+mod places;
 
 use galatea_types::{DataType, Result, Shape};
 
@@ -17,7 +18,10 @@ use crate::{
     parse_text,
 };
 
-pub use self::numbers::{ConfigField, number_fields, text_fields};
+pub use self::{
+    numbers::{ConfigField, number_fields, text_fields},
+    places::without_places,
+};
 
 /// What a configuration is completed by and checked against. Without GPUs and files by default.
 #[derive(Clone, Copy, Debug, Default)]

@@ -41,6 +41,7 @@ impl Token<'_> {
 }
 
 /// Divides a text into tokens, skipping white space and `#` comments.
+#[derive(Clone)]
 pub(crate) struct Lexer<'a> {
     rest: &'a str,
     position: Position,

@@ -8,11 +8,13 @@ mod error;
 mod lexer;
 mod number;
 mod parser;
+mod places;
 mod scalar;
 mod string;
 mod suggest;
 
 pub use error::TextError;
+pub(crate) use parser::find_place;
 pub use parser::parse_text;
 
 #[cfg(test)]

@@ -7,10 +7,11 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescri
 use super::{
     error::TextError,
     lexer::{Lexer, Token, TokenKind},
+    places::{Introduction, Places},
     scalar, suggest,
 };
 use crate::{
-    Position, RawModelConfig,
+    FieldPath, Position, RawModelConfig,
     schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},
 };
 
@@ -39,9 +40,19 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
         return Err(TextError::new(start, message));
     }
     let descriptor = schema::model_config().ok_or_else(|| TextError::new(start, schema::BROKEN))?;
-    let mut parser = Parser::new(source.strip_prefix(BYTE_ORDER_MARK).unwrap_or(source));
-    let message = parser.parse_message(descriptor, None)?;
+    let message = Parser::new(source, Places::default()).parse_message(descriptor, None)?;
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
+}
+
+/// Where a field of a text stands, or the closest part around it. The text is read again for it: only mistakes ask, and
+/// the others need not pay for the answer.
+pub(crate) fn find_place(source: &str, path: &FieldPath) -> Option<Position> {
+    if source.len() > MAX_SOURCE_SIZE {
+        return None;
+    }
+    let mut parser = Parser::new(source, Places::kept());
+    parser.parse_message(schema::model_config()?, None).ok()?;
+    parser.places.find(path)
 }
 
 struct Parser<'a> {
@@ -49,6 +60,7 @@ struct Parser<'a> {
     token: Token<'a>,
     /// Members of lists and maps so far.
     element_count: usize,
+    places: Places<'a>,
 }
 
 /// An opening brace or bracket, and the one that closes it.
@@ -60,10 +72,10 @@ struct Opening {
 }
 
 impl<'a> Parser<'a> {
-    fn new(source: &'a str) -> Self {
-        let mut lexer = Lexer::new(source);
+    fn new(source: &'a str, places: Places<'a>) -> Self {
+        let mut lexer = Lexer::new(source.strip_prefix(BYTE_ORDER_MARK).unwrap_or(source));
         let token = lexer.next();
-        Self { lexer, token, element_count: 0 }
+        Self { lexer, token, element_count: 0, places }
     }
 
     fn advance(&mut self) -> Token<'a> {
@@ -112,8 +124,8 @@ impl<'a> Parser<'a> {
         self.parse_colon(&field)?;
         let is_repeated = field.is_list() || field.is_map();
         match self.token {
-            bracket if is_repeated && bracket.is("[") => self.parse_list(fields, &field)?,
-            _ => self.parse_value(fields, &field)?,
+            bracket if is_repeated && bracket.is("[") => self.parse_list(fields, &field, name)?,
+            _ => self.parse_value(fields, &field, Introduction { name, is_listed: false })?,
         }
         // Separators are optional, and one of them is enough.
         if !self.take(",") {
@@ -131,8 +143,15 @@ impl<'a> Parser<'a> {
             (Some(opening), _) => {
                 let Opening { open, close, position } = opening;
                 let found = self.token.describe();
-                self.error(format!("expected a field name or `{close}`, found {found}"))
-                    .with_hint(format!("the `{open}` at {position} is still open"))
+                let error =
+                    self.error(format!("expected a field name or `{close}`, found {found}"));
+                match self.token.kind {
+                    TokenKind::Quoted => error.with_hint(format!(
+                        "names of fields have no quotes: {}",
+                        unquoted(self.token.text)
+                    )),
+                    _ => error.with_hint(format!("the `{open}` at {position} is still open")),
+                }
             }
             (None, _) => self.unexpected_at_top(),
         })
@@ -141,6 +160,13 @@ impl<'a> Parser<'a> {
     fn unexpected_at_top(&self) -> TextError {
         let error = self.error(format!("expected a field name, found {}", self.token.describe()));
         match self.token.text {
+            "{" if self.lexer.clone().next().kind == TokenKind::Quoted => error.with_hint(
+                "this looks like JSON, and the file is in protobuf's text format: write `name: \"m\"`, without braces \
+                 around it all and without quotes around names of fields",
+            ),
+            text if self.token.kind == TokenKind::Quoted => {
+                error.with_hint(format!("names of fields have no quotes: {}", unquoted(text)))
+            }
             "}" | ">" | "]" => error.with_hint("nothing is open here: one closing too many"),
             "[" => error.with_hint("extensions are not supported"),
             "{" => error.with_hint("write the fields of the model without braces around them"),
@@ -169,20 +195,30 @@ impl<'a> Parser<'a> {
                 field.name(),
                 scalar::type_name(&field.kind())
             )),
+            text if suggest::is_curly_quote(text) => error.with_hint(suggest::CURLY_QUOTES),
             _ => error,
         })
     }
 
-    fn parse_list(&mut self, fields: &mut Fields, field: &FieldDescriptor) -> Result<()> {
-        let opening = Opening { open: "[", close: "]", position: self.advance().position };
+    fn parse_list(
+        &mut self,
+        fields: &mut Fields,
+        field: &FieldDescriptor,
+        name: Token<'a>,
+    ) -> Result<()> {
+        let introduction = Introduction { name, is_listed: true };
+        let bracket = self.advance();
+        let opening = Opening { open: "[", close: "]", position: bracket.position };
         if self.take(opening.close) {
+            let outer = self.places.enter(introduction, bracket);
+            self.places.leave(outer);
             return Ok(());
         }
         loop {
             if self.token.kind == TokenKind::End {
                 return Err(self.unclosed(opening));
             }
-            self.parse_value(fields, field)?;
+            self.parse_value(fields, field, introduction)?;
             if self.take(opening.close) {
                 return Ok(());
             }
@@ -208,14 +244,21 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn parse_value(&mut self, fields: &mut Fields, field: &FieldDescriptor) -> Result<()> {
+    fn parse_value(
+        &mut self,
+        fields: &mut Fields,
+        field: &FieldDescriptor,
+        introduction: Introduction<'a>,
+    ) -> Result<()> {
         if field.is_list() || field.is_map() {
             self.count_element()?;
         }
+        let outer = self.places.enter(introduction, self.token);
         let value = match field.kind() {
             Kind::Message(descriptor) => Value::Message(self.parse_braced(field, descriptor)?),
             kind => self.parse_scalar(field, &kind)?,
         };
+        self.places.leave(outer);
         fields.store(field, value);
         Ok(())
     }
@@ -237,21 +280,20 @@ impl<'a> Parser<'a> {
         let (open, close) = match self.token {
             token if token.is("{") => ("{", "}"),
             token if token.is("<") => ("<", ">"),
-            _ => return Err(self.not_a_message(field)),
+            _ => return Err(self.not_a_message(field, &descriptor)),
         };
         let position = self.advance().position;
         self.parse_message(descriptor, Some(Opening { open, close, position }))
     }
 
-    fn not_a_message(&self, field: &FieldDescriptor) -> TextError {
+    fn not_a_message(&self, field: &FieldDescriptor, message: &MessageDescriptor) -> TextError {
         let name = field.name();
         let error =
             self.error(format!("expected `{{` for `{name}`, found {}", self.token.describe()));
         match self.token {
-            token if token.is("[") => {
-                error.with_hint(format!("`{name}` takes one message, not a list"))
-            }
-            _ => error.with_hint(format!("`{name}` is a message: write `{name} {{ ... }}`")),
+            token if token.is("[") => error.with_hint(suggest::list_hint(name, message)),
+            token if token.text.starts_with('-') => error.with_hint(suggest::LOOKS_LIKE_YAML),
+            token => error.with_hint(suggest::message_hint(name, message, token.text)),
         }
     }
 
@@ -277,6 +319,11 @@ impl<'a> Parser<'a> {
             Err(_) => Err(TextError::new(position, "the string is not valid UTF-8")),
         }
     }
+}
+
+/// How a name is written that came in quotes.
+fn unquoted(text: &str) -> String {
+    format!("write `{}:`", shorten(text.trim_matches(['"', '\''])))
 }
 
 fn shorten(name: &str) -> String {

@@ -86,7 +86,11 @@ fn mismatch(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> TextErro
         (Kind::String, TokenKind::Word | TokenKind::Number) => {
             error.with_hint(format!("put quotes around it: `{name}: \"{}\"`", token.text))
         }
+        _ if suggest::is_curly_quote(token.text) => error.with_hint(suggest::CURLY_QUOTES),
         (Kind::String, _) | (_, TokenKind::End) => error,
+        (Kind::Int64, TokenKind::Word) if matches!(name, "dims" | "shape") => {
+            error.with_hint("write -1 for a dimension of any size")
+        }
         (_, TokenKind::Quoted) => error.with_hint("remove the quotes"),
         (_, _) if token.is("[") => error.with_hint(format!("`{name}` takes one value, not a list")),
         (Kind::Bool, _) => error.with_hint("write `true` or `false`"),

@@ -1,22 +1,107 @@
-//! "Did you mean": the nearest known names to an unknown one.
+//! "Did you mean": the nearest known names to an unknown one, and the place where a field belongs.
 
 use galatea_types::suggest;
-use prost_reflect::{EnumDescriptor, MessageDescriptor};
+use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor};
+
+use crate::schema;
 
 /// Names people bring from other tools, where spelling alone would suggest something else.
-const DATA_TYPE_SYNONYMS: [(&str, &str); 7] = [
+const DATA_TYPE_SYNONYMS: [(&str, &str); 12] = [
     ("BYTES", "TYPE_STRING"),
+    ("STR", "TYPE_STRING"),
+    ("OBJECT", "TYPE_STRING"),
     ("FLOAT", "TYPE_FP32"),
     ("FLOAT16", "TYPE_FP16"),
     ("FLOAT32", "TYPE_FP32"),
     ("FLOAT64", "TYPE_FP64"),
     ("DOUBLE", "TYPE_FP64"),
     ("HALF", "TYPE_FP16"),
+    ("BFLOAT16", "TYPE_BF16"),
+    ("INT", "TYPE_INT32"),
+    ("LONG", "TYPE_INT64"),
 ];
 
+/// The same for fields, where the message has the second.
+const FIELD_SYNONYMS: [(&str, &str); 9] = [
+    ("inputs", "input"),
+    ("outputs", "output"),
+    ("shape", "dims"),
+    ("dtype", "data_type"),
+    ("type", "data_type"),
+    ("datatype", "data_type"),
+    ("batch_size", "max_batch_size"),
+    ("instances", "instance_group"),
+    ("model", "model_name"),
+];
+
+/// Most places that are named for a field that belongs elsewhere.
+const MOST_PLACES: usize = 3;
+
 pub(crate) fn field_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
+    if name.starts_with('-') {
+        return Some(LOOKS_LIKE_YAML.to_owned());
+    }
+    if message.is_map_entry() {
+        return Some(format!(
+            "an entry of a map is `key: \"{name}\" value: ...`, with its name behind `key`"
+        ));
+    }
+    let synonym = FIELD_SYNONYMS.iter().find(|(from, to)| {
+        from.eq_ignore_ascii_case(name) && message.get_field_by_name(to).is_some()
+    });
+    if let Some((_, to)) = synonym {
+        return Some(format!("did you mean `{to}`?"));
+    }
     let fields = message.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>();
-    nearest_hint(name, &fields).or_else(|| listing_hint("fields", &fields))
+    belongs_hint(name)
+        .or_else(|| nearest_hint(name, &fields))
+        .or_else(|| listing_hint("fields", &fields))
+}
+
+/// What a value in the form of YAML is told.
+pub(crate) const LOOKS_LIKE_YAML: &str = "this looks like YAML, and the file is in protobuf's text format: a list of \
+     messages is `input [ { name: \"x\" }, { name: \"y\" } ]`";
+
+/// Where a field belongs that is at the wrong level.
+fn belongs_hint(name: &str) -> Option<String> {
+    let top = schema::model_config()?;
+    if top.get_field_by_name(name).is_some() {
+        return Some(format!("`{name}` belongs to the model itself: outside of all braces"));
+    }
+    let mut places = places_of(&top, name);
+    places.truncate(MOST_PLACES);
+    (!places.is_empty()).then(|| format!("`{name}` belongs inside of {}", places.join(" or ")))
+}
+
+/// The paths of the messages that have such a field: those with the fewest steps first. The types of the message do not
+/// recur.
+fn places_of(top: &MessageDescriptor, name: &str) -> Vec<String> {
+    let mut places = Vec::new();
+    let mut level = vec![(Vec::<String>::new(), top.clone())];
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for (path, message) in level {
+            for field in message.fields() {
+                let Kind::Message(inner) = field.kind() else { continue };
+                if inner.is_map_entry() {
+                    continue;
+                }
+                let mut path = path.clone();
+                path.push(field.name().to_owned());
+                if inner.get_field_by_name(name).is_some() {
+                    places.push(in_braces(&path));
+                }
+                next.push((path, inner));
+            }
+        }
+        level = next;
+    }
+    places
+}
+
+/// `dynamic_batching { default_queue_policy { ... } }`
+fn in_braces(path: &[String]) -> String {
+    format!("`{} {{ ... {}`", path.join(" { "), vec!["}"; path.len()].join(" "))
 }
 
 pub(crate) fn enum_hint(name: &str, kind: &EnumDescriptor) -> Option<String> {
@@ -35,6 +120,51 @@ pub(crate) fn enum_hint(name: &str, kind: &EnumDescriptor) -> Option<String> {
     }
     nearest_hint(&upper, &values).or_else(|| listing_hint("values", &values))
 }
+
+/// What to write for a message in the place of `found`: with the one field that it could be the value of.
+pub(crate) fn message_hint(name: &str, message: &MessageDescriptor, found: &str) -> String {
+    let plain = found.trim_matches(['"', '\'']);
+    let mut scalars = message.fields().filter(|f| !matches!(f.kind(), Kind::Message(_)));
+    let inside = match (message.get_field_by_name(plain), scalars.next(), scalars.next()) {
+        (Some(field), ..) if matches!(field.kind(), Kind::Message(_)) => {
+            format!("{plain} {{ ... }}")
+        }
+        (_, Some(only), None) if fits(&only.kind(), found) && message.fields().len() == 1 => {
+            format!("{}: {found}", only.name())
+        }
+        _ => "...".to_owned(),
+    };
+    format!("`{name}` is a message: write `{name} {{ {inside} }}`")
+}
+
+/// The same for a list that was found.
+pub(crate) fn list_hint(name: &str, message: &MessageDescriptor) -> String {
+    let mut fields = message.fields();
+    match (fields.next(), fields.next()) {
+        (Some(only), None) if only.is_list() => {
+            format!("`{name}` is a message: write `{name} {{ {}: [ ... ] }}`", only.name())
+        }
+        _ => format!("`{name}` takes one message, not a list"),
+    }
+}
+
+/// Whether a value of this kind could be written so.
+fn fits(kind: &Kind, found: &str) -> bool {
+    match kind {
+        Kind::String => found.starts_with(['"', '\'']),
+        Kind::Bool => matches!(found, "true" | "false"),
+        _ => found.starts_with(|c: char| c.is_ascii_digit()),
+    }
+}
+
+/// The quotes that word processors and web pages put in the place of the two that programs know.
+pub(crate) fn is_curly_quote(text: &str) -> bool {
+    text.starts_with([
+        '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{ab}', '\u{bb}',
+    ])
+}
+
+pub(crate) const CURLY_QUOTES: &str = "these are curly quotes: write straight ones, `\"` or `'`";
 
 fn listing_hint(what: &str, names: &[String]) -> Option<String> {
     let quoted = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>();

@@ -6,6 +6,7 @@ use std::{
 };
 
 use galatea_backend::Backend;
+use galatea_config::{Diagnostic, backend_advice};
 use galatea_types::{Error, LockExt, Result};
 
 use crate::{backend_registry::BackendRegistry, backend_settings::BackendSettings};
@@ -36,10 +37,14 @@ impl Backends {
 
     fn unknown(&self, name: &str) -> Error {
         let known = self.registry.names().collect::<Vec<_>>().join(", ");
-        Error::invalid_arg(format!(
+        let text = format!(
             "unable to find backend library for backend '{name}', try specifying runtime on the model \
              configuration. This server has the backends: {known}."
-        ))
+        );
+        let found = Diagnostic::error(text.as_str())
+            .with_advice(backend_advice(name, self.registry.names()))
+            .about("backend");
+        Error::invalid_arg(text).with_source(found)
     }
 
     /// Settings of one backend, with those for all.

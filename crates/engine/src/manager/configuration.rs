@@ -5,10 +5,10 @@ use std::io;
 
 use galatea_backend::{Backend, CompletionContext, PathRules};
 use galatea_config::{
-    CheckContext, ConfigDraft, ModelConfig, NormalizeContext, NormalizedConfig, RawModelConfig,
-    VersionPolicy,
+    CheckContext, ConfigDraft, ConfigSource, Diagnostic, ModelConfig, NormalizeContext,
+    NormalizedConfig, RawModelConfig, VersionPolicy,
 };
-use galatea_types::{Code, Error, Result};
+use galatea_types::{Error, Result};
 
 use super::{backends::Backends, paths};
 use crate::{
@@ -31,23 +31,19 @@ pub(super) fn read(
     folder: &ModelFolder,
     name: &ConfigName,
     may_be_missing: bool,
-) -> Result<RawModelConfig> {
+) -> Result<ConfigSource> {
     let (file, source) = match name.read_named(|file| read_text_file(&folder.path().join(file))) {
         Ok(found) => found,
         Err((_, e)) if e.kind() == io::ErrorKind::NotFound && may_be_missing => {
-            return Ok(RawModelConfig::default());
+            return Ok(ConfigSource::default());
         }
         Err((file, e)) => {
             let text = format!("failed to read {}/{file}: {e}", folder.name);
             return Err(Error::invalid_arg(text).with_source(e));
         }
     };
-    galatea_config::parse_text(&source)
-        // Clients read this: they get the path inside the repository, not the one on the server.
-        .map_err(|error| {
-            let file = format!("{}/{file}", folder.name);
-            error.into_diagnostic(file, &source).into_error(Code::InvalidArg)
-        })
+    // Clients read this: they get the path inside the repository, not the one on the server.
+    Ok(ConfigSource::text(format!("{}/{file}", folder.name), source))
 }
 
 /// A configuration as it was read.
@@ -165,7 +161,9 @@ struct RuntimeError {
 
 impl From<RuntimeError> for Error {
     fn from(error: RuntimeError) -> Self {
-        Self::invalid_arg(error.to_string()).with_source(error)
+        let text = error.to_string();
+        let found = Diagnostic::error(text.as_str()).about("runtime");
+        Self::invalid_arg(text).with_source(found)
     }
 }
 

@@ -39,7 +39,10 @@ impl LoadFailure {
             ))
             .with_source(error),
             Self::NoVersion => failed(&no_version(model)),
-            Self::Versions(versions) => failed(&versions),
+            Self::Versions(versions) => match versions.0.first() {
+                Some(first) => failed(&versions).with_source(first.error.clone()),
+                None => failed(&versions),
+            },
             Self::Invalid(error) => failed(&error).with_source(error),
         }
     }

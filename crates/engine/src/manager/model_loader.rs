@@ -206,6 +206,7 @@ impl ModelLoader {
             Ok((models, config))
         });
         let (models, config) = joined.map_err(|error| {
+            let error = plan.source.locate(error);
             log::error!("{error}");
             self.models.replace(&plan.id, ReadyVersions::new());
             self.reject_ensemble(&plan.id, error)
@@ -318,7 +319,7 @@ impl ModelLoader {
             Some(ready) => guarded(|| plan.regroup(ready, &self.completion(&plan.paths))),
             None => self.retry(id, complete),
         };
-        let config = config.and_then(|config| check_support(&config).map(|()| config));
+        let config = config.and_then(|config| check_support(&config, plan).map(|()| config));
         kept.retain(|_, ready| match &config {
             Ok(config) => self.versions.can_change_instances(ready, config),
             Err(_) => plan.changes_instances_only(ready),
@@ -356,6 +357,7 @@ impl ModelLoader {
 
 /// Logs why a version could not be loaded, or changed while it is ready. Returns what others are told.
 fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> VersionFailure {
+    let error = plan.source.locate(error);
     let failure = VersionFailure { version, is_ready, error };
     let (id, reason) = (&plan.id, failure.reason_with_causes());
     let what = if is_ready { "change the instances of" } else { "load" };
@@ -365,8 +367,11 @@ fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> Versio
 
 /// Refuses what the configuration asks for and this server does not do; logs it where answers are right
 /// without it.
-fn check_support(config: &ModelConfig) -> Result<()> {
-    config.check_support()?.iter().for_each(|warning| log::warn!("{warning}"));
+fn check_support(config: &ModelConfig, plan: &LoadPlan) -> Result<()> {
+    for warning in config.check_support()? {
+        let warning = plan.source.locate_diagnostic(warning);
+        log::warn!("{warning}{}", warning.appendix());
+    }
     Ok(())
 }
 

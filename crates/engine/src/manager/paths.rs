@@ -1,7 +1,7 @@
 //! Which files a configuration may name.
 
 use galatea_backend::{PathRules, relative_inside};
-use galatea_config::{ConfigDraft, RawModelConfig};
+use galatea_config::{ConfigDraft, Diagnostic, FieldPath, RawModelConfig};
 use galatea_types::Error;
 
 use crate::{model_id::ModelId, overrides::LoadOverrides, repository::Repository};
@@ -20,7 +20,19 @@ struct FileError {
 
 impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
-        Self::invalid_arg(error.to_string()).with_source(error)
+        let text = error.to_string();
+        let found = Diagnostic::error(text.as_str()).about(field_of(error.field));
+        Self::invalid_arg(text).with_source(found)
+    }
+}
+
+/// The first place of the field in a configuration.
+fn field_of(field: &'static str) -> FieldPath {
+    match field {
+        "label_filename" => "output.label_filename".into(),
+        "input_data_file" => "model_warmup.inputs.value.input_data_file".into(),
+        "data_file" => "sequence_batching.state.initial_state.data_file".into(),
+        field => field.into(),
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use galatea_backend::PathRules;
 use galatea_config::{
-    ConfigDraft, ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig, RawModelConfig, VersionPolicy,
-    differ_in_instances_only, with_instances_of,
+    ConfigDraft, ConfigSource, Diagnostic, ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig,
+    RawModelConfig, VersionPolicy, differ_in_instances_only, with_instances_of,
 };
 use galatea_types::{Error, Result};
 
@@ -32,6 +32,8 @@ pub(super) struct LoadPlan {
     pub paths: PathRules,
     /// With the backend named, and nothing else completed.
     pub raw: Arc<RawModelConfig>,
+    /// What that was read from, for the places of mistakes that are found later.
+    pub source: ConfigSource,
 }
 
 impl LoadPlan {
@@ -47,12 +49,12 @@ impl LoadPlan {
             None => repository.lease(id)?,
         };
         let hidden = HiddenFolder::of(&folder);
-        let polled = poll(overrides, completion, &folder, repository.config_name())
+        let (polled, source) = poll(overrides, completion, &folder, repository.config_name())
             .map_err(|error| hidden.hide(error))?;
         let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
         let (id, raw) = (id.clone(), Arc::new(polled.raw));
-        Ok(Self { id, folder, hidden, versions, paths, raw })
+        Ok(Self { id, folder, hidden, versions, paths, raw, source })
     }
 
     /// Whether it is made of other models.
@@ -92,17 +94,18 @@ fn poll(
     completion: &Completion<'_>,
     folder: &ModelFolder,
     name: &ConfigName,
-) -> Result<PolledConfig> {
-    let raw = match &overrides.config {
-        Some(json) => galatea_config::parse_json(json)?,
+) -> Result<(PolledConfig, ConfigSource)> {
+    let source = match &overrides.config {
+        Some(json) => ConfigSource::json(json.as_str()),
         None => configuration::read(folder, name, completion.is_automatic)?,
     };
-    let mut draft = ConfigDraft::from(raw);
+    let mut draft = ConfigDraft::from(source.parse()?);
     if folder.is_renamed {
         draft.set_name(&folder.name);
     }
     agents::inspect(&draft, folder.path())?;
-    completion.poll(draft.into_raw(), folder)
+    let polled = completion.poll(draft.into_raw(), folder);
+    Ok((polled.map_err(|error| source.locate(error))?, source))
 }
 
 /// Instances of all versions of a model: each has a thread at least.
@@ -121,7 +124,9 @@ struct TooManyInstances {
 
 impl From<TooManyInstances> for Error {
     fn from(error: TooManyInstances) -> Self {
-        Self::invalid_arg(error.to_string()).with_source(error)
+        let text = error.to_string();
+        let found = Diagnostic::error(text.as_str()).about("version_policy");
+        Self::invalid_arg(text).with_source(found)
     }
 }
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 use galatea_types::{DataType, Error};
 
 use crate::{
-    BatchInputKind, BatchOutputKind, ConfigDraft, ConfigError, ControlKind, FalseTrue, InitialData,
-    ModelConfig, ModelPriority, Optimization, Scheduling, SequenceBatching, SequenceStrategy,
-    TensorError, TensorProblem, WarmupData,
+    BatchInputKind, BatchOutputKind, ConfigDraft, ControlKind, FalseTrue, InitialData, ModelConfig,
+    ModelPriority, Optimization, Scheduling, SequenceBatching, SequenceStrategy, WarmupData,
     testing::{Host, model_config},
 };
 
@@ -173,15 +172,7 @@ fn what_only_some_servers_use_is_kept() {
 #[test]
 fn the_source_of_an_error_names_the_tensor() {
     let error = refused("input { name: 'X' data_type: TYPE_FP32 dims: 0 }");
-    let source = std::error::Error::source(&error).expect("a source");
-    let expected = ConfigError::Tensor {
-        model: "m".to_owned(),
-        error: TensorError::Tensor {
-            side: "input",
-            name: "X".to_owned(),
-            problem: TensorProblem::Dimension,
-        },
-    };
-    assert_eq!(source.downcast_ref(), Some(&expected));
-    assert_eq!(error.message(), expected.to_string());
+    let found = crate::Diagnostic::of(&error).expect("a finding");
+    assert_eq!(found.field.to_string(), "input[1].dims[0]");
+    assert_eq!(error.message(), found.text, "no place and no advice before the text is known");
 }

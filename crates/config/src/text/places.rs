@@ -1,0 +1,122 @@
+//! Where the parts of a text stand, for mistakes that are found after it was read.
+
+use super::scalar;
+use crate::{FieldPath, Position, Step};
+
+use super::lexer::{Token, TokenKind};
+
+/// Most parts that are remembered; what comes after them is told by the part around it.
+const MOST: usize = 1 << 17;
+
+/// A tree of the values in a text.
+#[derive(Default)]
+pub(crate) struct Places<'a> {
+    nodes: Vec<Node<'a>>,
+    /// The message that is being read; `None`: the outermost.
+    current: Option<usize>,
+    is_kept: bool,
+}
+
+/// How a value is introduced.
+#[derive(Clone, Copy)]
+pub(crate) struct Introduction<'a> {
+    /// The name of its field.
+    pub name: Token<'a>,
+    /// Whether it stands in brackets, with others.
+    pub is_listed: bool,
+}
+
+struct Node<'a> {
+    parent: Option<usize>,
+    introduction: Introduction<'a>,
+    /// The first token of the value; the bracket of an empty list.
+    value: Token<'a>,
+}
+
+impl<'a> Places<'a> {
+    /// Remembers what it is told; the default forgets it at once.
+    pub fn kept() -> Self {
+        Self { is_kept: true, ..Self::default() }
+    }
+
+    /// A value begins. Returns what [`Places::leave`] wants at its end.
+    pub fn enter(&mut self, introduction: Introduction<'a>, value: Token<'a>) -> Option<usize> {
+        let outer = self.current;
+        if self.is_kept && self.nodes.len() < MOST {
+            self.current = Some(self.nodes.len());
+            self.nodes.push(Node { parent: outer, introduction, value });
+        }
+        outer
+    }
+
+    /// The value ends.
+    pub fn leave(&mut self, outer: Option<usize>) {
+        self.current = outer;
+    }
+
+    /// Where the field is: its value, or its name if that is a message or a list; else the closest part around it that the
+    /// text has. Of a path without the place in a list, the first element that has the rest.
+    pub fn find(&self, path: &FieldPath) -> Option<Position> {
+        let mut steps = path.steps().iter().peekable();
+        let mut found = None;
+        let mut parents = vec![None];
+        while let Some(step) = steps.next() {
+            let Step::Field(name) = step else { continue };
+            let values = self.values(&parents, name);
+            let element = steps.next_if(|step| !matches!(step, Step::Field(_)));
+            let wanted = match element {
+                Some(Step::Index(index)) => self.element(&values, *index).into_iter().collect(),
+                Some(Step::Named(name)) => self.named(&values, name).into_iter().collect(),
+                Some(Step::Field(_)) | None => values.clone(),
+            };
+            let Some(&first) = wanted.first() else {
+                // The list is there, the element is not.
+                return values.first().map(|&node| self.position(node, false)).or(found);
+            };
+            found = Some(self.position(first, element.is_some()));
+            parents = wanted.into_iter().map(Some).collect();
+        }
+        found
+    }
+
+    /// The values of a field of messages, in their order. `parents` are, too.
+    fn values(&self, parents: &[Option<usize>], field: &str) -> Vec<usize> {
+        let is_value = |node: &Node<'_>| {
+            node.introduction.name.text == field && parents.binary_search(&node.parent).is_ok()
+        };
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(|(_, node)| is_value(node)).map(|(index, _)| index).collect()
+    }
+
+    fn element(&self, values: &[usize], index: usize) -> Option<usize> {
+        let is_empty_list = |&node: &usize| self.nodes.get(node).is_some_and(|n| n.value.is("["));
+        values.iter().copied().filter(|node| !is_empty_list(node)).nth(index)
+    }
+
+    /// The entry of a map with this key, or the message with this name.
+    fn named(&self, values: &[usize], name: &str) -> Option<usize> {
+        let names = |node: &&Node<'_>| {
+            matches!(node.introduction.name.text, "key" | "name") && says(&node.value, name)
+        };
+        let mut parents = self.nodes.iter().filter(names).filter_map(|node| node.parent);
+        parents.find(|parent| values.binary_search(parent).is_ok())
+    }
+
+    fn position(&self, node: usize, is_element: bool) -> Position {
+        let start = Position { line: 1, column: 1 };
+        let Some(Node { introduction, value, .. }) = self.nodes.get(node) else { return start };
+        let is_message = value.is("{") || value.is("<") || value.is("[");
+        match (introduction.is_listed, is_message) {
+            (true, _) if is_element => value.position,
+            (false, false) => value.position,
+            _ => introduction.name.position,
+        }
+    }
+}
+
+fn says(value: &Token<'_>, name: &str) -> bool {
+    match value.kind {
+        TokenKind::Quoted => scalar::parse_literal(value).is_ok_and(|text| text == name.as_bytes()),
+        _ => value.text == name,
+    }
+}
