@@ -87,7 +87,8 @@ impl Exchange {
         let outputs = [Arc::from("OUTPUT0")];
         let request = &self.request();
         let (key, model_version) = (self.key, self.version);
-        let sent = SentRequest { key, model_version, request, inputs, outputs: &outputs };
+        let sent =
+            SentRequest { key, model_version, request, inputs, outputs: &outputs, trace: None };
         put_request(message, &sent, kept).expect("short enough");
     }
 

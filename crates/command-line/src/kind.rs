@@ -9,6 +9,8 @@ pub enum Kind {
     Switch,
     /// None, or yes or no, also as the next word.
     OptionalBool,
+    /// None, or text behind `=`; never the next word. The text is what the help calls it.
+    OptionalText(&'static str),
     /// Yes or no: `true`, `on`, `1`, `false`, `off`, `0`, in any case.
     Bool,
     /// A whole number.
@@ -42,7 +44,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 impl Kind {
     /// Whether a value must follow.
     pub fn needs_value(self) -> bool {
-        !matches!(self, Self::Switch | Self::OptionalBool)
+        !matches!(self, Self::Switch | Self::OptionalBool | Self::OptionalText(_))
     }
 
     /// What the help shows behind the names.
@@ -50,6 +52,7 @@ impl Kind {
         let name = match self {
             Self::Switch => return String::new(),
             Self::OptionalBool => return " [true|false]".to_owned(),
+            Self::OptionalText(name) => return format!("[=<{name}>]"),
             Self::Bool => "boolean",
             Self::Integer { .. } => "integer",
             Self::Number => "float",
@@ -82,7 +85,9 @@ impl Kind {
             Self::Integer { .. } => a.parse::<i64>().ok() == b.parse::<i64>().ok(),
             Self::Number => a.parse::<f64>().ok() == b.parse::<f64>().ok(),
             Self::Choice(_) => a.eq_ignore_ascii_case(b),
-            Self::Switch | Self::Text | Self::Name | Self::Form(_) => a == b,
+            Self::Switch | Self::OptionalText(_) | Self::Text | Self::Name | Self::Form(_) => {
+                a == b
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ impl OptionOutline {
 
     /// Whether a file may be its value.
     pub(crate) fn may_be_file(&self) -> bool {
-        matches!(self.kind, Kind::Text | Kind::Name | Kind::Form(_))
+        matches!(self.kind, Kind::Text | Kind::OptionalText(_) | Kind::Name | Kind::Form(_))
     }
 
     /// All its names, dashes included.

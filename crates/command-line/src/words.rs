@@ -63,6 +63,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         let name = row.names.long;
         let text = match (row.kind, attached) {
             (Kind::Switch, None) => String::new(),
+            (Kind::OptionalText(_), None) => String::new(),
             (Kind::Switch, Some(_)) => return Err(CommandLineError::TakesNoValue { name }),
             (_, Some(value)) => value,
             (Kind::OptionalBool, None) => {

@@ -16,9 +16,10 @@ use tokio::{
 
 use crate::{
     connections::{ConnectionLimits, Framing, Slot},
+    exchange::Peer,
     listener::{AttachedListener, Listener},
     repeated_log::RepeatedLog,
-    socket::{DetachedSocket, Socket},
+    socket::DetachedSocket,
     stage::Stage,
 };
 
@@ -29,6 +30,7 @@ const ACCEPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duratio
 /// A connection on its way to its worker, counted there from now on.
 pub(crate) struct Accepted {
     pub socket: DetachedSocket,
+    pub peer: Peer,
     pub counted: ConnectionGuard,
     pub slot: Slot,
 }
@@ -99,11 +101,11 @@ impl Acceptor {
                 () = stops_at.reached(&mut stage) => return,
             };
             match accepted {
-                Ok(socket) => {
+                Ok((socket, peer)) => {
                     backoff = ACCEPT_BACKOFF.0;
                     // Without a place the socket is dropped, and so closed.
                     if let Some(slot) = limits.admit(framing, uses_reserve).await {
-                        hand_over(socket, slot, &workers);
+                        hand_over((socket, peer), slot, &workers);
                     }
                 }
                 Err(error) => {
@@ -117,15 +119,16 @@ impl Acceptor {
     }
 }
 
-async fn accept(listener: &AttachedListener) -> io::Result<DetachedSocket> {
-    listener.accept().await.and_then(Socket::detach)
+async fn accept(listener: &AttachedListener) -> io::Result<(DetachedSocket, Peer)> {
+    let (socket, peer) = listener.accept().await?;
+    Ok((socket.detach()?, peer))
 }
 
 /// Gives the connection to the worker with the fewest.
-fn hand_over(socket: DetachedSocket, slot: Slot, workers: &[WorkerLink]) {
+fn hand_over((socket, peer): (DetachedSocket, Peer), slot: Slot, workers: &[WorkerLink]) {
     if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
         let counted = worker.connections.add();
         // A worker that is gone drops the connection, which is what a server at its end does.
-        let _ = worker.sender.send(Accepted { socket, counted, slot });
+        let _ = worker.sender.send(Accepted { socket, peer, counted, slot });
     }
 }

@@ -15,6 +15,9 @@
 //!
 //! [`CompressionFormat`] packs and unpacks content, with a bound on how far it may grow.
 //!
+//! What becomes of each request is told in one place, for both protocols: [`Exchange`] makes its line of the access log, and
+//! that of the log where it failed.
+//!
 //! How many connections there may be and how long each may keep the server waiting is one matter for all front ends
 //! of a server: [`ConnectionLimits`].
 //!
@@ -28,6 +31,7 @@ mod access;
 mod cancel;
 mod compression;
 mod connections;
+mod exchange;
 mod front_end;
 mod heavy_work;
 mod in_flight;
@@ -49,6 +53,7 @@ pub use compression::{CompressionFormat, DecompressError};
 pub use connections::{
     Activity, CallGuard, ConnectionLimits, ConnectionSettings, Framing, ReceivingGuard,
 };
+pub use exchange::{Answer, Call, Exchange, Peer, RequestLog, Subject};
 pub use front_end::{FrontEnd, FrontEndOptions};
 pub use heavy_work::{HeavyWork, HeavyWorkError};
 pub use in_flight::{InFlight, RequestGuard};

@@ -4,7 +4,7 @@ use std::{io, net, os};
 
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::socket::Socket;
+use crate::{exchange::Peer, socket::Socket};
 
 /// A TCP port or a Unix socket that clients can connect to. Made by the code that binds it, which also removes the
 /// file of a Unix socket.
@@ -61,14 +61,17 @@ pub(crate) enum AttachedListener {
 }
 
 impl AttachedListener {
-    pub async fn accept(&self) -> io::Result<Socket> {
+    pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, address) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
+                Ok((Socket::Tcp(stream), Peer::Tcp(address)))
             }
-            Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Socket::Unix(stream), Peer::Unix))
+            }
         }
     }
 }

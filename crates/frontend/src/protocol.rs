@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     connections::{Activity, Framing},
+    exchange::Peer,
     in_flight::InFlight,
     stage::Closing,
     transport::Stream,
@@ -22,10 +23,12 @@ pub trait Protocol: Send + Sync + 'static {
     fn framing(&self) -> Framing;
 
     /// Serves one connection until the client ends it or the front end closes; see [`Closing::serve`]. The requests on it
-    /// are announced to `activity`, by which connections that keep the server waiting are found: they are dropped.
+    /// are announced to `activity`, by which connections that keep the server waiting are found: they are dropped. They
+    /// come from `peer`.
     fn serve(
         &self,
         stream: impl Stream,
+        peer: Peer,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;

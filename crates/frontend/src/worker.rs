@@ -78,7 +78,7 @@ impl<P, T> Clone for Service<P, T> {
 impl<P: Protocol, T: Transport> Service<P, T> {
     async fn serve(self, accepted: Accepted, mut closing: Closing) {
         let Self { name, protocol, transport } = self;
-        let Accepted { socket, counted: _counted, slot } = accepted;
+        let Accepted { socket, peer, counted: _counted, slot } = accepted;
         let opened = async { transport.accept(socket.attach()?).await };
         let stream = tokio::select! {
             opened = opened => match opened {
@@ -89,7 +89,7 @@ impl<P: Protocol, T: Transport> Service<P, T> {
         };
         let activity = slot.activity.clone();
         let stream = Watched { stream, activity: activity.clone() };
-        if let Err(error) = protocol.serve(stream, activity, closing).await {
+        if let Err(error) = protocol.serve(stream, peer, activity, closing).await {
             log::debug!("{name}: a connection ended early: {error}");
         }
     }

@@ -12,7 +12,7 @@ use std::{
 
 use galatea_frontend::{
     Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
-    InFlight, Plain, Protocol, Stream,
+    InFlight, Peer, Plain, Protocol, Stream,
 };
 use galatea_types::MemoryBudget;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -58,6 +58,7 @@ impl Protocol for Bytes {
     async fn serve(
         &self,
         stream: impl Stream,
+        _: Peer,
         activity: Arc<Activity>,
         mut closing: Closing,
     ) -> io::Result<()> {

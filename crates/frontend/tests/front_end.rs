@@ -16,7 +16,7 @@ use std::{
 
 use galatea_frontend::{
     Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
-    InFlight, Listener, Plain, Protocol, Socket, Stream, Transport, catch_panic,
+    InFlight, Listener, Peer, Plain, Protocol, Socket, Stream, Transport, catch_panic,
 };
 use galatea_types::MemoryBudget;
 use tempfile::TempDir;
@@ -73,6 +73,7 @@ impl Protocol for Echo {
     async fn serve(
         &self,
         stream: impl Stream,
+        _: Peer,
         activity: Arc<Activity>,
         mut closing: Closing,
     ) -> io::Result<()> {

@@ -70,6 +70,17 @@ pub(crate) enum Content {
     Watch(tonic::body::Body),
 }
 
+impl Content {
+    /// Bytes of the one message that it is; of a stream they are not known.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Generated(body) => body.size_hint().exact().unwrap_or_default(),
+            Self::Message(message) => message.size() as u64,
+            Self::Stream(_) | Self::Watch(_) => 0,
+        }
+    }
+}
+
 impl Default for Content {
     fn default() -> Self {
         Self::Generated(tonic::body::Body::empty())

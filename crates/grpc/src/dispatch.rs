@@ -4,7 +4,7 @@ use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
-use galatea_frontend::{ApiCategory, CallGuard, CompressionFormat, InFlight, catch_panic};
+use galatea_frontend::{ApiCategory, CallGuard, CompressionFormat, InFlight, Peer, catch_panic};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
@@ -32,6 +32,7 @@ use crate::{
     service::InferenceService,
     state::{SHUTTING_DOWN, ServerState},
     stream::InferStream,
+    told::Told,
     unread::Reader,
 };
 
@@ -86,24 +87,29 @@ impl Dispatcher {
     pub async fn answer(
         self,
         request: Request<Incoming>,
-        call: CallGuard,
+        (call, peer): (CallGuard, Peer),
         reader: Reader,
     ) -> Result<Response<CallBody>, Infallible> {
+        let route = Route::of(request.uri().path());
+        let mut told = Told::begin(&self.state.options.requests, peer, &request, route);
         let Some(guard) = self.state.in_flight.try_begin() else {
-            return Ok(Status::unavailable(SHUTTING_DOWN).into_http());
+            return Ok(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
         };
         let mut memory = self.state.options.memory.reservation();
         if let Err(error) = self.check_room(&mut memory) {
-            return Ok(error.into_http());
+            return Ok(told.refused(error).into_http());
         }
-        let route = Route::of(request.uri().path());
         if !is_health_check(route, request.uri().path()) && !self.state.engine.started().await {
-            return Ok(Status::unavailable(STARTING).into_http());
+            return Ok(told.refused(Status::unavailable(STARTING)).into_http());
         }
-        let response = match catch_panic(CALL, self.route(route, request, reader)).await {
-            Some(Ok(response)) => response,
-            Some(Err(status)) => status.into_http(),
-            None => Status::internal(INTERNAL_ERROR).into_http(),
+        let answer = self.route(route, request, reader, &mut told);
+        let response = match catch_panic(CALL, answer).await {
+            Some(Ok(response)) => {
+                let size = response.body().size();
+                told.answered(response, size)
+            }
+            Some(Err(status)) => told.refused(status).into_http(),
+            None => told.refused(Status::internal(INTERNAL_ERROR)).into_http(),
         };
         let held = Held::new(response.body(), guard, call, memory);
         Ok(response.map(|content| CallBody::new(content, held)))
@@ -120,7 +126,13 @@ impl Dispatcher {
     }
 
     /// A call waits for its message in a future of its own kind: there may be very many that do.
-    fn route(&self, route: Option<Route>, request: Request<Incoming>, reader: Reader) -> Answer {
+    fn route(
+        &self,
+        route: Option<Route>,
+        request: Request<Incoming>,
+        reader: Reader,
+        told: &mut Told,
+    ) -> Answer {
         let state = self.state.clone();
         let Some(route) = route else { return Box::pin(ready(Err(Status::unimplemented("")))) };
         let format = match self.check_head(route, request.headers()) {
@@ -142,11 +154,12 @@ impl Dispatcher {
             Route::ModelInfer => {
                 let call = InferCall::new(&state, &head.headers);
                 let forwarded = Forwarded::of(&head.headers, &state.options.header_forwarding);
-                Box::pin(model_infer(state, messages, call, forwarded))
+                Box::pin(model_infer(state, messages, call, (forwarded, told.take())))
             }
             Route::ModelStreamInfer => {
                 let call = InferCall::new(&state, &head.headers);
                 let stream = InferStream::new(&state, &head.headers, messages, call.deadline);
+                let stream = stream.told_of_by(told.take());
                 let stream = StreamBody::new(stream, call.format, &state);
                 Box::pin(ready(Ok(outgoing::response(Content::Stream(stream), call.format))))
             }
@@ -224,15 +237,24 @@ async fn model_infer(
     state: Arc<ServerState>,
     messages: Messages,
     call: InferCall,
-    forwarded: Forwarded,
+    (forwarded, mut told): (Forwarded, Told),
 ) -> Result<Response<Content>, Status> {
-    let message = messages.only().await?;
-    let response = infer::infer(&state, message, forwarded, call.deadline).await?;
+    let answered = async {
+        let message = messages.only().await?;
+        let exchange = &mut told.exchange;
+        exchange.has_received(message.bytes.remaining());
+        infer::infer(&state, message, (forwarded, exchange), call.deadline).await
+    };
+    let response = match answered.await {
+        Ok(response) => response,
+        Err(status) => return Err(told.refused(status)),
+    };
     let body = match call.format {
         None => MessageBody::new(response),
         Some(format) => MessageBody::compressed(response, format, &state).await,
     };
-    Ok(outgoing::response(Content::Message(body), call.format))
+    let size = body.size() as u64;
+    Ok(told.answered(outgoing::response(Content::Message(body), call.format), size))
 }
 
 async fn load(state: Arc<ServerState>, messages: Messages) -> Result<Response<Content>, Status> {

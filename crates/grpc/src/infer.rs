@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_engine::{Engine, ServedModel};
-use galatea_frontend::{CancelOnDrop, HeavyWork};
+use galatea_frontend::{CancelOnDrop, Exchange, HeavyWork, Subject};
 use galatea_proto::inference::ModelInferResponse;
 use galatea_protocol::{
     AnswerForm, AnswerPlan, NoRegions,
@@ -69,11 +69,14 @@ fn prepare_unary(
     engine: &Engine,
     message: Message,
     forwarded: &Forwarded,
-    max_response_size: usize,
+    (max_response_size, subject): (usize, &mut Subject),
 ) -> Result<Prepared> {
     let Message { bytes, memory } = message;
     let message = RequestMessage::read(bytes)?;
+    subject.is_named(message.id());
+    subject.asks_for(message.model_name(), message.model_version().parse().ok());
     let model = find_model(engine, &message)?;
+    subject.is_about(model.config().name(), model.version());
     if model.config().is_decoupled() {
         // It may respond any number of times, and this call has one response.
         return Err(Error::unsupported(
@@ -92,26 +95,39 @@ pub(crate) fn is_heavy(message: &Pieces) -> bool {
 async fn prepare_anywhere(
     state: &ServerState,
     message: Message,
-    forwarded: Forwarded,
+    (forwarded, exchange): (Forwarded, &mut Exchange),
 ) -> Result<Prepared> {
     let limit = state.options.max_response_size;
-    if !is_heavy(&message.bytes) {
-        return prepare_unary(&state.engine, message, &forwarded, limit);
+    let mut subject = Subject::default();
+    let (prepared, subject) = if is_heavy(&message.bytes) {
+        let engine = state.engine.clone();
+        let prepare = move || {
+            let prepared = prepare_unary(&engine, message, &forwarded, (limit, &mut subject));
+            (prepared, subject)
+        };
+        state.options.heavy_work.run(prepare).await?
+    } else {
+        let prepared = prepare_unary(&state.engine, message, &forwarded, (limit, &mut subject));
+        (prepared, subject)
+    };
+    if let Some(known) = exchange.subject() {
+        *known = subject;
     }
-    let engine = state.engine.clone();
-    state.options.heavy_work.run(move || prepare_unary(&engine, message, &forwarded, limit)).await?
+    prepared
 }
 
 /// The whole of ModelInfer.
 pub(crate) async fn infer(
     state: &ServerState,
     message: Message,
-    forwarded: Forwarded,
+    (forwarded, exchange): (Forwarded, &mut Exchange),
     deadline: Option<Instant>,
 ) -> Result<ModelInferResponse, Status> {
-    let prepared = prepare_anywhere(state, message, forwarded).await.map_err(|e| status_of(&e))?;
-    let Prepared { request, mut context, pending } = prepared;
+    let prepared = prepare_anywhere(state, message, (forwarded, exchange)).await;
+    let Prepared { request, mut context, pending } = prepared.map_err(|e| status_of(&e))?;
     context.deadline = deadline;
+    exchange.is_read(&request, &mut context);
+    exchange.is_submitted();
     let (responder, answer) = Responder::unary();
     let submitted = pending.model.infer(request, context, responder);
     submitted.map_err(|refused| status_of(&refused.into_error()))?;
@@ -123,6 +139,9 @@ pub(crate) async fn infer(
     };
     // A responder answers also when it is dropped, so the channel never closes empty.
     let answer = answer.unwrap_or_else(|_| Err(unanswered()));
+    if answer.is_ok() {
+        exchange.has_result();
+    }
     let rendered = if pending.is_heavy(&answer) {
         let mut memory = state.options.memory.reservation();
         pending.count_to(&mut memory, &answer).map_err(over_budget)?;
@@ -140,8 +159,10 @@ pub(crate) fn unanswered() -> Error {
 
 impl Prepared {
     /// Hands the request to its model.
-    pub fn submit(self, responder: Responder) -> Result<Pending> {
-        let Self { request, context, pending } = self;
+    pub fn submit(self, responder: Responder, exchange: &mut Exchange) -> Result<Pending> {
+        let Self { request, mut context, pending } = self;
+        exchange.is_read(&request, &mut context);
+        exchange.is_submitted();
         pending.model.infer(request, context, responder).map_err(Refused::into_error)?;
         Ok(pending)
     }

@@ -40,6 +40,7 @@ mod state;
 mod statistics;
 mod status;
 mod stream;
+mod told;
 mod unread;
 
 pub use options::{GrpcOptions, ResponseCompression};

@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RestrictedApis};
+use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis};
 use galatea_types::MemoryBudget;
 
 use crate::PingRules;
@@ -51,6 +51,8 @@ pub struct GrpcOptions {
     pub max_connection_age: Option<Duration>,
     /// How long the calls on it may go on then; `None`: as long as they take.
     pub max_connection_age_grace: Option<Duration>,
+    /// Where requests are told of; shared by the front ends too.
+    pub requests: RequestLog,
     /// The connections of the server, which all its front ends share.
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
@@ -75,6 +77,7 @@ impl Default for GrpcOptions {
             pings: PingRules::default(),
             max_connection_age: None,
             max_connection_age_grace: None,
+            requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
         }

@@ -16,6 +16,7 @@ use crate::{
     GrpcOptions,
     infer::{Pending, unanswered},
     status::status_of,
+    told::Told,
 };
 
 /// A message of a stream, or the status that ends it.
@@ -44,6 +45,7 @@ enum Rendered {
 /// A request of a stream whose final response has not come.
 pub(crate) struct Open {
     pub id: String,
+    pub told: Told,
     /// As the client wrote it: empty when it left the choice to the server.
     pub version: String,
     pub pending: Arc<Pending>,

@@ -65,30 +65,51 @@ impl Route {
         }
     }
 
+    /// What the log calls the call of this path.
+    pub fn name(self, path: &str) -> &'static str {
+        match self {
+            Self::ModelInfer => "ModelInfer",
+            Self::ModelStreamInfer => "ModelStreamInfer",
+            Self::RepositoryModelLoad => "RepositoryModelLoad",
+            Self::HealthCheck => "Check",
+            Self::HealthWatch => "Watch",
+            Self::Reflection(_) => "ServerReflectionInfo",
+            Self::Inference(_) => {
+                let method = path.strip_prefix(INFERENCE).unwrap_or_default();
+                OTHERS.iter().find(|(name, _)| *name == method).map_or("a call", |(name, _)| name)
+            }
+        }
+    }
+
     /// Whether the client may send any number of messages.
     pub fn is_stream(self) -> bool {
         matches!(self, Self::ModelStreamInfer | Self::Reflection(_))
     }
 }
 
-/// Of a call that the generated service answers.
+/// The calls that the generated service answers, by their group.
+const OTHERS: [(&str, ApiCategory); 17] = [
+    ("ServerLive", ApiCategory::Health),
+    ("ServerReady", ApiCategory::Health),
+    ("ModelReady", ApiCategory::Health),
+    ("ServerMetadata", ApiCategory::Metadata),
+    ("ModelMetadata", ApiCategory::Metadata),
+    ("ModelConfig", ApiCategory::ModelConfig),
+    ("ModelStatistics", ApiCategory::Statistics),
+    ("RepositoryIndex", ApiCategory::ModelRepository),
+    ("RepositoryModelUnload", ApiCategory::ModelRepository),
+    ("SystemSharedMemoryStatus", ApiCategory::SharedMemory),
+    ("SystemSharedMemoryRegister", ApiCategory::SharedMemory),
+    ("SystemSharedMemoryUnregister", ApiCategory::SharedMemory),
+    ("CudaSharedMemoryStatus", ApiCategory::SharedMemory),
+    ("CudaSharedMemoryRegister", ApiCategory::SharedMemory),
+    ("CudaSharedMemoryUnregister", ApiCategory::SharedMemory),
+    ("TraceSetting", ApiCategory::Trace),
+    ("LogSettings", ApiCategory::Logging),
+];
+
 fn category_of(method: &str) -> Option<ApiCategory> {
-    Some(match method {
-        "ServerLive" | "ServerReady" | "ModelReady" => ApiCategory::Health,
-        "ServerMetadata" | "ModelMetadata" => ApiCategory::Metadata,
-        "ModelConfig" => ApiCategory::ModelConfig,
-        "ModelStatistics" => ApiCategory::Statistics,
-        "RepositoryIndex" | "RepositoryModelUnload" => ApiCategory::ModelRepository,
-        "SystemSharedMemoryStatus"
-        | "SystemSharedMemoryRegister"
-        | "SystemSharedMemoryUnregister"
-        | "CudaSharedMemoryStatus"
-        | "CudaSharedMemoryRegister"
-        | "CudaSharedMemoryUnregister" => ApiCategory::SharedMemory,
-        "TraceSetting" => ApiCategory::Trace,
-        "LogSettings" => ApiCategory::Logging,
-        _ => return None,
-    })
+    OTHERS.iter().find(|(name, _)| *name == method).map(|(_, category)| *category)
 }
 
 #[cfg(test)]
@@ -122,6 +143,7 @@ mod tests {
                     };
                     assert!(wanted.iter().any(|part| name.contains(part)), "{path}: {route:?}");
                     assert_eq!(route.is_stream(), method.client_streaming(), "{path}");
+                    assert_eq!(route.name(&path), method.name());
                     count += 1;
                 }
             }

@@ -4,8 +4,8 @@ use std::{io, sync::Arc};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol,
-    Stream,
+    Activity, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Peer, Plain,
+    Protocol, Stream,
 };
 use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -70,6 +70,7 @@ impl Protocol for GrpcService {
     async fn serve(
         &self,
         stream: impl Stream,
+        peer: Peer,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
@@ -80,7 +81,7 @@ impl Protocol for GrpcService {
             Guarded::new(stream, Pings::new(self.pings), activity.clone(), unread.clone(), memory);
         let answer = service_fn(move |request| {
             let call = activity.begin_call();
-            dispatcher.clone().answer(request, call, unread.reader())
+            dispatcher.clone().answer(request, (call, peer), unread.reader())
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
         let shut_down = http2::Connection::graceful_shutdown;

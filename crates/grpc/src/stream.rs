@@ -9,7 +9,9 @@ use std::{
 };
 
 use bytes::Buf;
-use galatea_frontend::{KeyedResponse, OnOverflow, RequestGuard, ResponseKey, ResponseReceiver};
+use galatea_frontend::{
+    KeyedResponse, OnOverflow, RequestGuard, ResponseKey, ResponseReceiver, Subject,
+};
 use galatea_proto::inference::ModelStreamInferResponse;
 use galatea_protocol::grpc::RequestMessage;
 use galatea_types::{Error, MemoryReservation, Result};
@@ -25,6 +27,7 @@ use crate::{
     reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
+    told::Told,
 };
 
 /// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
@@ -70,12 +73,18 @@ pub(crate) struct InferStream {
     /// Of those responses; what waits of the others is counted by the receiver.
     memory: MemoryReservation,
     is_done: bool,
+    /// Of the call; each request has its own.
+    told: Told,
     /// While there are requests without their responses: the exit waits for those, and not for a stream that is merely open.
     in_flight: Option<RequestGuard>,
     _open: RequestGuard,
 }
 
 /// A request whose response has its place in the order.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all that wait are running: a box would be one for each request"
+)]
 enum Ordered {
     Running(Open),
     Answered(Outgoing),
@@ -88,6 +97,7 @@ struct Read {
     is_decoupled: bool,
     size: usize,
     prepared: Result<Prepared>,
+    subject: Subject,
 }
 
 type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
@@ -124,9 +134,15 @@ impl InferStream {
             outstanding: 0,
             memory: options.memory.reservation(),
             is_done: false,
+            told: Told::default(),
             in_flight: None,
             _open: state.streams.begin(),
         }
+    }
+
+    /// The same, told of by `told`.
+    pub fn told_of_by(self, told: Told) -> Self {
+        Self { told, ..self }
     }
 
     /// Takes the requests that are there, as long as the bounds allow. Fails when the stream itself is broken.
@@ -223,18 +239,22 @@ impl InferStream {
 
     /// Hands a request to its model; a refusal is the reply.
     fn submit(&mut self, key: ResponseKey, read: Read) -> Result<Open, Outgoing> {
-        let Read { id, version, size, prepared, .. } = read;
+        let Read { id, version, size, prepared, subject, .. } = read;
+        let mut told = self.told.of_request();
+        told.begins(subject, size);
         let submitted = prepared.and_then(|prepared| {
             let cancellation = prepared.context.cancellation.clone();
-            prepared.submit(self.responses.responder(key, cancellation))
+            let responder = self.responses.responder(key, cancellation);
+            prepared.submit(responder, &mut told.exchange)
         });
         match submitted {
             Ok(pending) => {
                 self.outstanding += size;
                 let pending = Arc::new(pending);
-                Ok(Open { id, version, pending, is_strict: self.is_strict, size })
+                Ok(Open { id, told, version, pending, is_strict: self.is_strict, size })
             }
             Err(error) => {
+                told.ended(Some(&error));
                 let size = REPLY_WEIGHT + id.len();
                 Err(Outgoing::ready(refusal_reply(&error, id)).with_size(size))
             }
@@ -273,6 +293,8 @@ impl InferStream {
         let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
         if let Ordered::Running(open) = entry {
             self.outstanding -= open.size;
+            open.told.has_response(&received.response.result);
+            open.told.ended(None);
             let reply = open.only_reply(received, &self.state.options);
             self.outstanding += reply.size;
             self.memory.grow(reply.size);
@@ -284,7 +306,11 @@ impl InferStream {
     fn sort_decoupled(&mut self, number: u64, received: KeyedResponse) {
         let is_final = received.response.is_final;
         let weight = received.weight();
-        let Some(open) = self.decoupled.get(&number) else { return };
+        let Some(open) = self.decoupled.get_mut(&number) else { return };
+        open.told.has_response(&received.response.result);
+        if is_final {
+            open.told.ended(None);
+        }
         match open.reply(received, &self.state.options) {
             Some(reply) => self.ready.push_back(reply),
             None => self.responses.release(weight),
@@ -346,7 +372,8 @@ impl InferStream {
     }
 
     /// Nothing more is sent or read; what is still open is cancelled.
-    fn finish(&mut self) {
+    fn finish(&mut self, status: Option<&Status>) {
+        self.told.stream_ended(status);
         self.is_done = true;
         self.has_more_requests = false;
         self.preparing = None;
@@ -363,8 +390,10 @@ impl InferStream {
             return Poll::Ready(None);
         }
         let polled = self.poll_reply(cx);
-        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
-            self.finish();
+        match &polled {
+            Poll::Ready(None) => self.finish(None),
+            Poll::Ready(Some(Err(status))) => self.finish(Some(status)),
+            Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
         }
         polled
     }
@@ -382,22 +411,26 @@ fn read(state: &ServerState, message: Message, forwarded: &Forwarded) -> Result<
     let size = bytes.remaining();
     let message = RequestMessage::read(bytes)?;
     let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
-    let (is_decoupled, prepared) = look_up(state, message, memory, forwarded);
-    Ok(Read { id, version, is_decoupled, size, prepared })
+    let mut subject = Subject::default();
+    subject.is_named(&id);
+    let (is_decoupled, prepared) = look_up(state, message, (memory, &mut subject), forwarded);
+    Ok(Read { id, version, is_decoupled, size, prepared, subject })
 }
 
 /// A server that shuts down takes no more requests, not even on a stream that is open.
 fn look_up(
     state: &ServerState,
     message: RequestMessage,
-    memory: MemoryReservation,
+    (memory, subject): (MemoryReservation, &mut Subject),
     forwarded: &Forwarded,
 ) -> (bool, Result<Prepared>) {
     if state.in_flight.is_closed() {
         return (false, Err(Error::unavailable(SHUTTING_DOWN)));
     }
+    subject.asks_for(message.model_name(), message.model_version().parse().ok());
     match find_model(&state.engine, &message) {
         Ok(model) => {
+            subject.is_about(model.config().name(), model.version());
             let is_decoupled = model.config().is_decoupled();
             let limit = state.options.max_response_size;
             (is_decoupled, prepare(model, message, memory, forwarded, limit))

@@ -49,6 +49,14 @@ impl Body {
         }
     }
 
+    /// Bytes of one that is complete.
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Whole(pieces) => pieces.length,
+            Self::Streamed(_) => 0,
+        }
+    }
+
     /// Counts what is to be written to the budget.
     pub fn count_to(&mut self, budget: &Arc<MemoryBudget>) {
         if let Self::Whole(pieces) = self {

@@ -13,7 +13,7 @@ use crate::{
     load_report,
     received::Received,
     response_stream::ResponseStream,
-    responses::{JSON, failure, reply},
+    responses::{JSON, failed, failure, reply},
     route::ModelPath,
     state::ServerState,
     streamed::{StreamedBody, bytes_of},
@@ -59,11 +59,15 @@ async fn submit(
 ) -> Result<(Arc<ServedModel>, ResponseStream)> {
     let version = path.version()?;
     let model = state.engine.model(path.name, version)?;
+    received.exchange.is_about(model.config().name(), model.version());
     refuse_compressed(received.headers())?;
     let body = received.body(None, state.json_limit()).await?;
     let mut context = received.context();
     let decoded = work::decode_flat(state, (&model, version), body, &mut context.memory);
-    let responses = ResponseStream::submit(decoded.await?, context, &model, &state.options.memory)?;
+    let request = decoded.await?;
+    received.exchange.is_read(&request, &mut context);
+    received.exchange.is_submitted();
+    let responses = ResponseStream::submit(request, context, &model, &state.options.memory)?;
     Ok((model, responses))
 }
 
@@ -79,14 +83,14 @@ fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
 
 /// The status is that of the first response, as in Triton, even where the body is an error about their number.
 async fn in_one(state: &ServerState, mut responses: ResponseStream) -> http::Response<Body> {
-    let (mut status, mut body, mut count) = (StatusCode::OK, Vec::new(), 0usize);
+    let (mut document, mut count) = (Document::default(), 0usize);
     loop {
         let response = responses.next().await;
         let size = bytes_of(&response);
         if let Some(result) = response.result {
             if count == 0 {
-                let written = state.options.heavy_work.run_sized(size, || document(result));
-                (status, body) = match written.await {
+                let written = state.options.heavy_work.run_sized(size, || Document::of(result));
+                document = match written.await {
                     Ok(document) => document,
                     Err(error) => return failure(&error.into(), JSON),
                 };
@@ -97,13 +101,19 @@ async fn in_one(state: &ServerState, mut responses: ResponseStream) -> http::Res
             break;
         }
     }
+    let status = document.status();
     if count != 1 {
-        body = error_body(
+        document.fail(Error::unsupported(
             "generate expects model to produce exactly 1 response, use generate stream for model that \
              generates various number of responses",
-        );
+        ));
     }
-    reply(status, JSON, Body::one_chunk(body))
+    let Document { json, error } = document;
+    let response = reply(status, JSON, Body::one_chunk(json));
+    match error {
+        Some(error) => failed(response, error),
+        None => response,
+    }
 }
 
 /// Waits for the first response, which decides the status; an error after it is an event as any other. A response that is
@@ -117,15 +127,35 @@ async fn in_events(
     let is_failed = matches!(first.result, Some(Err(_)));
     let status = if is_failed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let write = |response: galatea_types::Response| {
-        response.result.map(|result| server_sent_event(&document(result).1))
+        response.result.map(|result| server_sent_event(&Document::of(result).json))
     };
     let body = StreamedBody::new(state, first, responses, Arc::new(write), model);
     reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
 }
 
-fn document(result: Result<InferResponse>) -> (StatusCode, Vec<u8>) {
-    match result.and_then(|response| encode_generate(&response)) {
-        Ok(json) => (StatusCode::OK, json),
-        Err(error) => (StatusCode::BAD_REQUEST, error_body(error.message())),
+/// A response as JSON, or why there is none.
+#[derive(Default)]
+struct Document {
+    json: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl Document {
+    fn of(result: Result<InferResponse>) -> Self {
+        let mut document = Self::default();
+        match result.and_then(|response| encode_generate(&response)) {
+            Ok(json) => document.json = json,
+            Err(error) => document.fail(error),
+        }
+        document
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.json = error_body(error.message());
+        self.error = Some(error);
+    }
+
+    fn status(&self) -> StatusCode {
+        if self.error.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK }
     }
 }

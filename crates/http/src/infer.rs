@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_engine::ServedModel;
-use galatea_frontend::CancelOnDrop;
+use galatea_frontend::{CancelOnDrop, Exchange};
 use galatea_protocol::{AnswerPlan, Regions, http::EncodedResponse};
 use galatea_types::{Error, InferResponse, LockExt, Refused, RequestContext, Responder, Result};
 use http::{
@@ -21,8 +21,7 @@ use crate::{
     received::Received,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
-    state::{Connection, ServerState},
-    wire::RequestHeaders,
+    state::ServerState,
     work::{self, InferBody},
 };
 
@@ -50,26 +49,45 @@ pub(crate) async fn respond(
         Ok(found) => found,
         Err(error) => return failure(&error, TEXT),
     };
+    received.exchange.is_about(model.config().name(), model.version());
     let Some(coding) = request_coding(state, received.headers()) else { return unknown_coding() };
     let body = match read(state, received, coding).await {
         Ok(read) => read,
         Err((error, content_type)) => return failure(&error, content_type),
     };
     let context = received.context();
-    if is_in_lines {
-        let headers = received.headers_as_sent();
-        return lines::respond(state, (model, version), body, context, headers).await;
-    }
-    let (headers, connection) = (received.headers_as_sent(), received.connection().clone());
-    let submitted = submit(state, (&model, version), body, context, (headers, connection)).await;
+    let mut exchange = std::mem::take(&mut received.exchange);
+    let found = (model, version);
+    let response = if is_in_lines {
+        let told = (received.headers_as_sent(), &mut exchange);
+        lines::respond(state, found, body, context, told).await
+    } else {
+        respond_once(state, found, body, context, (received, &mut exchange)).await
+    };
+    received.exchange = exchange;
+    response
+}
+
+async fn respond_once(
+    state: &ServerState,
+    (model, version): (Arc<ServedModel>, Option<i64>),
+    body: InferBody,
+    context: RequestContext,
+    (received, exchange): (&Received, &mut Exchange),
+) -> Response<Body> {
+    let submitted = submit(state, (&model, version), body, context, (received, exchange)).await;
     let (plan, answer) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
     };
     let encoded = match answer.await {
-        Ok(response) => work::render(state, &model, response, plan).await,
+        Ok(response) => {
+            exchange.has_result();
+            work::render(state, &model, response, plan).await
+        }
         Err(error) => Err(error),
     };
+    let headers = received.headers_as_sent();
     match encoded {
         Ok(encoded) => match state.binary_media_type {
             Some(media_type) if state.answers_by_media_type => {
@@ -88,8 +106,9 @@ async fn submit(
     model: (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    (headers, connection): (RequestHeaders<'_>, Arc<Connection>),
-) -> Result<(AnswerPlan, impl Future<Output = Result<InferResponse>>)> {
+    (received, exchange): (&Received, &mut Exchange),
+) -> Result<(AnswerPlan, impl Future<Output = Result<InferResponse>> + use<>)> {
+    let connection = received.connection().clone();
     let decode =
         move |body: &Bytes, length, config: &ModelConfig, version, regions: &dyn Regions| {
             let mut last_header = connection.last_header.lock_unpoisoned();
@@ -97,7 +116,9 @@ async fn submit(
         };
     let decoded = work::decode_infer(state, model, body, &mut context.memory, decode);
     let (mut request, plan) = decoded.await?;
-    state.forward_headers(headers, &mut request)?;
+    state.forward_headers(received.headers_as_sent(), &mut request)?;
+    exchange.is_read(&request, &mut context);
+    exchange.is_submitted();
     let cancel = CancelOnDrop::new(context.cancellation.clone());
     let (responder, answer) = Responder::unary();
     model.0.infer(request, context, responder).map_err(Refused::into_error)?;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use galatea_engine::ServedModel;
+use galatea_frontend::Exchange;
 use galatea_protocol::{
     AnswerPlan,
     http::{decode_for_lines, error_line, response_line},
@@ -46,9 +47,9 @@ pub(crate) async fn respond(
     (model, version): (Arc<ServedModel>, Option<i64>),
     body: InferBody,
     context: RequestContext,
-    headers: RequestHeaders<'_>,
+    (headers, exchange): (RequestHeaders<'_>, &mut Exchange),
 ) -> http::Response<Body> {
-    let submitted = submit(state, (&model, version), body, context, headers).await;
+    let submitted = submit(state, (&model, version), body, context, (headers, exchange)).await;
     let (mut responses, plan, empty) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => return failure(&error, JSON),
@@ -66,12 +67,14 @@ async fn submit(
     (model, version): (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    headers: RequestHeaders<'_>,
+    (headers, exchange): (RequestHeaders<'_>, &mut Exchange),
 ) -> Result<(ResponseStream, AnswerPlan, InferResponse)> {
     let memory = &mut context.memory;
     let decoded = work::decode_infer(state, (model, version), body, memory, decode_for_lines);
     let (mut request, plan) = decoded.await?;
     state.forward_headers(headers, &mut request)?;
+    exchange.is_read(&request, &mut context);
+    exchange.is_submitted();
     let empty = end_of(model, request.id.clone());
     let responses = ResponseStream::submit(request, context, model, &state.options.memory)?;
     Ok((responses, plan, empty))

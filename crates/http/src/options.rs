@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RestrictedApis};
+use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis};
 use galatea_types::MemoryBudget;
 
 /// How the HTTP front end behaves; one field per command line flag that concerns it.
@@ -16,6 +16,8 @@ pub struct HttpOptions {
     pub restricted_apis: RestrictedApis,
     /// `--http-header-forward-pattern`: which headers of an inference request become parameters of it.
     pub header_forwarding: HeaderForwarding,
+    /// Where requests are told of; shared by the front ends too.
+    pub requests: RequestLog,
     /// The connections of the server, which all its front ends share.
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
@@ -31,6 +33,7 @@ impl Default for HttpOptions {
             max_input_size: 64 << 20,
             restricted_apis: RestrictedApis::default(),
             header_forwarding: HeaderForwarding::default(),
+            requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
             memory: MemoryBudget::unlimited(),

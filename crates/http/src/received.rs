@@ -2,17 +2,34 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::CallGuard;
-use galatea_types::{MemoryBudget, MemoryReservation, RequestContext};
-use http::{HeaderMap, Request, header::EXPECT};
+use galatea_frontend::{Call, CallGuard, Exchange};
+use galatea_types::{MemoryReservation, RequestContext, TraceContext};
+use http::{HeaderMap, HeaderName, Request, header::EXPECT};
 use hyper::body::{Body as _, Incoming};
 
 use crate::{
     body_error::{BodyError, SizeLimit},
     request_body,
-    state::Connection,
+    state::{Connection, ServerState},
     wire::{RequestHeaders, SentHeaders},
 };
+
+const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
+
+/// What a request asks for, as the log calls it.
+pub(crate) fn call_of<B>(request: &Request<B>) -> Call<'_> {
+    Call { protocol: PROTOCOL, method: request.method().as_str(), path: request.uri().path() }
+}
+
+/// The name of the protocol in the log.
+pub(crate) const PROTOCOL: &str = "http";
+
+/// The client's span. Several of them count as none.
+fn traceparent(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    let only = values.next()?;
+    values.next().is_none().then(|| only.as_bytes())
+}
 
 /// A request whose body may not have been read yet.
 pub(crate) struct Received {
@@ -21,6 +38,8 @@ pub(crate) struct Received {
     connection: Arc<Connection>,
     sent_headers: Option<SentHeaders>,
     is_last: bool,
+    /// What is told of the request.
+    pub exchange: Exchange,
     /// What the body takes of the server's budget.
     pub memory: MemoryReservation,
 }
@@ -30,15 +49,21 @@ impl Received {
         request: Request<Incoming>,
         call: CallGuard,
         connection: &Arc<Connection>,
-        budget: &Arc<MemoryBudget>,
+        state: &ServerState,
     ) -> Self {
+        let exchange = state.options.requests.begin(
+            connection.peer,
+            &call_of(&request),
+            traceparent(request.headers()),
+        );
         Self {
+            exchange,
             sent_headers: connection.wire.sent_headers(&request),
             request,
             call,
             connection: connection.clone(),
             is_last: false,
-            memory: budget.reservation(),
+            memory: state.options.memory.reservation(),
         }
     }
 
@@ -76,6 +101,7 @@ impl Received {
         let (body, memory) = (self.request.body_mut(), &mut self.memory);
         let read =
             request_body::read(body, &self.connection.wire, header_length, limit, memory).await;
+        self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
         read
     }

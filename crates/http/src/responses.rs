@@ -29,12 +29,28 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response<Body> {
 pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body> {
     let status = StatusCode::from_u16(http_status(error.code()));
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = reply(status, content_type, error_body(error.message()).into());
+    let body = error_body(error.message()).into();
+    let mut response = failed(reply(status, content_type, body), error.clone());
     if error.code() == Code::Exhausted {
         // What the connection keeps, its read buffer above all, is wanted back.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Why a request failed, beside its response: for the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed(pub Error);
+
+/// The response to a request that failed for this reason.
+pub(crate) fn failed(mut response: Response<Body>, reason: Error) -> Response<Body> {
+    response.extensions_mut().insert(Failed(reason));
+    response
+}
+
+/// An error that has a status of its own.
+fn refusal(status: StatusCode, content_type: HeaderValue, reason: Error) -> Response<Body> {
+    failed(reply(status, content_type, error_body(reason.message()).into()), reason)
 }
 
 pub(crate) fn ok_or_failure(result: Result<Vec<u8>, Error>) -> Response<Body> {
@@ -45,11 +61,12 @@ pub(crate) fn ok_or_failure(result: Result<Vec<u8>, Error>) -> Response<Body> {
 }
 
 pub(crate) fn not_found() -> Response<Body> {
-    reply(StatusCode::NOT_FOUND, TEXT, error_body("Not Found").into())
+    refusal(StatusCode::NOT_FOUND, TEXT, Error::not_found("Not Found"))
 }
 
 pub(crate) fn method_not_allowed(content_type: HeaderValue) -> Response<Body> {
-    reply(StatusCode::METHOD_NOT_ALLOWED, content_type, error_body("Method Not Allowed").into())
+    let reason = Error::unsupported("Method Not Allowed");
+    refusal(StatusCode::METHOD_NOT_ALLOWED, content_type, reason)
 }
 
 /// 503 with an empty body: the readiness of a server that is about to exit.
@@ -60,7 +77,7 @@ pub(crate) fn leaving() -> Response<Body> {
 /// A call that needs a header which the client did not bring, or with another value.
 pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
     let text = format!("This API is restricted, expecting header '{}'", restriction.header());
-    reply(StatusCode::FORBIDDEN, TEXT, error_body(&text).into())
+    refusal(StatusCode::FORBIDDEN, TEXT, Error::invalid_arg(text))
 }
 
 /// 200 or 400 with an empty body: what health checks answer.

@@ -4,15 +4,18 @@ use std::{convert::Infallible, io, sync::Arc, thread};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain, Protocol,
-    Stream,
+    Activity, Answer, Call, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Peer,
+    Plain, Protocol, Stream,
 };
+use galatea_types::Code;
+use http::StatusCode;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 
 use crate::{
     CloudFrontEnd, HttpOptions,
     collector::READ_BUFFER,
+    received::PROTOCOL,
     service::{Content, Service},
     wire::Seen,
 };
@@ -89,17 +92,43 @@ impl Protocol for Service {
     async fn serve(
         &self,
         stream: impl Stream,
+        peer: Peer,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
-        let shared = self.state.connection();
+        let shared = self.state.connection(peer);
         let stream = Seen { stream, wire: shared.wire.clone() };
         let respond = service_fn(|request| {
             let (call, shared) = (activity.begin_call(), &shared);
             async move { Ok::<_, Infallible>(self.call(request, call, shared).await) }
         });
         let connection = builder().serve_connection(TokioIo::new(stream), respond);
-        closing.serve(connection, http1::Connection::graceful_shutdown).await
+        let served = closing.serve(connection, http1::Connection::graceful_shutdown).await;
+        if let Some(error) = served.as_ref().err().filter(|error| error.is_parse()) {
+            self.tell_malformed(peer, error);
+        }
+        served
+    }
+}
+
+impl Service {
+    /// A request whose head could not be read: what reads it has answered it.
+    fn tell_malformed(&self, peer: Peer, error: &hyper::Error) {
+        let call = Call { protocol: PROTOCOL, method: "", path: "" };
+        let status = match error.is_parse_too_large() {
+            true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            false => StatusCode::BAD_REQUEST,
+        };
+        let reason = error.to_string();
+        self.state.options.requests.begin(peer, &call, None).finish(
+            &call,
+            &Answer {
+                status: status.as_u16(),
+                bytes: 0,
+                is_good: false,
+                failure: Some((Code::InvalidArg, &reason)),
+            },
+        );
     }
 }
 

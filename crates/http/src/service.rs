@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_engine::Engine;
-use galatea_frontend::{ApiCategory, CallGuard, catch_panic};
+use galatea_frontend::{Answer, ApiCategory, CallGuard, Exchange, catch_panic};
 use galatea_types::{Error, product};
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response,
@@ -19,9 +19,9 @@ use crate::{
         many_models::{self, ModelsCall},
     },
     generate, infer, log_settings, management, metrics, readiness,
-    received::Received,
+    received::{Received, call_of},
     repository,
-    responses::{JSON, TEXT, failure, method_not_allowed, not_found, restricted},
+    responses::{Failed, JSON, TEXT, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
     state::{Connection, ServerState},
 };
@@ -71,13 +71,14 @@ impl Service {
         connection: &Arc<Connection>,
     ) -> Response<Body> {
         let _answering = self.state.in_flight.begin();
-        let mut received = Received::new(request, call, connection, &self.state.options.memory);
+        let mut received = Received::new(request, call, connection, &self.state);
         let response = match &self.content {
             Content::Inference => catch_panic(REQUEST, self.dispatch(&mut received)).await,
             Content::Cloud(front_end) => {
                 catch_panic(REQUEST, self.dispatch_cloud(front_end, &mut received)).await
             }
             Content::Metrics => {
+                received.exchange.is_routine();
                 let head = &received.request;
                 catch_panic(REQUEST, async { metrics::respond(&self.state.engine, head) }).await
             }
@@ -85,6 +86,7 @@ impl Service {
         let mut response = response.unwrap_or_else(|| {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
+        self.tell(&mut received, &mut response);
         let is_last = received.is_last() || self.state.in_flight.is_draining();
         let call = received.into_call();
         match response.body_mut() {
@@ -96,6 +98,25 @@ impl Service {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+
+    /// Tells what became of the request; of one that is answered bit by bit its body does, at its end.
+    fn tell(&self, received: &mut Received, response: &mut Response<Body>) {
+        let mut exchange = std::mem::take(&mut received.exchange);
+        let status = response.status();
+        let failed = response.extensions_mut().remove::<Failed>();
+        match response.body_mut() {
+            Body::Streamed(streamed) => streamed.tell_by(exchange, status.as_u16()),
+            whole => {
+                let answer = Answer {
+                    status: status.as_u16(),
+                    bytes: whole.length(),
+                    is_good: status.is_success(),
+                    failure: failed.as_ref().map(|Failed(error)| (error.code(), error.message())),
+                };
+                exchange.finish(&call_of(&received.request), &answer);
+            }
+        }
     }
 
     async fn dispatch(&self, received: &mut Received) -> Response<Body> {
@@ -164,6 +185,7 @@ impl Service {
         method: &Method,
         received: &mut Received,
     ) -> Response<Body> {
+        note_subject(route, &mut received.exchange);
         if let Some(refusal) = self.restriction(route.category(), received.headers()) {
             return refusal;
         }
@@ -192,5 +214,17 @@ impl Service {
             Route::Unload(name) => repository::unload(state, name.to_owned(), received).await,
             route => management::respond(state, route),
         }
+    }
+}
+
+/// What the request is about, as far as its path says it.
+fn note_subject(route: Route<'_>, exchange: &mut Exchange) {
+    match route {
+        Route::Model(_, model) => exchange.asks_for(model.name, model.version().ok().flatten()),
+        Route::Load(name) | Route::Unload(name) => exchange.asks_for(name, None),
+        _ => {}
+    }
+    if route.category() == ApiCategory::Health {
+        exchange.is_routine();
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use galatea_engine::Engine;
-use galatea_frontend::InFlight;
+use galatea_frontend::{InFlight, Peer};
 use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
 
@@ -26,15 +26,16 @@ pub(crate) struct ServerState {
 
 /// What the requests of one connection share. It has one at a time.
 pub(crate) struct Connection {
+    pub peer: Peer,
     pub wire: Arc<Wire>,
     pub last_header: Mutex<LastHeader>,
 }
 
 impl ServerState {
     /// A new connection, which notes what its requests need.
-    pub fn connection(&self) -> Arc<Connection> {
+    pub fn connection(&self, peer: Peer) -> Arc<Connection> {
         let wire = Wire::new(self.options.header_forwarding.is_active());
-        Arc::new(Connection { wire, last_header: Mutex::default() })
+        Arc::new(Connection { peer, wire, last_header: Mutex::default() })
     }
 
     pub fn is_live(&self) -> bool {

@@ -9,11 +9,18 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::ServedModel;
-use galatea_frontend::{CallGuard, HeavyWork, HeavyWorkError, RequestGuard};
+use galatea_frontend::{
+    Answer, Call, CallGuard, Exchange, HeavyWork, HeavyWorkError, RequestGuard,
+};
 use galatea_types::{MemoryBudget, Response};
 use http_body::Frame;
 
-use crate::{counted::counted, response_stream::ResponseStream, state::ServerState};
+use crate::{
+    counted::counted, received::PROTOCOL, response_stream::ResponseStream, state::ServerState,
+};
+
+/// What the log calls it; what it is about is known.
+const STREAM: Call<'_> = Call { protocol: PROTOCOL, method: "", path: "a stream of responses" };
 
 /// Writes a response as a piece of a body; `None` where there is nothing to write.
 pub(crate) type WriteResponse = Arc<dyn Fn(Response) -> Option<Vec<u8>> + Send + Sync>;
@@ -34,6 +41,8 @@ pub(crate) struct StreamedBody {
     is_ended: bool,
     _held: Held,
     call: Option<CallGuard>,
+    exchange: Exchange,
+    status: u16,
 }
 
 /// The request is being answered, and its model in use, until the last piece is handed over.
@@ -57,12 +66,19 @@ impl StreamedBody {
             is_ended: false,
             _held: (state.in_flight.begin(), model),
             call: None,
+            exchange: Exchange::default(),
+            status: 0,
         }
     }
 
     /// The connection is busy until the body has ended.
     pub fn hold(&mut self, call: CallGuard) {
         self.call = Some(call);
+    }
+
+    /// The request is told of by this body: its head has this status.
+    pub fn tell_by(&mut self, exchange: Exchange, status: u16) {
+        (self.exchange, self.status) = (exchange, status);
     }
 
     pub fn poll_frame(
@@ -94,6 +110,7 @@ impl StreamedBody {
                 }
             };
             if let Some(piece) = piece {
+                self.exchange.has_sent(piece.len());
                 return Poll::Ready(Some(Ok(Frame::data(counted(piece.into(), &self.memory)))));
             }
         }
@@ -101,6 +118,9 @@ impl StreamedBody {
 
     /// The piece, unless the response is long.
     fn begin_writing(&mut self, response: Response) -> Option<Vec<u8>> {
+        if let Some(Err(error)) = &response.result {
+            self.exchange.has_failed_once(error, &STREAM);
+        }
         if !HeavyWork::is_heavy(bytes_of(&response)) {
             return (self.write)(response);
         }
@@ -111,6 +131,17 @@ impl StreamedBody {
 
     pub fn is_end_stream(&self) -> bool {
         self.is_ended && self.writing.is_none()
+    }
+}
+
+/// A body that is dropped earlier has lost its client.
+impl Drop for StreamedBody {
+    fn drop(&mut self) {
+        if self.is_end_stream() {
+            let (status, is_good) = (self.status, self.status < 400);
+            let answer = Answer { status, bytes: 0, is_good, failure: None };
+            self.exchange.finish(&STREAM, &answer);
+        }
     }
 }
 

@@ -1,12 +1,15 @@
-//! Model statistics, Prometheus text, and the log format.
+//! Model statistics, Prometheus text, the log and the access log.
 //!
 //! **Invariants.** No socket and no async runtime: the server of `/metrics` calls [`metrics::render`],
 //! and code that logs uses the `log` facade.
 
 #![warn(missing_docs)]
 
+pub mod access_log;
+mod calendar;
 mod custom;
 mod distributions;
+mod line_limit;
 pub mod logger;
 pub mod metrics;
 mod records;
@@ -19,6 +22,7 @@ pub use distributions::{
     Bounds, BoundsError, DistributionSettings, DistributionsSnapshot, Histogram, Histograms,
     Summary,
 };
+pub use line_limit::LineLimit;
 pub use records::{BatchRecord, RequestRecord};
 pub use statistics::{
     BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Cancellation, MemoryReservation, Origin, StepTimes, Timeline, Trace};
+use crate::{Cancellation, MemoryReservation, Origin, StepTimes, Timeline, Trace, TraceContext};
 
 /// Who waits for a request, until when, and what has happened to it so far. Travels beside the request, by value:
 /// there is one per request.
@@ -19,6 +19,8 @@ pub struct RequestContext {
     pub origin: Origin,
     /// Gets the timeline when the request ends; `None` where nobody wants to see it.
     pub trace: Option<Arc<dyn Trace>>,
+    /// The span that the request is in its client's trace, where the client has named one.
+    pub trace_context: Option<TraceContext>,
     /// When what happened.
     pub timeline: Timeline,
     /// The bytes that the request holds of the server's budget, until it is answered.
@@ -38,6 +40,7 @@ impl RequestContext {
             deadline: None,
             origin: Origin::Client,
             trace: None,
+            trace_context: None,
             timeline: Timeline::new(received),
             memory: MemoryReservation::default(),
         }
@@ -61,6 +64,7 @@ impl RequestContext {
             deadline: self.deadline,
             origin: Origin::Step(times),
             trace: self.trace.as_ref().and_then(|trace| trace.child(model)),
+            trace_context: self.trace_context.as_ref().map(TraceContext::child),
             timeline: Timeline::new(Instant::now()),
             // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),
@@ -131,6 +135,21 @@ mod tests {
         let finished = noted.finished.lock().expect("no panic");
         let seen: Vec<_> = finished.iter().map(|(model, t)| (model.as_str(), t.end)).collect();
         assert_eq!(seen, [("ensemble > step", Some(early)), ("ensemble", Some(late))]);
+    }
+
+    #[test]
+    fn a_step_is_a_span_below_its_ensembles() {
+        let header = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let mut context = RequestContext::new();
+        let step_of = |context: &RequestContext| {
+            let times = Arc::new(StepTimes::new(&context.origin));
+            context.derive_step("step", times, Cancellation::default()).trace_context
+        };
+        assert_eq!(step_of(&context), None);
+        context.trace_context = TraceContext::parse(header);
+        let (own, step) = (context.trace_context.expect("good"), step_of(&context).expect("one"));
+        assert_eq!(step.trace_id(), own.trace_id());
+        assert_ne!(step.span_id(), own.span_id());
     }
 
     #[test]

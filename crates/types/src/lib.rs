@@ -25,6 +25,7 @@ pub mod suggest;
 mod tensor;
 mod timeline;
 mod trace;
+mod trace_context;
 
 pub use buffer::{
     AlignedBlock, BUFFER_ALIGNMENT, Buffer, Device, DeviceKind, DeviceMemory, Memory,
@@ -47,3 +48,4 @@ pub use shape::Shape;
 pub use tensor::Tensor;
 pub use timeline::Timeline;
 pub use trace::Trace;
+pub use trace_context::TraceContext;

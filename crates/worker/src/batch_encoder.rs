@@ -86,6 +86,7 @@ impl BatchEncoder {
             request,
             inputs: &tensors,
             outputs: &outputs,
+            trace: pending.context.trace_context,
         };
         put_request(&mut self.message, &sent, blocks)?;
         let cancellation = pending.context.cancellation.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_types::{
     Cancellation, Error, InferResponse, Refused, RequestContext, Responder, Response, ResponseSink,
-    Result,
+    Result, TraceContext,
 };
 
 use galatea_worker::{
@@ -37,7 +37,8 @@ pub(crate) fn start(
     };
     let responder = Responder::calling(sink);
     let models = &connection.services.server.models;
-    let context = RequestContext::from_model(cancellation);
+    let mut context = RequestContext::from_model(cancellation);
+    context.trace_context = head.trace_context().as_ref().map(TraceContext::child);
     let checked = received_request(&head, inputs).and_then(|request| {
         if !is_admitted {
             return Err(PolicyError::TooMany.into());

@@ -19,7 +19,7 @@ use crate::{
     body::Body,
     infer,
     received::Received,
-    responses::{TEXT, failure, reply},
+    responses::{TEXT, failed, failure, reply},
     route::ModelPath,
     state::ServerState,
 };
@@ -220,7 +220,8 @@ fn document(json: Vec<u8>) -> Response<Body> {
 }
 
 fn not_loaded() -> Response<Body> {
-    reply(StatusCode::NOT_FOUND, TEXT, Body::default())
+    let reason = Error::not_found("no model of this name is loaded");
+    failed(reply(StatusCode::NOT_FOUND, TEXT, Body::default()), reason)
 }
 
 fn done(result: Result<()>) -> Response<Body> {
@@ -233,7 +234,7 @@ fn done(result: Result<()>) -> Response<Body> {
         Code::Exhausted => return failure(&error, TEXT),
         _ => status_of_failure(out_of_memory::is_meant(error.message())),
     };
-    reply(status, TEXT, error_body(error.message()).into())
+    failed(reply(status, TEXT, error_body(error.message()).into()), error)
 }
 
 fn status_of_failure(is_out_of_memory: bool) -> StatusCode {

@@ -6,6 +6,7 @@ pub(crate) mod many_models;
 mod out_of_memory;
 mod path_pattern;
 
+use galatea_types::Error;
 use http::{HeaderValue, Method, Response, StatusCode};
 
 use self::many_models::ModelsCall;
@@ -16,7 +17,7 @@ pub use self::{
 
 use crate::{
     body::Body,
-    responses::{TEXT, reply},
+    responses::{TEXT, failed, reply},
     route::{self, ModelAction, ModelPath, Route, SharedMemoryAction},
 };
 
@@ -160,5 +161,6 @@ fn redirected(path: &str) -> Destination<'_> {
 }
 
 fn empty(status: StatusCode) -> Destination<'static> {
-    Destination::Refused(reply(status, TEXT, Body::default()))
+    let reason = Error::not_found(status.canonical_reason().unwrap_or_default());
+    Destination::Refused(failed(reply(status, TEXT, Body::default()), reason))
 }

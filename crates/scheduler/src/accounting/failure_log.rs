@@ -1,15 +1,10 @@
 //! The one log line of a request that failed for a reason that is not the client's.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
-use galatea_types::{Code, Error, LockExt as _};
+use galatea_telemetry::LineLimit;
+use galatea_types::{Code, Error};
 
-const PERIOD: Duration = Duration::from_secs(1);
-/// Most lines about one model version in a period.
-const MAX_LINES: u32 = 10;
 /// Most bytes of a request id in a line: clients choose it, as long as a request may be.
 const MAX_ID: usize = 128;
 /// Most bytes of the message and its causes: more than a Python traceback has, which is cut at 16 KiB.
@@ -20,20 +15,12 @@ const MAX_TEXT: usize = 32 << 10;
 pub(super) struct FailureLog {
     model: Arc<str>,
     version: i64,
-    recent: Mutex<Recent>,
-}
-
-/// What was logged in the current period.
-struct Recent {
-    period_ends_at: Instant,
-    lines: u32,
-    suppressed: u64,
+    limit: LineLimit,
 }
 
 impl FailureLog {
     pub fn new(model: Arc<str>, version: i64) -> Self {
-        let recent = Recent { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
-        Self { model, version, recent: Mutex::new(recent) }
+        Self { model, version, limit: LineLimit::new() }
     }
 
     /// Logs the failure, if it is one of the server or the model: `Internal` or `Unknown`.
@@ -41,7 +28,7 @@ impl FailureLog {
         if !matches!(error.code(), Code::Internal | Code::Unknown) {
             return;
         }
-        let Some(suppressed) = self.recent.lock_unpoisoned().admit(Instant::now()) else { return };
+        let Some(suppressed) = self.limit.admit() else { return };
         let Self { model, version, .. } = self;
         if suppressed > 0 {
             log::error!(
@@ -49,21 +36,6 @@ impl FailureLog {
             );
         }
         log::error!("{}", line(model, *version, request_id, error));
-    }
-}
-
-impl Recent {
-    /// Whether another line may be logged; and then, how many were suppressed before it.
-    fn admit(&mut self, now: Instant) -> Option<u64> {
-        if now >= self.period_ends_at {
-            (self.period_ends_at, self.lines) = (now + PERIOD, 0);
-        }
-        if self.lines >= MAX_LINES {
-            self.suppressed += 1;
-            return None;
-        }
-        self.lines += 1;
-        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
@@ -113,16 +85,5 @@ mod tests {
         assert!(line.len() < MAX_ID + MAX_TEXT + 100, "{} bytes", line.len());
         assert!(line.contains(&format!("request id {}...: Internal: x", "é".repeat(MAX_ID / 2))));
         assert!(line.ends_with("x..."));
-    }
-
-    #[test]
-    fn a_period_has_few_lines_and_the_next_one_counts_the_rest() {
-        let start = Instant::now();
-        let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
-        let admitted = (0..MAX_LINES + 5).filter_map(|_| recent.admit(start)).collect::<Vec<_>>();
-        assert_eq!(admitted, vec![0; MAX_LINES as usize]);
-        assert_eq!(recent.admit(start + PERIOD / 2), None);
-        assert_eq!(recent.admit(start + PERIOD), Some(6));
-        assert_eq!(recent.admit(start + PERIOD), Some(0));
     }
 }

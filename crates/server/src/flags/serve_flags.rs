@@ -8,7 +8,7 @@ use galatea_frontend::ConnectionSettings;
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
-use galatea_telemetry::logger::LogSettings;
+use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
 
 use crate::memory::MemorySize;
 
@@ -16,6 +16,8 @@ use crate::memory::MemorySize;
 #[derive(Debug, Default)]
 pub struct ServeFlags {
     pub log: LogSettings,
+    /// `--access-log`
+    pub access_log: Option<AccessTarget>,
     /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as they were given.

@@ -12,7 +12,7 @@ use galatea_frontend::ConnectionSettings;
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
-use galatea_telemetry::logger::LogSettings;
+use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
 use galatea_types::MemoryBudget;
 
 pub use self::{
@@ -28,6 +28,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ServeOptions {
     pub log: LogSettings,
+    /// Where the access log goes; `None`: there is none.
+    pub access_log: Option<AccessTarget>,
     /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as they were given.
@@ -94,6 +96,7 @@ impl ServeOptions {
             paths: flags.paths,
             memory_budget: flags.memory_budget,
             log: log_settings(flags.log, environment),
+            access_log: flags.access_log,
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),

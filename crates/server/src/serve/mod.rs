@@ -1,5 +1,6 @@
 //! `galatea serve`: from checked options to a running server, and to its end.
 
+mod access_log;
 mod backends;
 mod banner;
 mod cloud;
@@ -51,6 +52,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
+    let access_log = access_log::open(&mut options)?;
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
@@ -61,7 +63,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
     let _watch = gpus.watch(&options);
-    let mut signals = shutdown::Signals::new().context("failed to register signal handlers")?;
+    let mut signals =
+        shutdown::Signals::new(access_log).context("failed to register signal handlers")?;
     let mut services = Services::new(sockets);
     engine.begin_start();
     services.start_early(&engine, &options)?;

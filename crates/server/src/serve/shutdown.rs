@@ -9,6 +9,7 @@ use std::{
 };
 
 use galatea_engine::{Engine, StartupError};
+use galatea_telemetry::access_log::AccessLog;
 use galatea_types::Error;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -34,12 +35,21 @@ pub struct Ending {
 }
 
 impl Signals {
-    pub fn new() -> io::Result<Self> {
+    /// SIGHUP opens the access log again, where there is one; else it ends the process, as it does by default.
+    pub fn new(access_log: Option<Arc<AccessLog>>) -> io::Result<Self> {
         // The front ends have threads of their own: this runtime only waits.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
+        if let Some(access_log) = access_log {
+            let mut hangup = signal(SignalKind::hangup())?;
+            runtime.spawn(async move {
+                while hangup.recv().await.is_some() {
+                    access_log.reopen();
+                }
+            });
+        }
         drop(guard);
         Ok(Self { runtime, interrupt, terminate })
     }

@@ -216,6 +216,7 @@ mod tests {
             request: &request,
             inputs: &inputs,
             outputs: &[],
+            trace: None,
         };
         let mut message = Outgoing::new(kind::INFER, 7);
         put_request(&mut message, &sent, &mut memory.allocation()).expect("written");

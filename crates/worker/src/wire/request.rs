@@ -1,5 +1,7 @@
 //! A request as the worker writes it.
 
+use galatea_types::TraceContext;
+
 use crate::wire::{
     read::{Malformed, Reader, size},
     tensor::TensorHead,
@@ -26,7 +28,7 @@ pub struct RequestHead<'a> {
     pub correlation_text: &'a str,
     /// Name of the model to execute.
     pub model: &'a str,
-    /// OpenTelemetry context; usually empty.
+    /// The span that caused it, as JSON with a `traceparent`; usually empty.
     pub trace: &'a str,
     /// JSON; empty when there are none.
     pub parameters: &'a [u8],
@@ -61,6 +63,16 @@ impl<'a> RequestHead<'a> {
             outputs: (0..output_count).map(|_| name(reader)).collect::<Result<_, _>>()?,
             inputs: (0..input_count).map(|_| TensorHead::read(reader)).collect::<Result<_, _>>()?,
         })
+    }
+}
+
+impl RequestHead<'_> {
+    /// The span that caused it, as far as the model has passed it on.
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        let (_, value) = self.trace.split_once(TraceContext::HEADER)?;
+        let value = value.strip_prefix('"')?.trim_start().strip_prefix(':')?;
+        let value = value.trim_start().strip_prefix('"')?;
+        TraceContext::parse(value.split('"').next()?.as_bytes())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use galatea_types::{
     Code, CorrelationId, DataType, Error, InferRequest, InferResponse, ParameterValue, Result,
-    Tensor,
+    Tensor, TraceContext,
 };
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn request() -> InferRequest {
 }
 
 fn sent<'a>(request: &'a InferRequest, inputs: &'a [Tensor]) -> SentRequest<'a> {
-    SentRequest { key: 9, model_version: 2, request, inputs, outputs: &[] }
+    SentRequest { key: 9, model_version: 2, request, inputs, outputs: &[], trace: None }
 }
 
 #[test]
@@ -97,6 +97,27 @@ fn strings_must_fill_their_tensor() {
     assert!(!holds_strings(&[1, 0, 0, 0, b'a', 0, 0, 0, 0], 1));
     assert!(!holds_strings(&[2, 0, 0, 0, b'a'], 1));
     assert!(holds_strings(&[], 0));
+}
+
+#[test]
+fn a_span_is_read_as_it_was_written_and_as_models_may_write_it() {
+    let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let span = TraceContext::parse(header.as_bytes());
+    let mut message = Outgoing::new(kind::EXECUTE, 1);
+    let request = request();
+    let sent = SentRequest { trace: span, ..sent(&request, &[]) };
+    put_request(&mut message, &sent, &mut Kept::default()).expect("written");
+    let head = RequestHead::read(&mut Reader::new(&message.meta)).expect("read");
+    assert_eq!(head.trace, format!("{{\"traceparent\":\"{header}\"}}"));
+    assert!(span.is_some() && head.trace_context() == span);
+    let read_of = |trace: &str| RequestHead { trace, ..head.clone() }.trace_context();
+    let with_state = format!("{{ \"tracestate\": \"a=b\", \"traceparent\" : \"{header}\" }}");
+    assert_eq!(read_of(&with_state), span);
+    for text in
+        ["", "traceparent", "{\"traceparent\":\"00-00-00-00\"}", &with_state.replace(':', "")]
+    {
+        assert_eq!(read_of(text), None, "{text}");
+    }
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use galatea_types::{
     CorrelationId, Error, InferRequest, InferResponse, ParameterValue, Parameters, Result, Tensor,
+    TraceContext,
 };
 
 use crate::wire::{
@@ -104,6 +105,8 @@ pub struct SentRequest<'a> {
     pub inputs: &'a [Tensor],
     /// Names of the requested outputs, or of all of the model's.
     pub outputs: &'a [Arc<str>],
+    /// The span that the request is.
+    pub trace: Option<TraceContext>,
 }
 
 /// Appends a request to `message`.
@@ -115,7 +118,7 @@ pub fn put_request(
     sent: &SentRequest<'_>,
     blocks: &mut dyn Blocks,
 ) -> Result<()> {
-    let SentRequest { key, model_version, request, inputs, outputs } = *sent;
+    let SentRequest { key, model_version, request, inputs, outputs, trace } = *sent;
     let (number, text) = match &request.correlation_id {
         CorrelationId::None => (0, ""),
         CorrelationId::Number(number) => (*number, ""),
@@ -124,6 +127,7 @@ pub fn put_request(
     let timeout = request.timeout.map_or(0, |t| u64::try_from(t.as_micros()).unwrap_or(u64::MAX));
     let flags = u32::from(request.sequence_start) | u32::from(request.sequence_end) << 1;
     let parameters = json_of(&request.parameters);
+    let trace = trace.map_or_else(String::new, trace_json);
     message.put(&key.to_le_bytes());
     message.put(&number.to_le_bytes());
     message.put(&timeout.to_le_bytes());
@@ -134,9 +138,11 @@ pub fn put_request(
     message.put(&short(outputs.len(), "the number of outputs")?.to_le_bytes());
     message.put(&short(request.id.len(), "the request's id")?.to_le_bytes());
     message.put(&short(text.len(), "the correlation id")?.to_le_bytes());
-    message.put(&[0; 4]);
+    // No name: the model is known.
+    message.put(&[0; 2]);
+    message.put(&short(trace.len(), "the trace context")?.to_le_bytes());
     message.put(&long(parameters.len(), "the parameters")?.to_le_bytes());
-    for text in [&request.id, text, &parameters] {
+    for text in [&request.id, text, &trace, &parameters] {
         message.put(text.as_bytes());
     }
     for output in outputs {
@@ -144,6 +150,11 @@ pub fn put_request(
         message.put(output.as_bytes());
     }
     inputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
+}
+
+/// What models get of a span, in the form that Triton gives it to them.
+fn trace_json(span: TraceContext) -> String {
+    format!("{{\"{}\":\"{span}\"}}", TraceContext::HEADER)
 }
 
 /// Appends the response to the request `key`, or with 0 that to a BLS request of the worker; `None`: one without a

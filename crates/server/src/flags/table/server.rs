@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galatea_telemetry::logger::LogFormat;
+use galatea_telemetry::{access_log::AccessTarget, logger::LogFormat};
 
 use galatea_command_line::Kind;
 
@@ -83,6 +83,20 @@ pub const LOGGING: &[Row] = &[
     Row::new("log-file", Kind::Text, "Append the log to this file instead of printing it.")
         .stores(|o, v| v.put(&mut o.log.file)),
 ];
+
+pub const ACCESS_LOG: &[Row] = &[Row::new(
+    "access-log",
+    Kind::OptionalText("file"),
+    "Write a line about every request to stdout, or append it to this file, which is opened again \
+     when SIGHUP comes. Lines are JSON where --log-format is json.",
+)
+.stores(|o, v| {
+    o.access_log = Some(match v.text.as_str() {
+        "" => AccessTarget::Stdout,
+        path => AccessTarget::File(path.into()),
+    });
+    Ok(())
+})];
 
 pub const METRICS: &[Row] = &[
     Row::new("allow-metrics", Kind::Bool, "Serve Prometheus metrics.")

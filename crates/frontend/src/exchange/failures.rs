@@ -1,0 +1,202 @@
+//! The line of a failed request: one each, and few of a model, or of requests that reach none, that keep failing.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use galatea_telemetry::LineLimit;
+use galatea_types::{Code, LockExt};
+
+/// Most models whose lines are limited each on its own; of others all together are.
+const MAX_MODELS: usize = 1024;
+/// Most bytes of the reason: its texts may have what clients sent in them.
+const MAX_REASON: usize = 1024;
+
+/// How bad a failure is, and so at which level it is logged. Lines of one kind never take the place of another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The server's or the model's: an error.
+    Fault,
+    /// The server cannot do it now: a warning.
+    Unavailable,
+    /// The client's: for information.
+    Mistake,
+}
+
+impl Kind {
+    fn of(code: Code) -> Self {
+        match code {
+            Code::Internal | Code::Unknown => Self::Fault,
+            Code::Unavailable | Code::Exhausted => Self::Unavailable,
+            Code::NotFound
+            | Code::InvalidArg
+            | Code::Unsupported
+            | Code::AlreadyExists
+            | Code::Cancelled => Self::Mistake,
+        }
+    }
+
+    fn level(self) -> log::Level {
+        match self {
+            Self::Fault => log::Level::Error,
+            Self::Unavailable => log::Level::Warn,
+            Self::Mistake => log::Level::Info,
+        }
+    }
+}
+
+/// A failed request.
+#[derive(Clone, Copy)]
+pub(super) struct FailedRequest<'a> {
+    /// Empty: it reached none.
+    pub model: &'a str,
+    pub version: Option<i64>,
+    /// Of the request; may be empty.
+    pub id: &'a str,
+    /// What was asked: method and path, or the name of the call.
+    pub call: &'a dyn fmt::Display,
+    /// The span it is in its client's trace.
+    pub trace: Option<&'a dyn fmt::Display>,
+    pub code: Code,
+    pub reason: &'a str,
+}
+
+/// Logs failed requests of all front ends.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    others: Limits,
+    models: Mutex<HashMap<Box<str>, Arc<Limits>>>,
+}
+
+/// One of each kind.
+#[derive(Debug, Default)]
+struct Limits([LineLimit; 3]);
+
+impl Limits {
+    fn of(&self, kind: Kind) -> &LineLimit {
+        let [fault, unavailable, mistake] = &self.0;
+        match kind {
+            Kind::Fault => fault,
+            Kind::Unavailable => unavailable,
+            Kind::Mistake => mistake,
+        }
+    }
+}
+
+impl Failures {
+    pub fn log(&self, failed: &FailedRequest<'_>) {
+        let kind = Kind::of(failed.code);
+        let level = kind.level();
+        if !log::log_enabled!(level) {
+            return;
+        }
+        let limits = self.limits_of(failed.model);
+        let limits = limits.as_deref().unwrap_or(&self.others);
+        let Some(suppressed) = limits.of(kind).admit() else { return };
+        if suppressed > 0 {
+            log::log!(level, "{}", suppressed_line(failed.model, suppressed));
+        }
+        log::log!(level, "{}", line(failed));
+    }
+
+    fn limits_of(&self, model: &str) -> Option<Arc<Limits>> {
+        if model.is_empty() {
+            return None;
+        }
+        let mut models = self.models.lock_unpoisoned();
+        if let Some(limits) = models.get(model) {
+            return Some(limits.clone());
+        }
+        (models.len() < MAX_MODELS).then(|| models.entry(model.into()).or_default().clone())
+    }
+}
+
+fn suppressed_line(model: &str, count: u64) -> String {
+    match model {
+        "" => format!(
+            "{count} more requests failed before they reached a model, which was not logged"
+        ),
+        model => format!("{count} more requests to model '{model}' failed, which was not logged"),
+    }
+}
+
+fn line(failed: &FailedRequest<'_>) -> String {
+    let FailedRequest { model, version, id, call, trace, code, reason } = *failed;
+    let id = if id.is_empty() { "<id_unknown>" } else { id };
+    let first = reason.lines().map(str::trim_end).find(|line| !line.is_empty()).unwrap_or_default();
+    let end = first.floor_char_boundary(MAX_REASON);
+    let (reason, rest) = first.split_at(end);
+    let rest = if rest.is_empty() { "" } else { "..." };
+    let trace = trace.map(|trace| format!(", trace {trace}")).unwrap_or_default();
+    let code = code.as_str();
+    let whom = match (model, version) {
+        ("", _) => call.to_string(),
+        (model, Some(version)) => format!("model '{model}' version {version}"),
+        (model, None) => format!("model '{model}'"),
+    };
+    format!("{whom}, request id {id}{trace}: {code}: {reason}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: FailedRequest<'_> = FailedRequest {
+        model: "m",
+        version: Some(3),
+        id: "7",
+        call: &"POST /v2/models/m/infer",
+        trace: None,
+        code: Code::InvalidArg,
+        reason: "input 'X' is odd\nand more",
+    };
+
+    #[test]
+    fn a_line_names_the_request_and_the_first_line_of_the_reason() {
+        assert_eq!(
+            line(&FAILED),
+            "model 'm' version 3, request id 7: Invalid argument: input 'X' is odd"
+        );
+        let unknown = FailedRequest { model: "", id: "", code: Code::NotFound, ..FAILED };
+        assert_eq!(
+            line(&unknown),
+            "POST /v2/models/m/infer, request id <id_unknown>: Not found: input 'X' is odd"
+        );
+        let traced = FailedRequest { version: None, trace: Some(&"00-1-2-01"), ..FAILED };
+        assert_eq!(
+            line(&traced),
+            "model 'm', request id 7, trace 00-1-2-01: Invalid argument: input 'X' is odd"
+        );
+    }
+
+    #[test]
+    fn a_line_is_bounded_whatever_the_client_sends() {
+        let reason = "é".repeat(1 << 20);
+        let line = line(&FailedRequest { reason: &reason, ..FAILED });
+        assert!(line.len() < MAX_REASON + 200 && line.ends_with("é..."), "{} bytes", line.len());
+    }
+
+    #[test]
+    fn mistakes_of_clients_do_not_hide_faults_of_the_server() {
+        assert_eq!(Kind::of(Code::Internal).level(), log::Level::Error);
+        assert_eq!(Kind::of(Code::Exhausted).level(), log::Level::Warn);
+        assert_eq!(Kind::of(Code::InvalidArg).level(), log::Level::Info);
+        let failures = Failures::default();
+        let limits = failures.limits_of("m").expect("its own");
+        while limits.of(Kind::Mistake).admit().is_some() {}
+        assert_eq!(limits.of(Kind::Fault).admit(), Some(0));
+        let others = failures.limits_of("n").expect("its own");
+        assert_eq!(others.of(Kind::Mistake).admit(), Some(0));
+        assert!(failures.limits_of("").is_none());
+    }
+
+    #[test]
+    fn the_models_that_are_told_apart_are_bounded() {
+        let failures = Failures::default();
+        (0..MAX_MODELS).for_each(|n| drop(failures.limits_of(&n.to_string())));
+        assert!(failures.limits_of("one more").is_none());
+        assert!(failures.limits_of("7").is_some());
+    }
+}

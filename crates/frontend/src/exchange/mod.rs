@@ -1,0 +1,385 @@
+//! What becomes of each request, for the operator: its line in the access log, the line of one that failed, and what
+//! the verbose levels say of it.
+
+mod excerpt;
+mod failures;
+mod times;
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::{Arc, LazyLock},
+    time::{Instant, SystemTime},
+};
+
+use galatea_telemetry::access_log::{AccessLog, AccessRecord};
+use galatea_types::{Code, Error, InferRequest, RequestContext, TraceContext};
+
+use self::{
+    excerpt::Excerpt,
+    failures::{FailedRequest, Failures},
+    times::SharedTimes,
+};
+
+/// Where requests are told of, by all front ends.
+#[derive(Clone, Debug, Default)]
+pub struct RequestLog {
+    access: Option<Arc<AccessLog>>,
+}
+
+/// The log is one of the process, and so is what limits its lines.
+static FAILURES: LazyLock<Failures> = LazyLock::new(Failures::default);
+
+impl RequestLog {
+    /// With an access log.
+    pub fn with_access_log(access: Arc<AccessLog>) -> Self {
+        Self { access: Some(access) }
+    }
+}
+
+/// Who sends the requests of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// Over TCP.
+    Tcp(SocketAddr),
+    /// Through a Unix socket.
+    Unix,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
+    }
+}
+
+/// The call that a request is.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// `http` or `grpc`.
+    pub protocol: &'static str,
+    /// Of HTTP; empty where it could not be read.
+    pub method: &'a str,
+    /// Without a query; of a gRPC call its full name. Empty where it could not be read.
+    pub path: &'a str,
+}
+
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { protocol, path: "", .. } => write!(f, "a request that is no {protocol}"),
+            Self { method: "", path, .. } => f.write_str(path),
+            Self { method, path, .. } => write!(f, "{method} {path}"),
+        }
+    }
+}
+
+/// What a request was answered with.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// Of HTTP the status, of gRPC the code.
+    pub status: u16,
+    /// Bytes of the body or message.
+    pub bytes: u64,
+    /// Whether it is what the client hoped for.
+    pub is_good: bool,
+    /// Why it failed, if it did and the log is to tell.
+    pub failure: Option<(Code, &'a str)>,
+}
+
+/// What a request is about, as far as it could be read. Long names are cut.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subject {
+    model: Excerpt,
+    /// The one that answers, or else the one that was asked for.
+    version: Option<i64>,
+    id: Excerpt,
+    is_known: bool,
+}
+
+impl Subject {
+    /// It asks for this model, which may not be there.
+    pub fn asks_for(&mut self, model: &str, version: Option<i64>) {
+        (self.model, self.version) = (Excerpt::of(model), version);
+    }
+
+    /// It is about this version of this model.
+    pub fn is_about(&mut self, model: &str, version: i64) {
+        self.asks_for(model, Some(version));
+        self.is_known = true;
+    }
+
+    /// It goes by this id.
+    pub fn is_named(&mut self, id: &str) {
+        self.id = Excerpt::of(id);
+    }
+
+    /// Empty: it reached none.
+    fn known_model(&self) -> &str {
+        if self.is_known { self.model.as_str() } else { "" }
+    }
+
+    fn id_or_unknown(&self) -> &str {
+        match self.id.as_str() {
+            "" => "<id_unknown>",
+            id => id,
+        }
+    }
+}
+
+/// One request between its head and its answer. Without an access log it holds only what the line of a failed request
+/// needs, in place.
+///
+/// Dropped before it was answered, it counts as cancelled by its client.
+#[derive(Debug, Default)]
+pub struct Exchange(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    protocol: &'static str,
+    subject: Subject,
+    /// The client's span.
+    client_trace: Option<TraceContext>,
+    /// That of the request.
+    trace: Option<TraceContext>,
+    /// The model has it: its failures are logged where it is executed, those of the server with all their causes.
+    is_submitted: bool,
+    is_routine: bool,
+    /// Where there is an access log.
+    entry: Option<Box<Entry>>,
+}
+
+/// What the access log has beyond that.
+#[derive(Debug)]
+struct Entry {
+    log: Arc<AccessLog>,
+    time: SystemTime,
+    since: Instant,
+    peer: Peer,
+    method: Arc<str>,
+    path: Arc<str>,
+    bytes_in: u64,
+    bytes_out: u64,
+    times: SharedTimes,
+}
+
+impl RequestLog {
+    /// A request has come. `trace`: what the client sent as its `traceparent`.
+    pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
+        log::debug!("{} request: {call}", call.protocol);
+        let client_trace = trace.and_then(TraceContext::parse);
+        let entry = self
+            .access
+            .as_ref()
+            .map(|log| Entry::new(log.clone(), peer, call.method.into(), call.path.into()));
+        Exchange(Some(Open::new(call.protocol, client_trace, entry)))
+    }
+}
+
+impl Open {
+    fn new(
+        protocol: &'static str,
+        client_trace: Option<TraceContext>,
+        entry: Option<Box<Entry>>,
+    ) -> Self {
+        Self {
+            protocol,
+            subject: Subject::default(),
+            client_trace,
+            trace: client_trace.as_ref().map(TraceContext::child),
+            is_submitted: false,
+            is_routine: false,
+            entry,
+        }
+    }
+}
+
+impl Entry {
+    fn new(log: Arc<AccessLog>, peer: Peer, method: Arc<str>, path: Arc<str>) -> Box<Self> {
+        Box::new(Self {
+            log,
+            time: SystemTime::now(),
+            since: Instant::now(),
+            peer,
+            method,
+            path,
+            bytes_in: 0,
+            bytes_out: 0,
+            times: SharedTimes::default(),
+        })
+    }
+}
+
+impl Exchange {
+    /// Another request of the same call: one of a stream.
+    pub fn of_same_call(&self) -> Exchange {
+        let Some(open) = &self.0 else { return Exchange(None) };
+        let entry = open.entry.as_ref().map(|entry| {
+            let Entry { log, peer, method, path, .. } = &**entry;
+            Entry::new(log.clone(), *peer, method.clone(), path.clone())
+        });
+        Exchange(Some(Open::new(open.protocol, open.client_trace, entry)))
+    }
+
+    /// What it is about, as far as that is known now.
+    pub fn subject(&mut self) -> Option<&mut Subject> {
+        self.0.as_mut().map(|open| &mut open.subject)
+    }
+
+    /// It asks for this model, which may not be there.
+    pub fn asks_for(&mut self, model: &str, version: Option<i64>) {
+        if let Some(subject) = self.subject() {
+            subject.asks_for(model, version);
+        }
+    }
+
+    /// It is about this version of this model.
+    pub fn is_about(&mut self, model: &str, version: i64) {
+        if let Some(subject) = self.subject() {
+            subject.is_about(model, version);
+        }
+    }
+
+    /// So many bytes of its body or message have come.
+    pub fn has_received(&mut self, bytes: usize) {
+        if let Some(entry) = self.entry() {
+            entry.bytes_in += bytes as u64;
+        }
+    }
+
+    /// So many bytes of its answer are sent, beside those that it is finished with.
+    pub fn has_sent(&mut self, bytes: usize) {
+        if let Some(entry) = self.entry() {
+            entry.bytes_out += bytes as u64;
+        }
+    }
+
+    /// It was read. Its id is known from now on, and what accompanies it knows its trace.
+    pub fn is_read(&mut self, request: &InferRequest, context: &mut RequestContext) {
+        let Some(open) = &mut self.0 else { return };
+        open.subject.is_named(&request.id);
+        context.trace_context = open.trace;
+        if let Some(entry) = &open.entry {
+            context.trace = Some(Arc::new(entry.times.clone()));
+        }
+    }
+
+    /// It is one of those that come all the time and are of interest only when they fail: a health check, or a look at
+    /// the metrics.
+    pub fn is_routine(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_routine = true;
+        }
+    }
+
+    /// Its model has it from now on, or refuses it.
+    pub fn is_submitted(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_submitted = true;
+        }
+    }
+
+    /// Its model has answered with a result: what fails now fails in the front end.
+    pub fn has_result(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_submitted = false;
+        }
+    }
+
+    /// One of its responses is an error; it goes on.
+    pub fn has_failed_once(&mut self, error: &Error, call: &Call<'_>) {
+        if let Some(open) = &self.0 {
+            open.log_failure((error.code(), error.message()), call);
+        }
+    }
+
+    /// It was answered.
+    pub fn finish(&mut self, call: &Call<'_>, answer: &Answer<'_>) {
+        if let Some(open) = self.0.take() {
+            open.finish(call, answer);
+        }
+    }
+
+    fn entry(&mut self) -> Option<&mut Entry> {
+        self.0.as_mut()?.entry.as_deref_mut()
+    }
+}
+
+impl Open {
+    fn finish(self, call: &Call<'_>, answer: &Answer<'_>) {
+        if let Some(failure) = answer.failure {
+            self.log_failure(failure, call);
+        }
+        log::debug!(
+            "{} answer to {call}, request id {}: {}, {} bytes",
+            self.protocol,
+            self.subject.id_or_unknown(),
+            answer.status,
+            answer.bytes
+        );
+        let Some(entry) = self.entry.as_ref().filter(|_| !(self.is_routine && answer.is_good))
+        else {
+            return;
+        };
+        let times = entry.times.queue_and_compute();
+        entry.log.write(&AccessRecord {
+            time: entry.time,
+            id: self.subject.id.as_str(),
+            peer: &entry.peer.to_string(),
+            protocol: self.protocol,
+            method: &entry.method,
+            path: &entry.path,
+            model: self.subject.model.as_str(),
+            version: self.subject.version,
+            status: answer.status,
+            bytes_in: entry.bytes_in,
+            bytes_out: entry.bytes_out + answer.bytes,
+            queue: times.map(|(queue, _)| queue),
+            compute: times.map(|(_, compute)| compute),
+            total: entry.since.elapsed(),
+            trace: self.client_trace.zip(self.trace),
+        });
+    }
+
+    /// What the model's side has logged already is not logged again.
+    fn log_failure(&self, (code, reason): (Code, &str), call: &Call<'_>) {
+        let is_logged = self.is_submitted && matches!(code, Code::Internal | Code::Unknown);
+        if is_logged || self.is_routine {
+            return;
+        }
+        FAILURES.log(&FailedRequest {
+            model: self.subject.known_model(),
+            version: self.subject.version,
+            id: self.subject.id.as_str(),
+            call,
+            trace: self.trace.as_ref().map(|trace| trace as &dyn fmt::Display),
+            code,
+            reason,
+        });
+    }
+}
+
+/// The client has gone, or the server ends.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let Some(open) = self.0.take() else { return };
+        let status = if open.protocol == "grpc" { CANCELLED } else { CLIENT_CLOSED_REQUEST };
+        let (method, path) = match &open.entry {
+            Some(entry) => (entry.method.clone(), entry.path.clone()),
+            None => (Arc::default(), "a request".into()),
+        };
+        let call = Call { protocol: open.protocol, method: &method, path: &path };
+        let failure = Some((Code::Cancelled, "the client is gone before the answer"));
+        open.finish(&call, &Answer { status, bytes: 0, is_good: false, failure });
+    }
+}
+
+/// The code of gRPC.
+const CANCELLED: u16 = 1;
+/// No status of HTTP: nobody reads one. Other servers log this one, too.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+#[cfg(test)]
+mod tests;

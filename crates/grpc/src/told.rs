@@ -1,0 +1,162 @@
+//! What is told of a call: its line in the access log, and that of one that failed.
+
+use galatea_frontend::{Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject};
+use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
+use http::{HeaderMap, Request, Response};
+use tonic::Status;
+
+use crate::{route::Route, status::status_of};
+
+const PROTOCOL: &str = "grpc";
+/// What the log calls one that there is not.
+const UNKNOWN_CALL: &str = "an unknown gRPC call";
+
+/// A call, until it is answered.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub exchange: Exchange,
+    name: &'static str,
+    /// Of the response that failed last.
+    status: tonic::Code,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { exchange: Exchange::default(), name: UNKNOWN_CALL, status: tonic::Code::Ok }
+    }
+}
+
+impl Told {
+    pub fn begin<B>(
+        requests: &RequestLog,
+        peer: Peer,
+        request: &Request<B>,
+        route: Option<Route>,
+    ) -> Self {
+        let call = Call {
+            protocol: PROTOCOL,
+            method: request.method().as_str(),
+            path: request.uri().path(),
+        };
+        let mut exchange = requests.begin(peer, &call, traceparent(request.headers()));
+        if route.is_some_and(|route| route.category() == ApiCategory::Health) {
+            exchange.is_routine();
+        }
+        let name = route.map_or(UNKNOWN_CALL, |route| route.name(call.path));
+        Self { exchange, name, ..Self::default() }
+    }
+
+    /// Another one, that tells of the call in the place of this.
+    pub fn take(&mut self) -> Self {
+        Self { exchange: std::mem::take(&mut self.exchange), name: self.name, ..Self::default() }
+    }
+
+    /// One that tells of a request of the call.
+    pub fn of_request(&self) -> Self {
+        Self { exchange: self.exchange.of_same_call(), name: self.name, ..Self::default() }
+    }
+
+    fn call(&self) -> Call<'static> {
+        Call { protocol: PROTOCOL, method: "", path: self.name }
+    }
+
+    /// It was refused, or has failed.
+    pub fn refused(&mut self, status: Status) -> Status {
+        let answer = Answer {
+            status: number(status.code()),
+            bytes: 0,
+            is_good: false,
+            failure: Some((code_of(status.code()), status.message())),
+        };
+        self.exchange.finish(&self.call(), &answer);
+        status
+    }
+
+    /// It was answered, with a message of so many bytes.
+    pub fn answered<B>(&mut self, response: Response<B>, bytes: u64) -> Response<B> {
+        if let Some(status) = Status::from_header_map(response.headers())
+            && status.code() != tonic::Code::Ok
+        {
+            self.refused(status);
+            return response;
+        }
+        let answer =
+            Answer { status: number(tonic::Code::Ok), bytes, is_good: true, failure: None };
+        self.exchange.finish(&self.call(), &answer);
+        response
+    }
+
+    /// It is a request of so many bytes, about this.
+    pub fn begins(&mut self, subject: Subject, bytes: usize) {
+        self.exchange.has_received(bytes);
+        if let Some(known) = self.exchange.subject() {
+            *known = subject;
+        }
+    }
+
+    /// One of its responses; others may follow.
+    pub fn has_response(&mut self, result: &Option<Result<InferResponse>>) {
+        match result {
+            Some(Ok(response)) => self.exchange.has_sent(response.byte_size()),
+            Some(Err(error)) => {
+                let call = self.call();
+                self.exchange.has_failed_once(error, &call);
+                self.status = status_of(error).code();
+            }
+            None => {}
+        }
+    }
+
+    /// Its last response has been made, or there is none, for this reason.
+    pub fn ended(&mut self, error: Option<&Error>) {
+        let status = error.map_or(self.status, |error| status_of(error).code());
+        let answer = Answer {
+            status: number(status),
+            bytes: 0,
+            is_good: status == tonic::Code::Ok,
+            failure: error.map(|error| (error.code(), error.message())),
+        };
+        self.exchange.finish(&self.call(), &answer);
+    }
+
+    /// A stream has ended. What its requests were answered is told already.
+    pub fn stream_ended(&mut self, status: Option<&Status>) {
+        match status {
+            Some(status) => drop(self.refused(status.clone())),
+            None => {
+                self.exchange.is_routine();
+                self.ended(None);
+            }
+        }
+    }
+}
+
+/// The client's span. Several of them count as none.
+fn traceparent(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(TraceContext::HEADER).iter();
+    let only = values.next()?;
+    values.next().is_none().then(|| only.as_bytes())
+}
+
+fn number(code: tonic::Code) -> u16 {
+    u16::try_from(i32::from(code)).unwrap_or_default()
+}
+
+/// What the log calls a code.
+fn code_of(code: tonic::Code) -> Code {
+    match code {
+        tonic::Code::NotFound => Code::NotFound,
+        tonic::Code::InvalidArgument
+        | tonic::Code::OutOfRange
+        | tonic::Code::FailedPrecondition => Code::InvalidArg,
+        tonic::Code::Unavailable | tonic::Code::DeadlineExceeded => Code::Unavailable,
+        tonic::Code::ResourceExhausted => Code::Exhausted,
+        tonic::Code::Unimplemented
+        | tonic::Code::PermissionDenied
+        | tonic::Code::Unauthenticated => Code::Unsupported,
+        tonic::Code::AlreadyExists => Code::AlreadyExists,
+        tonic::Code::Cancelled | tonic::Code::Aborted => Code::Cancelled,
+        tonic::Code::Internal | tonic::Code::DataLoss => Code::Internal,
+        tonic::Code::Unknown | tonic::Code::Ok => Code::Unknown,
+    }
+}

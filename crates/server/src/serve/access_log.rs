@@ -1,0 +1,26 @@
+//! The access log of the front ends.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context, Result};
+use galatea_frontend::RequestLog;
+use galatea_telemetry::access_log::{AccessFormat, AccessLog, AccessTarget};
+
+use crate::options::ServeOptions;
+
+/// Opens it, if there is to be one, and gives it to all front ends.
+pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
+    let Some(target) = &options.access_log else { return Ok(None) };
+    let opened = AccessLog::open(target, AccessFormat::Text);
+    let log = Arc::new(opened.with_context(|| {
+        let file = match target {
+            AccessTarget::Stdout => Path::new("stdout"),
+            AccessTarget::File(file) => file,
+        };
+        format!("failed to open access log '{}' (--access-log)", file.display())
+    })?);
+    let requests = RequestLog::with_access_log(log.clone());
+    options.http_options.requests = requests.clone();
+    options.grpc_options.requests = requests;
+    Ok(Some(log))
+}

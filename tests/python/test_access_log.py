@@ -1,0 +1,248 @@
+"""The access log, spans of clients' traces, and the line of a failed request, seen from outside."""
+
+import json
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpcclient
+from tritonclient.utils import InferenceServerException
+
+import clients
+import raw_http
+import repositories
+from test_security import address
+from test_streams import message, repeat_arrays
+
+TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
+FIELDS = (
+    "time id peer protocol method path model version status bytes_in bytes_out queue_us compute_us total_us trace_id "
+    "span_id parent_id"
+).split()
+INFER = "/v2/models/simple/infer"
+VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+LIMIT = 20
+
+SPANS = """\
+import json
+
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([self.answer(request)]) for request in requests]
+
+    def answer(self, request):
+        own = request.trace().get_context() or ""
+        called = ""
+        if CALLS:
+            given = pb.Tensor("INPUT0", np.zeros(1, np.float32))
+            call = pb.InferenceRequest(
+                model_name="span", requested_output_names=["OUTPUT0"], inputs=[given], trace=request.trace())
+            answer = call.exec()
+            called = pb.get_output_tensor_by_name(answer, "OUTPUT0").as_numpy()[0].decode()
+        return pb.Tensor("OUTPUT0", np.array([own, called], object))
+"""
+SPANS_CONFIG = repositories.tensor("input", "INPUT0", "TYPE_FP32", "-1") + repositories.tensor("output", "OUTPUT0", "TYPE_STRING", "2")
+
+
+@pytest.fixture
+def start(repository, serve):
+    def started(*flags):
+        repository.add("simple", "add_sub", repositories.add_sub_config())
+        repository.add("repeat", "repeat", repositories.REPEAT_CONFIG)
+        return serve(repository.path, *flags)
+
+    return started
+
+
+def parsed(line):
+    """A line of text as a dictionary; a value in quotes is JSON."""
+    time_, _, rest = line.partition(" ")
+    values = {name: json.loads(text) if text[0] == '"' else text for name, text in VALUE.findall(rest)}
+    return {"time": time_, **values}
+
+
+def lines_of(file, count, read=parsed):
+    """The first lines, waited for; each is whole."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        lines = file.read_text().splitlines() if file.exists() else []
+        if len(lines) >= count:
+            return [read(line) for line in lines]
+        time.sleep(0.01)
+    raise AssertionError(f"{count} lines did not come: {lines}")
+
+
+def test_every_request_has_a_line(start, tmp_path):
+    file = tmp_path / "access.log"
+    server = start(f"--access-log={file}")
+    body = {"id": "a b", **clients.pair_json()}
+    sent = json.dumps(body).encode()
+    status, _, answer = clients.ask(server.http, "POST", INFER, sent, {"traceparent": TRACEPARENT})
+    assert status == 200
+    assert clients.ask(server.http, "POST", INFER, {"inputs": []})[0] == 400
+    assert clients.ask(server.http, "POST", "/v2/models/nope/infer", {"inputs": []})[0] == 404
+    assert clients.ask(server.http, "GET", "/v2/nothing?secret=1")[0] == 404
+    assert clients.ask(server.http, "PUT", "/v2")[0] == 405
+    assert clients.ask(server.http, "GET", "/v2/health/ready")[0] == 200
+    assert raw_http.exchange(address(server.http), b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n")[0] == 431
+    good, wrong, unknown, lost, method, malformed = lines_of(file, 6)
+    assert list(good) == FIELDS
+    expected = {
+        "id": "a b", "protocol": "http", "method": "POST", "path": INFER, "model": "simple", "version": "1", "status": "200",
+        "bytes_in": str(len(sent)), "bytes_out": str(len(answer)), "trace_id": TRACE_ID, "parent_id": PARENT_ID,
+    }
+    assert {name: good[name] for name in expected} == expected
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", good["time"]) and good["peer"].startswith("127.0.0.1:")
+    assert int(good["queue_us"]) + int(good["compute_us"]) <= int(good["total_us"]) > 0
+    assert re.fullmatch("[0-9a-f]{16}", good["span_id"]) and good["span_id"] != PARENT_ID
+    assert (wrong["status"], wrong["model"], wrong["queue_us"], wrong["trace_id"]) == ("400", "simple", "-", "-")
+    assert (unknown["status"], unknown["model"], unknown["version"]) == ("404", "nope", "-")
+    assert (lost["status"], lost["path"], lost["model"]) == ("404", "/v2/nothing", "-")
+    assert (method["status"], method["method"]) == ("405", "PUT")
+    assert (malformed["status"], malformed["method"], malformed["path"]) == ("431", "-", "-")
+
+
+def test_calls_and_the_requests_of_a_stream_have_a_line_each(start, tmp_path):
+    file = tmp_path / "access.log"
+    server = start(f"--access-log={file}")
+    pair = {name: np.ones((1, 16), np.int32) for name in ("INPUT0", "INPUT1")}
+    with clients.client(server, "grpc") as stock:
+        clients.infer(stock, "grpc", "simple", pair, request_id="7", headers={"traceparent": TRACEPARENT})
+        with pytest.raises(InferenceServerException):
+            clients.infer(stock, "grpc", "nope", pair)
+        answers = []
+        stock.start_stream(lambda result, error: answers.append(error or result))
+        for request_id in ("s1", "s2"):
+            stock.async_stream_infer("repeat", clients.inputs(grpcclient, repeat_arrays([1, 2])), request_id=request_id)
+        stock.async_stream_infer("nope", clients.inputs(grpcclient, repeat_arrays([1])), request_id="s3")
+        deadline = time.monotonic() + LIMIT
+        while len(answers) < 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        stock.stop_stream()
+    lines = {line["id"]: line for line in lines_of(file, 5)}
+    assert {(line["protocol"], line["method"]) for line in lines.values()} == {("grpc", "POST")}
+    unary, stream = (f"/inference.GRPCInferenceService/{name}" for name in ("ModelInfer", "ModelStreamInfer"))
+    one = lines["7"]
+    assert (one["path"], one["model"], one["version"], one["status"]) == (unary, "simple", "1", "0")
+    assert (one["trace_id"], one["parent_id"]) == (TRACE_ID, PARENT_ID)
+    assert int(one["bytes_in"]) > 128 and int(one["bytes_out"]) > 128
+    refused = lines["-"]
+    assert (refused["path"], refused["model"], refused["status"]) == (unary, "nope", "5")
+    for request_id in ("s1", "s2"):
+        line = lines[request_id]
+        assert (line["path"], line["model"], line["status"], line["bytes_out"]) == (stream, "repeat", "0", "16")
+        assert line["compute_us"] != "-"
+    assert (lines["s3"]["model"], lines["s3"]["queue_us"]) == ("nope", "-") and lines["s3"]["status"] != "0"
+
+
+def test_a_file_that_was_moved_is_opened_again_at_sighup(start, tmp_path):
+    file, moved = tmp_path / "access.log", tmp_path / "access.log.1"
+    server = start(f"--access-log={file}")
+    clients.ask(server.http, "GET", "/v2")
+    lines_of(file, 1)
+    file.rename(moved)
+    server.process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + LIMIT
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    clients.ask(server.http, "GET", "/v2/models/simple")
+    assert [line["path"] for line in lines_of(file, 1)] == ["/v2/models/simple"]
+    assert [line["path"] for line in lines_of(moved, 1)] == ["/v2"]
+    assert server.stop() == 0
+
+
+def test_without_a_file_lines_go_to_stdout(start):
+    server = start("--access-log")
+    clients.ask(server.http, "POST", INFER, {"id": "to-stdout", **clients.pair_json()})
+    line = parsed(server.wait_for_line("^[0-9-]+T.* id=to-stdout ", LIMIT))
+    assert line["status"] == "200"
+
+
+def test_a_request_cannot_forge_a_line(start, tmp_path):
+    file = tmp_path / "access.log"
+    server = start(f"--access-log={file}")
+    forged = "x\n2026-01-01T00:00:00.000000Z id=forged status=200"
+    clients.ask(server.http, "POST", INFER, {"id": forged, **clients.pair_json()})
+    clients.ask(server.http, "POST", INFER, {"id": forged, "inputs": []})
+    lines = lines_of(file, 2)
+    assert len(lines) == 2 and lines[0]["id"] == forged
+    assert not [line for line in server.log if line.startswith("2026-01-01")]
+
+
+def test_a_folder_that_is_not_there_is_told_at_once(repository, serve):
+    server = serve(repository.path, "--access-log=/nonexistent/access.log", wait=False)
+    assert server.wait_for_exit() == 1
+    assert "failed to open access log '/nonexistent/access.log' (--access-log)" in server.text()
+
+
+def test_a_failed_request_has_a_line_in_the_log(start):
+    server = start()
+    clients.ask(server.http, "POST", INFER, {"id": "bad-1", "inputs": []}, {"traceparent": TRACEPARENT})
+    line = server.wait_for_line("bad-1", LIMIT)
+    assert line.startswith("I") and "model 'simple' version 1, request id bad-1, trace 00-" + TRACE_ID in line
+    assert "Invalid argument: " in line
+    clients.ask(server.http, "POST", "/v2/models/nope/infer", {"inputs": []})
+    line = server.wait_for_line("POST /v2/models/nope/infer", LIMIT)
+    assert "Request for unknown model: 'nope' is not found" in line
+    with clients.client(server, "grpc") as stock, pytest.raises(InferenceServerException):
+        clients.infer(stock, "grpc", "simple", {"INPUT0": np.zeros((1, 16), np.int32)}, request_id="bad-2")
+    line = server.wait_for_line("bad-2", LIMIT)
+    assert "model 'simple' version 1, request id bad-2: Invalid argument: " in line
+    # A stream goes on after a request that fails.
+    request = message("simple", {"INPUT0": np.zeros((1, 16), np.int32)}, "bad-3")
+    with clients.client(server, "grpc") as stock:
+        list(stock._client_stub.ModelStreamInfer(iter([request])))
+    server.wait_for_line("bad-3", LIMIT)
+
+
+def test_a_flood_of_bad_requests_has_few_lines_and_a_count(start):
+    server = start()
+    sent = raw_http.post(INFER, b'{"id":"flood","inputs":[]}')
+    began = time.monotonic()
+    for _ in range(400):
+        raw_http.exchange(address(server.http), sent)
+    took = time.monotonic() - began
+    deadline = time.monotonic() + LIMIT
+    while not [line for line in server.log if "more requests to model 'simple' failed" in line]:
+        assert time.monotonic() < deadline, "no count"
+        time.sleep(0.2)
+        raw_http.exchange(address(server.http), sent)
+    lines = [line for line in server.log if "request id flood" in line]
+    assert len(lines) <= 10 * (took + LIMIT) and len(lines) < 400
+
+
+def test_models_know_their_span_and_pass_it_on(repository, serve):
+    for name, calls in (("span", False), ("caller", True)):
+        files = {"1/model.py": f"CALLS = {calls}\n" + SPANS}
+        repository.add(name, "python", SPANS_CONFIG, files=files)
+    step = 'step [ { model_name: "span" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" } ' \
+           'output_map { key: "OUTPUT0" value: "OUTPUT0" } } ]'
+    repository.add("pipeline", "ensemble", SPANS_CONFIG + f"ensemble_scheduling {{ {step} }}\n")
+    server = serve(repository.path)
+
+    def asked(model, headers):
+        body = {"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "FP32", "data": [0]}]}
+        status, _, answer = clients.ask(server.http, "POST", f"/v2/models/{model}/infer", body, headers)
+        assert status == 200, answer
+        return json.loads(answer)["outputs"][0]["data"]
+
+    assert asked("span", {}) == ["", ""]
+    for bad in ("nonsense", TRACEPARENT.upper(), TRACEPARENT.replace(TRACE_ID, "0" * 32)):
+        assert asked("span", {"traceparent": bad}) == ["", ""]
+    seen = {PARENT_ID}
+    for model in ("span", "caller", "pipeline"):
+        own, called = asked(model, {"traceparent": TRACEPARENT})
+        for context in filter(None, (own, called)):
+            version, trace_id, span_id, flags = json.loads(context)["traceparent"].split("-")
+            assert (version, trace_id, flags) == ("00", TRACE_ID, "01")
+            assert span_id not in seen, "each is a span of its own"
+            seen.add(span_id)
+        assert bool(called) == (model == "caller")
+    assert len(seen) == 5
