@@ -3,9 +3,10 @@
 
 use std::{
     pin::pin,
-    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
+    sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
+use galatea_telemetry::metrics::{Figures, families::REQUESTS_REFUSED};
 use tokio::sync::Notify;
 
 /// Most requests that wait for the end of the start. What comes beyond them is refused at once.
@@ -23,6 +24,8 @@ pub(crate) struct Availability {
     stage: AtomicU8,
     waiting: AtomicUsize,
     start_is_over: Notify,
+    refused_at_start: AtomicU64,
+    refused_at_exit: AtomicU64,
 }
 
 impl Availability {
@@ -51,6 +54,17 @@ impl Availability {
         self.stage.load(Ordering::Acquire) == LEAVING
     }
 
+    /// A request came after the front ends had stopped taking any.
+    pub fn count_refused_at_exit(&self) {
+        self.refused_at_exit.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn add_figures(&self, figures: &mut Figures) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        figures.set_labelled(&REQUESTS_REFUSED, "starting", count(&self.refused_at_start));
+        figures.set_labelled(&REQUESTS_REFUSED, "exiting", count(&self.refused_at_exit));
+    }
+
     fn is_starting(&self) -> bool {
         self.stage.load(Ordering::Acquire) == STARTING
     }
@@ -62,6 +76,7 @@ impl Availability {
         }
         let _waiter = Waiter::new(&self.waiting);
         if self.waiting.load(Ordering::SeqCst) > MAX_WAITING {
+            self.refused_at_start.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         while self.is_starting() {
@@ -132,6 +147,7 @@ mod tests {
             assert_eq!(poll(request.as_mut()), Poll::Pending);
         }
         assert_eq!(poll(pin!(availability.started())), Poll::Ready(false));
+        assert_eq!(availability.refused_at_start.load(Ordering::Relaxed), 1);
         waiting.pop();
         assert_eq!(poll(pin!(availability.started())), Poll::Pending);
     }

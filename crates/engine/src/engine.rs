@@ -128,6 +128,11 @@ impl Engine {
         self.availability.started().await
     }
 
+    /// Counts a request that a front end refused because the server exits.
+    pub fn count_refused_at_exit(&self) {
+        self.availability.count_refused_at_exit();
+    }
+
     /// From now on the server is not ready, so that nobody sends new clients to it; it serves as before.
     pub fn begin_leaving(&self) {
         self.availability.begin_leaving();
@@ -261,7 +266,10 @@ impl Engine {
 
     /// All metric families in Prometheus text form.
     pub fn metrics_text(&self) -> String {
-        self.metrics.render(&self.models.all(), |figures| self.control.add_figures(figures))
+        self.metrics.render(&self.models.all(), |figures| {
+            self.availability.add_figures(figures);
+            self.control.add_figures(figures);
+        })
     }
 
     /// Adds figures of another part of the server to [`Engine::metrics_text`].

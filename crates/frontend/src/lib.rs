@@ -51,7 +51,8 @@ pub use access::{
 pub use cancel::CancelOnDrop;
 pub use compression::{CompressionFormat, DecompressError};
 pub use connections::{
-    Activity, CallGuard, ConnectionLimits, ConnectionSettings, Framing, ReceivingGuard,
+    Activity, CallGuard, ConnectionCounts, ConnectionLimits, ConnectionSettings, Framing,
+    ReceivingGuard,
 };
 pub use exchange::{Answer, Call, Exchange, Peer, RequestLog, Subject};
 pub use front_end::{FrontEnd, FrontEndOptions};

@@ -19,6 +19,7 @@ struct State {
     written: Option<Instant>,
     /// Since the last line.
     unwritten: u64,
+    total: u64,
 }
 
 impl RepeatedLog {
@@ -32,10 +33,16 @@ impl RepeatedLog {
         }
     }
 
+    /// How often it has happened in all.
+    pub fn total(&self) -> u64 {
+        self.0.lock_unpoisoned().total
+    }
+
     /// How often it happened since the last line, this time included, where a line is due.
     fn count(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock_unpoisoned();
         state.unwritten += 1;
+        state.total += 1;
         let is_due = state.written.is_none_or(|at| now.duration_since(at) >= PAUSE);
         is_due.then(|| {
             state.written = Some(now);
@@ -55,5 +62,6 @@ mod tests {
         assert_eq!(log.count(start), Some(1));
         assert_eq!((1..1000).filter_map(|_| log.count(start)).count(), 0);
         assert_eq!(log.count(start + PAUSE), Some(1000));
+        assert_eq!(log.total(), 1001);
     }
 }

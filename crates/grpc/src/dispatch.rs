@@ -93,6 +93,7 @@ impl Dispatcher {
         let route = Route::of(request.uri().path());
         let mut told = Told::begin(&self.state.options.requests, peer, &request, route);
         let Some(guard) = self.state.in_flight.try_begin() else {
+            self.state.engine.count_refused_at_exit();
             return Ok(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
         };
         let mut memory = self.state.options.memory.reservation();

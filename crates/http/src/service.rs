@@ -170,6 +170,7 @@ impl Service {
     /// Of a server that ends, or that starts and has enough requests waiting.
     async fn refusal(&self, content_type: HeaderValue) -> Option<Response<Body>> {
         let reason = if self.state.in_flight.is_closed() {
+            self.state.engine.count_refused_at_exit();
             "Server exiting"
         } else if !self.state.engine.started().await {
             STARTING

@@ -12,12 +12,14 @@ use std::{
 use galatea_types::{Error, Result};
 
 use super::{
+    counts,
     lease::{Access, EnvironmentLease, FolderLock},
     prune::{self, CacheBounds},
     space,
 };
 
-const MARKER: &str = ".galatea-complete";
+/// Its text is the size of the folder in bytes.
+pub(super) const MARKER: &str = ".galatea-complete";
 
 /// A folder in the cache.
 pub(super) struct Cached<'a> {
@@ -54,19 +56,25 @@ impl Cached<'_> {
         if is_new {
             prune::prune(self.root, self.bounds);
         }
+        counts::note_content(self.root);
         Ok((folder, lease))
     }
 
     fn create(&self, folder: &Path, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         remove(folder).map_err(|e| self.not_written(e))?;
-        let created = create(folder)
-            .and_then(|()| fs::write(folder.join(MARKER), "").map_err(|e| self.not_written(e)));
+        let created = create(folder).and_then(|()| self.complete(folder));
+        counts::note_creation(created.is_ok());
         if created.is_err()
             && let Err(e) = remove(folder)
         {
             log::warn!("cannot remove '{}': {e}", folder.display());
         }
         created
+    }
+
+    fn complete(&self, folder: &Path) -> Result<()> {
+        let size = prune::size_of(folder).to_string();
+        fs::write(folder.join(MARKER), size).map_err(|e| self.not_written(e))
     }
 
     /// Held until dropped, or until this process dies.

@@ -14,6 +14,7 @@ mod archive;
 mod build;
 mod cache;
 mod command;
+mod counts;
 mod digest;
 mod folder;
 mod interpreter;
@@ -31,6 +32,7 @@ mod version;
 
 pub(crate) use self::request::{EXECUTION_ENV_PATH, SETTINGS};
 pub use self::{
+    counts::{CacheFigures, cache_figures},
     lease::EnvironmentLease,
     options::ADD_NUMPY,
     python_backend::{PythonBackendFiles, find_python_backend},

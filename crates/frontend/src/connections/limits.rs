@@ -37,6 +37,16 @@ pub struct ConnectionLimits {
     refused: RepeatedLog,
     made_room: RepeatedLog,
     overdue: [RepeatedLog; 3],
+    idle: AtomicU64,
+}
+
+/// How often connections were refused and closed since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// No place was free, and no connection idle.
+    pub refused: u64,
+    /// By reason.
+    pub closed: [(&'static str, u64); 5],
 }
 
 impl Default for ConnectionLimits {
@@ -62,6 +72,7 @@ impl ConnectionLimits {
             refused: RepeatedLog::default(),
             made_room: RepeatedLog::default(),
             overdue: Default::default(),
+            idle: AtomicU64::new(0),
         }
     }
 
@@ -73,6 +84,19 @@ impl ConnectionLimits {
     /// Connections open now.
     pub fn open(&self) -> usize {
         self.registry.len()
+    }
+
+    /// How often connections were refused and closed since the start.
+    pub fn counts(&self) -> ConnectionCounts {
+        let [head, body, response] = self.overdue.each_ref().map(RepeatedLog::total);
+        let closed = [
+            ("slow_head", head),
+            ("slow_body", body),
+            ("slow_response", response),
+            ("idle", self.idle.load(Relaxed)),
+            ("room", self.made_room.total()),
+        ];
+        ConnectionCounts { refused: self.refused.total(), closed }
     }
 
     /// How often [`sweep`](Self::sweep) is to be called.
@@ -162,7 +186,10 @@ impl ConnectionLimits {
                      {progress_timeout:?}"
                 )
             }),
-            Overdue::Idle => log::debug!("closed a connection idle for {idle_timeout:?}"),
+            Overdue::Idle => {
+                self.idle.fetch_add(1, Relaxed);
+                log::debug!("closed a connection idle for {idle_timeout:?}");
+            }
         }
     }
 

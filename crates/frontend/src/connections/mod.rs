@@ -13,7 +13,7 @@ mod stream;
 mod tests;
 
 pub use activity::{Activity, CallGuard, Framing, ReceivingGuard};
-pub use limits::ConnectionLimits;
+pub use limits::{ConnectionCounts, ConnectionLimits};
 pub(crate) use registry::Slot;
 pub use settings::ConnectionSettings;
 pub(crate) use stream::Watched;

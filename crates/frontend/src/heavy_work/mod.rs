@@ -61,6 +61,11 @@ impl HeavyWork {
         Arc::new(Self(Pool::new(threads.max(1), queue)))
     }
 
+    /// How much waits for a thread, and how much was refused since the start.
+    pub fn counts(&self) -> (usize, u64) {
+        self.0.counts()
+    }
+
     /// Whether work on `bytes` bytes is heavy.
     pub fn is_heavy(bytes: usize) -> bool {
         bytes >= Self::MIN_BYTES

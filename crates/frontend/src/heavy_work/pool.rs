@@ -29,6 +29,7 @@ struct State {
     waiting: VecDeque<Work>,
     threads: usize,
     idle_threads: usize,
+    refused: u64,
     is_closed: bool,
 }
 
@@ -58,18 +59,26 @@ impl Pool {
         let mut state = self.state.lock_unpoisoned();
         let full = HeavyWorkError::Full { waiting: self.most_waiting };
         if state.waiting.len() >= self.most_waiting {
+            state.refused += 1;
             return Err(full);
         }
         if state.idle_threads <= state.waiting.len() && state.threads < self.most_threads {
             state.threads += self.start_thread(state.threads);
         }
         if state.threads == 0 {
+            state.refused += 1;
             return Err(full);
         }
         state.waiting.push_back(work);
         drop(state);
         self.changed.notify_one();
         Ok(())
+    }
+
+    /// How much waits, and how much was refused since the start.
+    pub fn counts(&self) -> (usize, u64) {
+        let state = self.state.lock_unpoisoned();
+        (state.waiting.len(), state.refused)
     }
 
     /// How many threads were started: one, or none where the system has no more.

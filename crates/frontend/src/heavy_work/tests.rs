@@ -54,6 +54,7 @@ async fn what_does_not_fit_into_the_queue_is_refused_and_what_nobody_wants_is_no
     let refused = pool.run(count(&done)).await.expect_err("full");
     assert_eq!(refused, HeavyWorkError::Full { waiting: 2 });
     assert_eq!(Error::from(refused).code(), Code::Exhausted);
+    assert_eq!(pool.counts(), (2, 1));
     drop(unwanted);
     go.send(()).expect("it waits");
     assert_eq!((first.await, second.await), (Ok(true), Ok(0)));

@@ -10,10 +10,11 @@ use galatea_backend::Backend;
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend,
-    environment::{ADD_NUMPY, PythonBackendFiles, find_python_backend},
+    environment::{ADD_NUMPY, PythonBackendFiles, cache_figures, find_python_backend},
 };
 use galatea_engine::{BackendRegistry, BackendSettings};
 use galatea_runtimes::{Environment, TerminalProgress};
+use galatea_telemetry::metrics::{Figures, families};
 use galatea_types::{Error, LockExt, Result};
 
 use super::{model_worker, native::NativeBackend};
@@ -102,6 +103,15 @@ impl Backends {
         }
         table
     }
+}
+
+/// The figures of Python environments, once a model asked for one.
+pub fn environment_figures(figures: &mut Figures) {
+    let Some(cache) = cache_figures() else { return };
+    figures.set(&families::ENVIRONMENTS, cache.environments);
+    figures.set(&families::ENVIRONMENT_BYTES, cache.bytes);
+    figures.set_labelled(&families::ENVIRONMENT_BUILDS, "success", cache.made);
+    figures.set_labelled(&families::ENVIRONMENT_BUILDS, "failure", cache.failed);
 }
 
 /// A library of the user's with this name is another backend: a model that asks for it must not get ours.

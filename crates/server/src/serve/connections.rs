@@ -1,8 +1,9 @@
-//! What the front ends share: the limits of connections, and the threads for long requests.
+//! What the front ends share: the limits of connections, and the threads for long requests; and their figures.
 
 use std::sync::Arc;
 
 use galatea_frontend::{ConnectionLimits, ConnectionSettings, HeavyWork};
+use galatea_telemetry::metrics::{FigureSource, families};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::options::ServeOptions;
@@ -15,6 +16,24 @@ pub fn share(options: &mut ServeOptions) {
     let (http, grpc) = (&mut options.http_options, &mut options.grpc_options);
     (http.limits, grpc.limits) = (limits.clone(), limits);
     (http.heavy_work, grpc.heavy_work) = (heavy_work.clone(), heavy_work);
+}
+
+/// The figures of what [`share`] has made.
+pub fn figures(options: &ServeOptions) -> FigureSource {
+    let (limits, heavy_work) =
+        (options.http_options.limits.clone(), options.http_options.heavy_work.clone());
+    Box::new(move |figures| {
+        let counts = limits.counts();
+        figures.set(&families::CONNECTIONS, limits.open());
+        figures.set(&families::CONNECTIONS_LIMIT, limits.settings().max_connections);
+        figures.set(&families::CONNECTIONS_REFUSED, counts.refused);
+        for (reason, count) in counts.closed {
+            figures.set_labelled(&families::CONNECTIONS_CLOSED, reason, count);
+        }
+        let (waiting, refused) = heavy_work.counts();
+        figures.set(&families::LONG_REQUESTS_WAITING, waiting);
+        figures.set_labelled(&families::REQUESTS_REFUSED, "long_requests", refused);
+    })
 }
 
 fn settings(options: &ServeOptions, descriptors: usize) -> ConnectionSettings {

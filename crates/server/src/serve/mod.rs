@@ -62,6 +62,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let mut engine_options = EngineOptions { repositories, ..options.engine.clone() };
     gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
+    engine.add_figures(connections::figures(&options));
+    engine.add_figures(Box::new(backends::environment_figures));
     let _watch = gpus.watch(&options);
     let mut signals =
         shutdown::Signals::new(access_log).context("failed to register signal handlers")?;

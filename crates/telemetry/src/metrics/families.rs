@@ -234,11 +234,13 @@ pub const LONG_REQUESTS_WAITING: Family = Family::gauge(
     "galatea_long_requests_waiting",
     "Long bodies and responses that wait for one of the threads that decode and render them",
 );
-/// The bound of the queue was reached.
-pub const LONG_REQUESTS_REFUSED: Family = Family::counter(
-    "galatea_long_requests_refused_total",
-    "Long bodies and responses that were refused because too many waited",
-);
+/// Before they reached a model.
+pub const REQUESTS_REFUSED: Family = Family::counter(
+    "galatea_requests_refused_total",
+    "Requests that were refused before they reached a model, by reason; those refused for want of memory are counted \
+     with the memory budget",
+)
+.labels(&["reason"]);
 
 /// Loads, unloads and questions.
 pub const CONTROL_RUNNING: Family = Family::gauge(
@@ -254,8 +256,10 @@ pub const CONTROL_WAITING: Family = Family::gauge(
 .labels(&["operation"]);
 
 /// Of the cache.
-pub const ENVIRONMENTS: Family =
-    Family::gauge("galatea_python_environments", "Python environments in the cache");
+pub const ENVIRONMENTS: Family = Family::gauge(
+    "galatea_python_environments",
+    "Python environments in the cache, as of the last load of a model that runs in one of them",
+);
 /// Of the cache.
 pub const ENVIRONMENT_BYTES: Family = Family::gauge(
     "galatea_python_environments_size_bytes",
@@ -286,8 +290,8 @@ pub(super) const FIGURES: &[Family] = &[
     CONNECTIONS_LIMIT,
     CONNECTIONS_REFUSED,
     CONNECTIONS_CLOSED,
+    REQUESTS_REFUSED,
     LONG_REQUESTS_WAITING,
-    LONG_REQUESTS_REFUSED,
     CONTROL_RUNNING,
     CONTROL_WAITING,
     ENVIRONMENTS,

@@ -1,0 +1,82 @@
+//! What this process knows of the cache of environments, for figures: noted when a model is loaded, so that whoever asks
+//! waits for no disk.
+
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+};
+
+use super::cache::MARKER;
+
+/// The cache, as of the last load of a model that runs in an environment of it, and what was made in it since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// Complete environments.
+    pub environments: u64,
+    /// What they take on disk, as far as it is known.
+    pub bytes: u64,
+    /// Built or unpacked by this process.
+    pub made: u64,
+    /// Tried by this process in vain.
+    pub failed: u64,
+}
+
+/// `None` until a model asked for an environment of the cache.
+pub fn cache_figures() -> Option<CacheFigures> {
+    IS_USED.load(Relaxed).then(|| CacheFigures {
+        environments: ENVIRONMENTS.load(Relaxed),
+        bytes: BYTES.load(Relaxed),
+        made: MADE.load(Relaxed),
+        failed: FAILED.load(Relaxed),
+    })
+}
+
+static IS_USED: AtomicBool = AtomicBool::new(false);
+static ENVIRONMENTS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static MADE: AtomicU64 = AtomicU64::new(0);
+static FAILED: AtomicU64 = AtomicU64::new(0);
+
+/// An environment was made, or not.
+pub(super) fn note_creation(has_succeeded: bool) {
+    let counter = if has_succeeded { &MADE } else { &FAILED };
+    counter.fetch_add(1, Relaxed);
+    IS_USED.store(true, Relaxed);
+}
+
+/// The cache may have changed.
+pub(super) fn note_content(root: &Path) {
+    let (environments, bytes) = content(root);
+    ENVIRONMENTS.store(environments, Relaxed);
+    BYTES.store(bytes, Relaxed);
+    IS_USED.store(true, Relaxed);
+}
+
+/// Complete environments, and the sizes that their markers tell: those of older versions tell none.
+fn content(root: &Path) -> (u64, u64) {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let markers = entries.filter_map(|entry| fs::read_to_string(entry.path().join(MARKER)).ok());
+    markers.fold((0, 0), |(count, bytes), marker| {
+        (count + 1, bytes + marker.trim().parse::<u64>().unwrap_or(0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complete_environments_are_counted_with_the_sizes_they_tell() {
+        let root = tempfile::tempdir().expect("folder");
+        for (key, marker) in [("a", Some("4096")), ("b", Some("")), ("c", None)] {
+            fs::create_dir(root.path().join(key)).expect("created");
+            if let Some(text) = marker {
+                fs::write(root.path().join(key).join(MARKER), text).expect("written");
+            }
+        }
+        fs::write(root.path().join("a.lock"), "").expect("written");
+        assert_eq!(content(root.path()), (2, 4096));
+        assert_eq!(content(&root.path().join("nowhere")), (0, 0));
+    }
+}
