@@ -1,4 +1,4 @@
-//! Archives: packed Python environments, compiled packages of PyTorch, and the libraries in them.
+//! Archives: packed Python environments, compiled packages of PyTorch, and the libraries in them; files of ONNX models.
 
 use std::{
     fs,
@@ -120,6 +120,12 @@ pub fn elf(data: &[u8]) {
         let _ = bounded(data.len(), bound, || galatea_backend_torch::make_unloadable(file));
         assert_eq!(fs::metadata(file).expect("there").len(), data.len() as u64);
     });
+}
+
+/// Any bytes as the file of an ONNX model: its declarations are read or it is refused.
+pub fn onnx_header(data: &[u8]) {
+    let bound = Bound { per_byte: 256, base: 256 << 10 };
+    let _ = bounded(data.len(), bound, || galatea_backend_onnx::read_header(data));
 }
 
 /// Any text as a model's list of what it takes and returns.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use galatea_config::{
     CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_json, parse_text,
-    plain, to_json,
+    plain, to_json, to_text,
 };
 
 use crate::memory::{Bound, bounded};
@@ -41,6 +41,12 @@ fn exercise(raw: RawModelConfig) {
     let json = to_json(&raw);
     let read = parse_json(&json).expect("our own JSON");
     assert_eq!(to_json(&read), json);
+    let written = to_text(&raw);
+    if let Ok(read) = parse_text(&written) {
+        assert_eq!(to_text(&read), written);
+    } else {
+        assert!(written.len() > 1 << 20, "our own text: {written}");
+    }
     let files = ["model.onnx".to_owned()];
     let context =
         NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[0] };

@@ -85,6 +85,7 @@ replayed! {
     http_request
     load_data
     load_overrides
+    onnx_header
     perf_summary
     worker_exchange
     worker_message

@@ -1,7 +1,7 @@
 //! Fills in what a configuration leaves out, from the model.
 
 use galatea_backend::CompletionContext;
-use galatea_config::{ConfigDraft, TensorDraft};
+use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -21,14 +21,12 @@ pub(crate) fn complete(
     let tensors = |what, infos: &[TensorInfo]| -> Result<Vec<TensorDraft>> {
         infos.iter().map(|info| tensor(config.name(), what, info, has_batching)).collect()
     };
-    let inputs = tensors("input", &signature.inputs)?;
-    let outputs = tensors("output", &signature.outputs)?;
-    if !config.has_inputs() {
-        inputs.into_iter().for_each(|tensor| config.add_input(tensor));
-    }
-    if !config.has_outputs() {
-        outputs.into_iter().for_each(|tensor| config.add_output(tensor));
-    }
+    let needed =
+        |is_given, what, infos| if is_given { Ok(Vec::new()) } else { tensors(what, infos) };
+    let inputs = needed(config.has_inputs(), "input", &signature.inputs)?;
+    let outputs = needed(config.has_outputs(), "output", &signature.outputs)?;
+    inputs.into_iter().for_each(|tensor| config.add_input(tensor));
+    outputs.into_iter().for_each(|tensor| config.add_output(tensor));
     Ok(config)
 }
 
@@ -41,11 +39,14 @@ fn complete_batching(
         if config.max_batch_size() == 0 {
             return Ok(());
         }
-        return Err(Error::invalid_arg(format!(
+        let text = format!(
             "autofill failed for model '{}': model does not support batching while non-zero \
              max_batch_size is specified",
             config.name()
-        )));
+        );
+        let advice = "write `max_batch_size: 0`, or export the model with an open first dimension (dynamic axes)";
+        let found = Diagnostic::error(&*text).with_advice(advice).about("max_batch_size");
+        return Err(Error::invalid_arg(text).with_source(found));
     }
     if config.max_batch_size() == 0 {
         config.set_max_batch_size(default_max_batch_size(context.backend_config)?);

@@ -13,6 +13,8 @@ mod accelerators;
 mod binding;
 mod check;
 mod complete;
+mod header;
+mod inspector;
 mod instance;
 mod layout;
 mod load_error;
@@ -22,6 +24,10 @@ mod sessions;
 mod settings;
 mod shared_model;
 mod signature;
+
+#[doc(hidden)]
+pub use header::read_header;
+pub use inspector::OnnxInspector;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -77,7 +83,9 @@ impl Backend for OnnxBackend {
         // Only the declarations are looked at: no time for optimising, no threads.
         options.graph_level(GraphLevel::Disabled)?;
         options.intra_op_threads(1)?;
-        let session = Session::load(&self.library, &path, options)?;
+        let about = (context.model_name, context.model_dir);
+        let session = Session::load(&self.library, &path, options)
+            .map_err(|error| inspector::explained(error, &path, about))?;
         complete::complete(config, &Signature::read(&session)?, context)
     }
 

@@ -15,6 +15,7 @@ use crate::{
     accelerators,
     binding::TensorBinding,
     check,
+    inspector::explained,
     layout::usable_cores,
     load_error::LoadError,
     ort::{Library, Provider, ProviderKind, RunOptions, Session, SessionOptions, TensorInfo},
@@ -66,6 +67,7 @@ impl OnnxModel {
             let load = |intra_op| {
                 let options = session_options(library, &settings, intra_op, &providers)?;
                 Session::load(library, &path, options)
+                    .map_err(|error| explained(error, &path, (config.name(), &context.model_dir)))
             };
             let session = load(threads.intra_op)?;
             if signature.is_none() {

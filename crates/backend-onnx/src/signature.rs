@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use galatea_types::{Error, Result};
+use galatea_config::{Diagnostic, FieldPath};
+use galatea_types::{Error, Result, suggest};
 
 use crate::ort::{Session, TensorInfo};
 
@@ -49,11 +50,19 @@ impl Signature {
     }
 }
 
-fn unexpected<'a>(what: &str, name: &str, allowed: impl Iterator<Item = &'a TensorInfo>) -> Error {
+fn unexpected<'a>(
+    what: &'static str,
+    name: &str,
+    allowed: impl Iterator<Item = &'a TensorInfo>,
+) -> Error {
     let names: BTreeSet<&str> = allowed.map(|t| t.name.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
-    Error::invalid_arg(format!(
-        "unexpected inference {what} '{name}', allowed {what}s are: {}",
-        names.join(", ")
-    ))
+    let text =
+        format!("unexpected inference {what} '{name}', allowed {what}s are: {}", names.join(", "));
+    let near = suggest::nearest(name, names.iter().copied());
+    let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
+    Error::invalid_arg(text).with_source(match near.first() {
+        Some(near) => found.with_advice(format!("did you mean '{near}'?")),
+        None => found.with_advice(format!("write the {what}s as the model names them")),
+    })
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs};
 
 use galatea_backend::{InstanceSpec, testing::instance_spec};
 use galatea_backend_onnx::OnnxBackend;
-use galatea_config::InstanceKind;
+use galatea_config::{Diagnostic, InstanceKind};
 use galatea_types::{Code, DataType, Tensor};
 use support::{
     Folder, ask, backend, configure, context, floats, infer, instance, load, load_error,
@@ -137,6 +137,12 @@ fn sequences_are_refused() {
     assert_refused(&folder, text, expected);
     let error = configure(&folder, "").expect_err("nothing to complete it with");
     assert_eq!(error.message(), expected);
+    let advice = Diagnostic::of(&error).and_then(|found| found.advice.clone()).expect("advice");
+    for way_out in
+        ["options={'zipmap': False}", "list in config.pbtxt the inputs and only the outputs"]
+    {
+        assert!(advice.contains(way_out), "{advice}");
+    }
 }
 
 #[test]

@@ -9,12 +9,15 @@
 mod auto_complete;
 mod defaults;
 pub mod environment;
+mod inspector;
 mod model;
 mod model_metrics;
 mod package;
 mod services;
 mod settings;
 mod start;
+
+pub use crate::inspector::PythonInspector;
 
 use std::{
     collections::BTreeMap,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
-use galatea_config::{InstanceKind, to_json};
+use galatea_config::{InstanceKind, ModelConfig, to_json};
 use galatea_types::{Error, LockExt as _, Result};
 use galatea_worker::{
     InstanceOptions, Program, Worker, WorkerInstance, WorkerOptions,
@@ -55,7 +55,7 @@ impl PythonModel {
         let config = &context.config;
         let backend_config = defaults.settings(&context.backend_config);
         let settings = Settings::read(&backend_config)?.of_model(config.parameters())?;
-        check_parameters(&context)?;
+        check_parameters(config)?;
         let file = defaults.file(&context.version_dir, config.default_model_filename())?;
         let environment = environment::resolve(
             &EnvironmentRequest {
@@ -183,8 +183,8 @@ impl Model for PythonModel {
 }
 
 /// `FORCE_CPU_ONLY_INPUT_TENSORS` is `yes` or `no`, as in Triton; inputs always come in main memory.
-fn check_parameters(context: &LoadContext) -> Result<()> {
-    match context.config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
+pub(crate) fn check_parameters(config: &ModelConfig) -> Result<()> {
+    match config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
         None | Some("yes" | "no") => Ok(()),
         Some(other) => Err(Error::unsupported(format!(
             "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {other}'"

@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod aoti;
+mod inspector;
 mod instance;
 mod load_error;
 mod loader_error;
@@ -27,6 +28,7 @@ mod torch;
 
 #[doc(hidden)]
 pub use aoti::{make_unloadable, read_call_spec, read_package};
+pub use inspector::TorchInspector;
 
 use std::{path::Path, sync::Arc};
 

@@ -11,6 +11,7 @@
 mod alarm;
 mod batch;
 pub mod batching;
+mod inspector;
 mod output_buffer;
 mod path_rules;
 mod pending;
@@ -25,6 +26,7 @@ mod traits;
 
 pub use alarm::InstanceAlarm;
 pub use batch::{Batch, Outcome, Taken, TakenRequest};
+pub use inspector::{CannotTell, Inspector};
 pub use output_buffer::OutputBuffer;
 pub use path_rules::{PathError, PathRules, relative_inside};
 pub use pending::PendingRequest;

@@ -53,4 +53,4 @@ pub use model::{
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use regroup::{differ_in_instances_only, with_instances_of};
 pub use source::ConfigSource;
-pub use text::{TextError, parse_text};
+pub use text::{TextError, parse_text, to_text};

@@ -2,28 +2,39 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use galatea_backend::Backend;
+use galatea_backend::{Backend, Inspector};
 use galatea_types::Result;
 
-type OpenBackend = Box<dyn Fn() -> Result<Arc<dyn Backend>> + Send + Sync>;
-type SearchBackend = Box<dyn Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send + Sync>;
+type Open<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
+type Search<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
 
 /// The backends the program offers, each opened when the first model needs it.
-#[derive(Default)]
-pub struct BackendRegistry {
-    known: BTreeMap<String, OpenBackend>,
+pub type BackendRegistry = Registry<dyn Backend>;
+
+/// What inspects the files of models, by the names of their backends.
+pub type InspectorRegistry = Registry<dyn Inspector>;
+
+/// What there is for each backend, by its name; made when it is first needed.
+pub struct Registry<T: ?Sized> {
+    known: BTreeMap<String, Open<T>>,
     /// Asked last, and not named to users.
-    unlisted: BTreeMap<String, OpenBackend>,
+    unlisted: BTreeMap<String, Open<T>>,
     /// Asked for names that are not known.
-    search: Option<SearchBackend>,
+    search: Option<Search<T>>,
 }
 
-impl BackendRegistry {
+impl<T: ?Sized> Default for Registry<T> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), unlisted: BTreeMap::new(), search: None }
+    }
+}
+
+impl<T: ?Sized> Registry<T> {
     /// Adds a backend: `open` runs when the first model needs it, and again after a failure.
     pub fn register(
         &mut self,
         name: impl Into<String>,
-        open: impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static,
+        open: impl Fn() -> Result<Arc<T>> + Send + Sync + 'static,
     ) {
         self.known.insert(name.into(), Box::new(open));
     }
@@ -33,7 +44,7 @@ impl BackendRegistry {
     pub fn register_unlisted(
         &mut self,
         name: impl Into<String>,
-        open: impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static,
+        open: impl Fn() -> Result<Arc<T>> + Send + Sync + 'static,
     ) {
         self.unlisted.insert(name.into(), Box::new(open));
     }
@@ -41,12 +52,12 @@ impl BackendRegistry {
     /// How a backend that is not registered is found, e.g. in a folder of backends. `None`: it is not.
     pub fn search(
         &mut self,
-        search: impl Fn(&str) -> Option<Result<Arc<dyn Backend>>> + Send + Sync + 'static,
+        search: impl Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync + 'static,
     ) {
         self.search = Some(Box::new(search));
     }
 
-    pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<dyn Backend>>> {
+    pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<T>>> {
         let known = self.known.get(name).map(|open| open());
         let search = || self.search.as_ref().and_then(|search| search(name));
         known.or_else(search).or_else(|| self.unlisted.get(name).map(|open| open()))
@@ -57,7 +68,7 @@ impl BackendRegistry {
     }
 }
 
-impl fmt::Debug for BackendRegistry {
+impl<T: ?Sized> fmt::Debug for Registry<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.known.keys()).finish()
     }

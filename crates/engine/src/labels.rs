@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
 use galatea_backend::relative_inside;
-use galatea_config::{ModelConfig, Scheduling};
+use galatea_config::{Diagnostic, ModelConfig, Place, Scheduling};
 use galatea_types::Error;
 
 use crate::repository::read_text_file;
@@ -58,7 +58,13 @@ fn reason(error: &io::Error) -> String {
 
 impl From<LabelError> for Error {
     fn from(error: LabelError) -> Self {
-        Self::internal(error.to_string()).with_source(error)
+        if error.source.kind() != io::ErrorKind::NotFound {
+            return Self::internal(error.to_string()).with_source(error);
+        }
+        let found = Diagnostic::error(error.to_string())
+            .with_advice("put the file there, or take label_filename out of the configuration")
+            .at(Place::file(format!("{}/{}", error.model, error.path)));
+        Self::internal(format!("{error}{}", found.appendix())).with_source(found)
     }
 }
 

@@ -88,7 +88,8 @@ fn texts_of_failed_loads() {
     let error = load("empty");
     assert_eq!(error.code(), Code::InvalidArg);
     let reason = "at least one version must be available under the version policy of model 'empty'";
-    assert_eq!(error.message(), format!("load failed for model 'empty': {reason}\n"));
+    let advice = "empty: there is no version folder; make the folder 'empty/1' and put the model's file into it as 'model.onnx'";
+    assert_eq!(error.message(), format!("load failed for model 'empty': {reason} ({advice})\n"));
     let text = |version| {
         f.engine.model("empty", version).map(drop).expect_err("none").message().to_owned()
     };

@@ -8,8 +8,10 @@ use galatea_types::suggest;
 use crate::flags::{self, FlagError, Words};
 
 /// The commands, as they are suggested for a mistyped one.
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "serve",
+    "check",
+    "config",
     "sagemaker",
     "perf",
     "runtime",
@@ -21,7 +23,8 @@ const COMMANDS: [&str; 9] = [
 ];
 
 /// What other programs call a command.
-const OTHER_COMMANDS: [(&[&str], &str); 4] = [
+const OTHER_COMMANDS: [(&[&str], &str); 5] = [
+    (&["validate", "lint", "verify", "doctor"], "check"),
     (&["start", "run", "up", "launch", "host", "tritonserver"], "serve"),
     (&["bench", "benchmark", "perf_analyzer", "load", "test"], "perf"),
     (&["install", "download", "pull"], "runtime install"),

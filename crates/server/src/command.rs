@@ -5,7 +5,7 @@ use std::{env, path::Path, process::ExitCode};
 use galatea_runtimes::Environment;
 
 use crate::{
-    advice,
+    advice, check,
     flags::{self, FlagError, Words},
     options::ServeOptions,
     runtime, sagemaker,
@@ -17,6 +17,8 @@ const USAGE: &str = "\
 Usage: galatea <command>
 
   serve [path] [options]   Serve the models of a repository, one model's folder, or a model file
+  check <repository>...    Find the mistakes in a repository without serving it: file, line, and what to do
+  config <model>           Print the completed config.pbtxt of a model's folder or file
   sagemaker [options]      Serve as the container of a SageMaker endpoint: its variables and folders are the options
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   runtime list             List the native runtimes: their versions, and where they are installed
@@ -45,6 +47,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     }
     match arguments.next().as_deref() {
         Some("serve") => serve_command("galatea serve", arguments, Words::Paths),
+        Some("check") => check::run(arguments.collect(), &environment()),
+        Some("config") => check::run_config(arguments.collect()),
         Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),

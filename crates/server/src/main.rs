@@ -3,6 +3,7 @@
 //! **Invariants.** The only crate that names concrete backends. Nothing here knows a wire format.
 
 mod advice;
+mod check;
 mod command;
 mod flags;
 mod memory;

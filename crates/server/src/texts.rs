@@ -4,7 +4,7 @@ use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
 use galatea_telemetry::metrics::reference;
 use galatea_types::suggest;
 
-use crate::{flags, runtime};
+use crate::{check, flags, runtime};
 
 /// What is wrong with the words behind one of these commands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,12 +94,16 @@ fn commands() -> Vec<CommandOutline> {
     let command = |path, summary, words, options| CommandOutline { path, summary, words, options };
     const SERVE: &str = "Serve the models of a repository";
     const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
+    const CHECK: &str = "Find the mistakes in a model repository without serving it";
+    const CONFIG: &str = "Print the completed config.pbtxt of a model";
     const PERF: &str = "Measure a server";
     const RUNTIMES: &[&str] = &["onnxruntime", "pytorch"];
     let top = "Inference server that speaks Triton's protocols, and its load tool";
     vec![
         command("galatea", top, &["--help", "--version"], Vec::new()),
         command("galatea serve", SERVE, &[], flags::outline()),
+        command("galatea check", CHECK, &[], check::check_outline()),
+        command("galatea config", CONFIG, &[], check::check_outline()),
         command("galatea sagemaker", SAGEMAKER, &[], flags::outline()),
         command("galatea perf", PERF, &[], galatea_perf::options::outline()),
         command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, DataType, Error, Shape};
 
 use crate::ort::ValueKind;
@@ -33,12 +34,12 @@ pub(crate) enum Disagreement {
         "unable to load model '{model}', scalar tensor '{name}', should only provide 1 in the model configuration \
          when the model doesn't support batching. Model configuration provided: {dims}."
     )]
-    Scalar { model: String, name: String, dims: Shape },
+    Scalar { model: String, what: &'static str, name: String, dims: Shape },
     #[error(
         "model '{model}', tensor '{name}': for the model to support batching the shape should have at least 1 \
          dimension and the first dimension must be -1; but shape expected by the model is {model_dims}"
     )]
-    NoBatchDimension { model: String, name: String, model_dims: Shape },
+    NoBatchDimension { model: String, what: &'static str, name: String, model_dims: Shape },
     #[error(transparent)]
     OtherShape(Box<OtherShape>),
     #[error("unable to load model '{model}', {what} '{name}' is {}, which is not supported", described(.kind))]
@@ -55,6 +56,8 @@ pub(crate) enum Disagreement {
 )]
 pub(crate) struct OtherShape {
     pub model: String,
+    /// `input` or `output`.
+    pub what: &'static str,
     pub name: String,
     pub model_dims: Shape,
     pub specified: Specified,
@@ -91,12 +94,98 @@ fn described(kind: &ValueKind) -> String {
     }
 }
 
+impl Disagreement {
+    /// Where the configuration says it.
+    fn field(&self) -> Option<FieldPath> {
+        let of = |what: &'static str, name: &str, field| {
+            Some(FieldPath::from(what).named(name).field(field))
+        };
+        match self {
+            Self::InputCount { .. } => Some("input".into()),
+            Self::OptionalInput { input, .. } => of("input", input, "optional"),
+            Self::OtherType { what, name, .. } => of(what, name, "data_type"),
+            Self::Scalar { what, name, .. } | Self::NoBatchDimension { what, name, .. } => {
+                of(what, name, "dims")
+            }
+            Self::OtherShape(other) => of(other.what, &other.name, "dims"),
+            Self::UnsupportedKind { what, name, .. } => of(what, name, "name"),
+        }
+    }
+}
+
+impl Disagreement {
+    /// What to write instead.
+    fn advice(&self) -> Option<String> {
+        match self {
+            Self::InputCount { .. } => {
+                Some("list every input of the model, and no other".to_owned())
+            }
+            Self::OptionalInput { .. } => {
+                Some("remove `optional`, or write `max_batch_size: 0`".to_owned())
+            }
+            Self::OtherType { provided, .. } => Some(format!("write {}", provided.config_name())),
+            Self::Scalar { .. } => Some("write `dims: [ 1 ]`".to_owned()),
+            Self::NoBatchDimension { model_dims, .. } => Some(format!(
+                "write `max_batch_size: 0` and the whole shape, `dims: {}`; or export the model with an open first \
+                 dimension (dynamic axes), for it to support batching",
+                written(model_dims)
+            )),
+            Self::OtherShape(other) => Some(other.advice()),
+            Self::UnsupportedKind { what: "output", kind, .. } => {
+                let is_listed = matches!(kind, ValueKind::Sequence | ValueKind::Map);
+                is_listed.then(|| WITHOUT_SEQUENCES.to_owned())
+            }
+            Self::UnsupportedKind { .. } => None,
+        }
+    }
+}
+
+impl OtherShape {
+    fn advice(&self) -> String {
+        if self.specified.has_batching {
+            let own = Shape::from(self.model_dims.get(1..).unwrap_or_default().to_vec());
+            return format!(
+                "write `dims: {}`: where max_batch_size is above 0, the batch dimension is not part of dims",
+                written(&own)
+            );
+        }
+        let whole = format!("write `dims: {}`, as in the model", written(&self.model_dims));
+        let lacks_batch = self.specified.shape.len() + 1 == self.model_dims.len();
+        match lacks_batch && self.model_dims.first() == Some(&-1) {
+            true => format!(
+                "{whole}; or `max_batch_size: 1` or more, if its first dimension is the batch"
+            ),
+            false => whole,
+        }
+    }
+}
+
+/// As a configuration has it.
+fn written(dims: &Shape) -> String {
+    let dims: Vec<String> = dims.iter().map(i64::to_string).collect();
+    format!("[ {} ]", dims.join(", "))
+}
+
+/// Both ways out: scikit-learn's exports have the probabilities as a list of maps unless they are told not to.
+const WITHOUT_SEQUENCES: &str = "export the model without it: with scikit-learn convert_sklearn(..., \
+    options={'zipmap': False}); or list in config.pbtxt the inputs and only the outputs that are tensors, the label for \
+    example";
+
 impl From<Disagreement> for Error {
     fn from(error: Disagreement) -> Self {
         let code = match error {
             Disagreement::UnsupportedKind { .. } => Code::Unsupported,
             _ => Code::InvalidArg,
         };
-        Error::new(code, error.to_string())
+        let found = Diagnostic::error(error.to_string());
+        let found = match error.advice() {
+            Some(advice) => found.with_advice(advice),
+            None => found,
+        };
+        let text = error.to_string();
+        Error::new(code, text).with_source(match error.field() {
+            Some(field) => found.about(field),
+            None => found,
+        })
     }
 }

@@ -88,8 +88,8 @@ impl Side<'_> {
         if dims.iter().all(|&d| d == 1) {
             return Ok(());
         }
-        let (model, name) = (self.model(), spec.name.to_string());
-        Err(Disagreement::Scalar { model, name, dims: dims.clone() })
+        let (model, what, name) = (self.model(), self.what, spec.name.to_string());
+        Err(Disagreement::Scalar { model, what, name, dims: dims.clone() })
     }
 
     fn check_dims(
@@ -102,6 +102,7 @@ impl Side<'_> {
             if model_dims.first() != Some(&-1) {
                 return Err(Disagreement::NoBatchDimension {
                     model: self.model(),
+                    what: self.what,
                     name: spec.name.to_string(),
                     model_dims: model_dims.clone(),
                 });
@@ -120,6 +121,7 @@ impl Side<'_> {
         }
         Err(Disagreement::OtherShape(Box::new(OtherShape {
             model: self.model(),
+            what: self.what,
             name: spec.name.to_string(),
             model_dims: model_dims.clone(),
             specified: Specified { shape: full, has_batching: self.config.has_batching() },

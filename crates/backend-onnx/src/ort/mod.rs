@@ -13,4 +13,4 @@ pub(crate) use options::{ExecutionMode, GraphLevel, SessionOptions};
 pub(crate) use provider_kind::ProviderKind;
 pub(crate) use providers::Provider;
 pub(crate) use session::{RunMode, RunOptions, Session, TensorInfo, ValueKind};
-pub(crate) use value::Value;
+pub(crate) use value::{Value, from_element_type};

@@ -12,10 +12,12 @@ mod places;
 mod scalar;
 mod string;
 mod suggest;
+mod writer;
 
 pub use error::TextError;
 pub(crate) use parser::find_place;
 pub use parser::parse_text;
+pub use writer::to_text;
 
 #[cfg(test)]
 mod tests;

@@ -3,22 +3,25 @@
 
 use std::io;
 
-use galatea_backend::{Backend, CompletionContext, PathRules};
+use galatea_backend::{CompletionContext, PathRules};
 use galatea_config::{
     CheckContext, ConfigDraft, ConfigSource, Diagnostic, ModelConfig, NormalizeContext,
     NormalizedConfig, RawModelConfig, VersionPolicy,
 };
 use galatea_types::{Error, Result};
 
-use super::{backends::Backends, paths};
+use super::{
+    backends::{Completer, Completers},
+    paths,
+};
 use crate::{
     options::GpuOptions,
-    repository::{ConfigName, ModelFolder, read_text_file},
+    repository::{ConfigName, ModelFolder, ModelLayout, read_text_file},
 };
 
 /// How configurations are completed.
-pub(super) struct Completion<'a> {
-    pub backends: &'a Backends,
+pub(crate) struct Completion<'a> {
+    pub backends: &'a dyn Completers,
     pub gpus: &'a GpuOptions,
     /// Whether backends may complete a configuration, and a model may have none.
     pub is_automatic: bool,
@@ -47,7 +50,7 @@ pub(super) fn read(
 }
 
 /// A configuration as it was read.
-pub(super) struct PolledConfig {
+pub(crate) struct PolledConfig {
     /// With the backend named, and nothing else completed.
     pub raw: RawModelConfig,
     pub version_policy: VersionPolicy,
@@ -62,7 +65,13 @@ impl Completion<'_> {
             version_files: &version_files,
             available_gpus: &self.gpus.available,
         };
-        let raw = galatea_config::resolve_backend(raw, &context)?;
+        let raw =
+            galatea_config::resolve_backend(raw, &context).map_err(
+                |error| match ModelLayout::new(folder, None).without_backend() {
+                    Some(oddity) => oddity.explain(error),
+                    None => error,
+                },
+            )?;
         let normalized = galatea_config::normalize(raw.clone(), &context)?;
         let context = self.check_context(folder);
         let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
@@ -77,21 +86,32 @@ impl Completion<'_> {
         if raw.backend.is_empty() {
             return ModelConfig::check(self.normalized(raw, folder, None)?, &context);
         }
-        let backend = self.backends.open(&raw.backend)?;
-        check_runtime(&raw, &*backend)?;
-        let normalized = self.normalized(raw.clone(), folder, Some(&*backend))?;
+        let backend = self.backends.completer(&raw.backend)?;
+        check_runtime(&raw, &backend)?;
+        let normalized = self.normalized(raw.clone(), folder, Some(&backend))?;
         normalized.check_instance_groups(&context)?;
         let completed = match self.is_automatic {
-            true => self.ask_backend(raw, &*backend, folder)?,
+            true => self.ask_backend(raw, &backend, folder)?,
             false => raw,
         };
-        ModelConfig::check(self.normalized(completed, folder, Some(&*backend))?, &context)
+        ModelConfig::check(self.normalized(completed, folder, Some(&backend))?, &context)
+    }
+
+    /// Asks the backend of a polled configuration for what only the model knows.
+    pub fn complete(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<RawModelConfig> {
+        match raw.backend.is_empty() {
+            true => Ok(raw),
+            false => {
+                let backend = self.backends.completer(&raw.backend)?;
+                self.ask_backend(raw, &backend, folder)
+            }
+        }
     }
 
     /// Checks a configuration that its backend has completed.
     pub fn check(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
-        let backend = self.backends.open(&raw.backend)?;
-        let normalized = self.normalized(raw, folder, Some(&*backend))?;
+        let backend = self.backends.completer(&raw.backend)?;
+        let normalized = self.normalized(raw, folder, Some(&backend))?;
         let context = self.check_context(folder);
         normalized.check_instance_groups(&context)?;
         ModelConfig::check(normalized, &context)
@@ -109,7 +129,7 @@ impl Completion<'_> {
     fn ask_backend(
         &self,
         raw: RawModelConfig,
-        backend: &dyn Backend,
+        backend: &Completer,
         folder: &ModelFolder,
     ) -> Result<RawModelConfig> {
         let Some(&lowest) = folder.versions.first() else { return Ok(raw) };
@@ -131,10 +151,10 @@ impl Completion<'_> {
         &self,
         mut raw: RawModelConfig,
         folder: &ModelFolder,
-        backend: Option<&dyn Backend>,
+        backend: Option<&Completer>,
     ) -> Result<NormalizedConfig> {
         let mut available_gpus = &*self.gpus.available;
-        if !available_gpus.is_empty() && !backend.is_none_or(Backend::can_use_gpus) {
+        if !available_gpus.is_empty() && !backend.is_none_or(Completer::can_use_gpus) {
             raw = keep_off_gpus(raw, available_gpus);
             available_gpus = &[];
         }
@@ -167,7 +187,7 @@ impl From<RuntimeError> for Error {
     }
 }
 
-fn check_runtime(raw: &RawModelConfig, backend: &dyn Backend) -> Result<(), RuntimeError> {
+fn check_runtime(raw: &RawModelConfig, backend: &Completer) -> Result<(), RuntimeError> {
     let runtime = raw.runtime.as_str();
     if runtime.is_empty() || backend.has_runtime(runtime) {
         return Ok(());

@@ -4,7 +4,7 @@ use galatea_types::Error;
 
 /// In Triton's words, which name the ensemble and the model it depends on.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DependencyError {
+pub(crate) enum DependencyError {
     #[error("ensemble {ensemble} contains models that are not available or ambiguous: {model}")]
     Unavailable { ensemble: String, model: String },
     #[error(

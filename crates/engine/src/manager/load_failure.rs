@@ -17,8 +17,8 @@ pub(super) enum LoadFailure {
     Exiting,
     /// Its folder or configuration could not be read.
     Unreadable(Error),
-    /// No version is to be loaded.
-    NoVersion,
+    /// No version is to be loaded, for this reason.
+    NoVersion(Error),
     /// Some of its versions failed, and with them all.
     Versions(VersionFailures),
     /// An ensemble that does not fit the models of its steps.
@@ -38,7 +38,7 @@ impl LoadFailure {
                 model.name
             ))
             .with_source(error),
-            Self::NoVersion => failed(&no_version(model)),
+            Self::NoVersion(error) => failed(&error).with_source(error),
             Self::Versions(versions) => match versions.0.first() {
                 Some(first) => failed(&versions).with_source(first.error.clone()),
                 None => failed(&versions),
@@ -63,7 +63,7 @@ impl LoadFailure {
                 let reason = error.message().to_owned();
                 return DependencyError::Invalid { ensemble, model, reason };
             }
-            Some(Self::NoVersion) => no_version(id),
+            Some(Self::NoVersion(_)) => no_version(id).message().to_owned(),
             Some(Self::Versions(versions)) => versions.to_string(),
         };
         DependencyError::NotLoaded { ensemble, model, reason }
@@ -126,6 +126,8 @@ impl fmt::Display for VersionFailures {
 }
 
 /// Why a model without any version cannot be loaded.
-pub(super) fn no_version(model: &ModelId) -> String {
-    format!("at least one version must be available under the version policy of model '{model}'")
+pub(super) fn no_version(model: &ModelId) -> Error {
+    Error::invalid_arg(format!(
+        "at least one version must be available under the version policy of model '{model}'"
+    ))
 }

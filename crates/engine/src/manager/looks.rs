@@ -61,7 +61,7 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manager::load_failure::LoadFailure;
+    use crate::manager::load_failure::{LoadFailure, no_version};
 
     fn snapshot(files: &[&str]) -> FolderSnapshot {
         let folder = tempfile::tempdir().expect("folder");
@@ -85,7 +85,13 @@ mod tests {
         let settled = looks.settled(now(&["1", "2"]), false);
         assert_eq!(names(&settled), ["m"]);
         assert_eq!(looks.outcome(), PollOutcome::Settled);
-        looks.loaded(settled, &Failures::from([(ModelId::from("m"), LoadFailure::NoVersion)]));
+        looks.loaded(
+            settled,
+            &Failures::from([(
+                ModelId::from("m"),
+                LoadFailure::NoVersion(no_version(&ModelId::from("m"))),
+            )]),
+        );
         assert_eq!(names(&looks.settled(now(&["1", "2"]), false)), [""; 0]);
         assert_eq!(looks.outcome(), PollOutcome::Settled, "it failed as it is");
         assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), ["m"], "and is tried again");

@@ -24,4 +24,7 @@ mod version_loader;
 mod waves;
 
 pub use self::looks::PollOutcome;
-pub(crate) use self::model_manager::ModelManager;
+pub(crate) use self::{
+    backends::Backends, configuration::Completion, dependency_error::DependencyError,
+    model_manager::ModelManager, plan::LoadPlan,
+};

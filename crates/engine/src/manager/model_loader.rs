@@ -10,7 +10,7 @@ use super::{
     configuration::Completion,
     dependencies::{Dependencies, LoadRequest},
     dependency_error::DependencyError,
-    load_failure::{Failures, LoadFailure, VersionFailure, VersionFailures, no_version},
+    load_failure::{Failures, LoadFailure, VersionFailure, VersionFailures},
     operations::Operations,
     panic_wall::guarded,
     paths,
@@ -167,11 +167,12 @@ impl ModelLoader {
             LoadFailure::Unreadable(error)
         })?;
         self.models.register(id);
+        plan.log_oddities();
         if plan.versions.is_empty() {
-            let reason = no_version(id);
+            let reason = plan.without_version();
             log::error!("{reason}");
-            self.record_poll_failure(id, PollFailure::NoVersion(reason));
-            return Err(LoadFailure::NoVersion);
+            self.record_poll_failure(id, PollFailure::NoVersion(reason.message().to_owned()));
+            return Err(LoadFailure::NoVersion(reason));
         }
         Ok(plan)
     }
@@ -357,12 +358,12 @@ impl ModelLoader {
 
 /// Logs why a version could not be loaded, or changed while it is ready. Returns what others are told.
 fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> VersionFailure {
-    let error = plan.source.locate(error);
-    let failure = VersionFailure { version, is_ready, error };
+    let told = plan.explain(version, plan.hidden.hide(error.clone()));
+    let failure = VersionFailure { version, is_ready, error: plan.explain(version, error) };
     let (id, reason) = (&plan.id, failure.reason_with_causes());
     let what = if is_ready { "change the instances of" } else { "load" };
     log::error!("failed to {what} '{id}' version {version}: {reason}");
-    VersionFailure { error: plan.hidden.hide(failure.error), ..failure }
+    VersionFailure { error: told, ..failure }
 }
 
 /// Refuses what the configuration asks for and this server does not do; logs it where answers are right

@@ -103,6 +103,9 @@ impl ModelManager {
             self.models.fail_start();
             StartupError::Aborted(error)
         })?;
+        for (root, oddity) in self.repository.oddities() {
+            log::warn!("{}", oddity.line(&root));
+        }
         let mut requests = BTreeMap::new();
         for id in self.startup_models() {
             self.add_request(&id, LoadOverrides::default(), true, &mut requests);

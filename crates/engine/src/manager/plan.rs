@@ -5,22 +5,25 @@ use std::sync::Arc;
 use galatea_backend::PathRules;
 use galatea_config::{
     ConfigDraft, ConfigSource, Diagnostic, ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig,
-    RawModelConfig, VersionPolicy, differ_in_instances_only, with_instances_of,
+    RawModelConfig, Severity, VersionPolicy, differ_in_instances_only, with_instances_of,
 };
 use galatea_types::{Error, Result};
 
-use super::configuration::{self, Completion, PolledConfig};
+use super::{
+    configuration::{self, Completion, PolledConfig},
+    load_failure::no_version,
+};
 use crate::{
     agents,
     model_id::ModelId,
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
-    repository::{ConfigName, HiddenFolder, ModelFolder, Repository},
+    repository::{ConfigName, HiddenFolder, ModelFolder, ModelLayout, Repository},
     served_model::ServedModel,
 };
 
 /// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
-pub(super) struct LoadPlan {
+pub(crate) struct LoadPlan {
     pub id: ModelId,
     /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
     /// by this plan keeps it until it is unloaded.
@@ -57,9 +60,48 @@ impl LoadPlan {
         Ok(Self { id, folder, hidden, versions, paths, raw, source })
     }
 
+    /// Why it has no version to load.
+    pub fn without_version(&self) -> Error {
+        let reason = no_version(&self.id);
+        match self.folder.versions.is_empty() {
+            true => self.layout().without_version().explain(reason),
+            false => reason,
+        }
+    }
+
+    /// Why a version could not be loaded, with the place in the configuration, or what is wrong with the model's file.
+    pub fn explain(&self, version: i64, error: Error) -> Error {
+        let error = self.source.locate(error);
+        // A place in the configuration is the mistake already.
+        if Diagnostic::of(&error).is_some_and(|found| found.line().is_some()) {
+            return error;
+        }
+        match self.layout().model_file(version) {
+            Some(oddity) => oddity.explain(error),
+            None => error,
+        }
+    }
+
+    /// Says what is not as it was meant and keeps nothing from loading.
+    pub fn log_oddities(&self) {
+        for oddity in self.layout().oddities() {
+            log::warn!("{}", oddity.diagnostic(Severity::Warning).one_line());
+        }
+    }
+
+    /// What its folder should hold.
+    pub fn layout(&self) -> ModelLayout<'_> {
+        ModelLayout::new(&self.folder, Some(&self.raw))
+    }
+
     /// Whether it is made of other models.
     pub fn is_ensemble(&self) -> bool {
         self.raw.platform == ENSEMBLE_PLATFORM
+    }
+
+    /// The configuration as its backend completes it, without the defaults of the server.
+    pub fn draft(&self, completion: &Completion<'_>) -> Result<RawModelConfig> {
+        completion.complete(RawModelConfig::clone(&self.raw), &self.folder)
     }
 
     /// The checked configuration, completed by its backend.

@@ -75,7 +75,14 @@ fn version_of(entry: &str) -> Option<i64> {
         log::warn!("ignore version directory '{entry}' which {reason}");
         return None;
     }
-    entry.parse().ok()
+    version_number(entry)
+}
+
+/// The version that a name stands for. `None`: it is none.
+pub(crate) fn version_number(name: &str) -> Option<i64> {
+    let is_canonical = name == "0" || !name.starts_with('0');
+    let is_number = is_canonical && name.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| name.parse().ok()).flatten()
 }
 
 /// Why a folder is no version although it could have been meant as one.

@@ -3,6 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use galatea_backend::{InstanceSpec, Model, ModelInstance};
+use galatea_config::Diagnostic;
 use galatea_types::{Error, Result};
 
 use super::folder::ModelFolder;
@@ -35,14 +36,23 @@ impl HiddenFolder {
 
     /// The error with the model's name in place of its folder. What it was is its cause: for the log.
     pub fn hide(&self, error: Error) -> Error {
-        let mut text = error.message().to_owned();
-        for place in &self.places {
-            text = text.replace(place.as_str(), &self.model);
+        let text = self.hidden(error.message());
+        let found = Diagnostic::of(&error).map(|found| Diagnostic {
+            text: self.hidden(&found.text),
+            advice: found.advice.as_deref().map(|advice| self.hidden(advice)),
+            ..found.clone()
+        });
+        let hidden = Error::new(error.code(), &*text);
+        match found {
+            Some(found) if Diagnostic::of(&error) != Some(&found) => hidden.with_source(found),
+            _ if text == error.message() => error,
+            _ => hidden.with_source(error),
         }
-        if text == error.message() {
-            return error;
-        }
-        Error::new(error.code(), text).with_source(error)
+    }
+
+    fn hidden(&self, text: &str) -> String {
+        let replace = |text: String, place: &String| text.replace(place.as_str(), &self.model);
+        self.places.iter().fold(text.to_owned(), replace)
     }
 
     /// The model, whose errors when instances are made again reach clients too.
@@ -97,6 +107,9 @@ mod tests {
         assert_eq!(error.message(), "'m/1/a' and m/b");
         assert_eq!(error.code(), galatea_types::Code::Unavailable);
         assert!(error.with_causes().contains(&*link.to_string_lossy()), "the log has all of it");
+        let found = Diagnostic::error(format!("'{}/1/a'", link.display()));
+        let error = hidden.hide(Error::internal("no path").with_source(found));
+        assert_eq!(Diagnostic::of(&error).map(|found| &*found.text), Some("'m/1/a'"));
         let other = hidden.hide(Error::internal("no path"));
         assert_eq!(other.with_causes(), "no path");
     }

@@ -1,6 +1,10 @@
 //! A model repository that is a folder of this machine.
 
-use std::{fs, io, path::PathBuf, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use galatea_types::Result;
 
@@ -37,6 +41,10 @@ impl RepositoryRoot for LocalRoot {
 
     fn place(&self) -> String {
         self.0.display().to_string()
+    }
+
+    fn local_folder(&self) -> Option<&Path> {
+        Some(&self.0)
     }
 
     fn model_names(&self) -> io::Result<Vec<String>> {

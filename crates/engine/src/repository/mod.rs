@@ -4,6 +4,7 @@ mod config_name;
 mod error;
 mod folder;
 mod hidden_folder;
+mod layout;
 mod local;
 mod renaming_root;
 mod root;
@@ -22,8 +23,9 @@ use galatea_types::{Result, RwLockExt};
 use self::error::RepositoryError;
 pub(crate) use self::{
     config_name::ConfigName,
-    folder::{MAX_MODEL_NAME, ModelFolder, is_model_name},
+    folder::{MAX_MODEL_NAME, ModelFolder, is_model_name, version_number},
     hidden_folder::HiddenFolder,
+    layout::{ModelLayout, Oddity},
     text_file::{open_regular, read_text_file},
 };
 pub use self::{
@@ -112,6 +114,16 @@ impl Repository {
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.
     pub fn check(&self) -> Result<()> {
         self.roots().iter().try_for_each(|known| known.root.check())
+    }
+
+    /// What is odd about the repositories themselves, each with the name of its repository.
+    pub fn oddities(&self) -> Vec<(String, Oddity)> {
+        let of_root = |known: Root| {
+            let found = known.root.local_folder().map(layout::inspect_root).unwrap_or_default();
+            let place = known.root.place();
+            found.into_iter().map(move |oddity| (place.clone(), oddity))
+        };
+        self.roots().into_iter().flat_map(of_root).collect()
     }
 
     /// Which models there are now.

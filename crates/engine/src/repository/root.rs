@@ -17,6 +17,11 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// Name the repository as the user did: the server does not start with one that cannot be read.
     fn check(&self) -> Result<()>;
 
+    /// The place as a folder of this machine that people fill, where it is one: what is odd about it is told.
+    fn local_folder(&self) -> Option<&Path> {
+        None
+    }
+
     /// Where it is, as it was given: its name in texts, and what tells it from others.
     fn place(&self) -> String;
 

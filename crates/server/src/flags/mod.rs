@@ -19,6 +19,7 @@ use galatea_command_line::{
 pub use self::{
     error::FlagError,
     serve_flags::{EndpointFlags, RuntimeOptions, ServeFlags},
+    setting::backend_setting,
 };
 
 const HELP_WIDTH: usize = 80;

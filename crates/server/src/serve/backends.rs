@@ -21,7 +21,7 @@ use super::{model_worker, native::NativeBackend};
 use crate::{flags::RuntimeOptions, options::ServeOptions, runtime, table::Table};
 
 /// Where Triton has them.
-const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
+pub const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
 
 /// The backends this program offers, and those that were opened.
 pub struct Backends {

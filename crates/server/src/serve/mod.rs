@@ -7,7 +7,7 @@ mod cloud;
 mod connections;
 mod gpus;
 mod invitation;
-mod model_path;
+pub mod model_path;
 pub mod model_worker;
 mod native;
 mod poller;
@@ -23,6 +23,7 @@ use anyhow::{Context, Result, bail};
 use galatea_engine::{Engine, EngineOptions, StartupError};
 use galatea_telemetry::logger::{self, LogSettings};
 
+pub use self::backends::DEFAULT_BACKEND_DIRECTORY;
 use self::{
     backends::Backends, gpus::Gpus, poller::Poller, services::Services, shutdown::Ending,
     socket::Sockets, upkeep::Upkeep,

@@ -8,6 +8,7 @@ mod metrics;
 mod parts;
 
 use galatea_command_line::{Notice, Occurrence, ValueError};
+use galatea_engine::BackendSettings;
 
 pub(super) use self::{
     devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource, safe_port_range},
@@ -18,13 +19,21 @@ use super::{error::FlagError, serve_flags::ServeFlags};
 use crate::memory::MemorySize;
 
 pub(super) fn backend_config(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    backend_setting(&mut flags.engine.backend_config, given)
+}
+
+/// Of commands that have no other options of `serve` too.
+pub fn backend_setting(
+    settings: &mut BackendSettings,
+    given: &Occurrence,
+) -> Result<(), FlagError> {
     if given.text.starts_with(',') {
         let form = "<backend name>,<setting>=<value> or <setting>=<value>";
         return Err(no_owner(given, "backend", form));
     }
     let setting = Setting::parse(given, "'<backend name>,<setting>=<value>'")?;
     let backend = setting.owner.unwrap_or_default();
-    flags.engine.backend_config.set(backend, setting.key, setting.value);
+    settings.set(backend, setting.key, setting.value);
     Ok(())
 }
 

@@ -1,0 +1,286 @@
+//! Looks at model repositories without serving them: what a server would refuse, and what it would warn of.
+//!
+//! The configurations go through the same code as when they are loaded, so that the texts are the same. No library of a
+//! backend is opened, no code of a model runs, and nothing is written.
+
+mod ensembles;
+mod finding;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
+use galatea_config::{ModelConfig, Place, RawModelConfig, Severity};
+use galatea_types::{Error, Result};
+
+pub use self::finding::Finding;
+use crate::{
+    backend_registry::InspectorRegistry,
+    labels,
+    manager::{Backends, Completion, LoadPlan},
+    model_id::ModelId,
+    options::EngineOptions,
+    override_folders::OverrideFolders,
+    overrides::LoadOverrides,
+    repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
+};
+
+/// What an inspection found.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// By repository and model.
+    pub findings: Vec<Finding>,
+    /// How many models there are.
+    pub model_count: usize,
+}
+
+impl Inspection {
+    /// How many findings there are of a kind.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.diagnostic.severity == severity).count()
+    }
+}
+
+/// Looks at everything in the repositories of `options`.
+///
+/// # Errors
+/// When a repository cannot be read at all.
+pub fn inspect(options: &EngineOptions, inspectors: InspectorRegistry) -> Result<Inspection> {
+    let inspector = Looker::new(options, inspectors);
+    inspector.repository.check()?;
+    Ok(inspector.run())
+}
+
+/// The configuration of one model of the repositories, as it is completed from the model's files.
+///
+/// # Errors
+/// Why it cannot be loaded; [`CannotTell`] beside the configuration as far as it is known, where its files do not tell
+/// the rest.
+pub fn complete(
+    options: &EngineOptions,
+    inspectors: InspectorRegistry,
+    model: &str,
+) -> Result<(RawModelConfig, Option<String>)> {
+    let inspection = Looker::new(options, inspectors);
+    inspection.repository.check()?;
+    let id = ModelId::global(model);
+    let plan = inspection.plan(&id)?;
+    match plan.draft(&inspection.completion()) {
+        Ok(raw) => Ok((raw, None)),
+        Err(error) if CannotTell::is_in(&error) => {
+            Ok((RawModelConfig::clone(&plan.raw), Some(error.message().to_owned())))
+        }
+        Err(error) => Err(explained(&plan, error)),
+    }
+}
+
+/// What is known of a model after its files were looked at.
+struct Inspected {
+    plan: LoadPlan,
+    /// `None`: it cannot be loaded, or its files do not tell.
+    config: Option<Arc<ModelConfig>>,
+}
+
+struct Looker<'a> {
+    options: &'a EngineOptions,
+    repository: Repository,
+    inspectors: Backends<dyn Inspector>,
+    paths: PathRules,
+    folders: OverrideFolders,
+}
+
+impl<'a> Looker<'a> {
+    fn new(options: &'a EngineOptions, inspectors: InspectorRegistry) -> Self {
+        let repository = Repository::new(
+            options.repositories.clone(),
+            ConfigName::new(&options.model_config_name),
+            options.has_namespaces,
+        );
+        Self {
+            options,
+            repository,
+            inspectors: Backends::new(inspectors, options.backend_config.clone()),
+            paths: PathRules::anywhere(),
+            folders: OverrideFolders::default(),
+        }
+    }
+
+    fn completion(&self) -> Completion<'_> {
+        Completion {
+            backends: &self.inspectors,
+            gpus: &self.options.gpus,
+            is_automatic: self.options.auto_completes_config,
+            paths: &self.paths,
+        }
+    }
+
+    fn run(&self) -> Inspection {
+        let mut findings = Vec::new();
+        for (root, oddity) in self.repository.oddities() {
+            let severity = if oddity.is_grave() { Severity::Error } else { Severity::Warning };
+            let file =
+                if oddity.path.is_empty() { root } else { format!("{root}/{}", oddity.path) };
+            findings.push(Finding::new("", oddity.diagnostic(severity).at(Place::file(file))));
+        }
+        let ids = self.repository.models();
+        let model_count = ids.len();
+        let mut models = BTreeMap::new();
+        for id in ids {
+            if let Some(inspected) = self.model(&id, &mut findings) {
+                models.insert(id, inspected);
+            }
+        }
+        ensembles::inspect(&self.repository, &mut models, &mut findings);
+        Inspection { findings, model_count }
+    }
+
+    fn plan(&self, id: &ModelId) -> Result<LoadPlan> {
+        let overrides = LoadOverrides::default();
+        LoadPlan::new(id, &overrides, &self.folders, &self.repository, &self.completion())
+    }
+
+    /// Looks at one model. `None`: it cannot be loaded.
+    fn model(&self, id: &ModelId, findings: &mut Vec<Finding>) -> Option<Inspected> {
+        match self.plan(id) {
+            Ok(plan) => {
+                let oddities = plan.layout().oddities();
+                let inspected = self.planned(plan, findings);
+                add_oddities(&id.name, oddities, findings);
+                inspected
+            }
+            Err(error) => {
+                let Ok(folder) = self.repository.lease(id) else {
+                    findings.push(Finding::of_error(&id.name, &id.name, &error));
+                    return None;
+                };
+                findings.push(Finding::of_error(&id.name, &config_file(&folder), &error));
+                let oddities = ModelLayout::new(&folder, None).oddities();
+                add_oddities(&id.name, oddities, findings);
+                None
+            }
+        }
+    }
+
+    fn planned(&self, plan: LoadPlan, findings: &mut Vec<Finding>) -> Option<Inspected> {
+        let id = plan.id.clone();
+        let file = &config_file(&plan.folder);
+        let fail = |error: &Error| Finding::of_error(&id.name, file, error);
+        if plan.versions.is_empty() {
+            findings.push(fail(&plan.without_version()));
+            return None;
+        }
+        let config = match plan.complete(&self.completion()) {
+            Ok(config) => config,
+            Err(error) if CannotTell::is_in(&error) => {
+                self.add_missing_files(&plan, findings);
+                findings.push(Finding::note(&id.name, file, &error));
+                return Some(Inspected { plan, config: None });
+            }
+            Err(error) => {
+                findings.push(fail(&explained(&plan, error)));
+                return None;
+            }
+        };
+        let is_fine = self.check_versions(&plan, &config, findings);
+        is_fine.then_some(Inspected { plan, config: Some(config) })
+    }
+
+    /// Whether every version could be loaded, as far as its files tell.
+    fn check_versions(
+        &self,
+        plan: &LoadPlan,
+        config: &Arc<ModelConfig>,
+        findings: &mut Vec<Finding>,
+    ) -> bool {
+        let model = &*plan.id.name;
+        let file = config_file(&plan.folder);
+        match config.check_support() {
+            Ok(warnings) => findings.extend(warnings.into_iter().map(|warning| {
+                let mut warning = plan.source.locate_diagnostic(warning);
+                warning.place.get_or_insert_with(|| Place::file(&*file));
+                Finding::new(model, warning)
+            })),
+            Err(error) => {
+                findings.push(Finding::of_error(model, &file, &plan.source.locate(error)));
+            }
+        }
+        let mut is_fine = true;
+        for &version in &plan.versions {
+            let error = match self.check_version(plan, config, version) {
+                Ok(()) => match plan.layout().model_file(version) {
+                    Some(oddity) => {
+                        findings.push(Finding::new(model, oddity.diagnostic(Severity::Error)));
+                        is_fine = false;
+                        continue;
+                    }
+                    None => continue,
+                },
+                Err(error) => error,
+            };
+            if CannotTell::is_in(&error) {
+                let place = format!("{model}/{version}");
+                findings.push(Finding::note(model, &place, &error));
+                continue;
+            }
+            is_fine = false;
+            let error = plan.explain(version, plan.hidden.hide(error));
+            findings.push(Finding::of_error(model, &file, &error));
+        }
+        is_fine
+    }
+
+    fn check_version(
+        &self,
+        plan: &LoadPlan,
+        config: &Arc<ModelConfig>,
+        version: i64,
+    ) -> Result<()> {
+        labels::read(config, plan.folder.path())?;
+        if plan.is_ensemble() {
+            return Ok(());
+        }
+        let version_dir = plan.folder.version_dir(version);
+        let context = CompletionContext {
+            model_name: &plan.folder.name,
+            model_dir: plan.folder.path(),
+            version,
+            version_dir: &version_dir,
+            backend_config: &self.inspectors.settings(config.backend()),
+            paths: &self.paths,
+        };
+        self.inspectors.open(config.backend())?.inspect(config, &context)
+    }
+
+    /// Of a model whose configuration cannot be completed, the files are looked at all the same.
+    fn add_missing_files(&self, plan: &LoadPlan, findings: &mut Vec<Finding>) {
+        let found = plan.versions.iter().filter_map(|&version| plan.layout().model_file(version));
+        let finding =
+            |oddity: Oddity| Finding::new(&plan.id.name, oddity.diagnostic(Severity::Error));
+        findings.extend(found.map(finding));
+    }
+}
+
+/// Where mistakes of a configuration are, if no place in it is known: the model's folder where it has none.
+fn config_file(folder: &ModelFolder) -> String {
+    let name = &folder.name;
+    match folder.path().join("config.pbtxt").is_file() {
+        true => format!("{name}/config.pbtxt"),
+        false => name.clone(),
+    }
+}
+
+/// Why a model cannot be loaded, as a server says it.
+fn explained(plan: &LoadPlan, error: Error) -> Error {
+    let version = plan.folder.versions.first().copied().unwrap_or_default();
+    plan.explain(version, plan.hidden.hide(error))
+}
+
+/// Those that no error tells already.
+fn add_oddities(model: &str, oddities: Vec<Oddity>, findings: &mut Vec<Finding>) {
+    for oddity in oddities {
+        let found = oddity.diagnostic(Severity::Warning);
+        let is_told = |f: &Finding| f.model == model && f.diagnostic.place == found.place;
+        if !findings.iter().any(is_told) {
+            findings.push(Finding::new(model, found));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The command lines of `galatea check` and `galatea config`.
+
+use std::path::PathBuf;
+
+use galatea_command_line::{
+    Asked, Group, Kind, OptionOutline, OptionRow, OptionSet, help, outline, parse,
+};
+use galatea_engine::EngineOptions;
+
+use crate::flags::{FlagError, backend_setting};
+
+/// What a check is asked to do.
+#[derive(Debug, Default)]
+pub(super) struct CheckFlags {
+    /// Without an option: a repository, the folder of one model, or a model's file.
+    pub paths: Vec<PathBuf>,
+    /// `--model-repository`
+    pub repositories: Vec<PathBuf>,
+    pub is_json: bool,
+    pub backend_directory: Option<PathBuf>,
+    /// Without the repositories.
+    pub engine: EngineOptions,
+}
+
+const CHECK: &str = "\
+Usage: galatea check <path>... [options]
+
+Looks at model repositories (or the folder or the file of one model) as `galatea serve` would, without starting a server: every mistake with its file, line and
+column, and what to do about it. No code of a model runs, no library is opened. The exit code is 0 where every model could
+be served, 1 where there are mistakes, 2 where the command line is wrong or a repository cannot be read.
+
+";
+
+const CONFIG: &str = "\
+Usage: galatea config <model> [options]
+
+Prints the config.pbtxt of a model, a folder of a repository or a model's file, with what the model's file says about
+its inputs and outputs. No code of the model runs.
+
+";
+
+const HELP_WIDTH: usize = 80;
+
+/// Reads the words behind `check`; `None`: the help is asked for.
+pub(super) fn read(words: Vec<String>) -> Result<Option<CheckFlags>, FlagError> {
+    let mut flags = CheckFlags::default();
+    match parse(words, &mut flags)? {
+        Some(Asked::Help | Asked::Version) => Ok(None),
+        None => Ok(Some(flags)),
+    }
+}
+
+pub(super) fn check_help() -> String {
+    help::<CheckFlags>(CHECK, HELP_WIDTH)
+}
+
+pub(super) fn config_help() -> String {
+    help::<CheckFlags>(CONFIG, HELP_WIDTH)
+}
+
+/// What the table says, for texts about all commands.
+pub fn check_outline() -> Vec<OptionOutline> {
+    outline::<CheckFlags>()
+}
+
+impl OptionSet for CheckFlags {
+    type Error = FlagError;
+
+    fn groups() -> &'static [Group<Self>] {
+        const ROWS: &[OptionRow<CheckFlags>] = &[
+            OptionRow::new(
+                "model-repository",
+                Kind::Text,
+                "A repository, as an option of serve. May be repeated.",
+            )
+            .stores(|o, v| {
+                o.repositories.push(PathBuf::from(&v.text));
+                Ok(())
+            }),
+            OptionRow::new("json", Kind::Switch, "Print what was found as one JSON object.")
+                .stores(|o, v| v.put(&mut o.is_json)),
+            OptionRow::new(
+                "disable-auto-complete-config",
+                Kind::Switch,
+                "Do not complete configurations from the files of the models.",
+            )
+            .stores(|o, _| {
+                o.engine.auto_completes_config = false;
+                Ok(())
+            }),
+            OptionRow::new(
+                "model-config-name",
+                Kind::Text,
+                "Models that have configs/<name>.pbtxt are configured by that.",
+            )
+            .stores(|o, v| {
+                o.engine.model_config_name = v.text.clone();
+                Ok(())
+            }),
+            OptionRow::new(
+                "model-namespacing",
+                Kind::Switch,
+                "Several repositories may hold models of one name.",
+            )
+            .stores(|o, v| v.put(&mut o.engine.has_namespaces)),
+            OptionRow::new(
+                "backend-directory",
+                Kind::Text,
+                "Folder with backends that are written in Python.",
+            )
+            .stores(|o, v| v.put(&mut o.backend_directory)),
+            OptionRow::new(
+                "backend-config",
+                Kind::Form("<string>,<string>=<string>"),
+                "Setting of a backend, <backend>,<setting>=<value>. May be repeated.",
+            )
+            .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
+            OptionRow::help("Print this text."),
+        ];
+        &[Group { title: "", rows: ROWS, is_own: false }]
+    }
+
+    fn word(&mut self, word: String) -> Result<(), FlagError> {
+        self.paths.push(PathBuf::from(word));
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! `galatea check` and `galatea config`: what can be said about a repository without serving it.
+
+mod flags;
+mod inspectors;
+mod model;
+mod report;
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use galatea_config::Severity;
+use galatea_engine::{EngineOptions, LocalRoot, RepositoryRoot, inspect};
+use galatea_runtimes::Environment;
+
+use self::flags::CheckFlags;
+pub use self::flags::check_outline;
+use crate::{
+    flags::FlagError,
+    serve::{
+        DEFAULT_BACKEND_DIRECTORY,
+        model_path::{self, PathError},
+    },
+};
+
+/// There are mistakes.
+const MISTAKES: u8 = 1;
+/// The command line is wrong, or nothing could be looked at.
+const USAGE: u8 = 2;
+
+/// `galatea check`
+pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
+    let flags = match flags::read(words) {
+        Ok(Some(flags)) if flags.paths.is_empty() && flags.repositories.is_empty() => {
+            return refuse("check", "which repository? Its folder is expected");
+        }
+        Ok(Some(flags)) => flags,
+        Ok(None) => return print(&flags::check_help(), ExitCode::SUCCESS),
+        Err(error) => return wrong("check", &error),
+    };
+    let roots = match flags.roots() {
+        Ok(roots) => roots,
+        Err(error) => return refuse("check", &error.to_string()),
+    };
+    let options = flags.options(roots);
+    let inspection = match inspect(&options, flags.inspectors()) {
+        Ok(inspection) => inspection,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let text = match flags.is_json {
+        true => report::json(&inspection),
+        false => report::text(&inspection, has_colours(environment)),
+    };
+    let has_mistakes = inspection.count(Severity::Error) > 0;
+    print(&text, if has_mistakes { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
+}
+
+/// `galatea config`
+pub fn run_config(words: Vec<String>) -> ExitCode {
+    let flags = match flags::read(words) {
+        Ok(Some(flags)) => flags,
+        Ok(None) => return print(&flags::config_help(), ExitCode::SUCCESS),
+        Err(error) => return wrong("config", &error),
+    };
+    let [path] = &flags.paths[..] else {
+        return refuse("config", "which model? One folder of a model, or one file, is expected");
+    };
+    match model::completed(path, &flags) {
+        Ok(text) => print(&text, ExitCode::SUCCESS),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(MISTAKES)
+        }
+    }
+}
+
+impl CheckFlags {
+    /// What the paths mean to `serve`.
+    fn roots(&self) -> Result<Vec<Arc<dyn RepositoryRoot>>, PathError> {
+        let mut roots: Vec<_> = self.repositories.iter().map(LocalRoot::at).collect();
+        for path in &self.paths {
+            roots.push(model_path::open(path)?);
+        }
+        Ok(roots)
+    }
+
+    fn options(&self, repositories: Vec<Arc<dyn RepositoryRoot>>) -> EngineOptions {
+        EngineOptions { repositories, ..self.engine.clone() }
+    }
+
+    fn inspectors(&self) -> galatea_engine::InspectorRegistry {
+        let given = self.backend_directory.clone();
+        let directory = given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY));
+        inspectors::registry(&self.engine.backend_config, directory)
+    }
+}
+
+/// As <https://no-color.org> has it.
+fn has_colours(environment: &Environment) -> bool {
+    io::stdout().is_terminal() && environment.get("NO_COLOR").is_none()
+}
+
+fn wrong(command: &str, error: &FlagError) -> ExitCode {
+    refuse(command, &error.to_string())
+}
+
+fn refuse(command: &str, text: &str) -> ExitCode {
+    eprintln!("error: {text}");
+    eprintln!("Usage: galatea {command} ...; `galatea {command} --help` says more");
+    ExitCode::from(USAGE)
+}
+
+/// A reader that went away (`| head`) is no error.
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    let _ = io::stdout().write_all(text.as_bytes());
+    code
+}

@@ -1,0 +1,53 @@
+//! The completed configuration of one model.
+
+use std::{fs, path::Path};
+
+use galatea_config::{RawModelConfig, to_text};
+use galatea_engine::{SingleModelRoot, complete};
+use galatea_types::{Error, Result};
+
+use super::flags::CheckFlags;
+use crate::serve::model_path;
+
+/// The text of the configuration, with what could not be found out as comments. `path`: a model's folder or file.
+pub(super) fn completed(path: &Path, flags: &CheckFlags) -> Result<String> {
+    let is_folder = path.is_dir();
+    let root = match is_folder {
+        true => SingleModelRoot::of_folder(path, path, name_of(path)?),
+        false => model_path::open(path).map_err(|error| Error::invalid_arg(error.to_string()))?,
+    };
+    let names = root.model_names().unwrap_or_default();
+    let name = names.first().ok_or_else(|| Error::invalid_arg("there is no model"))?;
+    let (raw, unknown) = complete(&flags.options(vec![root]), flags.inspectors(), name)?;
+    Ok(text(&raw, unknown.as_deref(), !is_folder))
+}
+
+/// Of the folder itself, also where it is given as `.` or by a link.
+fn name_of(folder: &Path) -> Result<String> {
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let given = folder.file_name().or(real.file_name()).and_then(|name| name.to_str());
+    given.map(str::to_owned).ok_or_else(|| Error::invalid_arg("the folder of a model has a name"))
+}
+
+fn text(raw: &RawModelConfig, unknown: Option<&str>, is_file: bool) -> String {
+    let mut text = String::new();
+    if is_file {
+        let (name, file) = (&raw.name, &raw.default_model_filename);
+        text.push_str(&format!("# As {name}/config.pbtxt; the model itself is {name}/1/{file}.\n"));
+    }
+    if let Some(unknown) = unknown {
+        text.push_str(&format!("# Not all of it can be known here: {unknown}.\n"));
+    }
+    text.push_str(&to_text(raw));
+    for (field, is_missing) in [("input", raw.input.is_empty()), ("output", raw.output.is_empty())]
+    {
+        if is_missing && unknown.is_none() && raw.platform != "ensemble" {
+            text.push_str(&format!(
+                "# The file does not say its {field}s; describe each one:\n\
+                 # {field} [ {{ name: \"{}__0\" data_type: TYPE_FP32 dims: [ -1 ] }} ]\n",
+                field.to_uppercase()
+            ));
+        }
+    }
+    text
+}

@@ -1,0 +1,217 @@
+"""`galatea check` and `galatea config`: what is said of a repository without a server, and that a server says the same."""
+
+import contextlib
+import http.client
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+import servers
+from check_cases import CASES, GOOD, IO, LFS, ONNX, PYTHON, Link, write
+
+
+def galatea(*arguments, **environment):
+    return subprocess.run(
+        [servers.galatea_binary(), *map(str, arguments)], capture_output=True, text=True, timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def check(*arguments):
+    run = galatea("check", *arguments, "--json")
+    assert run.stderr == "", run.stderr
+    return run.returncode, json.loads(run.stdout)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    root = tmp_path_factory.mktemp("mistakes")
+    write(root, {"fine/1/model.onnx": GOOD})
+    for case in CASES:
+        write(root / case.name, case.files)
+    return root
+
+
+@pytest.fixture(scope="module")
+def checked(repository):
+    code, report = check("--model-repository", repository)
+    assert code == 1
+    return report
+
+
+@pytest.fixture(scope="module")
+def served(repository):
+    """Reasons of the index by model, and the log."""
+    with servers.galatea(repository, "--exit-on-error=false", "--runtime-downloads=never") as server:
+        connection = http.client.HTTPConnection(server.http, timeout=30)
+        connection.request("POST", "/v2/repository/index", "{}")
+        reasons = {}
+        for entry in json.loads(connection.getresponse().read()):
+            reasons[entry["name"]] = reasons.get(entry["name"], "") + entry.get("reason", "")
+        yield reasons, server.text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_mistake_is_found_with_its_place_and_what_to_do(case, checked):
+    found = [f for f in checked["findings"] if f["model"] == case.name]
+    at = [":".join(str(f[key]) for key in ("file", "line", "column") if f[key] is not None) for f in found]
+    text = case.text.format(case.name)
+    fits = [f for f, at in zip(found, at) if at == case.at and text in f["text"] and case.advice in (f["advice"] or "")]
+    assert fits, found
+    assert fits[0]["severity"] == case.severity, found
+    assert case.severity == "error" or all(f["severity"] != "error" for f in found), found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_server_says_the_same(case, served):
+    reasons, log = served
+    if case.severity == "error":
+        reason = reasons[case.name]
+        assert case.text.format(case.name) in reason and case.advice in reason, reason
+        assert str(servers.ROOT) not in reason and "/tmp" not in reason, reason
+    else:
+        lines = [line for line in log.splitlines() if case.name in line and case.advice in line]
+        assert lines, [line for line in log.splitlines() if case.name in line]
+
+
+def test_a_good_repository_has_no_mistakes(tmp_path):
+    write(tmp_path, {"fine/1/model.onnx": GOOD, "py/1/model.py": PYTHON, "py/config.pbtxt": IO, "py/README.md": "x"})
+    assert check(tmp_path) == (0, {"models": 2, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
+    assert galatea("check", tmp_path).stdout == "2 models checked: 0 mistakes, 0 warnings, 0 notes\n"
+
+
+ROOTS = {
+    "one_model": ({"config.pbtxt": ONNX, "1/model.onnx": GOOD}, "", "error", "give the folder above it as the repository"),
+    "one_model_bare": ({"1/model.onnx": GOOD}, "/1", "error", "put it into a folder with the name of the model"),
+    "nothing": ({"README.md": "x"}, "", "warning", "put each model into a folder of its own"),
+    "file_in_root": ({"iris.onnx": GOOD, "fine/1/model.onnx": GOOD}, "/iris.onnx", "warning", "move it to 'iris/1/model.onnx'"),
+    "lost_link": ({"gone": Link("nowhere"), "fine/1/model.onnx": GOOD}, "/gone", "warning", "put what it should lead to in its place"),
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_mistakes_of_a_repository_itself(name, tmp_path):
+    files, at, severity, advice = ROOTS[name]
+    write(tmp_path, files)
+    code, report = check("--model-repository", tmp_path)
+    found = [f for f in report["findings"] if f["file"] == f"{tmp_path}{at}"]
+    assert [(f["severity"], f["model"]) for f in found] == [(severity, None)], report
+    assert advice in found[0]["advice"]
+    assert code == (1 if report["errors"] else 0)
+    with servers.galatea(tmp_path, "--exit-on-error=false", "--runtime-downloads=never") as server:
+        assert advice in server.text()
+
+
+def test_one_model_is_checked_as_it_is_served(tmp_path):
+    write(tmp_path, {"m/config.pbtxt": ONNX, "m/1/model.onnx": GOOD, "iris.onnx": LFS})
+    assert check(tmp_path / "m") == (0, {"models": 1, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
+    code, report = check(tmp_path / "iris.onnx")
+    assert (code, report["errors"]) == (1, 1)
+    assert "git lfs pull" in report["findings"][0]["advice"]
+
+
+def test_a_model_in_two_repositories(tmp_path):
+    for root in ("a", "b"):
+        write(tmp_path / root, {"m/1/model.onnx": GOOD})
+    both = ["--model-repository", tmp_path / "a", "--model-repository", tmp_path / "b"]
+    code, report = check(*both)
+    assert code == 1
+    assert [f["text"] for f in report["findings"]] == ["failed to poll model 'm': not unique across all model repositories"]
+    assert check(*both, "--model-namespacing")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ([], "which repository? Its folder is expected"),
+        (["--model-repository=/nonexistent/models"], "failed to stat file /nonexistent/models: No such file or directory (os error 2)"),
+        (["--jsn", "."], "unrecognized option '--jsn'; did you mean '--json'?"),
+    ],
+)
+def test_what_cannot_be_checked_ends_with_2(arguments, text):
+    run = galatea("check", *arguments)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(f"error: {text}\n"), run.stderr
+
+
+@pytest.mark.parametrize("no_color, coloured", [("", True), ("1", False)])
+def test_colours_on_a_terminal(tmp_path, no_color, coloured):
+    write(tmp_path, {"m/1/model.onnx": GOOD, "m/config.pbtxt": "bakend: 'x'\n"})
+    main, terminal = pty.openpty()
+    environment = {**os.environ, "NO_COLOR": no_color}
+    with subprocess.Popen([servers.galatea_binary(), "check", tmp_path], stdout=terminal, env=environment) as process:
+        os.close(terminal)
+        text = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(main, 1 << 16):
+                text += part
+        assert process.wait(60) == 1
+    os.close(main)
+    text = text.decode()
+    assert ("\x1b[" in text) == coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\n", "\n")
+    assert "m/config.pbtxt:1:1: error: no field `bakend`" in plain
+    assert "1 | bakend: 'x'\n  | ^\n" in plain
+
+
+def test_no_code_of_a_model_runs_and_nothing_is_written(tmp_path):
+    code = "open('ran', 'w')\n" + PYTHON.decode() + "    @staticmethod\n    def auto_complete_config(c):\n        open('ran', 'w')\n        return c\n"
+    write(tmp_path / "r", {"m/1/model.py": code})
+    before = sorted(path for path in tmp_path.rglob("*"))
+    code, report = check(tmp_path / "r")
+    assert code == 0
+    assert [(f["severity"], f["file"]) for f in report["findings"]] == [("note", "m")], report
+    assert "auto_complete_config" in report["findings"][0]["text"]
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_names_from_the_disk_write_no_lines_of_their_own(tmp_path):
+    write(tmp_path, {"m/1/a\nerror: forged\x1b[2J.onnx": GOOD, "m/config.pbtxt": ONNX})
+    text = galatea("check", tmp_path).stdout
+    assert "\x1b" not in text and "\nerror: forged" not in text
+    assert "a\\nerror: forged\\u{1b}[2J.onnx" in text
+
+
+CONFIG_OF_GOOD = """\
+name: "fine"
+platform: "onnxruntime_onnx"
+max_batch_size: 4
+input [
+  {
+    name: "x"
+    data_type: TYPE_FP32
+    dims: [ 3 ]
+  }
+]
+output [
+  {
+    name: "y"
+    data_type: TYPE_FP32
+    dims: [ 3 ]
+  }
+]
+default_model_filename: "model.onnx"
+backend: "onnxruntime"
+dynamic_batching { }
+"""
+
+
+def test_the_configuration_of_a_model(tmp_path):
+    write(tmp_path, {"fine/1/model.onnx": GOOD, "py/1/model.py": PYTHON, "iris.onnx": GOOD, "net.pt": b"PK\x03\x04", "x.bin": b"x"})
+    of_folder = galatea("config", tmp_path / "fine")
+    assert (of_folder.returncode, of_folder.stderr) == (0, "")
+    assert sorted(of_folder.stdout.splitlines()) == sorted(CONFIG_OF_GOOD.splitlines()), of_folder.stdout
+    write(tmp_path, {"fine/config.pbtxt": of_folder.stdout})
+    assert galatea("config", tmp_path / "fine").stdout == of_folder.stdout
+    of_file = galatea("config", tmp_path / "iris.onnx").stdout
+    assert of_file.startswith("# As iris/config.pbtxt; the model itself is iris/1/iris.onnx.\n")
+    write(tmp_path, {"served/iris/config.pbtxt": of_file, "served/iris/1/iris.onnx": GOOD})
+    assert check(tmp_path / "served")[0] == 0
+    assert "# The file does not say its inputs" in galatea("config", tmp_path / "net.pt").stdout
+    assert "# The file does not say its inputs" in galatea("config", tmp_path / "py").stdout
+    assert "cannot be served" in galatea("config", tmp_path / "x.bin").stderr
+    assert galatea("config").returncode == 2
