@@ -52,11 +52,33 @@ def _message(error):
         return "<MESSAGE UNAVAILABLE DUE TO ANOTHER EXCEPTION>"
 
 
+# Folders of this machine, and what clients read in their place; the longest first.
+_hidden = []
+
+
+def hide(folders):
+    """From now on messages for clients name these folders otherwise: {folder: name}."""
+    places = {}
+    for folder, name in folders.items():
+        for place in (folder, os.path.abspath(folder), os.path.realpath(folder)):
+            if place.count(os.sep) > 1:
+                places[place.rstrip(os.sep)] = name
+    _hidden[:] = sorted(places.items(), key=lambda place: -len(place[0]))
+
+
 def describe(error):
-    """The message of an exception: type, text, and where it came from, as Triton's backend prints it.
+    """The message of an exception for clients: type, text, and where it came from, as Triton's backend prints it, but
+    without the folders of this machine.
 
     That of a `WorkerError` is only its text.
     """
+    text = _describe(error)
+    for folder, name in _hidden:
+        text = text.replace(folder, name)
+    return text
+
+
+def _describe(error):
     if isinstance(error, WorkerError):
         return str(error)
     text = "%s: %s" % (type(error).__name__, _message(error))

@@ -97,6 +97,7 @@ class Worker:
         """Connects pb_utils with the server and imports the model's code."""
         from . import bls, log, server
         from .event_channel import EventChannel
+        from .errors import hide
         from .loader import load
         from .process import guard_children
 
@@ -107,6 +108,11 @@ class Worker:
             guard_children(self._connection, server.detach)
         self._connection.outbox.limit = settings.get("arena_limit")
         server.session.version_dir = settings.get("version_dir", "")
+        model = settings.get("args", {}).get("model_name") or settings.get("config", {}).get("name", "")
+        # A backend that is written in Python has its code in a folder of its own.
+        code = os.path.dirname(settings["model_py"])
+        backend = {} if code.startswith(settings["model_dir"]) else {code: os.path.basename(code)}
+        hide({**backend, sys.prefix: "python", sys.base_prefix: "python", settings["model_dir"]: model})
         if self._class is None:
             self._class = load(settings["model_py"], settings["version_dir"], settings["model_dir"])
 

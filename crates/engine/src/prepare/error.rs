@@ -133,8 +133,9 @@ for more info on max_batch_size.";
 /// A shape that the configuration does not admit.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "unexpected shape for input '{input}' for model '{model}'. Expected {expected}, got {got}. {}",
-    if *has_batching { BATCH_DIMENSION_NOTE } else { "" }
+    "unexpected shape for input '{input}' for model '{model}'. Expected {expected}, got {got}. {}{}",
+    if *has_batching { BATCH_DIMENSION_NOTE } else { "" },
+    reading.as_ref().map(BatchReading::to_string).unwrap_or_default()
 )]
 pub(super) struct UnexpectedShape {
     pub input: String,
@@ -143,4 +144,29 @@ pub(super) struct UnexpectedShape {
     pub expected: Shape,
     pub got: Shape,
     pub has_batching: bool,
+    pub reading: Option<BatchReading>,
+}
+
+/// What the client probably took the batch dimension for.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BatchReading {
+    /// It is missing.
+    #[error(" The request has the shape of one item without its batch dimension: send {0}.")]
+    Missing(Shape),
+    /// The model takes none.
+    #[error("The model takes no batch dimension, its max_batch_size is 0: send {0}.")]
+    NotTaken(Shape),
+}
+
+impl BatchReading {
+    /// `None`: the shape does not fit the model with or without a batch dimension.
+    pub fn of(got: &Shape, dims: &Shape, has_batching: bool) -> Option<Self> {
+        match has_batching {
+            true => dims.admits(got).then(|| Self::Missing(got.with_leading(1))),
+            false => match got.split_first() {
+                Some((1, item)) if dims.admits(item) => Some(Self::NotTaken(item.into())),
+                _ => None,
+            },
+        }
+    }
 }

@@ -5,7 +5,7 @@ mod error;
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{DataType, InferRequest, PreparedRequest, Result, Tensor, byte_strings};
 
-use self::error::{MissingInputs, RequestError, UnexpectedShape};
+use self::error::{BatchReading, MissingInputs, RequestError, UnexpectedShape};
 
 /// Checks `request` and finds its batch size. The errors are complete: nothing needs to be put before them.
 pub(crate) fn prepare(request: InferRequest, config: &ModelConfig) -> Result<PreparedRequest> {
@@ -129,7 +129,9 @@ fn check_input(
     if !spec.dims.admits(dims) {
         let expected = if has_batching { spec.dims.with_leading(-1) } else { spec.dims.clone() };
         let (input, model) = subject(input, config.name());
-        let shape = UnexpectedShape { input, model, expected, got: got.clone(), has_batching };
+        let reading = BatchReading::of(got, &spec.dims, has_batching);
+        let shape =
+            UnexpectedShape { input, model, expected, got: got.clone(), has_batching, reading };
         return Err(RequestError::Shape(Box::new(shape)));
     }
     Ok(())

@@ -133,6 +133,21 @@ fn models_without_batching() {
 }
 
 #[test]
+fn the_batch_dimension_is_told_apart() {
+    let of = |got: &[i64], dims: &[i64], has_batching| {
+        let reading = BatchReading::of(&got.into(), &dims.into(), has_batching);
+        reading.map(|reading| reading.to_string().trim().to_owned()).unwrap_or_default()
+    };
+    let missing = "The request has the shape of one item without its batch dimension: send [1,2].";
+    assert_eq!(of(&[2], &[2], true), missing);
+    assert_eq!(of(&[3], &[2], true), "");
+    let not_taken = "The model takes no batch dimension, its max_batch_size is 0: send [7,2].";
+    assert_eq!(of(&[1, 7, 2], &[-1, 2], false), not_taken);
+    assert_eq!(of(&[3, 7, 2], &[-1, 2], false), "", "several items");
+    assert_eq!(of(&[], &[2], false), "");
+}
+
+#[test]
 fn string_tensors() {
     let model = config(0, &spec("S", DataType::Bytes, &[2]));
     check(&model, vec![strings(&[2], b"\x01\0\0\0a\0\0\0\0")], Ok(1));

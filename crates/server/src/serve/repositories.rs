@@ -32,7 +32,11 @@ fn of_options(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn Repo
         let root = LocalRoot::at(path);
         match root.check() {
             Err(error) if ends_on_error => {
-                bail!("creating server: {} - {error}", error.code().as_str())
+                let advice = match path.is_file() {
+                    true => format!("; `galatea serve {}` serves one model file", path.display()),
+                    false => String::new(),
+                };
+                bail!("creating server: {} - {error}{advice}", error.code().as_str())
             }
             _ => roots.push(root),
         }

@@ -1,0 +1,101 @@
+"""The tables of mistakes (tests/mistakes): each is made, and must be told as its row says, wherever somebody looks."""
+
+import re
+
+import pytest
+
+import mistakes
+
+# Folders of a machine, as no answer may show them.
+HOST_FOLDER = re.compile(r"(?<![\w.])/(tmp|work|home|root|usr|opt|var|etc)/[\w.]")
+MODELS = {**mistakes.table("config"), **mistakes.table("layout")}
+CODES = mistakes.table("model_py")
+REQUESTS = mistakes.table("request")
+COMMANDS = mistakes.table("command_line")
+SECRET = "hunter2-secret"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    made = mistakes.Repository(tmp_path_factory.mktemp("mistakes"))
+    with made.server:
+        made.load([name for name, mistake in MODELS.items() if "told" in mistake])
+        yield made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("commands")
+    mistakes.write_folder_of_commands(made)
+    return made
+
+
+def keeps_folders_to_itself(text):
+    return not HOST_FOLDER.search(text) and SECRET not in text
+
+
+def test_there_are_at_least_120_of_them():
+    assert len(MODELS) + len(CODES) + len(REQUESTS) + len(COMMANDS) >= 120
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_wrong_model(repository, name):
+    mistake = MODELS[name]
+    reason, logged = repository.reasons.get(name, ""), repository.logged(name)
+    if mistake.get("silent"):
+        # As in the real server it loads, and the mistake shows later.
+        assert not reason
+        return
+    status, answer = repository.answers[name]
+    answer = mistakes.error_of(answer)
+    assert status >= 400
+    for told in filter(None, [mistake["told"], mistake.get("advised")]):
+        assert told in reason
+        assert told in answer
+        assert told in logged
+    assert keeps_folders_to_itself(reason) and keeps_folders_to_itself(answer)
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_a_wrong_model_py(repository, name):
+    mistake = CODES[name]
+    if "status" not in mistake:
+        text = repository.reasons[name]
+    else:
+        status, text = repository.request({"path": f"/v2/models/{name}/infer"})
+        assert status == mistake["status"]
+    for told in filter(None, [mistake.get("told"), mistake.get("advised")]):
+        assert told in text
+    if logged := mistake.get("logged"):
+        repository.server.wait(lambda: logged in repository.logged(name), f"a line of the log about {name}", 10)
+        count = repository.logged(name).count(logged)
+        repository.request({"path": f"/v2/models/{name}/infer"})
+        if "told" not in mistake and "configuration" in logged:
+            assert repository.logged(name).count(logged) == count == 1, "told once"
+    elif mistake.get("status") != 501:
+        told = mistake["told"]
+        repository.server.wait(lambda: told in repository.logged(name), f"a line of the log about {name}", 10)
+    assert keeps_folders_to_itself(text)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_wrong_request(repository, name):
+    mistake = REQUESTS[name]
+    status, text = repository.request(mistake)
+    assert status == mistake["status"]
+    for told in filter(None, [mistake.get("told"), mistake.get("advised")]):
+        assert told in text
+    assert keeps_folders_to_itself(text)
+
+
+def test_what_a_request_holds_is_not_logged(repository):
+    repository.request(REQUESTS["secret_body"])
+    assert SECRET not in repository.server.text()
+
+
+@pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: " ".join(mistake["words"]))
+def test_a_wrong_command_line(folder, mistake):
+    status, text = mistakes.command_line(mistake["words"], folder)
+    text = " ".join(line for line in text.splitlines() if line.strip()).replace(str(folder), "{folder}")
+    assert status == mistake["status"]
+    assert mistake["told"] in text
