@@ -133,21 +133,39 @@ def test_sigint_ends_it_too(repository, serve):
 
 
 def test_a_terminal_shows_reasons_whole(repository):
-    """The lines of a configuration error are lines on a terminal, and one quoted line of the log where it is piped."""
+    """A configuration error with its line and a caret on a terminal, in colours unless these are not wanted; one quoted
+    line of the log where that is piped. The last line has the first reason."""
     repository.add("typo", "identity", 'imput { name: "A" }\n')
     command = [servers.galatea_binary(), "serve", f"--model-repository={repository.path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0"]
-    ours, theirs = pty.openpty()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, timeout=60)
-    os.close(theirs)
-    shown = read_all(ours)
-    assert done.returncode == 1
-    first = next(line for line in shown if line.startswith("E"))
-    assert first.endswith(": no field `imput` in ModelConfig"), shown
-    # The log's lines are indented below their first; those of the last error are not.
-    source = '| imput { name: "A" }'
-    assert [line.removesuffix(source) for line in shown if line.endswith(source)] == ["    3 ", "3 "], shown
+
+    def on_terminal(**variables):
+        ours, theirs = pty.openpty()
+        environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **variables}
+        done = subprocess.run(command, stdout=theirs, stderr=theirs, timeout=60, env=environment)
+        os.close(theirs)
+        assert done.returncode == 1
+        return read_all(ours)
+
+    plain, coloured = on_terminal(NO_COLOR="1"), on_terminal()
+    first = next(n for n, line in enumerate(plain) if line.startswith("E"))
+    assert plain[first].endswith("] Poll failed for model directory 'typo':"), plain
+    excerpt = [
+        "typo/config.pbtxt:3:1: error: no field `imput` in ModelConfig", "  |", '3 | imput { name: "A" }', "  | ^",
+        "  = help: did you mean `input`?",
+    ]
+    assert plain[first + 1 : first + 6] == ["    " + line for line in excerpt], plain
+    assert plain[-1].startswith("error: creating server: Internal - failed to load all models (typo): "), plain
+    assert "typo/config.pbtxt:3:1" in plain[-1] and plain[-1].endswith("; see the log above"), plain
+    row = next(line for line in plain if line.startswith("| typo"))
+    assert "UNAVAILABLE: typo/config.pbtxt:3:1: " in row, row
+    assert any(line.startswith("\x1b[1;31mE") for line in coloured), coloured
+    assert not any("\x1b" in line for line in plain)
+    uncoloured = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in coloured]
+    assert uncoloured[first + 1 : first + 6] == plain[first + 1 : first + 6], coloured
     piped = subprocess.run(command, capture_output=True, text=True, timeout=60).stderr.splitlines()
-    assert [line for line in piped if line.startswith("E") and "\\n" in line and line.endswith('"')], piped
+    told = [line for line in piped if line.startswith("E")]
+    assert len(told) == 1 and told[0].endswith('no field `imput` in ModelConfig; did you mean `input`?"'), piped
+    assert not any("\x1b" in line for line in piped)
 
 
 def read_all(terminal):

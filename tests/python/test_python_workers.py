@@ -216,11 +216,45 @@ def test_forks(runner):
 
 
 def test_prints(runner):
-    """What a model prints is in the log under its name, long and broken lines too; a child's as well."""
+    """What a model prints comes out of the server as it is, long and broken lines too; a child's as well."""
     for case in (5, 6, 7, 8):
         assert post(runner, "runner", case)[0] == 200
-    for text in ("a line to stdout", "a line to stderr", "from a child", "no text"):
-        assert "runner" in runner.wait_for_line(text, 10)
+    for text in ("^a line to stdout$", "^a line to stderr$", "^from a child$", "no text$", f"^{'x' * 300_000}$"):
+        runner.wait_for_line(text, 10)
+
+
+def test_prints_where_the_log_is_json(tmp_path, serve):
+    """Each line is a JSON object, and those of a model say which one."""
+    write(tmp_path, "runner", RUNNER, IN_OUT)
+    server = serve(tmp_path, "--log-format=json")
+    for case in (5, 6, 7, 8):
+        assert post(server, "runner", case)[0] == 200
+    for text in ("a line to stdout", "a line to stderr", "from a child"):
+        line = json.loads(server.wait_for_line(text, 10))
+        assert (line["model"], line["text"]) == ("runner", text), line
+    server.wait_for_line("no text", 10)
+    assert post(server, "runner", 9)[0] == 500
+    server.wait_for_line("KeyError: 'weights'", 10)
+    server.process.terminate()
+    server.wait_for_exit()
+    lines = [json.loads(line) for line in server.log]
+    assert all(line["time"] and line["level"] and line["text"] and line["pid"] == server.pid for line in lines)
+    assert any(line["text"] == "Signal (15) received." for line in lines)
+    assert sum(len(line["text"]) for line in lines if set(line["text"]) == {"x"}) == 300_000
+
+
+def test_a_reader_of_the_log_that_stands_still_stops_no_request(runner):
+    """More is printed than the pipe and the server's own memory hold while nobody reads; what is missing is told."""
+    # The thread that reads the server's output waits for this lock at the next line.
+    with runner._changed:
+        for _ in range(16):
+            assert post(runner, "runner", 6)[0] == 200
+        for level in (1, 0):
+            status, _, text = clients.ask(runner.http, "POST", "/v2/logging", {"log_verbose_level": level})
+            assert (status, json.loads(text)["log_verbose_level"]) == (200, level)
+    runner.wait_for_line(r'\] "\d+ lines are missing here: whoever reads this log was too slow for it"', 30)
+    assert post(runner, "runner", 5)[0] == 200
+    runner.wait_for_line("^a line to stdout$", 10)
 
 
 def test_an_exception_is_logged_once_with_its_traceback(runner):

@@ -37,7 +37,7 @@ pub use check::{
     KindProblem, LimitError, MetricsError, NameError, ResponseCacheError, SequenceError,
     StateError, StepError, StepModelError, TensorError, TensorProblem, WarmupError,
 };
-pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, plain};
+pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, coloured, plain};
 pub use draft::{ConfigDraft, TensorDraft};
 pub use field_path::{FieldPath, Step};
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;

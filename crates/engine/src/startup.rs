@@ -60,7 +60,7 @@ impl std::error::Error for StartupError {
     }
 }
 
-/// How many models failed, which, and the first reason in full.
+/// How many models failed, which, and the first line of the first reason.
 impl fmt::Display for FailedModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failed = self.failures.len();
@@ -71,7 +71,10 @@ impl fmt::Display for FailedModels {
         }
         write!(f, " ({})", names.join(", "))?;
         match self.failures.first() {
-            Some(first) => write!(f, ": {}", first.error.message().trim_end()),
+            Some(first) => {
+                let reason = first.error.message().lines().next().unwrap_or_default();
+                write!(f, ": {}", reason.trim_end().trim_end_matches(';'))
+            }
             None => Ok(()),
         }
     }
@@ -92,13 +95,7 @@ mod tests {
 
     #[test]
     fn all_models_failed_only_if_none_is_ready() {
-        assert_eq!(
-            failed(0, &["a", "b"]),
-            "failed to load all models (a, b): a is broken\nin two lines"
-        );
-        assert_eq!(
-            failed(3, &["a"]),
-            "failed to load 1 of 4 models (a): a is broken\nin two lines"
-        );
+        assert_eq!(failed(0, &["a", "b"]), "failed to load all models (a, b): a is broken");
+        assert_eq!(failed(3, &["a"]), "failed to load 1 of 4 models (a): a is broken");
     }
 }

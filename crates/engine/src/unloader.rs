@@ -68,6 +68,7 @@ fn run(job: UnloadJob, lifecycle: &Lifecycle) {
     scheduler.close();
     while !scheduler.drain(Instant::now() + REPORT_INTERVAL) {
         log::warn!(
+            model = *model.name, version;
             "'{model}' version {version} still has {} requests to answer",
             scheduler.in_flight()
         );
@@ -75,6 +76,6 @@ fn run(job: UnloadJob, lifecycle: &Lifecycle) {
     // The model's memory and files are free before it is reported as unloaded.
     drop(scheduler);
     drop(lease);
-    log::info!("successfully unloaded '{model}' version {version}");
+    log::info!(model = *model.name, version; "successfully unloaded '{model}' version {version}");
     lifecycle.unloaded(&model, version, generation);
 }

@@ -390,7 +390,7 @@ fn a_failed_start_names_the_models_and_the_reasons() {
     let text = error.to_string();
     let start = "failed to load 2 of 3 models (bad, an_ensemble): load failed for model 'bad': version 1 is at \
                  UNAVAILABLE state: Internal: ";
-    assert!(text.starts_with(start) && text.ends_with("fails_to_load is there;"), "{text}");
+    assert!(text.starts_with(start) && text.ends_with("fails_to_load is there"), "{text}");
     ask_named(&f.engine, "good").expect("the others are ready");
 }
 

@@ -10,6 +10,7 @@ mod calendar;
 mod custom;
 mod distributions;
 mod line_limit;
+pub mod lines;
 pub mod logger;
 pub mod metrics;
 mod records;

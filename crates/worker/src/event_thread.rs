@@ -59,7 +59,7 @@ impl<S: Services> EventThread<S> {
     /// Serves the worker until its process has ended; the last lines it wrote to stderr.
     pub fn run(mut self) -> String {
         while let Some(ready) = self.poll() {
-            self.log_output(ready);
+            self.pass_on_output(ready);
             if ready.is_woken {
                 self.connection.waker.clear();
             }
@@ -88,7 +88,7 @@ impl<S: Services> EventThread<S> {
         self.connection.channels.close_commands();
         self.connection.channels.close_events();
         let _ = self.handle_events(usize::MAX);
-        self.log_output(Ready { stdout: true, stderr: true, ..Ready::default() });
+        self.pass_on_output(Ready { stdout: true, stderr: true, ..Ready::default() });
         self.connection.on_disconnect();
         self.stderr.last_lines()
     }
@@ -126,13 +126,13 @@ impl<S: Services> EventThread<S> {
         })
     }
 
-    fn log_output(&mut self, ready: Ready) {
+    fn pass_on_output(&mut self, ready: Ready) {
         let identity = self.connection.lifecycle.identity();
-        if ready.stdout && self.stdout.as_mut().is_some_and(|lines| !lines.log(identity)) {
+        if ready.stdout && self.stdout.as_mut().is_some_and(|lines| !lines.pass_on(identity)) {
             self.stdout = None;
         }
         if ready.stderr {
-            self.is_stderr_open = self.stderr.log(identity);
+            self.is_stderr_open = self.stderr.pass_on(identity);
         }
     }
 

@@ -1,15 +1,16 @@
-//! What a model prints, forwarded to the log line by line.
+//! What a model prints: passed on as it is, or as lines of the log where that is JSON.
 
 use std::{
     collections::VecDeque,
     io::{ErrorKind, Read},
 };
 
+use galatea_telemetry::logger::{self, Printed};
 use log::Level;
 
 use crate::identity::WorkerIdentity;
 
-/// A longer line is logged in pieces.
+/// A longer line becomes several.
 const LONGEST_LINE: usize = 8 << 10;
 /// Bytes read before the event thread polls again.
 const MAX_PER_READ: usize = 64 << 10;
@@ -34,8 +35,8 @@ impl<R: Read> PrintedLines<R> {
         &self.stream
     }
 
-    /// Logs what there is. False: the stream has ended.
-    pub fn log(&mut self, identity: &WorkerIdentity) -> bool {
+    /// Passes on what there is. False: the stream has ended.
+    pub fn pass_on(&mut self, identity: &WorkerIdentity) -> bool {
         let mut buffer = [0; 4096];
         let mut left = MAX_PER_READ;
         while left > 0 {
@@ -61,6 +62,7 @@ impl<R: Read> PrintedLines<R> {
     }
 
     fn take(&mut self, bytes: &[u8], identity: &WorkerIdentity) {
+        logger::print_of_model(self.level, &identity.model, Printed::Bytes(bytes));
         for &byte in bytes {
             if byte == b'\n' {
                 self.end_line(identity);
@@ -79,7 +81,7 @@ impl<R: Read> PrintedLines<R> {
         if line.is_empty() {
             return;
         }
-        log::log!(self.level, "{identity}: {line}");
+        logger::print_of_model(self.level, &identity.model, Printed::Line(&line));
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
         }

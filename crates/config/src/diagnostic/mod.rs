@@ -9,7 +9,7 @@ use galatea_types::{Code, Error};
 
 pub use self::{
     place::{Place, Position},
-    render::{Part, plain},
+    render::{Part, coloured, plain},
 };
 use crate::FieldPath;
 

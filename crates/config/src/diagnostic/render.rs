@@ -28,6 +28,21 @@ pub fn plain(_: Part, text: &str) -> String {
     text.to_owned()
 }
 
+/// In the colours of a terminal that has them.
+pub fn coloured(part: Part, text: &str) -> String {
+    let style = match part {
+        Part::Place | Part::Text => "1",
+        Part::Severity if text.starts_with("error") => "1;31",
+        Part::Severity if text.starts_with("warning") => "1;33",
+        Part::Severity => "1;36",
+        Part::Caret => "1;31",
+        Part::Margin => "34",
+        Part::Advice => "32",
+        Part::Line => return text.to_owned(),
+    };
+    format!("\u{1b}[{style}m{text}\u{1b}[0m")
+}
+
 impl Diagnostic {
     /// Several lines without an end of line behind the last: the text, the line of the file with a caret under the
     /// place, and the advice.

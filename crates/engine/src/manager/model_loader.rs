@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use galatea_backend::PathRules;
-use galatea_config::{ModelConfig, Scheduling};
+use galatea_config::{Diagnostic, ModelConfig, Scheduling};
 use galatea_types::{Error, LockExt, Result};
 
 use super::{
@@ -162,7 +162,9 @@ impl ModelLoader {
             LoadPlan::new(id, overrides, folders, &self.repository, &completion)
         });
         let plan = plan.map_err(|error| {
-            log::error!("Poll failed for model directory '{id}': {}", error.with_causes());
+            let head = format!("Poll failed for model directory '{id}':");
+            let shown = shown(&head, &error);
+            log::error!(model = *id.name, shown; "{head} {}", error.with_causes());
             self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()));
             LoadFailure::Unreadable(error)
         })?;
@@ -170,7 +172,8 @@ impl ModelLoader {
         plan.log_oddities();
         if plan.versions.is_empty() {
             let reason = plan.without_version();
-            log::error!("{reason}");
+            let shown = shown(&format!("cannot load '{id}':"), &reason);
+            log::error!(model = *id.name, shown; "{reason}");
             self.record_poll_failure(id, PollFailure::NoVersion(reason.message().to_owned()));
             return Err(LoadFailure::NoVersion(reason));
         }
@@ -208,7 +211,8 @@ impl ModelLoader {
         });
         let (models, config) = joined.map_err(|error| {
             let error = plan.source.locate(error);
-            log::error!("{error}");
+            let shown = Diagnostic::of(&error).map(|found| found.render(galatea_config::coloured));
+            log::error!(model = *plan.id.name, shown; "{error}");
             self.models.replace(&plan.id, ReadyVersions::new());
             self.reject_ensemble(&plan.id, error)
         })?;
@@ -274,7 +278,7 @@ impl ModelLoader {
                 break;
             }
             let (code, error) = (error.code().as_str(), error.with_causes());
-            log::warn!("retry {retry} of {} to load '{id}': {code}: {error}", self.retry_count);
+            log::warn!(model = *id.name; "retry {retry} of {} to load '{id}': {code}: {error}", self.retry_count);
             done = guarded(&part);
         }
         done
@@ -326,7 +330,7 @@ impl ModelLoader {
             Err(_) => plan.changes_instances_only(ready),
         });
         for &(version, generation) in begun.iter().filter(|(v, _)| !kept.contains_key(v)) {
-            log::info!("loading: {id}:{version}");
+            log::info!(model = *id.name, version; "loading: {id}:{version}");
             let config = config.as_ref().map_err(Error::clone);
             match config.and_then(|config| self.retry(id, || load(config, version, generation))) {
                 Ok(model) => {
@@ -351,7 +355,7 @@ impl ModelLoader {
         kept.values().for_each(|model| model.set_ready_versions(&plan.versions));
         ready.extend(kept);
         self.models.replace(id, ready);
-        log::info!("successfully loaded '{id}'");
+        log::info!(model = *id.name; "successfully loaded '{id}'");
         Ok(())
     }
 }
@@ -362,8 +366,27 @@ fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> Versio
     let failure = VersionFailure { version, is_ready, error: plan.explain(version, error) };
     let (id, reason) = (&plan.id, failure.reason_with_causes());
     let what = if is_ready { "change the instances of" } else { "load" };
-    log::error!("failed to {what} '{id}' version {version}: {reason}");
+    let head = format!("failed to {what} '{id}' version {version}:");
+    let shown = shown(&head, &failure.error);
+    log::error!(model = *id.name, version, shown; "{head} {reason}");
     VersionFailure { error: told, ..failure }
+}
+
+/// What a terminal shows of an error that came from a line of a configuration: that line, with a caret under the place; of
+/// one that came from Python the traceback, without the other forms of it.
+fn shown(head: &str, error: &Error) -> Option<String> {
+    let found = Diagnostic::of(error).map(|found| found.render(galatea_config::coloured));
+    Some(format!("{head}\n{}", found.or_else(|| traceback(error))?))
+}
+
+fn traceback(error: &Error) -> Option<String> {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let text = cause.to_string();
+    // What the model wrote must not command the terminal.
+    text.starts_with("Traceback ").then(|| text.trim_end().replace('\u{1b}', "\\u001B"))
 }
 
 /// Refuses what the configuration asks for and this server does not do; logs it where answers are right
@@ -371,7 +394,8 @@ fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> Versio
 fn check_support(config: &ModelConfig, plan: &LoadPlan) -> Result<()> {
     for warning in config.check_support()? {
         let warning = plan.source.locate_diagnostic(warning);
-        log::warn!("{warning}{}", warning.appendix());
+        let shown = warning.render(galatea_config::coloured);
+        log::warn!(model = *plan.id.name, shown; "{warning}{}", warning.appendix());
     }
     Ok(())
 }

@@ -175,7 +175,10 @@ fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
 fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
     let has_escaping =
         environment.text("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0");
-    LogSettings { file: given(log.file), has_escaping, ..log }
+    // As https://no-color.org has it.
+    let has_colours = environment.text("NO_COLOR").is_none_or(|value| value.is_empty())
+        && environment.text("TERM").as_deref() != Some("dumb");
+    LogSettings { file: given(log.file), has_escaping, has_colours, ..log }
 }
 
 fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {

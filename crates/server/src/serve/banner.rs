@@ -21,7 +21,8 @@ fn models(index: &[IndexEntry]) -> Table {
         let version = entry.version.map_or_else(|| "-".to_owned(), |v| v.to_string());
         let status = match entry.reason.as_str() {
             "" => state.to_owned(),
-            reason => format!("{state}: {reason}"),
+            // The log above has all of it.
+            reason => format!("{state}: {}", reason.lines().next().unwrap_or_default()),
         };
         let model = match &*entry.namespace {
             "" => entry.name.clone(),

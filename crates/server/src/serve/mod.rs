@@ -36,14 +36,13 @@ use crate::{
 
 /// Serves until a signal asks it to stop.
 pub fn run(options: ServeOptions) -> ExitCode {
-    match serve(options) {
-        Ok(code) => code,
-        Err(error) => {
-            // Also when the log is off or goes to a file: the person who started the server has to see it.
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let code = serve(options).unwrap_or_else(|error| {
+        // Also when the log is off or goes to a file: the person who started the server has to see it.
+        logger::print(log::Level::Error, &format!("error: {error:#}"));
+        ExitCode::FAILURE
+    });
+    log::logger().flush();
+    code
 }
 
 fn serve(mut options: ServeOptions) -> Result<ExitCode> {
@@ -78,7 +77,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     match loaded {
         Err(error) if options.exits_on_error => {
             engine.shutdown(Instant::now() + exit_timeout);
-            bail!("creating server: {} - {error}", error.code().as_str());
+            let code = error.code().as_str();
+            bail!("creating server: {code} - {error}{}", where_to_look(&options.log));
         }
         Err(error @ StartupError::Aborted(_)) => {
             log::error!(
@@ -109,6 +109,15 @@ fn start_log(settings: &LogSettings) -> Result<()> {
         let file = settings.file.as_deref().unwrap_or(std::path::Path::new(""));
         format!("failed to open log file '{}'", file.display())
     })
+}
+
+/// What ends the program's last line: the log says more than its first reason.
+fn where_to_look(log: &LogSettings) -> String {
+    match &log.file {
+        _ if !log.has_error => "; start with --log-error=true for more".to_owned(),
+        Some(file) => format!("; see the log in '{}'", file.display()),
+        None => "; see the log above".to_owned(),
+    }
 }
 
 fn log_notes(notes: &[Note]) {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use galatea_engine::{Engine, StartupError};
-use galatea_telemetry::access_log::AccessLog;
+use galatea_telemetry::{access_log::AccessLog, logger};
 use galatea_types::Error;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -155,8 +155,7 @@ async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
 
 /// Without the form of a log line: scripts match this text.
 fn report(number: i32) {
-    use io::Write;
-    let _ = writeln!(io::stdout(), "Signal ({number}) received.");
+    logger::print(log::Level::Info, &format!("Signal ({number}) received."));
 }
 
 /// Stops everything on a thread of its own, so that further signals are handled. True when nothing was cut off.

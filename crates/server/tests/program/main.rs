@@ -276,24 +276,40 @@ fn a_model_that_fails_ends_the_start_unless_a_flag_forbids_it() {
 }
 
 #[test]
-fn a_reason_of_several_lines_is_one_line_of_the_log_and_whole_in_the_table_and_at_the_end() {
+fn the_last_line_has_the_first_reason_and_says_where_to_look() {
     let repository =
         Repository::new().with("typo", "backend: \"identity\"\nimput { name: \"A\" }\n");
-    let output =
-        run(&["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"]);
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let source = "2 | imput { name: \"A\" }";
+    let flags = [&*repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"];
+    let said = |more: &[&str]| {
+        let output = run(&[&["serve"], &flags[..], more].concat());
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        (text(output.stdout), text(output.stderr))
+    };
+    let (out, err) = said(&[]);
     let logged = err.lines().find(|line| line.starts_with('E')).expect("a line of the log");
-    assert!(logged.contains("\\n") && logged.contains("imput { name: \\\"A\\\" }"), "{err}");
-    let row = out.lines().find(|line| line.contains(source)).expect("a line of the table");
-    assert!(row.starts_with("|       |         | ") && row.ends_with(" |"), "{out}");
-    let last = err.split_once("error: ").expect("an error").1;
-    assert!(
-        last.starts_with("creating server: Internal - failed to load all models (typo): "),
-        "{err}"
+    assert!(logged.contains("config.pbtxt:2:1"), "{err}");
+    let row = out.lines().find(|line| line.starts_with("| typo")).expect("a line of the table");
+    assert!(row.contains("UNAVAILABLE: ") && row.ends_with(" |"), "{out}");
+    let last = err.lines().next_back().expect("a line");
+    let begins = "error: creating server: Internal - failed to load all models (typo): ";
+    assert!(last.starts_with(begins) && last.contains("config.pbtxt:2:1"), "{last}");
+    assert!(last.ends_with("; see the log above"), "{last}");
+
+    let (out, err) = said(&["--log-format=json"]);
+    for line in out.lines().chain(err.lines()) {
+        let read: serde_json::Value = serde_json::from_str(line).expect(line);
+        assert!(read["time"].is_string() && read["text"].is_string(), "{line}");
+    }
+    let failure: serde_json::Value =
+        err.lines().next().and_then(|line| serde_json::from_str(line).ok()).expect("JSON");
+    assert_eq!(
+        (failure["level"].as_str(), failure["model"].as_str()),
+        (Some("error"), Some("typo"))
     );
-    assert!(last.lines().any(|line| line.trim_start().starts_with(source)), "{err}");
+
+    let (_, err) = said(&["--log-error=false"]);
+    let last = err.lines().next_back().expect("a line");
+    assert!(last.ends_with("; start with --log-error=true for more"), "{last}");
 }
 
 /// Starts two requests to a model that takes `millis` for each, and comes back once the second one waits.

@@ -1,84 +1,100 @@
-//! The form of one line of the log.
+//! The form of one line of the log for people and for Triton's tools.
 
 use std::{
     fmt::Write,
     process,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use log::{Level, Record};
+use log::{Level, Record, kv};
 
-use super::{LogFormat, LogSettings};
-use crate::calendar::civil_date;
+use super::{
+    LogFormat, LogSettings, SHOWN,
+    quoting::{write_lines, write_painted, write_quoted},
+    time,
+};
 
 /// One line of the log, ready to be put into its final form.
 pub(super) struct Line<'a> {
-    pub severity: char,
-    pub since_epoch: std::time::Duration,
+    pub level: Level,
+    pub since_epoch: Duration,
     pub process: u32,
-    /// Without folders: builds in different places write the same lines.
+    /// Without folders: builds in different places write the same lines. Empty where there is none.
     pub file: &'a str,
     pub line: u32,
     pub message: String,
-    pub format: LogFormat,
-    pub has_escaping: bool,
+    /// What a terminal shows in place of the message.
+    pub shown: Option<String>,
+}
+
+/// Who reads a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Of a file or a pipe: one line is one message.
+    Program,
+    /// At a terminal: several lines are shown as they are.
+    Person,
 }
 
 impl<'a> Line<'a> {
-    pub fn of(record: &Record<'a>, settings: &LogSettings) -> Self {
-        let path = record.file().unwrap_or("unknown");
+    pub fn of(record: &Record<'a>) -> Self {
+        let path = record.file().unwrap_or_default();
+        let shown = record.key_values().get(kv::Key::from_str(SHOWN));
         Self {
-            severity: severity(record.level()),
-            since_epoch: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            process: process::id(),
             file: path.rsplit(['/', '\\']).next().unwrap_or(path),
             line: record.line().unwrap_or_default(),
-            message: record.args().to_string(),
-            format: settings.format,
-            has_escaping: settings.has_escaping,
+            shown: shown.and_then(|shown| shown.to_borrowed_str().map(str::to_owned)),
+            ..Self::now(record.level(), record.args().to_string())
         }
+    }
+
+    /// One that comes from no place in the sources.
+    pub fn now(level: Level, message: String) -> Self {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let process = process::id();
+        Self { level, since_epoch, process, file: "", line: 0, message, shown: None }
     }
 
     /// The line with its line break.
     ///
     /// For a person at a terminal a message of several lines is shown whole, the lines after its first indented, so
     /// that none can pass for a line of the log; a program that reads the log gets one line.
-    pub fn text(&self, is_terminal: bool) -> String {
+    pub fn text(&self, settings: &LogSettings, reader: Reader) -> String {
+        let is_painted = reader == Reader::Person && settings.has_colours;
         let mut out = String::with_capacity(self.message.len() + 64);
-        self.write_time(&mut out);
+        let colour = is_painted.then(|| colour(self.level)).flatten();
+        out.push_str(colour.unwrap_or_default());
+        self.write_time(&mut out, settings.format);
+        let file = if self.file.is_empty() { "unknown" } else { self.file };
         // Writing to a String cannot fail.
-        let _ = write!(out, " {} {}:{}] ", self.process, self.file, self.line);
-        let is_table = self.message.starts_with('\n');
+        let _ = write!(out, " {} {file}:{}]", self.process, self.line);
+        out.push_str(if colour.is_some() { "\u{1b}[0m " } else { " " });
         let message = self.message.trim_end_matches('\n');
-        if self.has_escaping && !is_table && is_terminal && message.contains('\n') {
-            write_lines(&mut out, message);
-        } else if self.has_escaping && !is_table {
-            write_quoted(&mut out, &self.message);
-        } else {
+        if !settings.has_escaping || self.message.starts_with('\n') {
             out.push_str(&self.message);
+        } else if reader == Reader::Program {
+            write_quoted(&mut out, &self.message);
+        } else if let Some(shown) = &self.shown {
+            write_painted(&mut out, shown, is_painted);
+        } else if message.contains('\n') {
+            write_lines(&mut out, message);
+        } else {
+            write_quoted(&mut out, &self.message);
         }
         out.push('\n');
         out
     }
 
-    fn write_time(&self, out: &mut String) {
-        let seconds = self.since_epoch.as_secs();
-        let (year, month, day) = civil_date(seconds / 86_400);
-        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-        let severity = self.severity;
-        let _ = match self.format {
-            LogFormat::Default => {
-                let micros = self.since_epoch.subsec_micros();
-                write!(
-                    out,
-                    "{severity}{month:02}{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
-                )
-            }
-            LogFormat::Iso8601 => write!(
-                out,
-                "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z {severity}"
-            ),
-        };
+    fn write_time(&self, out: &mut String, format: LogFormat) {
+        let severity = severity(self.level);
+        if format == LogFormat::Iso8601 {
+            time::write_iso(out, self.since_epoch);
+            out.push_str("Z ");
+            out.push(severity);
+        } else {
+            out.push(severity);
+            time::write_short(out, self.since_epoch);
+        }
     }
 }
 
@@ -90,41 +106,11 @@ fn severity(level: Level) -> char {
     }
 }
 
-/// A JSON string; everything above ASCII stays as it is.
-fn write_quoted(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c => push_escaped(out, c),
-        }
-    }
-    out.push('"');
-}
-
-/// Line breaks as they are, the lines after the first indented.
-fn write_lines(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\n    "),
-            c => push_escaped(out, c),
-        }
-    }
-}
-
-/// A character, control characters in the form they have in JSON: they could move a terminal's cursor.
-fn push_escaped(out: &mut String, c: char) {
-    match c {
-        '\r' => out.push_str("\\r"),
-        '\t' => out.push_str("\\t"),
-        '\u{8}' => out.push_str("\\b"),
-        '\u{c}' => out.push_str("\\f"),
-        c if c < ' ' => {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "\\u{:04X}", u32::from(c));
-        }
-        c => out.push(c),
+/// What makes a terminal show the head of a line in a colour: red for errors, yellow for warnings.
+fn colour(level: Level) -> Option<&'static str> {
+    match level {
+        Level::Error => Some("\u{1b}[1;31m"),
+        Level::Warn => Some("\u{1b}[1;33m"),
+        Level::Info | Level::Debug | Level::Trace => None,
     }
 }

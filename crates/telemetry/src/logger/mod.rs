@@ -5,11 +5,21 @@
 //! with a line break in it cannot forge a line of its own. A message that begins with a line break is a
 //! table and stays as it is. On a terminal a message of several lines is shown whole, below its first line.
 //!
-//! `log::debug!` is verbose level 1, `log::trace!` level 2; both appear with severity `I`.
+//! `log::debug!` is verbose level 1, `log::trace!` level 2, and level 3 with the target [`VERBOSE_3`]; all appear with
+//! severity `I`.
+//!
+//! Key-values of a record (`log::error!(model = name, version = 1, request_id = id; "...")`) are members of the object
+//! that [`LogFormat::Json`] makes of a line. The other formats do not show them: the text says it all by itself.
+//!
+//! Whoever logs never waits for the reader of the log: see [`crate::lines`].
 
+mod console;
+mod json;
 mod line;
+mod quoting;
 mod settings;
 mod sink;
+mod time;
 
 use std::{
     io,
@@ -19,8 +29,15 @@ use std::{
 use galatea_types::RwLockExt;
 use log::{Level, Log, Metadata, Record};
 
-pub use self::settings::{LogChange, LogFormat, LogSettings};
-use self::{line::Line, sink::Sink};
+pub use self::console::{stderr, stdout};
+pub use self::settings::{LogChange, LogFormat, LogSettings, VERBOSE_3};
+use self::{
+    line::{Line, Reader},
+    sink::{Sink, console},
+};
+
+/// The key of what a terminal shows in place of the message: several lines, which may have colours in them.
+pub const SHOWN: &str = "shown";
 
 /// Makes these settings the ones in force, at start or while running.
 ///
@@ -52,6 +69,63 @@ pub fn change(change: &LogChange) {
     log::set_max_level(state.settings.filter());
 }
 
+/// Opens the log's file again, which may have been moved away. What cannot be opened stays what it was.
+pub fn reopen() -> io::Result<()> {
+    LOGGER.get_or_init(Logger::default).state().sink.reopen()
+}
+
+/// The format in force.
+pub fn format() -> LogFormat {
+    LOGGER.get_or_init(Logger::default).state().settings.format
+}
+
+/// Prints a line of its own, whatever is logged: one that people or scripts wait for in this form. Where the log is JSON
+/// this is a line of it.
+pub fn print(level: Level, text: &str) {
+    match format() {
+        LogFormat::Json => print_json(level, text, &None::<(&str, &str)>),
+        _ => console(level).write(format!("{text}\n").as_bytes()),
+    }
+}
+
+/// Prints what a model has printed: byte for byte, or, where the log is JSON, as one line of it that names the model.
+pub fn print_of_model(level: Level, model: &str, printed: Printed<'_>) {
+    match (format(), printed) {
+        (LogFormat::Json, Printed::Line(text)) => {
+            print_json(level, text, &Some(("model", model)));
+        }
+        (LogFormat::Default | LogFormat::Iso8601, Printed::Bytes(bytes)) => {
+            console(level).write(bytes);
+        }
+        _ => {}
+    }
+}
+
+/// What came out of a model: everything comes in both forms, and each format takes its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Printed<'a> {
+    /// As they came.
+    Bytes(&'a [u8]),
+    /// One line of them, without its line break.
+    Line(&'a str),
+}
+
+fn print_json(level: Level, text: &str, fields: &dyn log::kv::Source) {
+    let line = Line::now(level, text.to_owned());
+    console(level).write(json::text(&line, fields).as_bytes());
+}
+
+/// What stands in the log in place of lines that were lost.
+fn lost_lines(count: u64) -> String {
+    let text =
+        format!("{count} lines are missing here: whoever reads this log was too slow for it");
+    let (line, settings) = (Line::now(Level::Warn, text), settings());
+    match settings.format {
+        LogFormat::Json => json::text(&line, &None::<(&str, &str)>),
+        _ => line.text(&settings, Reader::Program),
+    }
+}
+
 /// The settings in force.
 pub fn settings() -> LogSettings {
     LOGGER.get_or_init(Logger::default).state().settings.clone()
@@ -78,7 +152,7 @@ impl Logger {
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        is_of_interest(metadata) && self.state().settings.shows(metadata.level())
+        is_of_interest(metadata) && self.state().settings.shows(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -86,11 +160,17 @@ impl Log for Logger {
             return;
         }
         let state = self.state();
-        if state.settings.shows(record.level()) {
-            let line = Line::of(record, &state.settings);
-            let text = line.text(state.sink.is_terminal(record.level()));
-            state.sink.write(record.level(), text.as_bytes());
+        let settings = &state.settings;
+        if !settings.shows(record.metadata()) {
+            return;
         }
+        let (line, writer) = (Line::of(record), state.sink.writer(record.level()));
+        let reader = if writer.is_terminal() { Reader::Person } else { Reader::Program };
+        let text = match settings.format {
+            LogFormat::Json => json::text(&line, record.key_values()),
+            _ => line.text(settings, reader),
+        };
+        writer.write(text.as_bytes());
     }
 
     fn flush(&self) {

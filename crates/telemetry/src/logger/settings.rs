@@ -2,7 +2,12 @@
 
 use std::{borrow::Cow, ffi::OsStr, path::PathBuf};
 
-use log::{Level, LevelFilter};
+use log::{Level, LevelFilter, Metadata};
+
+/// Target of trace messages that verbose level 3 shows and 2 does not: the facade has no level for them.
+///
+/// `log::trace!(target: VERBOSE_3, ...)`
+pub const VERBOSE_3: &str = "galatea::verbose_3";
 
 /// The form of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,16 +17,20 @@ pub enum LogFormat {
     Default,
     /// Begins with `YYYY-MM-DDThh:mm:ssZ L`.
     Iso8601,
+    /// A JSON object per line, which Triton does not have.
+    Json,
 }
 
 impl LogFormat {
-    const ALL: [Self; 2] = [Self::Default, Self::Iso8601];
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Default, Self::Iso8601, Self::Json];
 
     /// As command lines and clients write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Iso8601 => "ISO8601",
+            Self::Json => "json",
         }
     }
 
@@ -40,7 +49,7 @@ pub struct LogSettings {
     pub has_warning: bool,
     /// `--log-error`: severity `E`.
     pub has_error: bool,
-    /// 0 is quiet, 1 shows debug messages, 2 and more trace messages too.
+    /// 0 is quiet, 1 shows debug messages, 2 trace messages too, 3 and more those of [`VERBOSE_3`] as well.
     pub verbose_level: u32,
     /// `--log-format`.
     pub format: LogFormat,
@@ -48,6 +57,8 @@ pub struct LogSettings {
     pub file: Option<PathBuf>,
     /// Quote the text as a JSON string.
     pub has_escaping: bool,
+    /// Show severities in colours where a person reads.
+    pub has_colours: bool,
 }
 
 impl Default for LogSettings {
@@ -60,12 +71,20 @@ impl Default for LogSettings {
             format: LogFormat::Default,
             file: None,
             has_escaping: true,
+            has_colours: true,
         }
     }
 }
 
 impl LogSettings {
-    pub(super) fn shows(&self, level: Level) -> bool {
+    pub(super) fn shows(&self, metadata: &Metadata<'_>) -> bool {
+        match metadata.level() {
+            Level::Trace if metadata.target() == VERBOSE_3 => self.verbose_level >= 3,
+            level => self.shows_level(level),
+        }
+    }
+
+    fn shows_level(&self, level: Level) -> bool {
         match level {
             Level::Error => self.has_error,
             Level::Warn => self.has_warning,
@@ -79,7 +98,7 @@ impl LogSettings {
     pub(super) fn filter(&self) -> LevelFilter {
         [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error]
             .into_iter()
-            .find(|&level| self.shows(level))
+            .find(|&level| self.shows_level(level))
             .map_or(LevelFilter::Off, |level| level.to_level_filter())
     }
 

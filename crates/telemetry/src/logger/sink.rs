@@ -1,14 +1,17 @@
 //! Where the lines of the log go: a file, or stdout and stderr.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::{self, IsTerminal, Write},
-    path::Path,
-    sync::Mutex,
-};
+use std::{io, path::Path, time::Duration};
 
-use galatea_types::LockExt;
 use log::Level;
+
+use super::{
+    console::{stderr, stdout},
+    lost_lines,
+};
+use crate::lines::{LineWriter, Pace};
+
+/// How long the end of the program waits for a reader of the log.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// Where lines go.
 #[derive(Default)]
@@ -16,43 +19,39 @@ pub(super) enum Sink {
     /// Info to stdout, warnings and errors to stderr.
     #[default]
     Console,
-    File(Mutex<File>),
+    File(LineWriter),
 }
 
 impl Sink {
     pub fn open(path: Option<&Path>) -> io::Result<Self> {
-        let Some(path) = path else { return Ok(Sink::Console) };
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Sink::File(Mutex::new(file)))
+        let Some(path) = path else { return Ok(Self::Console) };
+        Ok(Self::File(LineWriter::open(path, Pace::Prompt, lost_lines)?))
     }
 
-    /// Whether a person reads what is logged at this level.
-    pub fn is_terminal(&self, level: Level) -> bool {
+    pub fn writer(&self, level: Level) -> LineWriter {
         match self {
-            Sink::File(_) => false,
-            Sink::Console if level <= Level::Warn => io::stderr().is_terminal(),
-            Sink::Console => io::stdout().is_terminal(),
+            Self::File(file) => file.clone(),
+            Self::Console => console(level),
         }
     }
 
-    /// Each line is one write, so that lines of several threads do not mix.
-    pub fn write(&self, level: Level, line: &[u8]) {
-        // A log that cannot be written has nowhere to report that.
-        let _ = match self {
-            Sink::File(file) => file.lock_unpoisoned().write_all(line),
-            Sink::Console if level <= Level::Warn => io::stderr().lock().write_all(line),
-            Sink::Console => {
-                let mut out = io::stdout().lock();
-                // Whoever waits for a line through a pipe gets it now.
-                out.write_all(line).and_then(|()| out.flush())
-            }
-        };
+    pub fn reopen(&self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.reopen(),
+            Self::Console => Ok(()),
+        }
     }
 
     pub fn flush(&self) {
-        let _ = match self {
-            Sink::File(file) => file.lock_unpoisoned().flush(),
-            Sink::Console => io::stdout().flush(),
-        };
+        if let Self::File(file) = self {
+            file.flush(FLUSH_LIMIT);
+        }
+        stdout().flush(FLUSH_LIMIT);
+        stderr().flush(FLUSH_LIMIT);
     }
+}
+
+/// Where lines of a level go without a file.
+pub(super) fn console(level: Level) -> LineWriter {
+    if level <= Level::Warn { stderr() } else { stdout() }
 }

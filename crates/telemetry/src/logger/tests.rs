@@ -2,41 +2,93 @@
 
 use std::{fs, time::Duration};
 
-use log::LevelFilter;
+use log::{LevelFilter, kv::Value};
+use proptest::prelude::*;
 
-use super::{line::Line, *};
+use super::*;
 
 fn line(message: &str) -> Line<'static> {
     Line {
-        severity: 'I',
+        level: Level::Info,
         since_epoch: Duration::new(1_795_261_534, 163_989_000),
         process: 9939,
         file: "engine.rs",
         line: 174,
         message: message.to_owned(),
-        format: LogFormat::Default,
-        has_escaping: true,
+        shown: None,
     }
+}
+
+/// As a program reads it.
+fn text(line: &Line<'_>) -> String {
+    line.text(&LogSettings::default(), Reader::Program)
+}
+
+fn on_terminal(line: &Line<'_>, has_colours: bool) -> String {
+    line.text(&LogSettings { has_colours, ..LogSettings::default() }, Reader::Person)
 }
 
 #[test]
 fn default_format() {
     assert_eq!(
-        line("loading: simple:1").text(false),
+        text(&line("loading: simple:1")),
         "I1121 11:45:34.163989 9939 engine.rs:174] \"loading: simple:1\"\n"
     );
 }
 
 #[test]
 fn iso_format() {
-    let line = Line { format: LogFormat::Iso8601, severity: 'W', ..line("x") };
-    assert_eq!(line.text(false), "2026-11-21T11:45:34Z W 9939 engine.rs:174] \"x\"\n");
+    let line = Line { level: Level::Warn, ..line("x") };
+    let settings = LogSettings { format: LogFormat::Iso8601, ..LogSettings::default() };
+    assert_eq!(
+        line.text(&settings, Reader::Program),
+        "2026-11-21T11:45:34Z W 9939 engine.rs:174] \"x\"\n"
+    );
+}
+
+#[test]
+fn json_format() {
+    let line = Line { level: Level::Error, ..line("\n+---+\n| \"a\" |\n+---+\n") };
+    let fields: [(&str, Value<'_>); 5] = [
+        ("model", Value::from("m\u{7}")),
+        ("version", Value::from(-3_i64)),
+        ("is_new", Value::from(true)),
+        ("count", Value::from(u64::MAX)),
+        (SHOWN, Value::from("not here")),
+    ];
+    assert_eq!(
+        json::text(&line, &fields),
+        "{\"time\":\"2026-11-21T11:45:34.163989Z\",\"level\":\"error\",\"model\":\"m\\u0007\",\"version\":-3,\
+         \"is_new\":true,\"count\":18446744073709551615,\"text\":\"+---+\\n| \\\"a\\\" |\\n+---+\",\
+         \"file\":\"engine.rs\",\"line\":174,\"pid\":9939}\n"
+    );
+}
+
+proptest! {
+    #[test]
+    fn every_json_line_parses_whatever_is_in_it(message: String, model: String, file in "[^/\\\\]+") {
+        let line = Line { file: &file, ..line(&message) };
+        let fields = [("model", Value::from(model.as_str()))];
+        let text = json::text(&line, &fields);
+        prop_assert_eq!(text.matches('\n').count(), 1);
+        let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        prop_assert_eq!(read["text"].as_str(), Some(message.trim_matches('\n')));
+        prop_assert_eq!(read["model"].as_str(), Some(model.as_str()));
+        prop_assert_eq!(read["file"].as_str(), Some(file.as_str()));
+    }
+
+    #[test]
+    fn no_text_makes_a_second_line(message in "[^\n](?s:.*)") {
+        let text = text(&line(&message));
+        prop_assert_eq!(text.matches('\n').count(), 1);
+        prop_assert!(!text.trim_end().contains(|c: char| c < ' '));
+    }
 }
 
 #[test]
 fn text_cannot_forge_a_line() {
     assert_eq!(
-        line("cache '{\"size\":\"1\"}'\n\t\\\u{1} é/").text(false),
+        text(&line("cache '{\"size\":\"1\"}'\n\t\\\u{1} é/")),
         "I1121 11:45:34.163989 9939 engine.rs:174] \"cache '{\\\"size\\\":\\\"1\\\"}'\\n\\t\\\\\\u0001 é/\"\n"
     );
 }
@@ -44,33 +96,73 @@ fn text_cannot_forge_a_line() {
 #[test]
 fn a_terminal_shows_all_lines_of_a_message_and_none_that_is_forged() {
     assert_eq!(
-        line("config.pbtxt:3: no such field\n  3 | imput \u{1b}[2J\nE1121 11:45 x.rs:1] forged\n")
-            .text(true),
+        on_terminal(
+            &line(
+                "config.pbtxt:3: no such field\n  3 | imput \u{1b}[2J\nE1121 11:45 x.rs:1] forged\n"
+            ),
+            true
+        ),
         "I1121 11:45:34.163989 9939 engine.rs:174] config.pbtxt:3: no such field\n      3 | imput \\u001B[2J\n    \
          E1121 11:45 x.rs:1] forged\n"
     );
-    assert_eq!(line("one line\n").text(true), line("one line\n").text(false));
-    assert_eq!(line("\n+---+\n").text(true), line("\n+---+\n").text(false));
+    for same in ["one line\n", "\n+---+\n"] {
+        assert_eq!(on_terminal(&line(same), true), text(&line(same)));
+    }
+}
+
+#[test]
+fn a_terminal_shows_severities_in_colours_unless_told_not_to() {
+    let wrong = Line { level: Level::Error, ..line("x") };
+    assert_eq!(
+        on_terminal(&wrong, true),
+        "\u{1b}[1;31mE1121 11:45:34.163989 9939 engine.rs:174]\u{1b}[0m \"x\"\n"
+    );
+    assert_eq!(on_terminal(&wrong, false), text(&wrong));
+}
+
+#[test]
+fn a_terminal_shows_the_excerpt_in_place_of_the_message() {
+    let shown = Some("failed:\n\u{1b}[1mm/config.pbtxt:2:9:\u{1b}[0m wrong".to_owned());
+    let line = Line { shown, ..line("failed: wrong (m/config.pbtxt:2:9)") };
+    assert!(text(&line).ends_with("] \"failed: wrong (m/config.pbtxt:2:9)\"\n"));
+    let painted = "] failed:\n    \u{1b}[1mm/config.pbtxt:2:9:\u{1b}[0m wrong\n";
+    assert!(on_terminal(&line, true).ends_with(painted));
+    let plain = "] failed:\n    m/config.pbtxt:2:9: wrong\n";
+    assert!(on_terminal(&line, false).ends_with(plain));
 }
 
 #[test]
 fn without_escaping_the_text_is_as_written() {
-    let line = Line { has_escaping: false, ..line("a \"b\"\nc") };
-    assert_eq!(line.text(false), "I1121 11:45:34.163989 9939 engine.rs:174] a \"b\"\nc\n");
+    let settings = LogSettings { has_escaping: false, ..LogSettings::default() };
+    assert_eq!(
+        line("a \"b\"\nc").text(&settings, Reader::Program),
+        "I1121 11:45:34.163989 9939 engine.rs:174] a \"b\"\nc\n"
+    );
 }
 
 #[test]
 fn tables_stand_below_their_head() {
     assert_eq!(
-        line("\n+---+\n| a |\n+---+\n").text(false),
+        text(&line("\n+---+\n| a |\n+---+\n")),
         "I1121 11:45:34.163989 9939 engine.rs:174] \n+---+\n| a |\n+---+\n\n"
     );
 }
 
 #[test]
+fn a_third_verbose_level_shows_more_than_the_second() {
+    let shows = |verbose_level, target: &'static str| {
+        let metadata = Metadata::builder().level(Level::Trace).target(target).build();
+        LogSettings { verbose_level, ..LogSettings::default() }.shows(&metadata)
+    };
+    assert_eq!([1, 2, 3, 4].map(|level| shows(level, VERBOSE_3)), [false, false, true, true]);
+    assert_eq!([1, 2, 3].map(|level| shows(level, "galatea_engine")), [false, true, true]);
+}
+
+#[test]
 fn levels_follow_their_flags() {
     let shown = |settings: &LogSettings| -> Vec<Level> {
-        Level::iter().filter(|&level| settings.shows(level)).collect()
+        let shows = |level| settings.shows(&Metadata::builder().level(level).build());
+        Level::iter().filter(|&level| shows(level)).collect()
     };
     let default = LogSettings::default();
     assert_eq!(shown(&default), [Level::Error, Level::Warn, Level::Info]);

@@ -48,8 +48,8 @@ pub const LOGGING: &[Row] = &[
     Row::new(
         "log-verbose",
         Kind::Form("integer"),
-        "Level of detail beyond info: 0 is none, 1 shows what is decided, 2 and more every \
-         step; true is 1, false is 0.",
+        "Level of detail beyond info: 0 is none, 1 shows what is decided, 2 every step, 3 and \
+         more also what steps look at; true is 1, false is 0.",
     )
     .default("0")
     .stores(|o, v| {
@@ -71,13 +71,15 @@ pub const LOGGING: &[Row] = &[
         .stores(|o, v| v.put(&mut o.log.has_error)),
     Row::new(
         "log-format",
-        Kind::Choice(&["default", "ISO8601"]),
+        Kind::Choice(&["default", "ISO8601", "json"]),
         "How lines begin: \"default\" is LMMDD hh:mm:ss.ssssss, \"ISO8601\" is \
-         YYYY-MM-DDThh:mm:ssZ L.",
+         YYYY-MM-DDThh:mm:ssZ L. With \"json\" each line is a JSON object, and so is each line \
+         that a model prints.",
     )
     .default("default")
     .stores(|o, v| {
-        o.log.format = if v.is("ISO8601") { LogFormat::Iso8601 } else { LogFormat::Default };
+        let named = LogFormat::ALL.into_iter().find(|format| v.is(format.name()));
+        o.log.format = named.unwrap_or_default();
         Ok(())
     }),
     Row::new("log-file", Kind::Text, "Append the log to this file instead of printing it.")

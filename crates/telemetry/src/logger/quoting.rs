@@ -1,0 +1,59 @@
+//! Text that cannot pass for anything else.
+
+use std::fmt::Write;
+
+/// A JSON string; everything above ASCII stays as it is.
+pub(super) fn write_quoted(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c => push_escaped(out, c),
+        }
+    }
+    out.push('"');
+}
+
+/// Line breaks as they are, the lines after the first indented.
+pub(super) fn write_lines(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\n    "),
+            c => push_escaped(out, c),
+        }
+    }
+}
+
+/// A character, control characters in the form they have in JSON: they could move a terminal's cursor.
+fn push_escaped(out: &mut String, c: char) {
+    match c {
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\u{8}' => out.push_str("\\b"),
+        '\u{c}' => out.push_str("\\f"),
+        c if c < ' ' => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{:04X}", u32::from(c));
+        }
+        c => out.push(c),
+    }
+}
+
+/// Lines with colours of this program's own in them: indented like those of [`write_lines`], and the colours left out where
+/// they are not wanted.
+pub(super) fn write_painted(out: &mut String, text: &str, has_colours: bool) {
+    let mut pieces = text.split('\u{1b}');
+    write_lines(out, pieces.next().unwrap_or_default());
+    for piece in pieces {
+        // `[`, numbers, `m`: the only command there is in such a text.
+        let end = piece.find('m').map_or(0, |at| at + 1);
+        let (command, rest) = piece.split_at(end);
+        if has_colours {
+            out.push('\u{1b}');
+            out.push_str(command);
+        }
+        write_lines(out, rest);
+    }
+}
