@@ -34,6 +34,7 @@ mod server_access;
 mod startup;
 mod statistics;
 mod unloader;
+mod verbose;
 
 pub use backend_registry::{BackendRegistry, InspectorRegistry, Registry};
 pub use backend_settings::BackendSettings;

@@ -19,6 +19,7 @@ use crate::{
     prepare,
     repository::FolderLease,
     unloader::{UnloadJob, Unloader},
+    verbose,
 };
 
 /// One model version that is ready to answer.
@@ -202,6 +203,7 @@ impl ServedModel {
         match prepare::prepare(request, &self.spec.config) {
             Ok(request) => {
                 context.limit(request.timeout);
+                verbose::prepared(&request, self.spec.version);
                 self.spec.scheduler.submit(request, context, responder)
             }
             Err(error) => {

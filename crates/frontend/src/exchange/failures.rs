@@ -125,6 +125,8 @@ fn suppressed_line(model: &str, count: u64) -> String {
 fn line(failed: &FailedRequest<'_>) -> String {
     let FailedRequest { model, version, id, call, trace, code, reason } = *failed;
     let id = if id.is_empty() { "<id_unknown>" } else { id };
+    // Many texts begin with the id, which stands here already.
+    let reason = reason.strip_prefix(&format!("[request id: {id}] ")).unwrap_or(reason);
     let first = reason.lines().map(str::trim_end).find(|line| !line.is_empty()).unwrap_or_default();
     let end = first.floor_char_boundary(MAX_REASON);
     let (reason, rest) = first.split_at(end);
@@ -164,6 +166,8 @@ mod tests {
             line(&unknown),
             "POST /v2/models/m/infer, request id <id_unknown>: Not found: input 'X' is odd"
         );
+        let prefixed = FailedRequest { reason: "[request id: 7] input 'X' is odd", ..FAILED };
+        assert_eq!(line(&prefixed), line(&FAILED));
         let traced = FailedRequest { version: None, trace: Some(&"00-1-2-01"), ..FAILED };
         assert_eq!(
             line(&traced),

@@ -168,7 +168,7 @@ struct Entry {
 impl RequestLog {
     /// A request has come. `trace`: what the client sent as its `traceparent`.
     pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
-        log::debug!("{} request: {call}", call.protocol);
+        log::debug!("{} request: {call}", title(call.protocol));
         let client_trace = trace.and_then(TraceContext::parse);
         let entry = self
             .access
@@ -313,9 +313,9 @@ impl Open {
             self.log_failure(failure, call);
         }
         log::debug!(
-            "{} answer to {call}, request id {}: {}, {} bytes",
-            self.protocol,
+            "[request id: {}] {} answer to {call}: {}, {} bytes",
             self.subject.id_or_unknown(),
+            title(self.protocol),
             answer.status,
             answer.bytes
         );
@@ -358,6 +358,15 @@ impl Open {
             code,
             reason,
         });
+    }
+}
+
+/// What the log calls a protocol.
+fn title(protocol: &str) -> &str {
+    match protocol {
+        "http" => "HTTP",
+        "grpc" => "gRPC",
+        other => other,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_telemetry::LineLimit;
-use galatea_types::{Code, Error};
+use galatea_types::{Code, Error, TraceContext};
 
 /// Most bytes of a request id in a line: clients choose it, as long as a request may be.
 const MAX_ID: usize = 128;
@@ -24,7 +24,7 @@ impl FailureLog {
     }
 
     /// Logs the failure, if it is one of the server or the model: `Internal` or `Unknown`.
-    pub fn failed(&self, request_id: &str, error: &Error) {
+    pub fn failed(&self, request_id: &str, trace: Option<TraceContext>, error: &Error) {
         if !matches!(error.code(), Code::Internal | Code::Unknown) {
             return;
         }
@@ -35,19 +35,20 @@ impl FailureLog {
                 "{suppressed} more requests to model '{model}' version {version} failed, which was not logged"
             );
         }
-        log::error!("{}", line(model, *version, request_id, error));
+        let trace = trace.map(|trace| format!(", trace {trace}")).unwrap_or_default();
+        log::error!("{}", line(model, *version, (request_id, &trace), error));
     }
 }
 
 /// The message that the client reads, and every cause behind it.
-fn line(model: &str, version: i64, request_id: &str, error: &Error) -> String {
+fn line(model: &str, version: i64, (request_id, trace): (&str, &str), error: &Error) -> String {
     let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
     let code = error.code().as_str();
     let text = error.with_causes();
     let (id, id_rest) = shorten(id, MAX_ID);
     let (text, text_rest) = shorten(&text, MAX_TEXT);
     format!(
-        "model '{model}' version {version}, request id {id}{id_rest}: {code}: {text}{text_rest}"
+        "model '{model}' version {version}, request id {id}{id_rest}{trace}: {code}: {text}{text_rest}"
     )
 }
 
@@ -69,11 +70,11 @@ mod tests {
             Error::internal("worker gave up").with_source(io::Error::other("Traceback ..."));
         let error = Error::internal("no output\n").with_source(cause);
         assert_eq!(
-            line("m", 3, "7", &error),
-            "model 'm' version 3, request id 7: Internal: no output: worker gave up: Traceback ..."
+            line("m", 3, ("7", ", trace 00-1-2-01"), &error),
+            "model 'm' version 3, request id 7, trace 00-1-2-01: Internal: no output: worker gave up: Traceback ..."
         );
         assert_eq!(
-            line("m", 3, "", &Error::unknown("odd")),
+            line("m", 3, ("", ""), &Error::unknown("odd")),
             "model 'm' version 3, request id <id_unknown>: Unknown: odd"
         );
     }
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn a_line_is_bounded_whatever_the_client_sends() {
         let (id, text) = ("é".repeat(1 << 20), "x".repeat(1 << 20));
-        let line = line("m", 3, &id, &Error::internal(text.as_str()));
+        let line = line("m", 3, (&id, ""), &Error::internal(text.as_str()));
         assert!(line.len() < MAX_ID + MAX_TEXT + 100, "{} bytes", line.len());
         assert!(line.contains(&format!("request id {}...: Internal: x", "é".repeat(MAX_ID / 2))));
         assert!(line.ends_with("x..."));

@@ -162,6 +162,12 @@ impl InstanceThread<'_> {
     }
 
     pub(super) fn new_batch(&self, requests: Vec<PendingRequest>) -> Batch {
+        log::debug!(
+            "model {}, instance {}, executing {} requests",
+            self.context.name,
+            self.slot.spec.name,
+            requests.len()
+        );
         Batch::new(self.context.name.clone(), self.context.version, requests)
     }
 
