@@ -137,7 +137,7 @@ pub(crate) fn platform_advice(platform: &str) -> String {
     let known: Vec<_> = known.filter(|platform| !platform.is_empty()).collect();
     match suggest::nearest(platform, known).first() {
         Some(near) => format!("did you mean `platform: \"{near}\"`?"),
-        None => format!("write `backend` in the place of `platform`: {NAME_A_BACKEND}"),
+        None => NAME_A_BACKEND.to_owned(),
     }
 }
 

@@ -292,7 +292,24 @@ fn a_step_cannot_name_a_folder_outside_the_repository() {
     let error = load(&f, "e").expect_err("no such model");
     let reason =
         format!("ensemble e contains models that are not available or ambiguous: {name}\n");
-    assert!(error.message().ends_with(&reason), "{error}");
+    assert!(without_places(error.message()).ends_with(&reason), "{error}");
+}
+
+#[test]
+fn a_step_that_names_no_model_is_told_the_nearest() {
+    let f = explicit(|root| {
+        add_model(root, "resize", &[1], CONFIG);
+        add_chain(root, "e", &["rezise"]);
+    });
+    let error = load(&f, "e").expect_err("no such model");
+    let text = fs::read_to_string(f.root.path().join("e/config.pbtxt")).expect("text");
+    let line = text.lines().position(|line| line.contains("\"rezise\"")).expect("the step") + 1;
+    let start = format!(
+        "load failed for model 'e': ensemble e contains models that are not available or ambiguous: rezise \
+         (e/config.pbtxt:{line}:"
+    );
+    let end = ": the repository has no model `rezise`: did you mean `resize`?)\n";
+    assert!(error.message().starts_with(&start) && error.message().ends_with(end), "{error}");
 }
 
 #[test]
@@ -313,6 +330,7 @@ fn the_failure_of_a_model_fails_every_ensemble_above_it() {
     assert!(error.message().starts_with(start), "{error}");
     load(&f, "on_nothing").expect_err("it depends on nothing");
     let listed = index(&f.engine);
+    let listed: Vec<_> = listed.iter().map(|row| without_places(row)).collect();
     assert!(listed.contains(&"on_nothing:-:UNAVAILABLE:ensemble on_nothing contains models that are not available or ambiguous: nothing".to_owned()), "{listed:?}");
 }
 

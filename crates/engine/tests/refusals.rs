@@ -88,6 +88,23 @@ fn a_backend_that_is_not_there_is_named_before_what_the_configuration_lacks() {
     }
 }
 
+/// What people write in the place of a backend, and what they are told.
+#[test]
+fn a_backend_of_another_name_or_of_triton_alone_says_what_to_do() {
+    for (config, place, advice) in [
+        ("backend: \"cpoy\"", "1:10", "did you mean `backend: \"copy\"`?"),
+        ("\n  backend: \"onnx\"", "2:12", "did you mean `backend: \"onnxruntime\"`?"),
+        ("backend: \"vllm\"", "1:10", "Triton's backend `vllm` is not part of Galatea: "),
+        ("backend: \"tensorrt\" platform: \"tensorrt_plan\"", "1:10", "is not part of Galatea: "),
+        ("backend: \"ensemble\"", "1:10", "write `platform: \"ensemble\"` in its place"),
+    ] {
+        let f = explicit(|root| add_model(root, "m", &[1], config));
+        let text = refusal(&f, "m");
+        assert!(text.contains(&format!(" (m/config.pbtxt:{place}: ")), "{text}");
+        assert!(text.contains("unable to find backend library") && text.contains(advice), "{text}");
+    }
+}
+
 #[test]
 fn instances_that_cannot_run_are_refused_before_the_backend_is_asked() {
     let f = explicit(|root| {

@@ -55,6 +55,8 @@ pub(crate) fn find_place(source: &str, path: &FieldPath) -> Option<Position> {
     parser.places.find(path)
 }
 
+const COMMENTS: &str = "comments begin with `#`";
+
 struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token<'a>,
@@ -112,8 +114,8 @@ impl<'a> Parser<'a> {
     }
 
     fn parse_field(&mut self, fields: &mut Fields, opening: Option<Opening>) -> Result<()> {
-        let name = self.expect_name(opening)?;
         let descriptor = fields.message_descriptor();
+        let name = self.expect_name(opening, &descriptor)?;
         let Some(field) = descriptor.get_field_by_name(name.text) else {
             let message = format!("no field `{}` in {}", shorten(name.text), descriptor.name());
             let mut error = TextError::new(name.position, message);
@@ -134,7 +136,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn expect_name(&mut self, opening: Option<Opening>) -> Result<Token<'a>> {
+    fn expect_name(
+        &mut self,
+        opening: Option<Opening>,
+        message: &MessageDescriptor,
+    ) -> Result<Token<'a>> {
         if matches!(self.token.kind, TokenKind::Word | TokenKind::Number) {
             return Ok(self.advance());
         }
@@ -146,6 +152,10 @@ impl<'a> Parser<'a> {
                 let error =
                     self.error(format!("expected a field name or `{close}`, found {found}"));
                 match self.token.kind {
+                    TokenKind::Quoted if message.is_map_entry() => {
+                        error.with_hint(suggest::entry_hint(&shorten(self.token.text)))
+                    }
+                    _ if self.token.is("/") => error.with_hint(COMMENTS),
                     TokenKind::Quoted => error.with_hint(format!(
                         "names of fields have no quotes: {}",
                         unquoted(self.token.text)
@@ -170,6 +180,7 @@ impl<'a> Parser<'a> {
             "}" | ">" | "]" => error.with_hint("nothing is open here: one closing too many"),
             "[" => error.with_hint("extensions are not supported"),
             "{" => error.with_hint("write the fields of the model without braces around them"),
+            "/" => error.with_hint(COMMENTS),
             "," | ";" => error.with_hint("one separator after a field is enough"),
             _ => error,
         }
@@ -292,7 +303,7 @@ impl<'a> Parser<'a> {
             self.error(format!("expected `{{` for `{name}`, found {}", self.token.describe()));
         match self.token {
             token if token.is("[") => error.with_hint(suggest::list_hint(name, message)),
-            token if token.text.starts_with('-') => error.with_hint(suggest::LOOKS_LIKE_YAML),
+            token if suggest::is_yaml_dash(token.text) => error.with_hint(suggest::LOOKS_LIKE_YAML),
             token => error.with_hint(suggest::message_hint(name, message, token.text)),
         }
     }

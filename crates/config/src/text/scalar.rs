@@ -88,12 +88,16 @@ fn mismatch(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> TextErro
         }
         _ if suggest::is_curly_quote(token.text) => error.with_hint(suggest::CURLY_QUOTES),
         (Kind::String, _) | (_, TokenKind::End) => error,
-        (Kind::Int64, TokenKind::Word) if matches!(name, "dims" | "shape") => {
-            error.with_hint("write -1 for a dimension of any size")
-        }
+
         (_, TokenKind::Quoted) => error.with_hint("remove the quotes"),
         (_, _) if token.is("[") => error.with_hint(format!("`{name}` takes one value, not a list")),
         (Kind::Bool, _) => error.with_hint("write `true` or `false`"),
+        _ if token.is("(") => error.with_hint("a list stands in brackets: `[ 1, 2 ]`"),
+        (_, TokenKind::Word | TokenKind::Symbol) if matches!(name, "dims" | "shape") => {
+            error.with_hint("write -1 for a dimension of any size")
+        }
+        (Kind::Float | Kind::Double, _) => error,
+        (_, TokenKind::Word | TokenKind::Number) => error.with_hint("write a whole number"),
         _ => error,
     }
 }

@@ -6,7 +6,7 @@ use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor};
 use crate::schema;
 
 /// Names people bring from other tools, where spelling alone would suggest something else.
-const DATA_TYPE_SYNONYMS: [(&str, &str); 12] = [
+const VALUE_SYNONYMS: [(&str, &str); 14] = [
     ("BYTES", "TYPE_STRING"),
     ("STR", "TYPE_STRING"),
     ("OBJECT", "TYPE_STRING"),
@@ -19,6 +19,8 @@ const DATA_TYPE_SYNONYMS: [(&str, &str); 12] = [
     ("BFLOAT16", "TYPE_BF16"),
     ("INT", "TYPE_INT32"),
     ("LONG", "TYPE_INT64"),
+    ("CUDA", "KIND_GPU"),
+    ("KIND_CUDA", "KIND_GPU"),
 ];
 
 /// The same for fields, where the message has the second.
@@ -38,13 +40,18 @@ const FIELD_SYNONYMS: [(&str, &str); 9] = [
 const MOST_PLACES: usize = 3;
 
 pub(crate) fn field_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
-    if name.starts_with('-') {
+    if is_yaml_dash(name) {
         return Some(LOOKS_LIKE_YAML.to_owned());
     }
-    if message.is_map_entry() {
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let names = message.fields().map(|f| format!("`{}: {name}`", f.name()));
         return Some(format!(
-            "an entry of a map is `key: \"{name}\" value: ...`, with its name behind `key`"
+            "a value stands behind the name of its field: {}",
+            names.take(3).collect::<Vec<_>>().join(" or ")
         ));
+    }
+    if message.is_map_entry() {
+        return Some(entry_hint(name));
     }
     let synonym = FIELD_SYNONYMS.iter().find(|(from, to)| {
         from.eq_ignore_ascii_case(name) && message.get_field_by_name(to).is_some()
@@ -58,9 +65,20 @@ pub(crate) fn field_hint(name: &str, message: &MessageDescriptor) -> Option<Stri
         .or_else(|| listing_hint("fields", &fields))
 }
 
+/// How an entry of a map is written.
+pub(crate) fn entry_hint(name: &str) -> String {
+    let name = name.trim_matches(['"', '\'']);
+    format!("an entry of a map is `key: \"{name}\" value: ...`, with its name behind `key`")
+}
+
 /// What a value in the form of YAML is told.
 pub(crate) const LOOKS_LIKE_YAML: &str = "this looks like YAML, and the file is in protobuf's text format: a list of \
      messages is `input [ { name: \"x\" }, { name: \"y\" } ]`";
+
+/// Whether it is what YAML begins an element of a list or a document with.
+pub(crate) fn is_yaml_dash(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b == b'-')
+}
 
 /// Where a field belongs that is at the wrong level.
 fn belongs_hint(name: &str) -> Option<String> {
@@ -83,11 +101,16 @@ fn places_of(top: &MessageDescriptor, name: &str) -> Vec<String> {
         for (path, message) in level {
             for field in message.fields() {
                 let Kind::Message(inner) = field.kind() else { continue };
-                if inner.is_map_entry() {
-                    continue;
-                }
                 let mut path = path.clone();
                 path.push(field.name().to_owned());
+                let inner = match field.is_map().then(|| inner.map_entry_value_field().kind()) {
+                    None => inner,
+                    Some(Kind::Message(value)) => {
+                        path.push("key: \"...\" value".to_owned());
+                        value
+                    }
+                    Some(_) => continue,
+                };
                 if inner.get_field_by_name(name).is_some() {
                     places.push(in_braces(&path));
                 }
@@ -108,9 +131,8 @@ pub(crate) fn enum_hint(name: &str, kind: &EnumDescriptor) -> Option<String> {
     let values = kind.values().map(|v| v.name().to_owned()).collect::<Vec<_>>();
     let upper = name.trim_matches(['"', '\'']).to_ascii_uppercase();
     let bare = upper.strip_prefix("TYPE_").unwrap_or(&upper);
-    let synonym = DATA_TYPE_SYNONYMS
-        .iter()
-        .find(|(from, to)| *from == bare && values.iter().any(|v| v == to));
+    let synonym =
+        VALUE_SYNONYMS.iter().find(|(from, to)| *from == bare && values.iter().any(|v| v == to));
     if let Some((_, to)) = synonym {
         return Some(format!("did you mean `{to}`?"));
     }
@@ -129,12 +151,22 @@ pub(crate) fn message_hint(name: &str, message: &MessageDescriptor, found: &str)
         (Some(field), ..) if matches!(field.kind(), Kind::Message(_)) => {
             format!("{plain} {{ ... }}")
         }
+        (_, Some(only), None) if matches!(only.kind(), Kind::String) => {
+            format!("{}: \"{plain}\"", only.name())
+        }
         (_, Some(only), None) if fits(&only.kind(), found) && message.fields().len() == 1 => {
             format!("{}: {found}", only.name())
         }
+        _ if message.fields().len() == 0 => return format!("write `{name} {{ }}`"),
         _ => "...".to_owned(),
     };
-    format!("`{name}` is a message: write `{name} {{ {inside} }}`")
+    let choices = message.fields().filter(|field| field.containing_oneof().is_some());
+    let choices: Vec<_> = choices.map(|field| format!("`{}`", field.name())).collect();
+    let one_of = match inside.as_str() {
+        "..." if !choices.is_empty() => format!(", with one of {} in it", choices.join(", ")),
+        _ => String::new(),
+    };
+    format!("`{name}` is a message: write `{name} {{ {inside} }}`{one_of}")
 }
 
 /// The same for a list that was found.
@@ -151,7 +183,6 @@ pub(crate) fn list_hint(name: &str, message: &MessageDescriptor) -> String {
 /// Whether a value of this kind could be written so.
 fn fits(kind: &Kind, found: &str) -> bool {
     match kind {
-        Kind::String => found.starts_with(['"', '\'']),
         Kind::Bool => matches!(found, "true" | "false"),
         _ => found.starts_with(|c: char| c.is_ascii_digit()),
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use galatea_backend::PathRules;
 use galatea_config::{Diagnostic, ModelConfig, Scheduling};
-use galatea_types::{Error, LockExt, Result};
+use galatea_types::{Error, LockExt, Result, suggest};
 
 use super::{
     configuration::Completion,
@@ -235,23 +235,24 @@ impl ModelLoader {
         };
         let failures = failures.lock_unpoisoned();
         let mut models = Vec::with_capacity(ensembling.steps.len());
-        for step in &ensembling.steps {
+        for (index, step) in ensembling.steps.iter().enumerate() {
             let (wanted, version) = (&*step.model_name, step.model_version);
             let Some(model) = self.models.identify_step(id, wanted) else {
                 let (ensemble, model) = (id.to_string(), wanted.to_owned());
-                return Err(DependencyError::Unavailable { ensemble, model }.into());
+                let error = DependencyError::Unavailable { ensemble, model };
+                return Err(error.of_step(index, self.missing_advice(wanted)));
             };
             match (self.models.version_of(&model, version), version) {
                 (Some(model), _) => models.push(model),
                 (None, Some(version)) if self.models.contains(&model) => {
                     let (ensemble, model) = (id.to_string(), model.to_string());
-                    return Err(
-                        DependencyError::VersionNotLoaded { ensemble, model, version }.into()
-                    );
+                    let error = DependencyError::VersionNotLoaded { ensemble, model, version };
+                    return Err(error.of_step(index, None));
                 }
                 _ => {
                     let failure = failures.get(&model);
-                    return Err(LoadFailure::for_dependent(failure, id, &model).into());
+                    let error = LoadFailure::for_dependent(failure, id, &model);
+                    return Err(error.of_step(index, self.missing_advice(wanted)));
                 }
             }
         }
@@ -259,6 +260,21 @@ impl ModelLoader {
         let own = own.filter(|of| of.namespace == id.namespace).map(|of| of.name.clone());
         self.dependencies.resolved(id, own.collect());
         Ok(models)
+    }
+
+    /// What to do where an ensemble names a model that no repository holds.
+    fn missing_advice(&self, wanted: &str) -> Option<String> {
+        let models = self.repository.models();
+        if models.iter().any(|model| &*model.name == wanted) {
+            return None;
+        }
+        let near = suggest::nearest(wanted, models.iter().map(|model| &*model.name));
+        Some(match near.first() {
+            Some(near) => format!("the repository has no model `{wanted}`: did you mean `{near}`?"),
+            None => {
+                format!("the repository has no model `{wanted}`: add its folder, or name another")
+            }
+        })
     }
 
     /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name
