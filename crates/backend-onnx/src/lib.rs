@@ -13,6 +13,7 @@ mod accelerators;
 mod binding;
 mod check;
 mod complete;
+mod file_faults;
 mod header;
 mod inspector;
 mod instance;
@@ -85,7 +86,7 @@ impl Backend for OnnxBackend {
         options.intra_op_threads(1)?;
         let about = (context.model_name, context.model_dir);
         let session = Session::load(&self.library, &path, options)
-            .map_err(|error| inspector::explained(error, &path, about))?;
+            .map_err(|error| file_faults::explained(error, &path, about))?;
         complete::complete(config, &Signature::read(&session)?, context)
     }
 

@@ -15,7 +15,7 @@ use crate::{
     accelerators,
     binding::TensorBinding,
     check,
-    inspector::explained,
+    file_faults::explained,
     layout::usable_cores,
     load_error::LoadError,
     ort::{Library, Provider, ProviderKind, RunOptions, Session, SessionOptions, TensorInfo},

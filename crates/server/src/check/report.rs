@@ -1,6 +1,6 @@
 //! What an inspection found, for people and for programs.
 
-use galatea_config::{Diagnostic, Part, Severity, plain};
+use galatea_config::{Severity, coloured, plain};
 use galatea_engine::{Finding, Inspection};
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(super) fn text(inspection: &Inspection, has_colours: bool) -> String {
     let mut text = String::new();
     for Finding { diagnostic, .. } in &inspection.findings {
         let shown = match has_colours {
-            true => diagnostic.render(|part, text| paint(diagnostic, part, text)),
+            true => diagnostic.render(coloured),
             false => diagnostic.render(plain),
         };
         text.push_str(&shown);
@@ -33,23 +33,6 @@ fn summary(inspection: &Inspection) -> String {
         of(Severity::Warning, "warning"),
         of(Severity::Note, "note"),
     )
-}
-
-fn paint(diagnostic: &Diagnostic, part: Part, text: &str) -> String {
-    const BOLD: &str = "1";
-    const BLUE: &str = "34";
-    let of_severity = match diagnostic.severity {
-        Severity::Error => "1;31",
-        Severity::Warning => "1;33",
-        Severity::Note => "1;36",
-    };
-    let style = match part {
-        Part::Severity | Part::Caret => of_severity,
-        Part::Place | Part::Text => BOLD,
-        Part::Margin => BLUE,
-        Part::Line | Part::Advice => return text.to_owned(),
-    };
-    format!("\x1b[{style}m{text}\x1b[0m")
 }
 
 /// One object. What `docs/check.md` says of its fields holds for programs that read it.
