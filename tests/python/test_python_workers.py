@@ -46,6 +46,9 @@ def act(case):
         subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     if case == 8:
         os.write(1, b"\\xff\\xfe no text\\n")
+    if case == 10:
+        for log in (pb.Logger.log_info, pb.Logger.log_verbose):
+            log("said by the logger of the model")
     if case == 9:
         try:
             {}["weights"]
@@ -241,6 +244,18 @@ def test_prints_where_the_log_is_json(tmp_path, serve):
     assert all(line["time"] and line["level"] and line["text"] and line["pid"] == server.pid for line in lines)
     assert any(line["text"] == "Signal (15) received." for line in lines)
     assert sum(len(line["text"]) for line in lines if set(line["text"]) == {"x"}) == 300_000
+
+
+def test_log_settings_reach_models_that_run(runner):
+    """Their loggers say more or less from the change on."""
+    said = lambda: sum("said by the logger of the model" in line for line in runner.log)  # noqa: E731
+    for change, more in (({}, 1), ({"log_verbose_level": 1}, 2), ({"log_info": False}, 1), ({"log_verbose_level": 0}, 0)):
+        status, _, _ = clients.ask(runner.http, "POST", "/v2/logging", change)
+        assert status == 200
+        before = said()
+        assert post(runner, "runner", 10)[0] == 200
+        runner.wait(lambda: said() == before + more, f"{more} lines after {change}", 10)
+    assert said() == 4
 
 
 def test_a_reader_of_the_log_that_stands_still_stops_no_request(runner):

@@ -9,6 +9,7 @@ use std::{
 
 use galatea_backend::InstanceAlarm;
 use galatea_config::ModelConfig;
+use galatea_telemetry::logger::LogObserver;
 use galatea_types::Result;
 
 use crate::{
@@ -30,6 +31,9 @@ pub trait Services: Send + Sync + Sized + 'static {
     /// # Errors
     /// [`Malformed`], which ends the worker, also for kinds that are unknown.
     fn handle(connection: &Arc<Connection<Self>>, message: &Message<'_>) -> Result<(), Malformed>;
+
+    /// The log settings were changed, of which the worker may have a copy.
+    fn log_changed(_connection: &Connection<Self>) {}
 
     /// The worker is gone: what it asked for is cancelled, what it was asked ends unanswered.
     fn end(&self);
@@ -53,6 +57,12 @@ pub struct Connection<S> {
     pub services: S,
     /// How long the worker may have requests without responding to any.
     pub(crate) execution_limit: TimeLimit,
+}
+
+impl<S: Services> LogObserver for Connection<S> {
+    fn log_changed(&self) {
+        S::log_changed(self);
+    }
 }
 
 impl<S: Services> Connection<S> {

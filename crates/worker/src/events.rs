@@ -23,7 +23,10 @@ pub(crate) fn handle<S: Services>(
     let header = message.packet.header;
     match header.kind {
         kind::RESPONSE => respond(connection, message),
-        kind::LOG => message.json().map(|entry| log_entry(header.id, &entry)),
+        kind::LOG => {
+            let model = &connection.lifecycle.identity().model;
+            message.json().map(|entry| log_entry(model, header.id, &entry))
+        }
         kind::RELEASE_TO_SERVER | kind::TRIMMED => Ok(()),
         _ => S::handle(connection, message),
     }
@@ -53,7 +56,7 @@ fn respond<S: Services>(
     Ok(())
 }
 
-fn log_entry(level: u64, entry: &Value) {
+fn log_entry(model: &str, level: u64, entry: &Value) {
     let level = match level {
         0 => Level::Info,
         1 => Level::Warn,
@@ -71,6 +74,7 @@ fn log_entry(level: u64, entry: &Value) {
             .target(LOG_TARGET)
             .file(Some(text("file")))
             .line(line)
+            .key_values(&[("model", model)])
             .args(format_args!("{}", text("message")))
             .build(),
     );

@@ -1,12 +1,13 @@
 //! A worker from its start to its end.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
 use galatea_backend::InstanceAlarm;
 use galatea_config::ModelConfig;
+use galatea_telemetry::logger;
 use galatea_types::{Code, Error, Result};
 use serde_json::Value;
 
@@ -82,6 +83,8 @@ impl<S: Services> Worker<S> {
             Connection::new(identity, config, arenas, services, alarm, options.execution)
                 .map_err(failed)?;
         let connection = Arc::new(connection);
+        let observer: Weak<Connection<S>> = Arc::downgrade(&connection);
+        logger::observe(observer);
         let event_thread = spawn(&connection, ends, &program)?;
         let mut worker = Self {
             connection,

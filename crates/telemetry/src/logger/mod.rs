@@ -16,6 +16,7 @@
 mod console;
 mod json;
 mod line;
+mod observers;
 mod quoting;
 mod settings;
 mod sink;
@@ -30,6 +31,7 @@ use galatea_types::RwLockExt;
 use log::{Level, Log, Metadata, Record};
 
 pub use self::console::{stderr, stdout};
+pub use self::observers::{LogObserver, observe};
 pub use self::settings::{LogChange, LogFormat, LogSettings, VERBOSE_3};
 use self::{
     line::{Line, Reader},
@@ -67,6 +69,8 @@ pub fn change(change: &LogChange) {
     // Of two clients at once each changes what it named.
     state.settings = change.applied_to(&state.settings);
     log::set_max_level(state.settings.filter());
+    drop(state);
+    observers::tell();
 }
 
 /// Opens the log's file again, which may have been moved away. What cannot be opened stays what it was.
