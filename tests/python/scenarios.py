@@ -187,7 +187,8 @@ def without_examples(answer):
 
 # What ours puts behind Triton's sentence about a configuration: its place and what to do. crates/config/tests/mistakes.rs looks at it.
 NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
-PLACE = re.compile(r" \((?:[^()/ ]+/config\.pbtxt|config#)" + NESTED + r"\)")
+# So does what is wrong with the files of a model: their path, or the model's name.
+PLACE = re.compile(r" \((?:[^()/ ]+/config\.pbtxt|config#|(?!details)[^() ]+: )" + NESTED + r"\)")
 
 
 def without_places(answer):

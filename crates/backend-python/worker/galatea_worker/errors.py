@@ -2,6 +2,8 @@
 
 import os
 
+from .advice import ADVISED, advice
+
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # Frames of the event loop behind a coroutine differ between Python versions and are of no interest.
@@ -85,9 +87,7 @@ def _describe(error):
     frames = ["  %s(%d): %s\n" % frame for frame in _frames(error.__traceback__)]
     if frames:
         text += "\n\nAt:\n" + "".join(frames)
-    if isinstance(error, ImportError):
-        from .packages import advice
-
+    if isinstance(error, ADVISED):
         hint = advice(error)
         text += hint and (hint if frames else "\n\n" + hint) + "\n"
     return text

@@ -41,7 +41,19 @@ def load(model_py, version_dir, model_dir):
     try:
         return module.TritonPythonModel
     except AttributeError:
-        raise WorkerError("AttributeError: module '%s' has no attribute 'TritonPythonModel'" % name) from None
+        text = "AttributeError: module '%s' has no attribute 'TritonPythonModel'%s"
+        raise WorkerError(text % (name, _instead(module))) from None
+
+
+def _instead(module):
+    """Which class may have been meant."""
+    import difflib
+
+    own = [name for name, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
+    near = difflib.get_close_matches("TritonPythonModel", own, 1, 0.7)
+    if near:
+        return "; did you mean to call '%s' so?" % near[0]
+    return "; '%s' must be called so" % own[0] if len(own) == 1 else "; the model's code must define a class of that name"
 
 
 def _import(name, path):

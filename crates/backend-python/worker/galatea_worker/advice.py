@@ -1,5 +1,6 @@
-"""What to install for a module that cannot be imported."""
+"""What to do about the exceptions that most models begin with."""
 
+import os
 import sys
 
 # Packages that are not called as their modules are.
@@ -37,10 +38,32 @@ _PACKAGES = {
 }
 
 
+# Exceptions that there may be advice for.
+ADVISED = (ModuleNotFoundError, FileNotFoundError, AttributeError)
+
+
 def advice(error):
-    """One line that says how to have the module, or nothing where that is not known."""
-    name = getattr(error, "name", None)
-    if not isinstance(error, ModuleNotFoundError) or not isinstance(name, str) or not name:
+    """One line that says what to do about an exception of these classes, or nothing where that is not known."""
+    if isinstance(error, ModuleNotFoundError):
+        return _module(getattr(error, "name", None))
+    if isinstance(error, FileNotFoundError):
+        return _file(error.filename)
+    if error.args and str(error.args[0]) == "'NoneType' object has no attribute 'as_numpy'":
+        return "pb_utils.get_input_tensor_by_name gives None where the request has no input of that name."
+    return ""
+
+
+def _file(name):
+    if not isinstance(name, str) or not name or os.path.isabs(name):
+        return ""
+    return (
+        "Relative paths begin in the server's working directory. For files beside the model's code use "
+        "os.path.join(os.path.dirname(__file__), ...)."
+    )
+
+
+def _module(name):
+    if not isinstance(name, str) or not name:
         return ""
     top = name.partition(".")[0]
     if top in sys.modules and name != top:
