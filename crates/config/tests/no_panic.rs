@@ -1,8 +1,10 @@
 //! No input makes the parsers, the defaults or the checks panic; what they accept survives JSON and back.
 //! The fuzz targets `config_text` and `config_json` look for the same with more time.
+#![allow(clippy::expect_used)] // a test may stop where it stands
 
 use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, normalize, parse_json, parse_text, to_json,
+    CheckContext, ConfigSource, Diagnostic, FieldPath, ModelConfig, NormalizeContext, normalize,
+    parse_json, parse_text, plain, to_json,
 };
 use proptest::prelude::*;
 
@@ -57,10 +59,17 @@ fn exercise(source: &str) {
             assert!(error.line >= 1 && error.column >= 1);
             assert!(error.line <= source.split('\n').count());
             let found = error.into_diagnostic("config.pbtxt", source);
-            assert!(found.render(galatea_config::plain).len() < 2000);
+            assert!(found.render(plain).len() < 2000);
             return;
         }
     };
+    let asked = ["input.dims", "parameters", "dynamic_batching.preferred_batch_size", "nothing"];
+    let text = ConfigSource::text("m/config.pbtxt", source);
+    for field in asked {
+        let place = text.place(&FieldPath::from(field)).expect("the file at least");
+        let lines = source.split('\n').count();
+        assert!(place.position.is_none_or(|at| at.line <= lines && at.column >= 1), "{place}");
+    }
     let json = to_json(&raw);
     let read = parse_json(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
     assert_eq!(to_json(&read), json);
@@ -75,7 +84,12 @@ fn exercise(source: &str) {
             available_gpus: &[0],
             ..Default::default()
         };
-        let _ = ModelConfig::check(config, &context);
+        for found in config.mistakes(&context, true) {
+            assert!(text.locate_diagnostic(found).render(plain).len() < 20_000);
+        }
+        if let Err(error) = ModelConfig::check(config, &context) {
+            Diagnostic::of(&text.locate(error)).expect("a finding behind every error");
+        }
     }
 }
 

@@ -50,11 +50,18 @@ pub struct FieldError {
     /// `.input`, `[0]`, `.dims`: outermost part first.
     path: Vec<String>,
     reason: String,
+    hint: Option<String>,
 }
 
 impl FieldError {
     pub(super) fn new(reason: impl Into<String>) -> Self {
-        Self { path: Vec::new(), reason: reason.into() }
+        Self { path: Vec::new(), reason: reason.into(), hint: None }
+    }
+
+    /// The same with what to write instead, where that can be guessed.
+    pub(super) fn with_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
     }
 
     /// The same error, seen from outside of `part`.
@@ -64,14 +71,15 @@ impl FieldError {
     }
 }
 
-/// `input[0].dims: {reason}`
+/// `input[0].dims: {reason}; {hint}`
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.concat();
         match path.strip_prefix('.') {
-            Some(path) => write!(f, "{path}: {}", self.reason),
-            None => f.write_str(&self.reason),
+            Some(path) => write!(f, "{path}: {}", self.reason)?,
+            None => f.write_str(&self.reason)?,
         }
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }
 

@@ -6,6 +6,7 @@ use prost_reflect::{
 use serde_json::Value as Json;
 
 use super::error::FieldError;
+use crate::text::suggest;
 
 type Result<T> = std::result::Result<T, FieldError>;
 
@@ -29,7 +30,10 @@ pub(super) fn read_message(descriptor: MessageDescriptor, json: &Json) -> Result
 fn find_field(descriptor: &MessageDescriptor, name: &str) -> Result<FieldDescriptor> {
     let field = descriptor.get_field_by_name(name);
     let field = field.or_else(|| descriptor.get_field_by_json_name(name));
-    field.ok_or_else(|| FieldError::new(format!("no field `{name}` in {}", descriptor.name())))
+    field.ok_or_else(|| {
+        let error = FieldError::new(format!("no field `{name}` in {}", descriptor.name()));
+        error.with_hint(suggest::near_field(name, descriptor))
+    })
 }
 
 fn is_oneof_taken(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
@@ -94,9 +98,10 @@ fn read_enum(descriptor: &EnumDescriptor, name: &str) -> Result<Value> {
     let wanted = name.to_ascii_uppercase().replace('-', "_");
     let value = descriptor.values().find(|v| v.name() == wanted);
     let number = value.map(|v| v.number()).or_else(|| name.parse().ok());
-    number
-        .map(Value::EnumNumber)
-        .ok_or_else(|| FieldError::new(format!("`{name}` is not a value of {}", descriptor.name())))
+    number.map(Value::EnumNumber).ok_or_else(|| {
+        let error = FieldError::new(format!("`{name}` is not a value of {}", descriptor.name()));
+        error.with_hint(suggest::near_value(name, descriptor))
+    })
 }
 
 fn read_float(json: &Json) -> Result<f64> {

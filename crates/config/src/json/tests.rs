@@ -29,6 +29,7 @@ fn refuses_with_the_path() {
     let cases = [
         (r#"{"backend": 1}"#, "backend: expected a string, found 1"),
         (r#"{"nope": 1}"#, "no field `nope` in ModelConfig"),
+        (r#"{"inputs": []}"#, "no field `inputs` in ModelConfig; did you mean `input`?"),
         (r#"{"max_batch_size": "x"}"#, "max_batch_size: expected an integer, found \"x\""),
         (r#"{"max_batch_size": 1.5}"#, "max_batch_size: expected an integer, found 1.5"),
         (r#"{"max_batch_size": 3000000000}"#, "max_batch_size: 3000000000 is out of range"),
@@ -39,7 +40,7 @@ fn refuses_with_the_path() {
         ),
         (
             r#"{"input": [{"data_type": "FP32"}]}"#,
-            "input[0].data_type: `FP32` is not a value of DataType",
+            "input[0].data_type: `FP32` is not a value of DataType; did you mean `TYPE_FP32`?",
         ),
         (r#"{"parameters": {"k": 1}}"#, "parameters[\"k\"]: expected an object, found 1"),
         (r#"{"parameters": []}"#, "parameters: expected an object, found an array"),

@@ -11,7 +11,7 @@ mod parser;
 mod places;
 mod scalar;
 mod string;
-mod suggest;
+pub(crate) mod suggest;
 mod writer;
 
 pub use error::TextError;

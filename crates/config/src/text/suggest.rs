@@ -53,16 +53,24 @@ pub(crate) fn field_hint(name: &str, message: &MessageDescriptor) -> Option<Stri
     if message.is_map_entry() {
         return Some(entry_hint(name));
     }
-    let synonym = FIELD_SYNONYMS.iter().find(|(from, to)| {
-        from.eq_ignore_ascii_case(name) && message.get_field_by_name(to).is_some()
-    });
-    if let Some((_, to)) = synonym {
-        return Some(format!("did you mean `{to}`?"));
-    }
     let fields = message.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>();
-    belongs_hint(name)
+    synonym_hint(name, message)
+        .or_else(|| belongs_hint(name))
         .or_else(|| nearest_hint(name, &fields))
         .or_else(|| listing_hint("fields", &fields))
+}
+
+fn synonym_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
+    let (_, to) = FIELD_SYNONYMS.iter().find(|(from, to)| {
+        from.eq_ignore_ascii_case(name) && message.get_field_by_name(to).is_some()
+    })?;
+    Some(format!("did you mean `{to}`?"))
+}
+
+/// A field that the message has and that could be meant.
+pub(crate) fn near_field(name: &str, message: &MessageDescriptor) -> Option<String> {
+    let fields = message.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>();
+    synonym_hint(name, message).or_else(|| nearest_hint(name, &fields))
 }
 
 /// How an entry of a map is written.
@@ -129,6 +137,12 @@ fn in_braces(path: &[String]) -> String {
 
 pub(crate) fn enum_hint(name: &str, kind: &EnumDescriptor) -> Option<String> {
     let values = kind.values().map(|v| v.name().to_owned()).collect::<Vec<_>>();
+    near_value(name, kind).or_else(|| listing_hint("values", &values))
+}
+
+/// A value that could be meant.
+pub(crate) fn near_value(name: &str, kind: &EnumDescriptor) -> Option<String> {
+    let values = kind.values().map(|v| v.name().to_owned()).collect::<Vec<_>>();
     let upper = name.trim_matches(['"', '\'']).to_ascii_uppercase();
     let bare = upper.strip_prefix("TYPE_").unwrap_or(&upper);
     let synonym =
@@ -140,7 +154,7 @@ pub(crate) fn enum_hint(name: &str, kind: &EnumDescriptor) -> Option<String> {
     if let Some(value) = values.iter().find(|v| **v == upper || v.ends_with(&suffix)) {
         return Some(format!("did you mean `{value}`?"));
     }
-    nearest_hint(&upper, &values).or_else(|| listing_hint("values", &values))
+    nearest_hint(&upper, &values)
 }
 
 /// What to write for a message in the place of `found`: with the one field that it could be the value of.
