@@ -389,7 +389,7 @@ fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> Versio
 }
 
 /// What a terminal shows of an error that came from a line of a configuration: that line, with a caret under the place; of
-/// one that came from Python the traceback, without the other forms of it.
+/// one that came from Python what clients read, which may say what to do, and the traceback, without further forms of it.
 fn shown(head: &str, error: &Error) -> Option<String> {
     let found = Diagnostic::of(error).map(|found| found.render(galatea_config::coloured));
     Some(format!("{head}\n{}", found.or_else(|| traceback(error))?))
@@ -400,9 +400,10 @@ fn traceback(error: &Error) -> Option<String> {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let text = cause.to_string();
+    let traceback = cause.to_string();
+    let text = || format!("{}\n{}", error.message().trim_end(), traceback.trim_end());
     // What the model wrote must not command the terminal.
-    text.starts_with("Traceback ").then(|| text.trim_end().replace('\u{1b}', "\\u001B"))
+    traceback.starts_with("Traceback ").then(|| text().replace('\u{1b}', "\\u001B"))
 }
 
 /// Refuses what the configuration asks for and this server does not do; logs it where answers are right
