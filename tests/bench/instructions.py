@@ -1,9 +1,9 @@
 """Instructions of the server per request, counted by callgrind: the same figure on a busy machine as on a quiet one.
 
-    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER]
+    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER] [--flag=FLAG ...]
 
 Each program is a release build; with CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 the profiles that
---keep leaves name functions (callgrind_annotate reads them). One connection, one request at a time, so that nothing
+--keep leaves name functions (callgrind_annotate reads them). With --flag each is measured once more, with these options of serve. One connection, one request at a time, so that nothing
 depends on who wakes when. Needs valgrind. Python models are not measured: their processes do not start under it.
 """
 
@@ -116,13 +116,13 @@ def count(server, folder, name, call, requests):
     return int(total[1]) / requests
 
 
-def measure(program, folder, requests):
+def measure(program, folder, requests, flags=()):
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["GALATEA"] = str(program)
     valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/profile"]
     with tempfile.TemporaryDirectory() as repository:
         write_repository(repository)
-        with servers.galatea(repository, through=valgrind) as server:
+        with servers.galatea(repository, *flags, through=valgrind) as server:
             return {name: count(server, folder, name, make(server), requests) for name, make in CASES.items()}
 
 
@@ -131,14 +131,16 @@ def main():
     parser.add_argument("programs", nargs="+", type=Path)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--keep", type=Path, help="folder for the profiles")
+    parser.add_argument("--flag", action="append", default=[], help="an option of serve for a second run of each")
     args = parser.parse_args()
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed")
     with tempfile.TemporaryDirectory() as scratch:
         keep = args.keep.resolve() if args.keep else Path(scratch)
-        programs = [program.resolve() for program in args.programs]
-        found = [measure(p, keep / f"{n}-{p.name}", args.requests) for n, p in enumerate(programs)]
-    print("| instructions per request |" + "".join(f" {p.name} |" for p in programs) + "\n|---|" + "---|" * len(found))
+        runs = [(p.resolve(), flags) for p in args.programs for flags in ([], *([args.flag] if args.flag else []))]
+        found = [measure(p, keep / f"{n}-{p.name}", args.requests, flags) for n, (p, flags) in enumerate(runs)]
+    titles = "".join(f" {p.name}{', with flags' if flags else ''} |" for p, flags in runs)
+    print(f"| instructions per request |{titles}\n|---|" + "---|" * len(found))
     for name in CASES:
         first = found[0][name]
         print(f"| {name} |" + "".join(f" {run[name]:,.0f} ({run[name] / first:.3f}) |" for run in found))

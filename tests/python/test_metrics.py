@@ -58,13 +58,14 @@ def families(text):
     return found
 
 
-def test_every_line_can_be_parsed_and_values_of_labels_are_escaped(repository, serve):
+def test_every_line_can_be_parsed_and_values_of_labels_are_escaped(repository, serve, tmp_path):
     tags = r'metric_tags { key: "team" value: "a \"b\" \\ \n c" }'
     repository.add("simple", "add_sub", add_sub_config(more=tags))
     repository.add("empty", "identity", identity_config())
-    server = serve(repository.path, *ALL_ON)
+    server = serve(repository.path, *ALL_ON, f"--access-log={tmp_path / 'access.log'}")
     assert post(server, "simple", clients.pair_json()) == 200
     found = families(page(server))
+    assert [(s[2], s[3]) for s in found["galatea_log_lines_lost_total"][1]] == [('log="server"', "0"), ('log="access"', "0")]
     tag = {sample[2] for _, samples in found.values() for sample in samples if "_team" in (sample[2] or "")}
     assert tag and all(r'_team="a \"b\" \\ \n c",model="simple"' in labels for labels in tag)
     for name, (kind, samples) in found.items():

@@ -12,14 +12,11 @@ use std::{
 use galatea_types::{Error, Result};
 
 use super::{
-    counts,
+    counts::{self, MARKER},
     lease::{Access, EnvironmentLease, FolderLock},
     prune::{self, CacheBounds},
     space,
 };
-
-/// Its text is the size of the folder in bytes.
-pub(super) const MARKER: &str = ".galatea-complete";
 
 /// A folder in the cache.
 pub(super) struct Cached<'a> {

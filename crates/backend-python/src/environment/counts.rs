@@ -7,7 +7,8 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
-use super::cache::MARKER;
+/// A file in the folder of each complete environment. Its text is the size of the folder in bytes.
+pub(super) const MARKER: &str = ".galatea-complete";
 
 /// The cache, as of the last load of a model that runs in an environment of it, and what was made in it since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -88,6 +88,9 @@ impl RequestAccounting {
         for (PendingRequest { request, context, .. }, outcome) in batch.outcomes() {
             let (id, rows) = (&request.id, u64::from(request.batch_size().max(1)));
             items.executed += rows;
+            if self.statistics.has_first_response() && matches!(outcome, Outcome::Answered(_)) {
+                self.statistics.record_first_response(context.timeline.total());
+            }
             match outcome {
                 Outcome::Answered(Ok(_)) => items.inferred += rows,
                 Outcome::Answered(Err(e)) => {

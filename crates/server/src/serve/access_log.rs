@@ -1,10 +1,13 @@
-//! The access log of the front ends.
+//! The access log of the front ends, and its figure.
 
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use galatea_frontend::RequestLog;
-use galatea_telemetry::access_log::{AccessFormat, AccessLog, AccessTarget};
+use galatea_telemetry::{
+    access_log::{AccessFormat, AccessLog, AccessTarget},
+    metrics::{FigureSource, families},
+};
 
 use crate::options::ServeOptions;
 
@@ -23,4 +26,11 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
     options.http_options.requests = requests.clone();
     options.grpc_options.requests = requests;
     Ok(Some(log))
+}
+
+/// How many of its lines were lost.
+pub fn figures(access_log: Arc<AccessLog>) -> FigureSource {
+    Box::new(move |figures| {
+        figures.set_labelled(&families::LOG_LINES_LOST, "access", access_log.dropped());
+    })
 }

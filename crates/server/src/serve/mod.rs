@@ -21,7 +21,10 @@ use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Context, Result, bail};
 use galatea_engine::{Engine, EngineOptions, StartupError};
-use galatea_telemetry::logger::{self, LogSettings};
+use galatea_telemetry::{
+    logger::{self, LogSettings},
+    metrics::families,
+};
 
 pub use self::backends::DEFAULT_BACKEND_DIRECTORY;
 use self::{
@@ -64,6 +67,12 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let engine = Engine::new(engine_options, backends.registry());
     engine.add_figures(connections::figures(&options));
     engine.add_figures(Box::new(backends::environment_figures));
+    engine.add_figures(Box::new(|figures| {
+        figures.set_labelled(&families::LOG_LINES_LOST, "server", logger::lost());
+    }));
+    if let Some(access_log) = access_log.clone() {
+        engine.add_figures(access_log::figures(access_log));
+    }
     let _watch = gpus.watch(&options);
     let mut signals =
         shutdown::Signals::new(access_log).context("failed to register signal handlers")?;

@@ -78,6 +78,13 @@ pub fn reopen() -> io::Result<()> {
     LOGGER.get_or_init(Logger::default).state().sink.reopen()
 }
 
+/// Lines that were lost since the start because they could not be written, or not fast enough; those of a log file since it
+/// was named.
+pub fn lost() -> u64 {
+    let in_file = LOGGER.get_or_init(Logger::default).state().sink.lost_in_file();
+    in_file + stdout().lost() + stderr().lost()
+}
+
 /// The format in force.
 pub fn format() -> LogFormat {
     LOGGER.get_or_init(Logger::default).state().settings.format

@@ -42,6 +42,13 @@ impl Sink {
         }
     }
 
+    pub fn lost_in_file(&self) -> u64 {
+        match self {
+            Self::File(file) => file.lost(),
+            Self::Console => 0,
+        }
+    }
+
     pub fn flush(&self) {
         if let Self::File(file) = self {
             file.flush(FLUSH_LIMIT);

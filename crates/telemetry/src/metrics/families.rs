@@ -255,6 +255,13 @@ pub const CONTROL_WAITING: Family = Family::gauge(
 )
 .labels(&["operation"]);
 
+/// Of a log that is written beside the requests.
+pub const LOG_LINES_LOST: Family = Family::counter(
+    "galatea_log_lines_lost_total",
+    "Lines that could not be written, or not fast enough, by log",
+)
+.labels(&["log"]);
+
 /// Of the cache.
 pub const ENVIRONMENTS: Family = Family::gauge(
     "galatea_python_environments",
@@ -294,6 +301,7 @@ pub(super) const FIGURES: &[Family] = &[
     LONG_REQUESTS_WAITING,
     CONTROL_RUNNING,
     CONTROL_WAITING,
+    LOG_LINES_LOST,
     ENVIRONMENTS,
     ENVIRONMENT_BYTES,
     ENVIRONMENT_BUILDS,
