@@ -120,6 +120,16 @@ class Repository:
         return status, error_of(text)
 
 
+def check(folder):
+    """What `galatea check` finds, by model: texts with their advice."""
+    command = [servers.galatea_binary(), "check", folder, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    found = {}
+    for finding in json.loads(done.stdout)["findings"]:
+        found.setdefault(finding["model"], []).append(f"{finding['text']} | {finding['advice'] or ''}")
+    return done.returncode, found
+
+
 def unescaped(line):
     return re.sub(r'\\(["\\n])', lambda found: "\n" if found[1] == "n" else found[1], line)
 

@@ -56,6 +56,29 @@ def test_a_wrong_model(repository, name):
     assert keeps_folders_to_itself(reason) and keeps_folders_to_itself(answer)
 
 
+@pytest.fixture(scope="module")
+def checked(repository):
+    status, found = mistakes.check(repository.folder)
+    assert status == 1
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_wrong_model_is_found_without_a_server(checked, name):
+    mistake, found = MODELS[name], checked.get(name, [])
+    if mistake.get("silent"):
+        assert not found
+        return
+    expected = mistake.get("check") or mistake.get("advised") or mistake["told"]
+    # A place stands before the text only where both are one line.
+    without_place = expected.partition(": ")[2] or expected
+    assert any(expected in text or without_place in text for text in found)
+
+
+def test_what_works_is_no_mistake(checked):
+    assert not set(mistakes.SERVED) & set(checked)
+
+
 @pytest.mark.parametrize("name", CODES)
 def test_a_wrong_model_py(repository, name):
     mistake = CODES[name]
