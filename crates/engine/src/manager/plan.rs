@@ -77,8 +77,8 @@ impl LoadPlan {
             return error;
         }
         match self.layout().model_file(version) {
-            Some(oddity) => oddity.explain(error),
-            None => error,
+            Some(oddity) if oddity.is_told_at_load() => oddity.explain(error),
+            _ => error,
         }
     }
 

@@ -150,6 +150,12 @@ impl Oddity {
         matches!(self.mistake, Mistake::OneModel | Mistake::VersionInRoot)
     }
 
+    /// Whether it is to be told behind the error of a load. What code lacks its own error says, and code may fail for
+    /// another reason before it comes to that.
+    pub fn is_told_at_load(&self) -> bool {
+        !matches!(self.mistake, Mistake::NoPythonClass)
+    }
+
     /// What is odd, where no load has failed because of it.
     pub fn diagnostic(&self, severity: Severity) -> Diagnostic {
         let found = Diagnostic { severity, ..Diagnostic::error(self.mistake.to_string()) };
