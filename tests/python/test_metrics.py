@@ -181,7 +181,7 @@ def test_figures_fit_each_other_in_every_answer_under_load(repository, serve):
 
 @pytest.mark.parametrize("flags", [(), ALL_ON], ids=["off", "on"])
 def test_a_page_of_many_models_is_made_quickly(repository, serve, flags):
-    """A bound that a busy machine keeps; the figures of a quiet one are in docs/metrics.md."""
+    """A bound that a busy machine keeps too; it prints what it took."""
     for number in range(200):
         repository.add(f"model_{number}", "identity", identity_config())
     server = serve(repository.path, *flags)
