@@ -165,6 +165,30 @@ def test_without_a_file_lines_go_to_stdout(start):
     assert line["status"] == "200"
 
 
+def test_lines_are_json_where_the_log_is(start, tmp_path):
+    file = tmp_path / "access.log"
+    server = start(f"--access-log={file}", "--log-format=json")
+    clients.ask(server.http, "POST", INFER, {"id": "j\n1", **clients.pair_json()})
+    clients.ask(server.http, "POST", INFER, {"id": "j2", "inputs": []})
+    good, bad = lines_of(file, 2, json.loads)
+    assert list(good) == ["type", *FIELDS] and good["type"] == "access"
+    assert (good["id"], good["version"], good["status"], good["trace_id"]) == ("j\n1", 1, 200, None)
+    assert (bad["id"], bad["status"], bad["queue_us"]) == ("j2", 400, None)
+    failed = json.loads(server.wait_for_line("request id j2", LIMIT))
+    assert (failed["model"], failed["version"], failed["request_id"]) == ("simple", 1, "j2")
+
+
+def test_verbose_levels_tell_what_the_real_servers_do(start):
+    server = start("--log-verbose=3")
+    clients.ask(server.http, "POST", INFER, {"id": "v1", **clients.pair_json()})
+    for pattern in (
+        "HTTP request: POST " + INFER, r"\[request id: v1\] prepared: model: simple, requested version: -1, actual version: 1, batch size: 1",
+        r"\[request id: v1\] input: INPUT0, type: INT32, shape: \[1,16\], 64 bytes", "model simple, instance simple_0, executing 1 requests",
+        r"\[request id: v1\] HTTP answer to POST " + INFER + ": 200, ",
+    ):
+        assert server.wait_for_line(pattern, LIMIT).startswith("I")
+
+
 def test_a_request_cannot_forge_a_line(start, tmp_path):
     file = tmp_path / "access.log"
     server = start(f"--access-log={file}")

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use galatea_telemetry::logger::VERBOSE_3;
 use galatea_types::{PreparedRequest, Tensor};
 
 /// The request fits its model. Level 2 says so, level 3 with the shapes of its inputs; what is in them no level does.
@@ -18,11 +19,11 @@ pub(crate) fn prepared(request: &PreparedRequest, version: i64) {
         request.priority,
         request.timeout.unwrap_or_default().as_micros()
     );
-    if !log::log_enabled!(log::Level::Trace) {
+    if !log::log_enabled!(target: VERBOSE_3, log::Level::Trace) {
         return;
     }
     for input in &request.inputs {
-        log::trace!("{}input: {}", prefix(), Described(input));
+        log::trace!(target: VERBOSE_3, "{}input: {}", prefix(), Described(input));
     }
 }
 

@@ -98,7 +98,7 @@ impl Failures {
         if suppressed > 0 {
             log::log!(level, "{}", suppressed_line(failed.model, suppressed));
         }
-        log::log!(level, "{}", line(failed));
+        log_line(level, failed);
     }
 
     fn limits_of(&self, model: &str) -> Option<Arc<Limits>> {
@@ -110,6 +110,17 @@ impl Failures {
             return Some(limits.clone());
         }
         (models.len() < MAX_MODELS).then(|| models.entry(model.into()).or_default().clone())
+    }
+}
+
+/// With fields of its own for what the text names, where the log is JSON.
+fn log_line(level: log::Level, failed: &FailedRequest<'_>) {
+    let FailedRequest { model, version, id, .. } = *failed;
+    match version {
+        Some(version) if !model.is_empty() => {
+            log::log!(level, model, version, request_id = id; "{}", line(failed));
+        }
+        _ => log::log!(level, request_id = id; "{}", line(failed)),
     }
 }
 

@@ -36,7 +36,9 @@ impl FailureLog {
             );
         }
         let trace = trace.map(|trace| format!(", trace {trace}")).unwrap_or_default();
-        log::error!("{}", line(model, *version, (request_id, &trace), error));
+        let text = line(model, *version, (request_id, &trace), error);
+        let (request_id, _) = shorten(request_id, MAX_ID);
+        log::error!(model = **model, version = *version, request_id; "{text}");
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use galatea_frontend::RequestLog;
 use galatea_telemetry::{
     access_log::{AccessFormat, AccessLog, AccessTarget},
+    logger::LogFormat,
     metrics::{FigureSource, families},
 };
 
@@ -14,7 +15,11 @@ use crate::options::ServeOptions;
 /// Opens it, if there is to be one, and gives it to all front ends.
 pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
     let Some(target) = &options.access_log else { return Ok(None) };
-    let opened = AccessLog::open(target, AccessFormat::Text);
+    let format = match options.log.format {
+        LogFormat::Json => AccessFormat::Json,
+        LogFormat::Default | LogFormat::Iso8601 => AccessFormat::Text,
+    };
+    let opened = AccessLog::open(target, format);
     let log = Arc::new(opened.with_context(|| {
         let file = match target {
             AccessTarget::Stdout => Path::new("stdout"),
@@ -31,6 +36,6 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
 /// How many of its lines were lost.
 pub fn figures(access_log: Arc<AccessLog>) -> FigureSource {
     Box::new(move |figures| {
-        figures.set_labelled(&families::LOG_LINES_LOST, "access", access_log.dropped());
+        figures.set_labelled(&families::LOG_LINES_LOST, "access", access_log.lost());
     })
 }

@@ -74,8 +74,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         engine.add_figures(access_log::figures(access_log));
     }
     let _watch = gpus.watch(&options);
-    let mut signals =
-        shutdown::Signals::new(access_log).context("failed to register signal handlers")?;
+    let mut signals = shutdown::Signals::new(access_log, options.log.file.is_some())
+        .context("failed to register signal handlers")?;
     let mut services = Services::new(sockets);
     engine.begin_start();
     services.start_early(&engine, &options)?;

@@ -35,18 +35,19 @@ pub struct Ending {
 }
 
 impl Signals {
-    /// SIGHUP opens the access log again, where there is one; else it ends the process, as it does by default.
-    pub fn new(access_log: Option<Arc<AccessLog>>) -> io::Result<Self> {
+    /// SIGHUP opens the files of the log and of the access log again, where there is one; else it ends the process, as it
+    /// does by default.
+    pub fn new(access_log: Option<Arc<AccessLog>>, has_log_file: bool) -> io::Result<Self> {
         // The front ends have threads of their own: this runtime only waits.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
-        if let Some(access_log) = access_log {
+        if has_log_file || access_log.is_some() {
             let mut hangup = signal(SignalKind::hangup())?;
             runtime.spawn(async move {
                 while hangup.recv().await.is_some() {
-                    access_log.reopen();
+                    reopen(access_log.as_deref());
                 }
             });
         }
@@ -120,6 +121,16 @@ impl Signals {
         }
         log::error!("Exit timeout expired. Exiting immediately.");
         ExitCode::FAILURE
+    }
+}
+
+/// Whoever rotates the logs has moved their files.
+fn reopen(access_log: Option<&AccessLog>) {
+    if let Err(error) = logger::reopen() {
+        log::error!("failed to open the log file again: {error}");
+    }
+    if let Some(Err(error)) = access_log.map(AccessLog::reopen) {
+        log::error!("failed to open the access log again: {error}");
     }
 }
 

@@ -5,21 +5,14 @@
 //! come, lines are dropped and counted: the log never makes a request wait.
 
 mod record;
-mod target;
-mod writer;
 
-use std::{
-    cell::RefCell,
-    io,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::{cell::RefCell, fmt, io, path::PathBuf, time::Duration};
 
 pub use self::record::AccessRecord;
-use self::{target::Target, writer::Writer};
+use crate::lines::{LineWriter, Pace};
+
+/// How long the end, or opening the file again, waits for what is left to be written.
+const LAST_WRITE: Duration = Duration::from_secs(2);
 
 /// The form of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +34,9 @@ pub enum AccessTarget {
 }
 
 /// The access log. Dropped, it writes what is left, and waits for that a moment at most.
-#[derive(Debug)]
 pub struct AccessLog {
     format: AccessFormat,
-    dropped: Arc<AtomicU64>,
-    writer: Writer,
+    writer: LineWriter,
 }
 
 thread_local! {
@@ -54,11 +45,13 @@ thread_local! {
 }
 
 impl AccessLog {
-    /// Fails where the file cannot be opened, or there is no thread for it.
+    /// Fails where the file cannot be opened.
     pub fn open(target: &AccessTarget, format: AccessFormat) -> io::Result<Self> {
-        let dropped = Arc::default();
-        let writer = Writer::start(Target::open(target)?, Arc::clone(&dropped))?;
-        Ok(Self { format, dropped, writer })
+        let writer = match target {
+            AccessTarget::Stdout => LineWriter::stdout(Pace::Gathered, tell_of_loss),
+            AccessTarget::File(path) => LineWriter::open(path, Pace::Gathered, tell_of_loss)?,
+        };
+        Ok(Self { format, writer })
     }
 
     /// Appends a line. Never waits for the file.
@@ -66,20 +59,41 @@ impl AccessLog {
         LINE.with_borrow_mut(|line| {
             line.clear();
             record.write(self.format, line);
-            if !self.writer.push(line) {
-                self.dropped.fetch_add(1, Relaxed);
-            }
+            self.writer.write(line);
         });
     }
 
     /// Opens the file again, by its name: whoever rotates logs has moved it.
-    pub fn reopen(&self) {
-        self.writer.reopen();
+    ///
+    /// What was written before belongs to the file that was moved. What cannot be opened stays what it was.
+    pub fn reopen(&self) -> io::Result<()> {
+        self.writer.flush(LAST_WRITE);
+        self.writer.reopen()
     }
 
-    /// Lines that were lost, because they could not be written or not fast enough.
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Relaxed)
+    /// Lines that were lost, because they could not be written fast enough.
+    pub fn lost(&self) -> u64 {
+        self.writer.lost()
+    }
+}
+
+/// The access log has lines of requests only: it is the log that tells of those that are missing.
+fn tell_of_loss(lines: u64) -> String {
+    log::warn!(
+        "{lines} lines of the access log were lost: they are not taken as fast as requests come"
+    );
+    String::new()
+}
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessLog").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        self.writer.flush(LAST_WRITE);
     }
 }
 
