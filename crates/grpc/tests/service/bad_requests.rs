@@ -145,7 +145,8 @@ fn inference_cases() -> Vec<(ModelInferRequest, (Code, String))> {
         (
             changed(|r| r.inputs[0].shape = vec![1, 2]),
             with_id(
-                "unexpected shape for input 'INPUT0' for model 'identity_fp32'. Expected [-1], got [1,2]. ",
+                "unexpected shape for input 'INPUT0' for model 'identity_fp32'. Expected [-1], got [1,2]. \
+                 The model takes no batch dimension, its max_batch_size is 0: send [2].",
             ),
         ),
         (

@@ -11,6 +11,11 @@ pub enum FlagError {
     /// A word that is no option.
     #[error("Unexpected argument: {given} ({advice})", given = .0, advice = advice(.0))]
     Unexpected(String),
+    /// A path, where the repositories are named by option.
+    #[error(
+        "Unexpected argument: {0} (options begin with --; to serve what is there as well: --model-repository={0})"
+    )]
+    PathBesideRepository(String),
     /// Nothing to serve.
     #[error("creating server: Invalid argument - --model-repository must be specified")]
     NoRepository,

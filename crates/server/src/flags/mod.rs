@@ -46,7 +46,8 @@ impl OptionSet for ServeFlags {
 pub enum Words {
     /// As Triton: none.
     Refused,
-    /// They are paths to serve.
+    /// They are paths to serve, unless the repositories are named by option, as Triton's users do: there a stray word
+    /// is a mistake, as it is with Triton.
     Paths,
 }
 
@@ -62,6 +63,9 @@ pub fn parse(
     for word in std::mem::take(&mut flags.words) {
         if others == Words::Refused || word.starts_with('-') || names_an_option(&word) {
             return Err(FlagError::Unexpected(word));
+        }
+        if !flags.repositories.is_empty() {
+            return Err(FlagError::PathBesideRepository(word));
         }
         flags.paths.push(word.into());
     }

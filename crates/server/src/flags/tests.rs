@@ -148,6 +148,11 @@ fn paths_stand_without_an_option_where_they_are_taken() {
         let flags = parse(words.iter().map(|&word| word.to_owned()), Words::Paths);
         flags.map(|flags| flags.expect("no help").paths)
     };
+    let beside = with_paths(&["--model-repository=m", "extra"]).expect_err("as Triton refuses it");
+    assert_eq!(
+        beside.to_string(),
+        "Unexpected argument: extra (options begin with --; to serve what is there as well: --model-repository=extra)"
+    );
     let paths = with_paths(&["a.onnx", "--id=x", "models/"]).expect("taken");
     assert_eq!(paths, ["a.onnx", "models/"].map(std::path::PathBuf::from));
     for word in ["http-port=1", "--", "--x"] {
