@@ -112,7 +112,9 @@ impl<S: Services> EventThread<S> {
         watched.extend(stdout.map(|p| PollFd::new(p.stream(), PollFlags::IN)));
         watched.extend(stderr.map(|p| PollFd::new(p.stream(), PollFlags::IN)));
         let left = |tick: Duration| tick.saturating_sub(self.last_tick.elapsed());
-        let timeout = self.interval().and_then(|tick| left(tick).try_into().ok());
+        let line = [stdout.and_then(PrintedLines::wait_left), self.stderr.wait_left()];
+        let next = line.into_iter().flatten().chain(self.interval().map(left)).min();
+        let timeout = next.and_then(|left| left.try_into().ok());
         match rustix::event::poll(&mut watched, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
@@ -134,6 +136,10 @@ impl<S: Services> EventThread<S> {
         if ready.stderr {
             self.is_stderr_open = self.stderr.pass_on(identity);
         }
+        if let Some(stdout) = &mut self.stdout {
+            stdout.pass_on_late_start(identity);
+        }
+        self.stderr.pass_on_late_start(identity);
     }
 
     fn handle_events(&mut self, limit: usize) -> Result<(), Malformed> {

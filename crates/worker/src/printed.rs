@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{ErrorKind, Read},
+    time::{Duration, Instant},
 };
 
 use galatea_telemetry::logger::{self, Printed};
@@ -14,6 +15,9 @@ use crate::identity::WorkerIdentity;
 const LONGEST_LINE: usize = 8 << 10;
 /// Bytes read before the event thread polls again.
 const MAX_PER_READ: usize = 64 << 10;
+/// How long the start of a line waits for the rest of it: `print` writes text and line break one after the other, and
+/// what another model prints must not come between them. After that it is a prompt or a progress bar.
+const REST_OF_LINE: Duration = Duration::from_millis(100);
 /// Lines kept for the error of a worker that does not start.
 const KEPT_LINES: usize = 20;
 
@@ -22,13 +26,17 @@ pub(crate) struct PrintedLines<R> {
     stream: R,
     level: Level,
     line: Vec<u8>,
+    /// The start of a line as it was printed, and since when it waits for the rest.
+    start: Vec<u8>,
+    waits_since: Option<Instant>,
     /// The last lines, the newest last.
     last: VecDeque<String>,
 }
 
 impl<R: Read> PrintedLines<R> {
     pub fn new(stream: R, level: Level) -> Self {
-        Self { stream, level, line: Vec::new(), last: VecDeque::new() }
+        let last = VecDeque::new();
+        Self { stream, level, line: Vec::new(), start: Vec::new(), waits_since: None, last }
     }
 
     pub fn stream(&self) -> &R {
@@ -42,6 +50,7 @@ impl<R: Read> PrintedLines<R> {
         while left > 0 {
             match self.stream.read(&mut buffer) {
                 Ok(0) => {
+                    self.print_start(identity);
                     self.end_line(identity);
                     return false;
                 }
@@ -61,8 +70,28 @@ impl<R: Read> PrintedLines<R> {
         self.last.iter().map(|line| format!("\n{line}")).collect()
     }
 
+    /// How long the start of a line waits yet; nothing: there is none.
+    pub fn wait_left(&self) -> Option<Duration> {
+        self.waits_since.map(|since| REST_OF_LINE.saturating_sub(since.elapsed()))
+    }
+
+    /// Passes on the start of a line that has waited long enough.
+    pub fn pass_on_late_start(&mut self, identity: &WorkerIdentity) {
+        if self.wait_left().is_some_and(|left| left.is_zero()) {
+            self.print_start(identity);
+        }
+    }
+
+    fn print_start(&mut self, identity: &WorkerIdentity) {
+        self.waits_since = None;
+        if !self.start.is_empty() {
+            logger::print_of_model(self.level, &identity.model, Printed::Bytes(&self.start));
+            self.start.clear();
+        }
+    }
+
     fn take(&mut self, bytes: &[u8], identity: &WorkerIdentity) {
-        logger::print_of_model(self.level, &identity.model, Printed::Bytes(bytes));
+        self.pass_on_lines(bytes, identity);
         for &byte in bytes {
             if byte == b'\n' {
                 self.end_line(identity);
@@ -72,6 +101,22 @@ impl<R: Read> PrintedLines<R> {
             if self.line.len() >= LONGEST_LINE {
                 self.end_line(identity);
             }
+        }
+    }
+
+    /// Whole lines at once, as far as there are some.
+    fn pass_on_lines(&mut self, bytes: &[u8], identity: &WorkerIdentity) {
+        let end = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+        let (lines, start) = bytes.split_at(end);
+        if !lines.is_empty() {
+            self.start.extend_from_slice(lines);
+            self.print_start(identity);
+        }
+        self.start.extend_from_slice(start);
+        if self.start.len() >= LONGEST_LINE {
+            self.print_start(identity);
+        } else if !self.start.is_empty() {
+            self.waits_since.get_or_insert_with(Instant::now);
         }
     }
 
