@@ -46,6 +46,10 @@ def act(case):
         subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     if case == 8:
         os.write(1, b"\\xff\\xfe no text\\n")
+    if case == 11:
+        for _ in range(50):
+            os.write(1, b"first half, ")
+            os.write(1, b"second half\\n")
     if case == 10:
         for log in (pb.Logger.log_info, pb.Logger.log_verbose):
             log("said by the logger of the model")
@@ -224,6 +228,16 @@ def test_prints(runner):
         assert post(runner, "runner", case)[0] == 200
     for text in ("^a line to stdout$", "^a line to stderr$", "^from a child$", "no text$", f"^{'x' * 300_000}$"):
         runner.wait_for_line(text, 10)
+
+
+def test_lines_of_two_models_do_not_mix(tmp_path, serve):
+    for name in "ab":
+        write(tmp_path, name, RUNNER, IN_OUT)
+    server = serve(tmp_path)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert [status for status, *_ in pool.map(lambda name: post(server, name, 11), "ab")] == [200, 200]
+    server.wait(lambda: sum("half" in line for line in server.log) == 100, "all lines", 10)
+    assert {line for line in server.log if "half" in line} == {"first half, second half"}
 
 
 def test_prints_where_the_log_is_json(tmp_path, serve):

@@ -106,7 +106,8 @@ impl<R: Read> PrintedLines<R> {
 
     /// Whole lines at once, as far as there are some.
     fn pass_on_lines(&mut self, bytes: &[u8], identity: &WorkerIdentity) {
-        let end = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+        let end =
+            bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
         let (lines, start) = bytes.split_at(end);
         if !lines.is_empty() {
             self.start.extend_from_slice(lines);
@@ -131,5 +132,50 @@ impl<R: Read> PrintedLines<R> {
             self.last.pop_front();
         }
         self.last.push_back(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each read gives one of these; then there is nothing yet.
+    struct Parts(VecDeque<&'static [u8]>);
+
+    impl Read for Parts {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let Some(part) = self.0.pop_front() else { return Err(ErrorKind::WouldBlock.into()) };
+            buffer[..part.len()].copy_from_slice(part);
+            Ok(part.len())
+        }
+    }
+
+    fn lines_of(parts: &[&'static [u8]]) -> PrintedLines<Parts> {
+        let identity = WorkerIdentity { role: "worker", model: "m".into(), instance: None };
+        let mut lines = PrintedLines::new(Parts(parts.iter().copied().collect()), Level::Info);
+        assert!(lines.pass_on(&identity));
+        lines
+    }
+
+    #[test]
+    fn the_start_of_a_line_waits_for_the_rest() {
+        assert_eq!(lines_of(&[b"whole\nnext"]).start, b"next");
+        assert!(lines_of(&[b"whole\nnext"]).wait_left().is_some_and(|left| left <= REST_OF_LINE));
+        for all in [&[&b"start"[..], b" rest\n"][..], &[b"50 %\r"], &[&[b'x'; 4096], &[b'y'; 4096]]]
+        {
+            let lines = lines_of(all);
+            assert_eq!((lines.start.len(), lines.wait_left()), (0, None));
+        }
+    }
+
+    #[test]
+    fn it_does_not_wait_for_ever() {
+        let identity = WorkerIdentity { role: "worker", model: "m".into(), instance: None };
+        let mut lines = lines_of(&[b"prompt: "]);
+        lines.pass_on_late_start(&identity);
+        assert_eq!(lines.start, b"prompt: ");
+        lines.waits_since = Instant::now().checked_sub(REST_OF_LINE);
+        lines.pass_on_late_start(&identity);
+        assert_eq!((lines.start.len(), lines.wait_left()), (0, None));
     }
 }
