@@ -25,6 +25,8 @@ class Case:
     text: str
     advice: str
     severity: str = "error"
+    # What a server says in the place of `text`: its own code met the mistake.
+    served: str = ""
 
 
 def tensor(name, dims=("N", 3), type=TensorProto.FLOAT):
@@ -67,6 +69,7 @@ def with_external_weights():
 
 
 GOOD = onnx_model()
+LONGS = onnx_model([tensor("x", type=TensorProto.INT64)], [tensor("y", type=TensorProto.INT64)])
 FIXED = onnx_model([tensor("x", (1, 3))], [tensor("y", (1, 3))])
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 123456\n"
 PYTHON = b"class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
@@ -80,6 +83,8 @@ def config(text):
 
 
 NO_VERSION = "at least one version must be available under the version policy of model '{}'"
+NO_CLASS = "the code has no class TritonPythonModel"
+NO_ATTRIBUTE = "has no attribute 'TritonPythonModel'"
 LAYOUT = [
     Case("no_version", {"config.pbtxt": ONNX}, "no_version", NO_VERSION, "make the folder 'no_version/1'"),
     Case("version_v1", {"v1/model.onnx": GOOD, "config.pbtxt": ONNX}, "version_v1/v1", NO_VERSION, "rename it to '1'"),
@@ -125,7 +130,10 @@ LAYOUT = [
     Case("state_dict", {"1/model.pt": b"\x80\x02\x8a\x0al", "config.pbtxt": TORCH}, "state_dict/1/model.pt", "", "torch.jit.script"),
     Case("torch_other_name", {"1/net.pt": b"PK\x03\x04", "config.pbtxt": TORCH}, "torch_other_name/1/net.pt", "unable to find", "rename it to 'model.pt'"),
     Case("python_other_name", {"1/main.py": PYTHON, "config.pbtxt": 'backend: "python"\n' + IO}, "python_other_name/1/main.py", "Python model file not found", "rename it to 'model.py'"),
-    Case("python_no_class", {"1/model.py": b"class MyModel:\n    pass\n", "config.pbtxt": 'backend: "python"\n' + IO}, "python_no_class/1/model.py", "", "TritonPythonModel"),
+    Case("python_mistyped", {"1/model.py": b"import abc\n\nclass TritonPythonmodel:\n    pass\n"}, "python_mistyped/1/model.py:3:7", NO_CLASS, "did you mean to call 'TritonPythonmodel' so?", served=NO_ATTRIBUTE),
+    Case("python_longer", {"1/model.py": b"class Helper:\n    pass\nclass TritonPythonModell(Helper):\n    pass\n"}, "python_longer/1/model.py:3:7", NO_CLASS, "did you mean to call 'TritonPythonModell' so?", served=NO_ATTRIBUTE),
+    Case("python_no_class_at_all", {"1/model.py": b"def execute(requests):\n    return []\n"}, "python_no_class_at_all/1/model.py", NO_CLASS, "a class of that name", served=NO_ATTRIBUTE),
+    Case("python_no_class", {"1/model.py": b"class MyModel:\n    pass\n", "config.pbtxt": 'backend: "python"\n' + IO}, "python_no_class/1/model.py:1:7", NO_CLASS, "'MyModel' must be called so", served=NO_ATTRIBUTE),
     Case("python_empty", {"1/model.py": b"", "config.pbtxt": 'backend: "python"\n' + IO}, "python_empty/1/model.py", "", "copy the model again"),
     Case("sequence_output", {"1/model.onnx": with_sequence("sequence")}, "sequence_output", "is a sequence, which is not supported", "options={'zipmap': False}"),
     Case("map_output", {"1/model.onnx": with_sequence("map")}, "map_output", "is a sequence, which is not supported", "list in config.pbtxt"),
@@ -165,10 +173,53 @@ CONFIG = [
     Case("no_dims", config(ONNX + 'input [ { name: "x" data_type: TYPE_FP32 } ]\n'), "no_dims/config.pbtxt:2:9", "", ""),
     Case("zero_dim", config(ONNX + IO.replace("[ 3 ]", "[ 0 ]", 1)), "zero_dim/config.pbtxt:2:50", "", ""),
     Case("negative_batch", config("max_batch_size: -1\n" + ONNX), "negative_batch/config.pbtxt:1:17", "", ""),
-    Case("ensemble_unknown", {"1": FOLDER, "config.pbtxt": 'platform: "ensemble"\n' + IO + 'ensemble_scheduling { step [ { model_name: "nobody" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } } ] }'},
-         "ensemble_unknown/config.pbtxt", "nobody", ""),
+    Case("version_not_there", {"1/model.onnx": GOOD, "config.pbtxt": ONNX + "version_policy { specific { versions: [ 3 ] } }"}, "version_not_there/config.pbtxt:2:29", NO_VERSION,
+         "the folder has version 1: name one of them, or add the folder 'version_not_there/3'"),
+    Case("one_version_not_there", {"1/model.onnx": GOOD, "config.pbtxt": ONNX + "version_policy { specific { versions: [ 1, 3 ] } }"}, "one_version_not_there/config.pbtxt:2:44",
+         "version 3 is specified for model 'one_version_not_there', but the version directory is not present", "add the folder 'one_version_not_there/3'", "warning"),
+    Case("no_version_chosen", {"1/model.onnx": GOOD, "config.pbtxt": ONNX + "version_policy { latest { num_versions: 0 } }"}, "no_version_chosen/config.pbtxt:2:1", NO_VERSION,
+         "the folder has version 1, and the policy chooses none"),
 ]
-CASES = LAYOUT + CONFIG
+
+
+def ensemble(*steps, inputs="x", outputs="y", type="TYPE_FP32", dims="3", batch=4):
+    """Of steps that are (model, inputs, outputs): names of the model and of the ensemble, `x=a`."""
+
+    def tensors(side, names):
+        return f"{side} [ " + ", ".join(f'{{ name: "{name}" data_type: {type} dims: [ {dims} ] }}' for name in names.split()) + " ]\n"
+
+    def entries(map, pairs):
+        return "".join(f'    {map} {{ key: "{pair.split("=")[0]}" value: "{pair.split("=")[1]}" }}\n' for pair in pairs.split())
+
+    written = []
+    for model, given, made in steps:
+        name, _, version = model.partition(":")
+        written.append(f'  {{ model_name: "{name}" model_version: {version or -1}\n{entries("input_map", given)}{entries("output_map", made)}  }}')
+    head = f'platform: "ensemble"\nmax_batch_size: {batch}\n{tensors("input", inputs)}{tensors("output", outputs)}'
+    return {"1": FOLDER, "config.pbtxt": head + "ensemble_scheduling { step [\n" + ",\n".join(written) + "\n] }\n"}
+
+
+CIRCLE = "circular dependency between ensembles: {0} -> ... -> "
+NOT_ITSELF = "an ensemble cannot be a step of itself, nor of its own steps"
+ENSEMBLES = [
+    Case("ensemble_unknown", ensemble(("nobody", "x=x", "y=y")), "ensemble_unknown/config.pbtxt:6:17", "not available or ambiguous: nobody", "the repository has no model `nobody`: add its folder"),
+    Case("ensemble_near", ensemble(("fin", "x=x", "y=y")), "ensemble_near/config.pbtxt:6:17", "not available or ambiguous: fin", "did you mean `fine`?"),
+    Case("ensemble_version", ensemble(("fine:3", "x=x", "y=y")), "ensemble_version/config.pbtxt:6:39", "depends on 'fine' whose required version 3 is not loaded.", "write `model_version: -1` for the newest, or one that is loaded: 1"),
+    Case("ensemble_key", ensemble(("fine", "X1=x", "y=y")), "ensemble_key/config.pbtxt:7:5", "ensemble tensor x is mapping to non-existing input X1 in model fine", "did you mean `x`?"),
+    Case("ensemble_first_type", ensemble(("fine", "x=x", "y=y"), type="TYPE_INT64"), "ensemble_first_type/config.pbtxt:7:5",
+         "ensemble tensor x: inconsistent data type: TYPE_INT64 is inferred from model ensemble_first_type while TYPE_FP32 is inferred from model fine", "correct the configuration that is wrong"),
+    Case("ensemble_shape", ensemble(("fine", "x=x", "y=y"), dims="5"), "ensemble_shape/config.pbtxt:7:5", "ensemble tensor x: inconsistent shape: [-1,5] is inferred", "correct the configuration that is wrong"),
+    Case("ensemble_between", ensemble(("fine", "x=x", "y=middle"), ("longs", "x=middle", "y=y")), "ensemble_between/config.pbtxt:11:5",
+         "ensemble tensor middle: inconsistent data type: TYPE_FP32 is inferred from model fine while TYPE_INT64 is inferred from model longs", "correct the configuration that is wrong"),
+    Case("ensemble_batch", ensemble(("fine", "x=x", "y=y"), batch=64), "ensemble_batch/config.pbtxt:2:17", "allows maximum batch size 64, but it contains model fine which only allows maximum batch size to be 4", "write `max_batch_size: 4` or less here"),
+    Case("ensemble_no_input", ensemble(("fine", "x=a", "y=y")), "ensemble_no_input/config.pbtxt:3:17", "ensemble input 'x' for ensemble ensemble_no_input' is not used", "did you mean `a`?"),
+    Case("ensemble_no_output", ensemble(("fine", "x=x", "y=z")), "ensemble_no_output/config.pbtxt:4:18", "ensemble output 'y' for ensemble ensemble_no_output' is not used", "did you mean `z`?"),
+    Case("ensemble_unused_output", ensemble(("fine", "x=x", "y=y"), ("longs", "x=x", "y=z")), "ensemble_unused_output/config.pbtxt:12:34", "ensemble tensor 'z' is unused in ensemble 'ensemble_unused_output'", "use the tensor in another step or as an output"),
+    Case("ensemble_itself", ensemble(("ensemble_itself", "x=x", "y=y")), "ensemble_itself/config.pbtxt:6:17", CIRCLE + "ensemble_itself", NOT_ITSELF),
+    Case("ensemble_circle_a", ensemble(("fine", "x=x", "y=m"), ("ensemble_circle_b", "x=m", "y=y")), "ensemble_circle_a/config.pbtxt:10:17", CIRCLE + "ensemble_circle_b -> {0}", NOT_ITSELF),
+    Case("ensemble_circle_b", ensemble(("ensemble_circle_a", "x=x", "y=y")), "ensemble_circle_b/config.pbtxt:6:17", CIRCLE + "ensemble_circle_a -> {0}", NOT_ITSELF),
+]
+CASES = LAYOUT + CONFIG + ENSEMBLES
 
 
 def write(root, files):

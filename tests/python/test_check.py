@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 import servers
-from check_cases import CASES, GOOD, IO, LFS, ONNX, PYTHON, Link, write
+from check_cases import CASES, GOOD, IO, LFS, LONGS, ONNX, PYTHON, Link, ensemble, write
 
 
 def galatea(*arguments, **environment):
@@ -30,7 +30,7 @@ def check(*arguments):
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     root = tmp_path_factory.mktemp("mistakes")
-    write(root, {"fine/1/model.onnx": GOOD})
+    write(root, {"fine/1/model.onnx": GOOD, "longs/1/model.onnx": LONGS})
     for case in CASES:
         write(root / case.name, case.files)
     return root
@@ -71,7 +71,8 @@ def test_a_server_says_the_same(case, served):
     reasons, log = served
     if case.severity == "error":
         reason = reasons[case.name]
-        assert case.text.format(case.name) in reason and case.advice in reason, reason
+        told = case.served or case.text.format(case.name)
+        assert told in reason and case.advice in reason, reason
         assert str(servers.ROOT) not in reason and "/tmp" not in reason, reason
     else:
         lines = [line for line in log.splitlines() if case.name in line and case.advice in line]
@@ -82,6 +83,57 @@ def test_a_good_repository_has_no_mistakes(tmp_path):
     write(tmp_path, {"fine/1/model.onnx": GOOD, "py/1/model.py": PYTHON, "py/config.pbtxt": IO, "py/README.md": "x"})
     assert check(tmp_path) == (0, {"models": 2, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
     assert galatea("check", tmp_path).stdout == "2 models checked: 0 mistakes, 0 warnings, 0 notes\n"
+
+
+MANY = """\
+name: "other"
+backend: "python"
+max_batch_size: 2
+input [
+  { name: "a" data_type: TYPE_FP32 dims: [ 0 ] },
+  { name: "b" dims: [ 1 ] }
+]
+output [ { data_type: TYPE_FP32 dims: [ 1 ] } ]
+instance_group [ { kind: KIND_GPU gpus: [ 77 ] } ]
+dynamic_batching { preferred_batch_size: [ 1, 8 ] }
+"""
+
+
+def test_all_mistakes_of_one_configuration(tmp_path):
+    write(tmp_path, {"m/config.pbtxt": MANY, "m/1/model.py": PYTHON})
+    _, report = check(tmp_path)
+    found = [(f["line"], f["field"]) for f in report["findings"]]
+    assert found == [
+        (1, "name"), (5, "input[0].dims[0]"), (8, "output[0].name"), (9, "instance_group[0].gpus[0]"),
+        (10, "dynamic_batching.preferred_batch_size[1]"),
+    ], report
+    assert all(f["severity"] == "error" and f["advice"] for f in report["findings"])
+    # One that nothing completes lacks the type of `b` as well.
+    code, report = check(tmp_path, "--disable-auto-complete-config")
+    assert (6, "input[1].data_type") in [(f["line"], f["field"]) for f in report["findings"]]
+
+
+def test_all_mistakes_of_an_ensemble(tmp_path):
+    steps = ("fin", "x=x", "y=m"), ("fine", "wrong=m", "y=n"), ("longs:2", "x=n", "y=y"), ("fine", "x=n", "wrong=z")
+    write(tmp_path, {"fine/1/model.onnx": GOOD, "longs/1/model.onnx": LONGS})
+    write(tmp_path / "e", ensemble(*steps, outputs="y z"))
+    _, report = check(tmp_path)
+    assert [(f["line"], f["field"]) for f in report["findings"]] == [
+        (6, "ensemble_scheduling.step[0].model_name"),
+        (11, 'ensemble_scheduling.step[1].input_map["wrong"]'),
+        (14, "ensemble_scheduling.step[2].model_version"),
+        (20, 'ensemble_scheduling.step[3].output_map["wrong"]'),
+    ], report
+
+
+def test_what_waits_for_a_mistake_has_none_of_its_own(tmp_path):
+    circle = {"a": ensemble(("b", "x=x", "y=y")), "b": ensemble(("a", "x=x", "y=y")), "c": ensemble(("a", "x=x", "y=y"))}
+    for name, files in circle.items():
+        write(tmp_path / name, files)
+    write(tmp_path / "d", ensemble(("broken", "x=x", "y=y")))
+    write(tmp_path, {"broken/1/model.onnx": LFS})
+    _, report = check(tmp_path)
+    assert [f["model"] for f in report["findings"]] == ["a", "b", "broken"], report
 
 
 ROOTS = {

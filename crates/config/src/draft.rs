@@ -8,7 +8,7 @@ use galatea_proto::inference::{
 };
 use galatea_types::DataType;
 
-use crate::{RawModelConfig, RepositoryAgent};
+use crate::{FieldPath, RawModelConfig, RepositoryAgent};
 
 /// A configuration as it is written, without defaults and unchecked: any part may be missing or wrong.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -140,12 +140,21 @@ impl ConfigDraft {
 
     /// The models that the steps of an ensemble name; empty for every other model.
     pub fn step_models(&self) -> BTreeSet<String> {
-        match &self.0.scheduling_choice {
-            Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
-                ensembling.step.iter().map(|step| step.model_name.clone()).collect()
-            }
-            _ => BTreeSet::new(),
-        }
+        self.steps().map(str::to_owned).collect()
+    }
+
+    /// The field of an ensemble's first step that names a model.
+    pub fn step_field(&self, model: &str) -> Option<FieldPath> {
+        let index = self.steps().position(|name| name == model)?;
+        Some(FieldPath::from("ensemble_scheduling.step").index(index).field("model_name"))
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &str> {
+        let steps = match &self.0.scheduling_choice {
+            Some(SchedulingChoice::EnsembleScheduling(ensembling)) => &ensembling.step[..],
+            _ => &[],
+        };
+        steps.iter().map(|step| step.model_name.as_str())
     }
 }
 

@@ -127,32 +127,50 @@ struct Node<'a> {
 }
 
 pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Result<Ensembling> {
-    let name = &raw.name;
-    let ensemble = || name.clone();
+    match mistakes(ensembling, raw).into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(Ensembling {
+            steps: ensembling.step.iter().map(step).collect(),
+            max_inflight_requests: ensembling.max_inflight_requests,
+        }),
+    }
+}
+
+/// All that is wrong with it, in Triton's order.
+pub(super) fn mistakes(
+    ensembling: &ModelEnsembling,
+    raw: &RawModelConfig,
+) -> Vec<At<EnsembleError>> {
+    let mut found = fields(ensembling, raw);
+    if found.is_empty() {
+        match build_graph(ensembling, &raw.name) {
+            Ok(mut graph) => found.extend(connections(&mut graph, raw)),
+            Err(error) => found.push(error),
+        }
+    }
+    found
+}
+
+/// Fields that an ensemble does not have.
+fn fields(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
+    let ensemble = || raw.name.clone();
+    let mut found = Vec::new();
     if raw.platform != ENSEMBLE_PLATFORM {
-        return Err(EnsembleError::OtherPlatform { ensemble: ensemble() }.at("ensemble_scheduling"));
+        found.push(EnsembleError::OtherPlatform { ensemble: ensemble() }.at("ensemble_scheduling"));
     }
     if !raw.instance_group.is_empty() {
-        return Err(EnsembleError::InstanceGroup { ensemble: ensemble() }.at("instance_group"));
+        found.push(EnsembleError::InstanceGroup { ensemble: ensemble() }.at("instance_group"));
     }
     if raw.optimization.is_some() {
-        return Err(EnsembleError::Optimization { ensemble: ensemble() }.at("optimization"));
+        found.push(EnsembleError::Optimization { ensemble: ensemble() }.at("optimization"));
     }
     if !raw.model_warmup.is_empty() {
-        return Err(EnsembleError::Warmup { ensemble: ensemble() }.at("model_warmup"));
+        found.push(EnsembleError::Warmup { ensemble: ensemble() }.at("model_warmup"));
     }
     if ensembling.step.is_empty() {
-        return Err(EnsembleError::NoStep { ensemble: ensemble() }.at("ensemble_scheduling"));
+        found.push(EnsembleError::NoStep { ensemble: ensemble() }.at("ensemble_scheduling"));
     }
-    let mut graph = build_graph(ensembling, name)?;
-    check_inputs(&mut graph, raw)?;
-    propagate_readiness(&mut graph);
-    check_outputs(&graph, raw)?;
-    check_unused(&graph, raw)?;
-    Ok(Ensembling {
-        steps: ensembling.step.iter().map(step).collect(),
-        max_inflight_requests: ensembling.max_inflight_requests,
-    })
+    found
 }
 
 fn step(raw: &model_ensembling::Step) -> EnsembleStep {
@@ -204,14 +222,33 @@ fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Gr
     Ok(graph)
 }
 
-fn check_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Result<()> {
+/// All that is not connected. What follows from a mistake is none of its own: an output cannot be written where an input
+/// has another name.
+fn connections(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
+    let mut found = unused_inputs(graph, raw);
+    propagate_readiness(graph);
+    let is_connected = found.is_empty();
+    let outputs = raw.output.iter().map(|output| output.name.as_str());
+    found.extend(outputs.filter_map(|name| match graph.get(name) {
+        None => Some(not_used("output", name, raw)),
+        Some(node) if is_connected && !node.is_ready => Some(not_written(graph, name, &raw.name)),
+        Some(_) => None,
+    }));
+    match found.is_empty() {
+        true => unused_tensors(graph, raw),
+        false => found,
+    }
+}
+
+fn unused_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
+    let mut found = Vec::new();
     for input in &raw.input {
         match graph.get_mut(input.name.as_str()) {
             Some(node) => node.is_ready = true,
-            None => return Err(not_used("input", &input.name, raw)),
+            None => found.push(not_used("input", &input.name, raw)),
         }
     }
-    Ok(())
+    found
 }
 
 fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> At<EnsembleError> {
@@ -240,18 +277,6 @@ fn propagate_readiness(graph: &mut Graph<'_>) {
     }
 }
 
-fn check_outputs(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
-    for output in &raw.output {
-        let name = output.name.as_str();
-        match graph.get(name) {
-            None => return Err(not_used("output", name, raw)),
-            Some(node) if !node.is_ready => return Err(not_written(graph, name, &raw.name)),
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
 /// Names the first tensor on the path to `output` that nothing provides.
 fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> At<EnsembleError> {
     let mut seen = BTreeSet::new();
@@ -274,18 +299,16 @@ fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> At<EnsembleEr
     .at(FieldPath::from("output").named(output).field("name"))
 }
 
-fn check_unused(graph: &Graph<'_>, raw: &RawModelConfig) -> Result<()> {
+fn unused_tensors(graph: &Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
     let is_output = |name: &str| raw.output.iter().any(|o| o.name == name);
     let is_used = |n: &Node<'_>| n.is_ready && n.is_read;
-    let unused = graph.iter().find(|(name, n)| !is_output(name) && !is_used(n));
-    match unused {
-        Some((tensor, _)) => {
-            let (tensor, ensemble) = ((*tensor).to_owned(), raw.name.clone());
-            let field = map_entry(raw, &tensor);
-            Err(EnsembleError::Unused { tensor, ensemble }.at(field))
-        }
-        None => Ok(()),
-    }
+    let unused = graph.iter().filter(|(name, n)| !is_output(name) && !is_used(n));
+    let found = unused.map(|(tensor, _)| {
+        let field = map_entry(raw, tensor);
+        let (tensor, ensemble) = ((*tensor).to_owned(), raw.name.clone());
+        EnsembleError::Unused { tensor, ensemble }.at(field)
+    });
+    found.collect()
 }
 
 /// The first entry of a step's maps that names the tensor.

@@ -96,13 +96,16 @@ pub enum StepError {
 
 impl From<At<StepModelError>> for Error {
     fn from(error: At<StepModelError>) -> Self {
-        let text = error.problem.to_string();
-        let found = Diagnostic::error(text.as_str()).about(error.field);
-        let found = match advice(&error.problem) {
-            Some(advice) => found.with_advice(advice),
-            None => found,
-        };
-        Error::invalid_arg(text).with_source(found)
+        let found = into_diagnostic(error);
+        Error::invalid_arg(found.text.as_str()).with_source(found)
+    }
+}
+
+fn into_diagnostic(error: At<StepModelError>) -> Diagnostic {
+    let found = Diagnostic::error(error.problem.to_string()).about(error.field);
+    match advice(&error.problem) {
+        Some(advice) => found.with_advice(advice),
+        None => found,
     }
 }
 
@@ -161,12 +164,23 @@ impl ModelConfig {
     ) -> galatea_types::Result<ModelConfig> {
         let mut config = self.clone();
         if let Scheduling::Ensemble(ensembling) = &self.scheduling {
-            check_steps(self, &ensembling.steps, models)?;
+            let known = models.iter().map(|model| Some(&**model));
+            if let Some(error) = check_steps(self, &ensembling.steps, known).next() {
+                return Err(error.into());
+            }
             config.is_decoupled = models.iter().any(|m| m.is_decoupled);
             let policy = config.raw.model_transaction_policy.get_or_insert_default();
             policy.decoupled = config.is_decoupled;
         }
         Ok(config)
+    }
+
+    /// How this ensemble does not fit the models of its steps, at most one mistake per step. `models`: in the order of the
+    /// steps, as far as they are known. Their places are found by [`ConfigSource`](crate::ConfigSource).
+    pub fn step_mistakes(&self, models: &[Option<Arc<ModelConfig>>]) -> Vec<Diagnostic> {
+        let Scheduling::Ensemble(ensembling) = &self.scheduling else { return Vec::new() };
+        let models = models.iter().map(Option::as_deref);
+        check_steps(self, &ensembling.steps, models).map(into_diagnostic).collect()
     }
 
     /// This ensemble's configuration with the namespaces of the models that its steps were found to mean, in order. What
@@ -182,27 +196,28 @@ impl ModelConfig {
     }
 }
 
-fn check_steps(
-    ensemble: &ModelConfig,
-    steps: &[EnsembleStep],
-    models: &[Arc<ModelConfig>],
-) -> Result<(), At<StepModelError>> {
+/// The first mistake of each step. `None` in `models`: nothing is known of that one.
+fn check_steps<'a>(
+    ensemble: &'a ModelConfig,
+    steps: &'a [EnsembleStep],
+    models: impl Iterator<Item = Option<&'a ModelConfig>>,
+) -> impl Iterator<Item = At<StepModelError>> {
     let mut nodes = BTreeMap::new();
     for spec in ensemble.inputs().iter().chain(ensemble.outputs()) {
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
         nodes.insert(&*spec.name, Node::new(ensemble, spec.data_type, dims));
     }
-    for (index, (step, model)) in steps.iter().zip(models).enumerate() {
-        check_batch_size(ensemble, model).map_err(|error| error.at("max_batch_size"))?;
-        check_inputs(step, model, &mut nodes)
-            .and_then(|()| check_outputs(step, model, &mut nodes))
-            .map_err(|error| error.inside(FieldPath::from("ensemble_scheduling.step").index(index)))
-            .map_err(|error| {
-                let ensemble = ensemble.name().clone();
-                error.map(|error| StepModelError::Step { ensemble, error })
-            })?;
-    }
-    Ok(())
+    steps.iter().zip(models).enumerate().filter_map(move |(index, (step, model))| {
+        let model = model?;
+        if let Err(error) = check_batch_size(ensemble, model) {
+            return Some(error.at("max_batch_size"));
+        }
+        let checked = check_inputs(step, model, &mut nodes)
+            .and_then(|()| check_outputs(step, model, &mut nodes));
+        let error = checked.err()?.inside(FieldPath::from("ensemble_scheduling.step").index(index));
+        let ensemble = ensemble.name().clone();
+        Some(error.map(|error| StepModelError::Step { ensemble, error }))
+    })
 }
 
 impl<'a> Node<'a> {

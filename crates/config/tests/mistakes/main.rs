@@ -124,7 +124,57 @@ fn all_mistakes_of_a_configuration_at_once() {
         rest.iter().map(|at| format!("m/config.pbtxt:{at}")).collect()
     };
     assert_eq!(places(true), of(&["1:7", "1:49", "6:17", "5:24", "2:9", "3:41", "4:1"]));
-    assert_eq!(places(false), of(&["1:7", "1:49", "6:17", "5:24"]));
+    // A backend could still say the type of A.
+    assert_eq!(places(false), of(&["1:7", "1:49", "6:17", "5:24", "3:41", "4:1"]));
+}
+
+#[test]
+fn all_mistakes_of_an_ensemble_at_once() {
+    let places = |text: &str| -> Vec<String> {
+        let source = ConfigSource::text("m/config.pbtxt", text);
+        let names = NormalizeContext { directory_name: "m", ..NormalizeContext::default() };
+        let config = normalize(source.parse().expect("text"), &names).expect("defaults");
+        let context = CheckContext { directory_name: "m", ..CheckContext::default() };
+        let mistakes = config.mistakes(&context, true).into_iter();
+        let located = mistakes.map(|found| source.locate_diagnostic(found));
+        located.map(|found| found.one_line()).collect()
+    };
+    let io = "platform: \"ensemble\"\ninput [ { name: \"A\" data_type: TYPE_FP32 dims: 1 } ]\n\
+              output [ { name: \"Z\" data_type: TYPE_FP32 dims: 1 }, { name: \"Y\" data_type: TYPE_FP32 dims: 1 } ]\n";
+    let step = |input: &str, outputs: &[&str]| {
+        let outputs = outputs
+            .iter()
+            .map(|name| format!("output_map {{ key: \"{name}\" value: \"{name}\" }}"));
+        format!(
+            "ensemble_scheduling {{ step [ {{ model_name: \"s\" input_map {{ key: \"i\" value: \"{input}\" }} {} }} ] }}",
+            outputs.collect::<String>()
+        )
+    };
+    let of = |found: &[&str]| -> Vec<String> {
+        found.iter().map(|line| format!("m/config.pbtxt:{line}")).collect()
+    };
+    let begins = |found: Vec<String>, expected: &[&str]| {
+        let expected = of(expected);
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!(found.starts_with(expected), "{found}");
+        }
+    };
+    begins(places(&format!("{io}{}", step("A", &["Z", "Y"]))), &[]);
+    // That its outputs cannot be written is no mistake of its own.
+    begins(
+        places(&format!("{io}{}", step("B", &["Z", "X"]))),
+        &["2:17: ensemble input 'A'", "3:62: ensemble output 'Y'"],
+    );
+    begins(
+        places(&format!("{io}{}", step("A", &["Z", "Y", "V", "W"]))),
+        &["4:179: ensemble tensor 'V'", "4:213: ensemble tensor 'W'"],
+    );
+    let extra = "instance_group { }\noptimization { }\n";
+    begins(
+        places(&format!("{io}{extra}{}", step("A", &["Z", "Y"]))),
+        &["4:1: instance group", "5:1: optimization"],
+    );
 }
 
 /// A model of a step, or the ensemble itself.

@@ -1,101 +1,149 @@
 //! Ensembles against the models of their steps.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use galatea_config::{ModelConfig, Scheduling};
-use galatea_types::{Error, Result};
+use galatea_config::{ConfigDraft, ModelConfig, RawModelConfig, Scheduling};
+use galatea_types::Error;
 
 use super::{Finding, Inspected};
-use crate::{manager::DependencyError, model_id::ModelId, repository::Repository};
+use crate::{
+    manager::{DependencyError, cycle, cycle_error, missing_model_advice, version_advice},
+    model_id::ModelId,
+    repository::Repository,
+};
 
 type Models = BTreeMap<ModelId, Inspected>;
 
-/// What became of one ensemble.
-enum Outcome {
-    Fits(Arc<ModelConfig>),
-    /// One of its models is not known well enough.
-    Unknown,
-    /// It waits for another ensemble.
-    Waits,
+/// The ensembles of the repositories, checked as soon as the models they consist of are.
+pub(super) struct Ensembles<'a> {
+    pub repository: &'a Repository,
+    /// Every model there is, those with mistakes included.
+    pub ids: &'a BTreeSet<ModelId>,
 }
 
-/// Checks each ensemble as soon as those it consists of are checked.
-pub(super) fn inspect(repository: &Repository, models: &mut Models, findings: &mut Vec<Finding>) {
-    let is_ensemble = |(id, model): (&ModelId, &Inspected)| {
-        (model.plan.is_ensemble() && model.config.is_some()).then(|| id.clone())
-    };
-    let mut waiting: Vec<ModelId> = models.iter().filter_map(is_ensemble).collect();
-    loop {
-        let mut left = Vec::new();
-        for id in &waiting {
-            let file = format!("{}/config.pbtxt", id.name);
-            match check(repository, models, &waiting, id) {
-                Ok(Outcome::Fits(config)) => set(models, id, Some(config)),
-                Ok(Outcome::Unknown) => set(models, id, None),
-                Ok(Outcome::Waits) => left.push(id.clone()),
-                Err(error) => {
-                    let located =
-                        models.get(id).map(|model| model.plan.source.locate(error.clone()));
-                    let error = located.unwrap_or(error);
-                    findings.push(Finding::of_error(&id.name, &file, &error));
-                    models.remove(id);
+/// What is known of the model of a step.
+enum Step {
+    Known(Arc<ModelConfig>),
+    /// It has a mistake of its own, or its files do not tell.
+    Unknown,
+    /// It is an ensemble that was not looked at yet.
+    Waits(ModelId),
+    Wrong(Error),
+}
+
+impl Ensembles<'_> {
+    pub fn inspect(&self, models: &mut Models, findings: &mut Vec<Finding>) {
+        let is_ensemble = |(id, model): (&ModelId, &Inspected)| {
+            (model.plan.is_ensemble() && model.config.is_some()).then(|| id.clone())
+        };
+        let mut waiting: BTreeSet<ModelId> = models.iter().filter_map(is_ensemble).collect();
+        loop {
+            let mut waits_for = BTreeMap::new();
+            for id in &waiting {
+                let steps = self.steps(models, &waiting, id);
+                let needed: Vec<ModelId> = steps.iter().filter_map(Step::needed).collect();
+                match needed.is_empty() {
+                    true => conclude(models, id, &steps, findings),
+                    false => drop(waits_for.insert(id.clone(), needed)),
                 }
             }
+            if waits_for.len() == waiting.len() {
+                return findings.extend(cycles(models, &waits_for));
+            }
+            waiting = waits_for.into_keys().collect();
         }
-        if left.is_empty() {
-            return;
-        }
-        if left.len() == waiting.len() {
-            return findings.extend(left.iter().map(cycle));
-        }
-        waiting = left;
     }
-}
 
-fn set(models: &mut Models, id: &ModelId, config: Option<Arc<ModelConfig>>) {
-    if let Some(model) = models.get_mut(id) {
-        model.config = config;
-    }
-}
-
-fn cycle(id: &ModelId) -> Finding {
-    let (ensemble, last) = (id.to_string(), id.to_string());
-    let error = Error::from(DependencyError::Cycle { ensemble, last });
-    let file = format!("{}/config.pbtxt", id.name);
-    Finding::of_error(&id.name, &file, &error)
-}
-
-fn check(
-    repository: &Repository,
-    models: &Models,
-    waiting: &[ModelId],
-    id: &ModelId,
-) -> Result<Outcome> {
-    let config = models.get(id).and_then(|model| model.config.clone());
-    let Some(config) = config else { return Ok(Outcome::Unknown) };
-    let Scheduling::Ensemble(ensembling) = config.scheduling() else {
-        return Ok(Outcome::Unknown);
-    };
-    let mut of_steps = Vec::new();
-    for step in &ensembling.steps {
-        let named = repository.named(&step.model_name);
-        let own = named.iter().find(|named| named.namespace == id.namespace).or(named.first());
-        let held = own.filter(|own| matches!(repository.find(own), Ok(Some(_))));
-        let Some(own) = held else {
-            let (ensemble, model) = (id.to_string(), step.model_name.to_string());
-            return Err(DependencyError::Unavailable { ensemble, model }.into());
+    fn steps(&self, models: &Models, waiting: &BTreeSet<ModelId>, id: &ModelId) -> Vec<Step> {
+        let config = models.get(id).and_then(|model| model.config.as_deref());
+        let Some(Scheduling::Ensemble(ensembling)) = config.map(ModelConfig::scheduling) else {
+            return Vec::new();
         };
-        if waiting.contains(own) {
-            return Ok(Outcome::Waits);
-        }
-        // One with a mistake is a finding of its own.
-        let Some(model) = models.get(own) else { return Ok(Outcome::Unknown) };
-        if let Some(version) = step.model_version.filter(|v| !model.plan.versions.contains(v)) {
-            let (ensemble, model) = (id.to_string(), own.to_string());
-            return Err(DependencyError::VersionNotLoaded { ensemble, model, version }.into());
-        }
-        let Some(config) = &model.config else { return Ok(Outcome::Unknown) };
-        of_steps.push(config.clone());
+        let of_step = |(index, step): (usize, &galatea_config::EnsembleStep)| {
+            let Some(own) = self.find(id, &step.model_name) else {
+                let (ensemble, model) = (id.to_string(), step.model_name.to_string());
+                let advice = missing_model_advice(&step.model_name, self.ids);
+                let error = DependencyError::Unavailable { ensemble, model };
+                return Step::Wrong(error.of_step(index, advice));
+            };
+            if waiting.contains(&own) {
+                return Step::Waits(own);
+            }
+            let Some(model) = models.get(&own) else { return Step::Unknown };
+            let loaded = &model.plan.versions;
+            if let Some(version) = step.model_version.filter(|v| !loaded.contains(v)) {
+                let (ensemble, model) = (id.to_string(), own.to_string());
+                let error = DependencyError::VersionNotLoaded { ensemble, model, version };
+                return Step::Wrong(error.of_step(index, Some(version_advice(loaded))));
+            }
+            model.config.clone().map_or(Step::Unknown, Step::Known)
+        };
+        ensembling.steps.iter().enumerate().map(of_step).collect()
     }
-    Ok(Outcome::Fits(Arc::new(config.with_step_models(&of_steps)?)))
+
+    /// The model that a step means, if exactly one repository holds it.
+    fn find(&self, ensemble: &ModelId, name: &str) -> Option<ModelId> {
+        let named = self.repository.named(name);
+        let own = named.iter().find(|named| named.namespace == ensemble.namespace);
+        let own = own.or(named.first())?;
+        matches!(self.repository.find(own), Ok(Some(_))).then(|| own.clone())
+    }
+}
+
+impl Step {
+    fn needed(&self) -> Option<ModelId> {
+        match self {
+            Self::Waits(id) => Some(id.clone()),
+            _ => None,
+        }
+    }
+
+    fn config(&self) -> Option<Arc<ModelConfig>> {
+        match self {
+            Self::Known(config) => Some(config.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Says what is wrong with an ensemble, and remembers what is known of it for those it is a step of.
+fn conclude(models: &mut Models, id: &ModelId, steps: &[Step], findings: &mut Vec<Finding>) {
+    let Some(model) = models.get_mut(id) else { return };
+    let Some(config) = model.config.take() else { return };
+    let before = findings.len();
+    let wrong = steps.iter().filter_map(|step| match step {
+        Step::Wrong(error) => Some(finding(model, error.clone())),
+        _ => None,
+    });
+    findings.extend(wrong);
+    let known: Vec<_> = steps.iter().map(Step::config).collect();
+    let mistakes = config.step_mistakes(&known).into_iter();
+    findings.extend(
+        mistakes.map(|found| Finding::new(&id.name, model.plan.source.locate_diagnostic(found))),
+    );
+    if findings.len() > before {
+        models.remove(id);
+        return;
+    }
+    let known: Option<Vec<_>> = known.into_iter().collect();
+    model.config = known.and_then(|known| config.with_step_models(&known).ok()).map(Arc::new);
+}
+
+fn finding(model: &Inspected, error: Error) -> Finding {
+    let name = &model.plan.id.name;
+    Finding::of_error(name, &format!("{name}/config.pbtxt"), &model.plan.source.locate(error))
+}
+
+/// Those of the ensembles that wait for each other. What else waits for one of them has no mistake of its own.
+fn cycles(models: &Models, waits_for: &BTreeMap<ModelId, Vec<ModelId>>) -> Vec<Finding> {
+    let needs = waits_for.iter().map(|(id, needed)| (id, needed.iter().collect())).collect();
+    let of_ensemble = |id: &ModelId| {
+        let model = models.get(id)?;
+        let draft = ConfigDraft::from(RawModelConfig::clone(&model.plan.raw));
+        Some(finding(model, cycle_error(id, &cycle(id, &needs)?, &draft)))
+    };
+    waits_for.keys().filter_map(of_ensemble).collect()
 }

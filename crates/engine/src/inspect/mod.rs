@@ -9,14 +9,15 @@ mod finding;
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
-use galatea_config::{ModelConfig, Place, RawModelConfig, Severity};
+use galatea_config::{Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
 use galatea_types::{Error, Result};
 
+use self::ensembles::Ensembles;
 pub use self::finding::Finding;
 use crate::{
     backend_registry::InspectorRegistry,
     labels,
-    manager::{Backends, Completion, LoadPlan},
+    manager::{Backends, Completion, LoadPlan, mistakes_of_folder},
     model_id::ModelId,
     options::EngineOptions,
     override_folders::OverrideFolders,
@@ -124,12 +125,16 @@ impl<'a> Looker<'a> {
         let ids = self.repository.models();
         let model_count = ids.len();
         let mut models = BTreeMap::new();
-        for id in ids {
-            if let Some(inspected) = self.model(&id, &mut findings) {
-                models.insert(id, inspected);
+        for id in &ids {
+            if let Some(inspected) = self.model(id, &mut findings) {
+                models.insert(id.clone(), inspected);
             }
         }
-        ensembles::inspect(&self.repository, &mut models, &mut findings);
+        let ensembles = Ensembles { repository: &self.repository, ids: &ids };
+        ensembles.inspect(&mut models, &mut findings);
+        // Line by line, each repository and model for itself.
+        let position = |found: &Finding| found.diagnostic.place.as_ref().and_then(|p| p.position);
+        findings.sort_by(|a, b| (&a.model, position(a)).cmp(&(&b.model, position(b))));
         Inspection { findings, model_count }
     }
 
@@ -153,6 +158,12 @@ impl<'a> Looker<'a> {
                     return None;
                 };
                 findings.push(Finding::of_error(&id.name, &config_file(&folder), &error));
+                let name = self.repository.config_name();
+                add_mistakes(
+                    &folder,
+                    mistakes_of_folder(&folder, name, &self.completion()),
+                    findings,
+                );
                 let oddities = ModelLayout::new(&folder, None).oddities();
                 add_oddities(&id.name, oddities, findings);
                 None
@@ -168,6 +179,7 @@ impl<'a> Looker<'a> {
             findings.push(fail(&plan.without_version()));
             return None;
         }
+        add_mistakes(&plan.folder, plan.missing_versions(), findings);
         let config = match plan.complete(&self.completion()) {
             Ok(config) => config,
             Err(error) if CannotTell::is_in(&error) => {
@@ -177,6 +189,7 @@ impl<'a> Looker<'a> {
             }
             Err(error) => {
                 findings.push(fail(&explained(&plan, error)));
+                add_mistakes(&plan.folder, plan.mistakes(&self.completion()), findings);
                 return None;
             }
         };
@@ -272,6 +285,17 @@ fn config_file(folder: &ModelFolder) -> String {
 fn explained(plan: &LoadPlan, error: Error) -> Error {
     let version = plan.folder.versions.first().copied().unwrap_or_default();
     plan.explain(version, plan.hidden.hide(error))
+}
+
+/// Those of a configuration, without the one that ends a load.
+fn add_mistakes(folder: &ModelFolder, mistakes: Vec<Diagnostic>, findings: &mut Vec<Finding>) {
+    for mut found in mistakes {
+        let is_told = |f: &Finding| *f.model == *folder.name && f.diagnostic.text == found.text;
+        if !findings.iter().rev().any(is_told) {
+            found.place.get_or_insert_with(|| Place::file(config_file(folder)));
+            findings.push(Finding::new(&folder.name, found));
+        }
+    }
 }
 
 /// Those that no error tells already.

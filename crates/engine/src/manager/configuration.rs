@@ -59,23 +59,36 @@ pub(crate) struct PolledConfig {
 impl Completion<'_> {
     /// Names the backend, and refuses what no backend could complete.
     pub fn poll(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<PolledConfig> {
+        let raw = self.with_backend(raw, folder)?;
+        let context = NormalizeContext {
+            directory_name: &folder.name,
+            version_files: &[],
+            available_gpus: &self.gpus.available,
+        };
+        let normalized = galatea_config::normalize(raw.clone(), &context)?;
+        let context = self.check_context(folder);
+        let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
+        Ok(PolledConfig { raw, version_policy })
+    }
+
+    /// Names the backend, by the files of the model where nothing else does.
+    pub fn with_backend(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+    ) -> Result<RawModelConfig> {
         let version_files = folder.lowest_version_files();
         let context = NormalizeContext {
             directory_name: &folder.name,
             version_files: &version_files,
             available_gpus: &self.gpus.available,
         };
-        let raw =
-            galatea_config::resolve_backend(raw, &context).map_err(
-                |error| match ModelLayout::new(folder, None).without_backend() {
-                    Some(oddity) => oddity.explain(error),
-                    None => error,
-                },
-            )?;
-        let normalized = galatea_config::normalize(raw.clone(), &context)?;
-        let context = self.check_context(folder);
-        let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
-        Ok(PolledConfig { raw, version_policy })
+        galatea_config::resolve_backend(raw, &context).map_err(|error| {
+            match ModelLayout::new(folder, None).without_backend() {
+                Some(oddity) => oddity.explain(error),
+                None => error,
+            }
+        })
     }
 
     /// Asks the backend of a polled configuration for what only the model knows, fills in the rest, and checks the
@@ -106,6 +119,21 @@ impl Completion<'_> {
                 self.ask_backend(raw, &backend, folder)
             }
         }
+    }
+
+    /// All that is wrong with a polled configuration, without the places. `is_completed`: its backend has said already
+    /// what only the model knows.
+    pub fn mistakes(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+        is_completed: bool,
+    ) -> Vec<Diagnostic> {
+        let backend = self.backends.completer(&raw.backend).ok();
+        let Ok(normalized) = self.normalized(raw, folder, backend.as_ref()) else {
+            return Vec::new();
+        };
+        normalized.mistakes(&self.check_context(folder), is_completed || !self.is_automatic)
     }
 
     /// Checks a configuration that its backend has completed.

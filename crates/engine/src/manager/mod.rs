@@ -8,6 +8,7 @@
 mod backends;
 mod configuration;
 mod control_error;
+mod cycle;
 mod dependencies;
 mod dependency_error;
 mod instance_changes;
@@ -25,6 +26,10 @@ mod waves;
 
 pub use self::looks::PollOutcome;
 pub(crate) use self::{
-    backends::Backends, configuration::Completion, dependency_error::DependencyError,
-    model_manager::ModelManager, plan::LoadPlan,
+    backends::Backends,
+    configuration::Completion,
+    cycle::cycle,
+    dependency_error::{DependencyError, cycle_error, missing_model_advice, version_advice},
+    model_manager::ModelManager,
+    plan::{LoadPlan, mistakes_of_folder},
 };

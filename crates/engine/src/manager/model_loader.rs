@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use galatea_backend::PathRules;
-use galatea_config::{Diagnostic, ModelConfig, Scheduling};
-use galatea_types::{Error, LockExt, Result, suggest};
+use galatea_config::{ConfigDraft, ConfigSource, Diagnostic, ModelConfig, Scheduling};
+use galatea_types::{Error, LockExt, Result};
 
 use super::{
-    configuration::Completion,
+    configuration::{self, Completion},
+    cycle::Cycle,
     dependencies::{Dependencies, LoadRequest},
-    dependency_error::DependencyError,
+    dependency_error::{DependencyError, cycle_error, missing_model_advice, version_advice},
     load_failure::{Failures, LoadFailure, VersionFailure, VersionFailures},
     operations::Operations,
     panic_wall::guarded,
@@ -152,6 +153,28 @@ impl ModelLoader {
         LoadFailure::Invalid(error)
     }
 
+    /// Says and remembers that an ensemble needs itself.
+    pub fn reject_cycle(&self, request: &LoadRequest, cycle: &Cycle<'_>) -> LoadFailure {
+        let id = &request.id;
+        let source = guarded(|| match &request.overrides.config {
+            Some(json) => Ok(ConfigSource::json(json.as_str())),
+            None => {
+                let folder = self.repository.lease(id)?;
+                configuration::read(&folder, self.repository.config_name(), true)
+            }
+        });
+        let source = source.unwrap_or_default();
+        let draft = ConfigDraft::from(source.parse().unwrap_or_default());
+        let error = source.locate(cycle_error(id, cycle, &draft));
+        self.log_ensemble(id, &error);
+        self.reject_ensemble(id, error)
+    }
+
+    fn log_ensemble(&self, id: &ModelId, error: &Error) {
+        let shown = Diagnostic::of(error).map(|found| found.render(galatea_config::coloured));
+        log::error!(model = *id.name, shown; "{error}");
+    }
+
     fn plan(&self, request: &LoadRequest) -> Result<LoadPlan, LoadFailure> {
         let id = &request.id;
         let paths =
@@ -211,8 +234,7 @@ impl ModelLoader {
         });
         let (models, config) = joined.map_err(|error| {
             let error = plan.source.locate(error);
-            let shown = Diagnostic::of(&error).map(|found| found.render(galatea_config::coloured));
-            log::error!(model = *plan.id.name, shown; "{error}");
+            self.log_ensemble(&plan.id, &error);
             self.models.replace(&plan.id, ReadyVersions::new());
             self.reject_ensemble(&plan.id, error)
         })?;
@@ -240,19 +262,23 @@ impl ModelLoader {
             let Some(model) = self.models.identify_step(id, wanted) else {
                 let (ensemble, model) = (id.to_string(), wanted.to_owned());
                 let error = DependencyError::Unavailable { ensemble, model };
-                return Err(error.of_step(index, self.missing_advice(wanted)));
+                return Err(
+                    error.of_step(index, missing_model_advice(wanted, &self.repository.models()))
+                );
             };
             match (self.models.version_of(&model, version), version) {
                 (Some(model), _) => models.push(model),
                 (None, Some(version)) if self.models.contains(&model) => {
+                    let loaded: Vec<i64> = self.models.working(&model).into_keys().collect();
                     let (ensemble, model) = (id.to_string(), model.to_string());
                     let error = DependencyError::VersionNotLoaded { ensemble, model, version };
-                    return Err(error.of_step(index, None));
+                    return Err(error.of_step(index, Some(version_advice(&loaded))));
                 }
                 _ => {
                     let failure = failures.get(&model);
                     let error = LoadFailure::for_dependent(failure, id, &model);
-                    return Err(error.of_step(index, self.missing_advice(wanted)));
+                    return Err(error
+                        .of_step(index, missing_model_advice(wanted, &self.repository.models())));
                 }
             }
         }
@@ -260,21 +286,6 @@ impl ModelLoader {
         let own = own.filter(|of| of.namespace == id.namespace).map(|of| of.name.clone());
         self.dependencies.resolved(id, own.collect());
         Ok(models)
-    }
-
-    /// What to do where an ensemble names a model that no repository holds.
-    fn missing_advice(&self, wanted: &str) -> Option<String> {
-        let models = self.repository.models();
-        if models.iter().any(|model| &*model.name == wanted) {
-            return None;
-        }
-        let near = suggest::nearest(wanted, models.iter().map(|model| &*model.name));
-        Some(match near.first() {
-            Some(near) => format!("the repository has no model `{wanted}`: did you mean `{near}`?"),
-            None => {
-                format!("the repository has no model `{wanted}`: add its folder, or name another")
-            }
-        })
     }
 
     /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use galatea_backend::PathRules;
 use galatea_config::{
-    ConfigDraft, ConfigSource, Diagnostic, ENSEMBLE_PLATFORM, InstanceGroup, ModelConfig,
-    RawModelConfig, Severity, VersionPolicy, differ_in_instances_only, with_instances_of,
+    ConfigDraft, ConfigSource, Diagnostic, ENSEMBLE_PLATFORM, FieldPath, InstanceGroup,
+    ModelConfig, RawModelConfig, Severity, VersionPolicy, differ_in_instances_only,
+    with_instances_of,
 };
 use galatea_types::{Error, Result};
 
@@ -31,6 +32,7 @@ pub(crate) struct LoadPlan {
     /// Takes the place of the folder out of errors that clients read.
     pub hidden: HiddenFolder,
     pub versions: Vec<i64>,
+    version_policy: VersionPolicy,
     /// Where paths in the configuration may lead.
     pub paths: PathRules,
     /// With the backend named, and nothing else completed.
@@ -56,17 +58,42 @@ impl LoadPlan {
             .map_err(|error| hidden.hide(error))?;
         let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
-        let (id, raw) = (id.clone(), Arc::new(polled.raw));
-        Ok(Self { id, folder, hidden, versions, paths, raw, source })
+        let PolledConfig { raw, version_policy } = polled;
+        let (id, raw) = (id.clone(), Arc::new(raw));
+        Ok(Self { id, folder, hidden, versions, version_policy, paths, raw, source })
     }
 
     /// Why it has no version to load.
     pub fn without_version(&self) -> Error {
         let reason = no_version(&self.id);
-        match self.folder.versions.is_empty() {
-            true => self.layout().without_version().explain(reason),
-            false => reason,
+        if self.folder.versions.is_empty() {
+            return self.layout().without_version().explain(reason);
         }
+        let (field, wanted) = match &self.version_policy {
+            VersionPolicy::Specific(wanted) => ("version_policy.specific.versions", &wanted[..]),
+            VersionPolicy::Latest(_) | VersionPolicy::All => ("version_policy", &[][..]),
+        };
+        let found = Diagnostic::error(reason.message())
+            .about(field)
+            .with_advice(version_choice_advice(&self.folder, wanted));
+        self.source.locate(Error::invalid_arg(reason.message()).with_source(found))
+    }
+
+    /// Versions that the configuration names and that are not there, each with its place. The others are loaded.
+    pub fn missing_versions(&self) -> Vec<Diagnostic> {
+        let VersionPolicy::Specific(wanted) = &self.version_policy else { return Vec::new() };
+        let missing = wanted.iter().enumerate().filter(|(_, v)| !self.folder.versions.contains(v));
+        let found = missing.map(|(index, version)| {
+            let text = format!(
+                "version {version} is specified for model '{}', but the version directory is not present",
+                self.folder.name
+            );
+            let field = FieldPath::from("version_policy.specific.versions").index(index);
+            let advice = version_choice_advice(&self.folder, &[*version]);
+            let found = Diagnostic::warning(text).about(field).with_advice(advice);
+            self.source.locate_diagnostic(found)
+        });
+        found.collect()
     }
 
     /// Why a version could not be loaded, with the place in the configuration, or what is wrong with the model's file.
@@ -84,6 +111,9 @@ impl LoadPlan {
 
     /// Says what is not as it was meant and keeps nothing from loading.
     pub fn log_oddities(&self) {
+        for missing in self.missing_versions() {
+            log::error!(model = *self.id.name; "{}", missing.one_line());
+        }
         for oddity in self.layout().oddities() {
             log::warn!("{}", oddity.diagnostic(Severity::Warning).one_line());
         }
@@ -109,6 +139,16 @@ impl LoadPlan {
         let config = completion.run(RawModelConfig::clone(&self.raw), &self.folder)?;
         check_instances(&config, self.versions.len())?;
         Ok(Arc::new(config))
+    }
+
+    /// All that is wrong with the configuration, as far as the model's files say, with the places.
+    pub fn mistakes(&self, completion: &Completion<'_>) -> Vec<Diagnostic> {
+        let raw = RawModelConfig::clone(&self.raw);
+        let found = match self.draft(completion) {
+            Ok(completed) => completion.mistakes(completed, &self.folder, true),
+            Err(_) => completion.mistakes(raw, &self.folder, false),
+        };
+        found.into_iter().map(|found| self.source.locate_diagnostic(found)).collect()
     }
 
     /// Whether the versions it was made from would differ from this ready one in their instances at most.
@@ -150,6 +190,21 @@ fn poll(
     Ok((polled.map_err(|error| source.locate(error))?, source))
 }
 
+/// All that is wrong with the configuration in a folder of which there is no plan, with the places.
+pub(crate) fn mistakes_of_folder(
+    folder: &ModelFolder,
+    name: &ConfigName,
+    completion: &Completion<'_>,
+) -> Vec<Diagnostic> {
+    let Ok(source) = configuration::read(folder, name, completion.is_automatic) else {
+        return Vec::new();
+    };
+    let Ok(raw) = source.parse() else { return Vec::new() };
+    let Ok(raw) = completion.with_backend(raw, folder) else { return Vec::new() };
+    let found = completion.mistakes(raw, folder, false).into_iter();
+    found.map(|found| source.locate_diagnostic(found)).collect()
+}
+
 /// Instances of all versions of a model: each has a thread at least.
 const MAX_INSTANCES: u64 = 4096;
 
@@ -183,6 +238,28 @@ fn check_instances(config: &ModelConfig, versions: usize) -> Result<(), TooManyI
     Ok(())
 }
 
+/// `wanted`: the versions that the policy names and that are not there.
+fn version_choice_advice(folder: &ModelFolder, wanted: &[i64]) -> String {
+    const MOST: usize = 5;
+    let listed = |versions: &mut dyn Iterator<Item = &i64>| {
+        versions.take(MOST).map(i64::to_string).collect::<Vec<_>>().join(", ")
+    };
+    // The newest: one of those is meant.
+    let there = listed(&mut folder.versions.iter().rev());
+    let of = if folder.versions.len() == 1 { "version" } else { "versions" };
+    let more = if folder.versions.len() > MOST { " and more" } else { "" };
+    match wanted.first() {
+        Some(missing) => format!(
+            "the folder has {of} {there}{more}: name one of them, or add the folder '{}/{missing}'",
+            folder.name
+        ),
+        None => format!(
+            "the folder has {of} {there}{more}, and the policy chooses none: write \
+             `version_policy {{ latest {{ num_versions: 1 }} }}`, or leave it out"
+        ),
+    }
+}
+
 fn choose_versions(policy: &VersionPolicy, folder: &ModelFolder) -> Vec<i64> {
     let all = &folder.versions;
     match policy {
@@ -192,12 +269,6 @@ fn choose_versions(policy: &VersionPolicy, folder: &ModelFolder) -> Vec<i64> {
             all.iter().skip(skipped).copied().collect()
         }
         VersionPolicy::Specific(wanted) => {
-            for version in wanted.iter().filter(|v| !all.contains(v)) {
-                log::error!(
-                    "version {version} is specified for model '{}', but the version directory is not present",
-                    folder.name
-                );
-            }
             all.iter().filter(|v| wanted.contains(v)).copied().collect()
         }
     }

@@ -12,8 +12,8 @@ use std::{
 use galatea_types::LockExt;
 
 use super::{
+    cycle::cycle,
     dependencies::LoadRequest,
-    dependency_error::DependencyError,
     load_failure::{Failures, LoadFailure},
     model_loader::{Loaded, ModelLoader},
 };
@@ -100,32 +100,14 @@ fn reject_cycles(
     let mut rest = Vec::new();
     for request in &pending {
         let id = &request.id;
-        let Some(last) = cycle(id, &needs) else {
-            rest.push(request.clone());
-            continue;
-        };
-        let error = DependencyError::Cycle { ensemble: id.to_string(), last: last.to_string() };
-        failures.insert(id.clone(), loader.reject_ensemble(id, error.into()));
-    }
-    rest
-}
-
-/// Whether an ensemble needs itself: the last model of a cycle of dependencies that leads back to it.
-fn cycle<'a>(id: &ModelId, needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>) -> Option<&'a ModelId> {
-    let mut seen = BTreeSet::new();
-    let mut pending: Vec<&'a ModelId> =
-        needs.get_key_value(id).map(|(id, _)| *id).into_iter().collect();
-    while let Some(at) = pending.pop() {
-        for next in needs.get(at).into_iter().flatten().copied() {
-            if next == id {
-                return Some(at);
+        match cycle(id, &needs) {
+            Some(cycle) => {
+                failures.insert(id.clone(), loader.reject_cycle(request, &cycle));
             }
-            if seen.insert(next) {
-                pending.push(next);
-            }
+            None => rest.push(request.clone()),
         }
     }
-    None
+    rest
 }
 
 fn load_wave(
@@ -155,19 +137,4 @@ fn load_wave(
         }
         work();
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cycles() {
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(ModelId::from);
-        let needs =
-            BTreeMap::from([(&a, vec![&b]), (&b, vec![&c]), (&c, vec![&a]), (&d, vec![&a])]);
-        assert_eq!(cycle(&a, &needs), Some(&c));
-        assert_eq!(cycle(&d, &needs), None);
-        assert_eq!(cycle(&a, &BTreeMap::from([(&a, vec![&a])])), Some(&a));
-    }
 }

@@ -6,6 +6,9 @@ use std::{
     path::Path,
 };
 
+use galatea_config::{Place, Position};
+use galatea_types::suggest;
+
 use super::{files::shown, mistake::Mistake};
 use crate::repository::{open_regular, read_text_file};
 
@@ -22,27 +25,40 @@ const FROM_TORCH: &str =
 const AS_SCRIPT: &str =
     "save it with torch.jit.script or torch.jit.trace and save(): weights alone are no model";
 
+/// Why a file cannot be the model's.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub mistake: Mistake,
+    /// The place in the file's text; the name of the file is not in it.
+    pub place: Option<Place>,
+}
+
+impl From<Mistake> for Found {
+    fn from(mistake: Mistake) -> Self {
+        Self { mistake, place: None }
+    }
+}
+
 /// Why the file of a model for a backend cannot be one. `None`: nothing speaks against it.
-pub(super) fn mistake(path: &Path, backend: &str) -> Option<Mistake> {
+pub(super) fn mistake(path: &Path, backend: &str) -> Option<Found> {
     let start = match read_start(path) {
         Ok(start) => start,
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Some(Mistake::NoFile),
-        Err(error) => return Some(Mistake::Unreadable { reason: shown(&reason(&error)) }),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            return Some(Mistake::NoFile.into());
+        }
+        Err(error) => return Some(Mistake::Unreadable { reason: shown(&reason(&error)) }.into()),
     };
-    if start.is_empty() {
-        return Some(Mistake::EmptyFile);
-    }
-    if start.starts_with(LFS) {
-        return Some(Mistake::LfsPointer);
-    }
-    if is_web_page(&start) {
-        return Some(Mistake::WebPage);
-    }
-    match backend {
+    let by_start = match backend {
+        _ if start.is_empty() => Some(Mistake::EmptyFile),
+        _ if start.starts_with(LFS) => Some(Mistake::LfsPointer),
+        _ if is_web_page(&start) => Some(Mistake::WebPage),
         "onnxruntime" => no_onnx(&start),
         "pytorch" => no_torch(&start),
-        "python" => no_python(path),
         _ => None,
+    };
+    match by_start {
+        None if backend == "python" => no_python(path),
+        found => found.map(Found::from),
     }
 }
 
@@ -98,9 +114,83 @@ fn is_pickle(start: &[u8]) -> bool {
     PICKLE.iter().any(|magic| start.starts_with(magic))
 }
 
+/// The name that the class of a Python model must have.
+const CLASS: &str = "TritonPythonModel";
+
+/// Ways in which code gets names that cannot be read in it.
+const FROM_ELSEWHERE: [&str; 4] = ["import *", "exec(", "globals()", "__getattr__"];
+
 /// Only where the code cannot have the class from anywhere.
-fn no_python(path: &Path) -> Option<Mistake> {
+fn no_python(path: &Path) -> Option<Found> {
     let code = read_text_file(path).ok()?;
-    let may_have = code.contains("TritonPythonModel") || code.contains("import *");
-    (!may_have).then_some(Mistake::NoPythonClass)
+    let may_have = words(&code).any(|word| word == CLASS)
+        || FROM_ELSEWHERE.iter().any(|way| code.contains(way));
+    if may_have {
+        return None;
+    }
+    let classes: Vec<(&str, Position)> = classes(&code).collect();
+    let near = suggest::nearest(CLASS, classes.iter().map(|(name, _)| *name));
+    let meant = match (&near[..], &classes[..]) {
+        ([near, ..], _) => classes.iter().find(|(name, _)| name == near),
+        ([], [only]) => Some(only),
+        ([], _) => None,
+    };
+    Some(match meant {
+        Some(&(name, position)) => Found {
+            mistake: Mistake::PythonClassName { found: shown(name), is_near: !near.is_empty() },
+            place: Some(Place::in_text("", &code, position)),
+        },
+        None => Mistake::NoPythonClass.into(),
+    })
+}
+
+fn words(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+}
+
+/// Classes at the outermost level of the code: each name, and where it stands.
+fn classes(code: &str) -> impl Iterator<Item = (&str, Position)> {
+    code.lines().enumerate().filter_map(|(index, line)| {
+        let rest = line.strip_prefix("class ")?;
+        let name = words(rest.trim_start()).next().filter(|name| !name.is_empty())?;
+        let column = line.chars().take_while(|c| *c != ' ').count();
+        let spaces = line.chars().skip(column).take_while(|c| *c == ' ').count();
+        Some((name, Position { line: index + 1, column: column + spaces + 1 }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(code: &str, expected: Option<(&str, usize, usize)>) {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("model.py");
+        std::fs::write(&path, code).expect("written");
+        let found = mistake(&path, "python");
+        let named = found.as_ref().map(|found| match &found.mistake {
+            Mistake::PythonClassName { found, .. } => found.as_str(),
+            _ => "",
+        });
+        let position = found.as_ref().and_then(|found| found.place.as_ref()?.position);
+        let position = position.map_or((0, 0), |at| (at.line, at.column));
+        assert_eq!(named.map(|name| (name, position.0, position.1)), expected, "{code}");
+    }
+
+    #[test]
+    fn the_class_of_a_python_model() {
+        check("class TritonPythonModel:\n    pass\n", None);
+        check("from mine import TritonPythonModel\n", None);
+        check("from mine import *\n", None);
+        check("globals()['Triton' + 'PythonModel'] = object\n", None);
+        check(
+            "import os\nclass TritonPythonModell:\n    pass\n",
+            Some(("TritonPythonModell", 2, 7)),
+        );
+        check("class  TritonPythonmodel(Base):\n", Some(("TritonPythonmodel", 1, 8)));
+        check("class Helper:\n  pass\nclass PythonModel: pass\n", Some(("", 0, 0)));
+        check("class Model:\n    class TritonPythonModl: pass\n", Some(("Model", 1, 7)));
+        check("def execute(): pass\n", Some(("", 0, 0)));
+    }
 }

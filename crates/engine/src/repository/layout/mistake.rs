@@ -53,6 +53,8 @@ pub(crate) enum Mistake {
     OtherContent { what: &'static str, wanted: &'static str, advice: &'static str },
     #[error("the code has no class TritonPythonModel")]
     NoPythonClass,
+    #[error("the code has no class TritonPythonModel")]
+    PythonClassName { found: String, is_near: bool },
     #[error("the file '{found}' is not read: a configuration is called 'config.pbtxt'")]
     ConfigName { found: String },
     #[error("the configuration is not read here: it belongs to the model, and not to a version")]
@@ -112,8 +114,9 @@ impl Mistake {
             Self::WebPage => {
                 "download it again: the address answered with a page, perhaps for a login or of an error".to_owned()
             }
+            Self::PythonClassName { found, is_near } => class_advice(found, *is_near),
             Self::NoPythonClass => {
-                "call the class of the model TritonPythonModel, with a method execute(self, requests)".to_owned()
+                "the model needs a class of that name, with a method execute(self, requests)".to_owned()
             }
             Self::ConfigName { .. } => "rename it to 'config.pbtxt'".to_owned(),
             Self::ConfigInVersion { target } => format!("move it to '{target}'"),
@@ -131,6 +134,14 @@ impl Mistake {
     }
 }
 
+/// As the code itself is told when it is loaded.
+fn class_advice(found: &str, is_near: bool) -> String {
+    match is_near {
+        true => format!("did you mean to call '{found}' so?"),
+        false => format!("'{found}' must be called so"),
+    }
+}
+
 /// A mistake, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Oddity {
@@ -138,11 +149,27 @@ pub(crate) struct Oddity {
     pub path: String,
     /// What is wrong there.
     pub mistake: Mistake,
+    /// The place in the file of `path`, where that is text.
+    place: Option<Place>,
 }
 
 impl Oddity {
     pub fn new(path: impl Into<String>, mistake: Mistake) -> Self {
-        Self { path: path.into(), mistake }
+        Self { path: path.into(), mistake, place: None }
+    }
+
+    /// The same at a place in its file's text.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place.map(|mut place| {
+            place.file.clone_from(&self.path);
+            place
+        });
+        self
+    }
+
+    fn place(&self) -> Place {
+        self.place.clone().unwrap_or_else(|| Place::file(&*self.path))
     }
 
     /// Whether nothing is served as it was meant.
@@ -153,13 +180,13 @@ impl Oddity {
     /// Whether it is to be told behind the error of a load. What code lacks its own error says, and code may fail for
     /// another reason before it comes to that.
     pub fn is_told_at_load(&self) -> bool {
-        !matches!(self.mistake, Mistake::NoPythonClass)
+        !matches!(self.mistake, Mistake::NoPythonClass | Mistake::PythonClassName { .. })
     }
 
     /// What is odd, where no load has failed because of it.
     pub fn diagnostic(&self, severity: Severity) -> Diagnostic {
         let found = Diagnostic { severity, ..Diagnostic::error(self.mistake.to_string()) };
-        found.with_advice(self.mistake.advice()).at(Place::file(&*self.path))
+        found.with_advice(self.mistake.advice()).at(self.place())
     }
 
     /// The error of a load, with this as what led to it. Clients know the error by its text, so that this comes last.
@@ -170,7 +197,7 @@ impl Oddity {
         };
         let found = Diagnostic::error(sentence)
             .with_advice(format!("{}; {}", self.mistake, self.mistake.advice()))
-            .at(Place::file(&*self.path));
+            .at(self.place());
         let text = format!("{sentence}{}", found.appendix());
         Error::new(error.code(), text).with_source(Explained { found, error })
     }

@@ -123,8 +123,8 @@ impl<'a> ModelLayout<'a> {
         };
         match kind_of(&file) {
             EntryKind::File if !self.backend.is_empty() => {
-                let mistake = content::mistake(&file, self.backend)?;
-                Some(self.at(&format!("{at}/{name}"), mistake))
+                let content::Found { mistake, place } = content::mistake(&file, self.backend)?;
+                Some(self.at(&format!("{at}/{name}"), mistake).at(place))
             }
             EntryKind::LostLink => Some(self.at(&format!("{at}/{name}"), Mistake::LostLink)),
             EntryKind::Folder | EntryKind::File => None,
