@@ -341,6 +341,22 @@ def ask(server, step):
             return answer
 
 
+# In the environment of every server of a scenario.
+SECRET = ("GALATEA_TEST_TOKEN", "hunter2-of-the-environment")
+
+
+def keeps_to_itself(answer, step, folder, scenario):
+    """What the machine is like is nothing to clients: where things are, and what is in the environment. What a request says
+    may be in its answer."""
+    told, asked = json.dumps(answer), json.dumps(step)
+    secrets = [folder, str(Path.home()), "/site-packages", "/dist-packages", sys.prefix, SECRET[1]]
+    if any("--model-namespacing" in flag for flag in scenario.get("flags", [])):
+        # The name of a namespace, by which clients ask for models, is the folder as the operator wrote it.
+        secrets.remove(folder)
+    found = [secret for secret in secrets if secret in told and secret not in asked]
+    assert not found, f"{step['id']} tells {found}: {told[:2000]}"
+
+
 def play(scenario, target):
     """Answers of one server to every step, by step id. A step that ends the server is answered with that."""
     answers = {}
@@ -348,12 +364,16 @@ def play(scenario, target):
     with tempfile.TemporaryDirectory() as folder:
         folders = Folders(scenario, target, folder)
         while steps:
-            with servers.TARGETS[target](folders.path(""), *folders.flags(scenario)) as server:
+            environment = {"env": dict([SECRET])} if target == "galatea" else {}
+            with servers.TARGETS[target](folders.path(""), *folders.flags(scenario), **environment) as server:
                 while steps and server.process.poll() is None:
                     step = steps.pop(0)
                     assert step["id"] not in answers, f"two steps with id {step['id']}"
                     folders.change(step.get("changes", {}))
-                    answers[step["id"]] = folders.hidden(ask(server, step))
+                    answer = ask(server, step)
+                    if target == "galatea":
+                        keeps_to_itself(answer, step, folder, scenario)
+                    answers[step["id"]] = folders.hidden(answer)
                     if target == "galatea":
                         answers[step["id"]] = without_places(without_examples(answers[step["id"]]))
                     if "closed" in answers[step["id"]] and has_ended(server):

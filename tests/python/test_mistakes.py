@@ -1,5 +1,6 @@
 """The tables of mistakes (tests/mistakes): each is made, and must be told as its row says, wherever somebody looks."""
 
+import json
 import re
 
 import pytest
@@ -114,6 +115,54 @@ def test_a_wrong_request(repository, name):
 def test_what_a_request_holds_is_not_logged(repository):
     repository.request(REQUESTS["secret_body"])
     assert SECRET not in repository.server.text()
+
+
+# Model code that fails with what it was sent in its hands; the last one says it itself.
+FAILS_WITH_A_TENSOR = {
+    "as_array": "pb.Tensor('OUT', given.tolist())",
+    "as_scalar": "pb.Tensor('OUT', given[0])",
+    "as_name": "pb.Tensor(given, given)",
+    "as_outputs": "pb.InferenceResponse(given)",
+    "as_error": "pb.InferenceResponse([], error=given[0])",
+    "as_request": "pb.InferenceRequest(model_name='m', requested_output_names=['OUT'], inputs=given.tolist())",
+    "as_log": "pb.Logger.log_info(given)",
+    "as_input": "pb.get_input_tensor_by_name(given, 'IN')",
+    "as_sent": "request.get_response_sender().send(given)",
+}
+FAILS = """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            given = request.inputs()[0].as_numpy()
+            %s
+"""
+
+
+def test_no_answer_tells_what_is_in_a_tensor_or_in_the_environment(tmp_path_factory, serve):
+    folder = tmp_path_factory.mktemp("secrets")
+    strings = mistakes.SERVED["strings"]
+    for name, code in FAILS_WITH_A_TENSOR.items():
+        mistakes.write(folder / name, {"config.pbtxt": f'backend: "python"\n{strings}', "1/model.py": FAILS % code})
+    mistakes.write(folder / "good", {"config.pbtxt": f'backend: "python"\n{strings}', "1/model.py": "ok"})
+    server = serve(folder, env={"GALATEA_TEST_TOKEN": "hunter2-of-the-environment"})
+
+    def tensor(**fields):
+        return {"name": "IN", "shape": [1], "datatype": "BYTES", "data": [SECRET], **fields}
+
+    wrong = [tensor(datatype="FP32"), tensor(shape=[2]), tensor(shape=[1, 1]), tensor(name="OUT"), tensor(data=[SECRET, SECRET])]
+    asked = [("good", inputs) for inputs in wrong] + [(name, tensor()) for name in FAILS_WITH_A_TENSOR]
+    for name, inputs in asked:
+        status, answer = mistakes.ask(server, "POST", f"/v2/models/{name}/infer", json.dumps({"inputs": [inputs]}))
+        assert status >= 400, (name, answer)
+        assert SECRET not in answer and "hunter2" not in answer and str(folder) not in answer, (name, answer)
+    for path in ("/v2", "/v2/logging", "/v2/models/good/config", "/v2/models/stats", "/v2/health/ready", f"/v2/models/{SECRET}x"):
+        answer = mistakes.ask(server, "GET", path)[1]
+        assert str(folder) not in answer and "of-the-environment" not in answer, (path, answer)
+    index = mistakes.ask(server, "POST", "/v2/repository/index")[1]
+    assert str(folder) not in index and "of-the-environment" not in index
 
 
 @pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: " ".join(mistake["words"]))

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use galatea_backend::{Backend, CompletionContext, InstanceAlarm, LoadContext, Model};
 use galatea_config::{ConfigDraft, parse_json, to_json};
 use galatea_types::{LockExt as _, Result};
-use galatea_worker::wire::kind;
+use galatea_worker::{LogLevels, wire::kind};
 use serde_json::Value;
 
 use crate::{isolation::Isolation, messages::Subject, model::IsolatedModel, start::ChildProgram};
@@ -72,6 +72,7 @@ impl ProcessBackend {
             version_dir: context.version_dir.to_owned(),
             backend_config: context.backend_config.clone(),
             trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
+            log_levels: LogLevels::now(),
             memory_limit: isolation.memory_limit,
             instance: None,
         };

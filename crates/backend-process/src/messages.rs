@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_backend::PathRules;
+use galatea_worker::LogLevels;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,6 +22,8 @@ pub(crate) struct Subject {
     pub backend_config: BTreeMap<String, String>,
     /// Paths that may lead out of the model's folder; `None`: all may.
     pub trusted_paths: Option<Vec<String>>,
+    /// Of the server's log.
+    pub log_levels: LogLevels,
     /// Bytes of data that the process may have.
     pub memory_limit: Option<u64>,
     /// `None`: the model is not to be loaded, its configuration is to be completed.

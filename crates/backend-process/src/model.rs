@@ -3,7 +3,7 @@
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
 use galatea_types::{Error, Result};
-use galatea_worker::{InstanceOptions, WorkerInstance, wire::kind};
+use galatea_worker::{InstanceOptions, LogLevels, WorkerInstance, wire::kind};
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,6 +46,7 @@ impl IsolatedModel {
             version_dir: context.version_dir.clone(),
             backend_config: context.backend_config.clone(),
             trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
+            log_levels: LogLevels::now(),
             memory_limit: self.isolation.memory_limit,
             instance: Some(InstancePlace {
                 name: spec.name.clone(),

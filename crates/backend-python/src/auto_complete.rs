@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use galatea_backend::{CompletionContext, InstanceAlarm, ServerAccess};
 use galatea_config::{ConfigDraft, parse_json, to_json};
 use galatea_types::{Error, Result};
-use galatea_worker::{Worker, WorkerOptions, wire::kind};
+use galatea_worker::{LogLevels, Worker, WorkerOptions, wire::kind};
 use serde_json::{Value, json};
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     environment::{self, EnvironmentRequest},
     package::Package,
     services::PythonServices,
-    settings::{self, Settings, log_level},
+    settings::{self, Settings},
     start,
 };
 
@@ -64,7 +64,7 @@ pub(crate) fn complete(
         "model_dir": context.model_dir,
         "config": current,
         "arena_limit": settings.arenas.max,
-        "log_level": log_level(),
+        "log_level": LogLevels::now(),
     });
     match worker.request(kind::COMPLETE, &request)? {
         Value::Null => {}

@@ -14,7 +14,7 @@ use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, ModelConfig, to_json};
 use galatea_types::{Error, LockExt as _, Result};
 use galatea_worker::{
-    InstanceOptions, Program, Worker, WorkerInstance, WorkerOptions,
+    InstanceOptions, LogLevels, Program, Worker, WorkerInstance, WorkerOptions,
     wire::{INLINE_LIMIT, kind},
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use crate::{
     environment::{self, EnvironmentLease, EnvironmentRequest},
     package::Package,
     services::{PythonConnection, PythonServices, Query},
-    settings::{self, Settings, log_level},
+    settings::{self, Settings},
     start,
 };
 
@@ -100,7 +100,7 @@ impl PythonModel {
                 "model_version": self.context.version.to_string(),
                 "model_name": &**config.name(),
             },
-            "log_level": log_level(),
+            "log_level": LogLevels::now(),
         })
     }
 

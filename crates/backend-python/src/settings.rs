@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
-use galatea_telemetry::logger;
 use galatea_types::{Error, Result};
 use galatea_worker::{ArenaLimits, TimeLimit};
-use serde_json::{Value, json};
 
 use crate::environment;
 
@@ -165,17 +163,6 @@ impl From<SettingError> for Error {
     fn from(error: SettingError) -> Self {
         Error::invalid_arg(error.to_string())
     }
-}
-
-/// The log levels of the server: a worker sends only lines that are logged.
-pub(crate) fn log_level() -> Value {
-    let settings = logger::settings();
-    json!({
-        "info": settings.has_info,
-        "warning": settings.has_warning,
-        "error": settings.has_error,
-        "verbose": settings.verbose_level,
-    })
 }
 
 #[cfg(test)]

@@ -352,7 +352,7 @@ fails(M, "Correlation ID must be integer or string", lambda: R(correlation_id=1.
 fails(M, "Requested output name for request with id 'i' and model name 'x' should not be empty.", lambda: R("i", inputs=[t], requested_output_names=[""], model_name="x"))
 fails(M, "Input tensor for request with id '' and model name 'x' should not be empty.", lambda: R(inputs=[None], requested_output_names=["O"], model_name="x"))
 fails(TypeError, "incompatible", lambda: R(inputs=[t], requested_output_names=["O"]))
-fails(TypeError, "1. c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)\\n\\nInvoked with: 'A', [1.0]", lambda: pb_utils.Tensor("A", [1.0]))
+fails(TypeError, "1. c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)\\n\\nInvoked with: 'A', list of 1 (float)", lambda: pb_utils.Tensor("A", [1.0]))
 assert str(pb_utils.TritonError("a").code()) == "__ErrorCode.INTERNAL"
 assert pb_utils.TritonError("a").code() == pb_utils.TritonError.INTERNAL
 assert pb_utils.get_input_tensor_by_name(requests[0], "none") is None

@@ -109,15 +109,19 @@ impl Error {
     }
 
     /// For a log: the message and every cause behind it, without those that the text has already, because many
-    /// texts end in that of their cause.
+    /// texts end in that of their cause. A cause of several lines, a traceback, begins a line of its own.
     pub fn with_causes(&self) -> String {
         let mut text = self.message.to_string();
         let mut cause = error::Error::source(self);
         while let Some(source) = cause {
             let more = source.to_string();
             if !text.contains(&more) {
+                let is_long = more.contains('\n');
+                if is_long {
+                    drop_places(&mut text);
+                }
                 text.truncate(text.trim_end().len());
-                text.push_str(": ");
+                text.push_str(if is_long { "\n" } else { ": " });
                 text.push_str(&more);
             }
             cause = source.source();
@@ -148,6 +152,15 @@ impl error::Error for Error {
     }
 }
 
+/// Takes the lines out that name where Python code raised, as clients read them: the traceback that follows has them too.
+fn drop_places(text: &mut String) {
+    const HEAD: &str = "\n\nAt:\n";
+    let Some(start) = text.find(HEAD) else { return };
+    let lines = text[start + HEAD.len()..].split_inclusive('\n');
+    let places: usize = lines.take_while(|line| line.starts_with("  ")).map(str::len).sum();
+    text.replace_range(start + 1..start + HEAD.len() + places, "");
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -163,5 +176,20 @@ mod tests {
         let named = Error::internal("cannot read x: odd").with_source(io::Error::other("odd"));
         assert_eq!(named.with_causes(), "cannot read x: odd");
         assert_eq!(Error::unknown("odd").with_causes(), "odd");
+    }
+
+    #[test]
+    fn a_traceback_stands_in_place_of_the_places_that_clients_read() {
+        let traceback = || io::Error::other("Traceback:\n  File x\nOSError: no");
+        for (message, told) in [
+            ("OSError: no\n\nAt:\n  m.py(5): f\n  m.py(3): g\n", "OSError: no\n"),
+            ("OSError: no\n\nAt:\n  m.py(5): f\nLook there.", "OSError: no\nLook there.\n"),
+            ("OSError: no\n\nAt:\n", "OSError: no\n"),
+            ("OSError: no", "OSError: no\n"),
+        ] {
+            let error = Error::internal(message).with_source(traceback());
+            assert_eq!(error.with_causes(), format!("{told}{}", traceback()));
+            assert_eq!(Error::internal(message).with_causes(), message);
+        }
     }
 }

@@ -15,13 +15,14 @@ use galatea_types::Result;
 use crate::{
     identity::WorkerIdentity,
     lifecycle::Lifecycle,
+    log_levels::LogLevels,
     memory::{ArenaLimits, SharedMemory},
     outputs::ToldOutputs,
     requests::ActiveRequests,
     transport::{Channels, Delivery, Message, ReceiveError, WorkerEnds},
     waker::Waker,
     watchdog::TimeLimit,
-    wire::{Malformed, Outgoing},
+    wire::{Malformed, Outgoing, kind},
 };
 
 /// What the server does for a worker besides giving it requests: the part that differs between kinds of workers.
@@ -31,9 +32,6 @@ pub trait Services: Send + Sync + Sized + 'static {
     /// # Errors
     /// [`Malformed`], which ends the worker, also for kinds that are unknown.
     fn handle(connection: &Arc<Connection<Self>>, message: &Message<'_>) -> Result<(), Malformed>;
-
-    /// The log settings were changed, of which the worker may have a copy.
-    fn log_changed(_connection: &Connection<Self>) {}
 
     /// The worker is gone: what it asked for is cancelled, what it was asked ends unanswered.
     fn end(&self);
@@ -61,7 +59,9 @@ pub struct Connection<S> {
 
 impl<S: Services> LogObserver for Connection<S> {
     fn log_changed(&self) {
-        S::log_changed(self);
+        let levels = Outgoing::with_text(kind::LOG_LEVEL, &LogLevels::now().text());
+        // A worker that does not read its messages is found by other means.
+        let _ = self.channels.send_event(&levels);
     }
 }
 

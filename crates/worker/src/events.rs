@@ -61,7 +61,8 @@ fn log_entry(model: &str, level: u64, entry: &Value) {
         0 => Level::Info,
         1 => Level::Warn,
         2 => Level::Error,
-        _ => Level::Debug,
+        3 => Level::Debug,
+        _ => Level::Trace,
     };
     let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
     let line = entry.get("line").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());

@@ -14,6 +14,7 @@ use rustix::{
 };
 
 use crate::{
+    log_levels::LogLevels,
     memory::{ArenaLimits, SharedMemory},
     transport::{Channels, Message, Received},
     waker::Waker,
@@ -32,17 +33,19 @@ const LIMITS: ArenaLimits = ArenaLimits { initial: 0, growth: 1 << 20, max: None
 
 impl ServerConnection {
     /// Over the four descriptors whose numbers `words` end with: see `PROTOCOL.md`. At most once in a process.
+    /// `log_changed` is told when the server logs other levels than before.
     ///
     /// # Errors
     /// When they are not what a server passes.
-    pub fn inherit(words: &[String]) -> io::Result<Self> {
+    pub fn inherit(words: &[String], log_changed: fn(LogLevels)) -> io::Result<Self> {
         let [commands, events, inbox, outbox] = inherited(words)?;
         let waker = Arc::new(Waker::new()?);
         let memory = SharedMemory::of_worker(inbox, outbox, LIMITS, waker.clone())?;
         let memory = Arc::new(memory);
         let channels = Channels::of_worker(commands, events, memory.clone(), waker.clone());
         let channels = Arc::new(channels);
-        let events = Events { channels: channels.clone(), memory: memory.clone(), waker };
+        let events =
+            Events { channels: channels.clone(), memory: memory.clone(), waker, log_changed };
         thread::Builder::new().name("server-events".to_owned()).spawn(move || events.run())?;
         Ok(Self { channels, memory, buffer: vec![0; PACKET_LIMIT] })
     }
@@ -110,6 +113,7 @@ struct Events {
     channels: Arc<Channels>,
     memory: Arc<SharedMemory>,
     waker: Arc<Waker>,
+    log_changed: fn(LogLevels),
 }
 
 impl Events {
@@ -149,12 +153,20 @@ impl Events {
 
     /// Opening a message frees the blocks that come back with it.
     fn handle(&self, packet: &[u8]) {
-        let kind = Message::open(packet, &self.memory, |message| Ok(message.packet.header.kind));
-        if kind == Ok(kind::TRIM) {
-            self.channels.send_releases();
-            self.memory.trim();
-            // The server waits for nothing.
-            let _ = self.channels.send_event(&Outgoing::new(kind::TRIMMED, 0));
+        let kind = Message::open(packet, &self.memory, |message| {
+            let kind = message.packet.header.kind;
+            let levels = (kind == kind::LOG_LEVEL).then(|| message.json()).transpose()?;
+            Ok((kind, levels.and_then(|levels| serde_json::from_value(levels).ok())))
+        });
+        match kind {
+            Ok((kind::TRIM, _)) => {
+                self.channels.send_releases();
+                self.memory.trim();
+                // The server waits for nothing.
+                let _ = self.channels.send_event(&Outgoing::new(kind::TRIMMED, 0));
+            }
+            Ok((_, Some(levels))) => (self.log_changed)(levels),
+            _ => {}
         }
     }
 }

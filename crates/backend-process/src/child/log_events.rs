@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use galatea_worker::{
-    Channels,
+    Channels, LogLevels,
     wire::{Outgoing, kind},
 };
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -12,12 +12,17 @@ use serde_json::json;
 /// Sends lines to the server, as long as it is there.
 struct LogEvents(Weak<Channels>);
 
-/// From now on lines go to the server, which leaves out what its settings do not show.
+/// From now on lines go to the server: the more important ones until it has said which it [shows](show).
 pub(super) fn install(channels: Weak<Channels>) {
     // Fails where there is a logger already, which then serves.
     if log::set_boxed_logger(Box::new(LogEvents(channels))).is_ok() {
         log::set_max_level(LevelFilter::Info);
     }
+}
+
+/// From now on only lines of these levels are made. The server leaves out what its settings do not show.
+pub(super) fn show(levels: LogLevels) {
+    log::set_max_level(levels.filter());
 }
 
 impl Log for LogEvents {
@@ -33,7 +38,8 @@ impl Log for LogEvents {
             Level::Info => 0,
             Level::Warn => 1,
             Level::Error => 2,
-            Level::Debug | Level::Trace => 3,
+            Level::Debug => 3,
+            Level::Trace => 4,
         };
         let line = json!({
             "file": record.file(),

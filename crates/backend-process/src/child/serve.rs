@@ -26,7 +26,8 @@ pub fn serve(
     words: &[String],
     open: impl Fn(&Value) -> Result<Arc<dyn Backend>>,
 ) -> Result<(), ServeError> {
-    let connection = ServerConnection::inherit(words).map_err(ServeError::NoServer)?;
+    let connection =
+        ServerConnection::inherit(words, log_events::show).map_err(ServeError::NoServer)?;
     limits::mark_process();
     log_events::install(Arc::downgrade(connection.channels()));
     let mut child = Child { connection };
@@ -74,6 +75,7 @@ impl Child {
         });
         let Some(received) = received else { return Ok(false) };
         let (kind, subject) = received.map_err(ServeError::Malformed)?;
+        log_events::show(subject.log_levels);
         let backend =
             limits::limit_memory(subject.memory_limit).and_then(|()| open(&subject.backend));
         let mut reply = Outgoing::new(kind + 1, 0);

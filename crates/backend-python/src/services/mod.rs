@@ -10,12 +10,12 @@ use std::sync::Arc;
 use galatea_backend::ServerAccess;
 use galatea_worker::{
     Connection, Message, Services,
-    wire::{Failure, Malformed, Outgoing, flag, kind},
+    wire::{Failure, Malformed, flag, kind},
 };
 
 pub(crate) use self::readiness::Query;
 use self::{calls::BlsCalls, readiness::ReadinessQueries, server_calls::ControlCalls};
-use crate::{model_metrics::ModelMetrics, settings::log_level};
+use crate::model_metrics::ModelMetrics;
 
 /// The connection to a Python worker.
 pub(crate) type PythonConnection = Connection<PythonServices>;
@@ -63,12 +63,6 @@ impl Services for PythonServices {
             kind::READINESS => readiness_answer(connection, message),
             _ => Err(Malformed("its kind is unknown")),
         }
-    }
-
-    fn log_changed(connection: &PythonConnection) {
-        let levels = Outgoing::with_text(kind::LOG_LEVEL, &log_level().to_string());
-        // A worker that does not read its messages is found by other means.
-        let _ = connection.channels.send_event(&levels);
     }
 
     fn end(&self) {

@@ -129,9 +129,24 @@ def _traceback(error):
     return text
 
 
+def _kind(value, is_name):
+    """What an argument is, for somebody who may not see what is in it."""
+    if value is None or isinstance(value, bool) or (is_name and isinstance(value, str)):
+        return repr(value)
+    kind = type(value).__name__
+    if isinstance(value, (list, tuple)):
+        kinds = sorted({type(element).__name__ for element in value})
+        return "%s of %d (%s)" % (kind, len(value), ", ".join(kinds) or "empty")
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return "%s of %s %s" % (kind, value.dtype, list(value.shape))
+    return kind
+
+
 def incompatible(call, wanted, given):
-    """The TypeError for arguments of wrong types, with the text that model code may match."""
-    shown = ", ".join(repr(value) for value in given)
+    """The TypeError for arguments of wrong types, with the text that model code may match. Clients read it: of the
+    arguments it says what they are, and not what is in them, but for the name of what was to be constructed.
+    """
+    shown = ", ".join(_kind(value, call == "__init__" and not index) for index, value in enumerate(given))
     return TypeError(
         "%s(): incompatible %s arguments. The following argument types are supported:\n    1. %s\n\nInvoked with: %s"
         % (call, "constructor" if call == "__init__" else "function", wanted, shown)

@@ -192,14 +192,15 @@ impl ModelLoader {
             LoadFailure::Unreadable(error)
         })?;
         self.models.register(id);
-        plan.log_oddities();
         if plan.versions.is_empty() {
             let reason = plan.without_version();
+            plan.log_oddities(reason.message());
             let shown = shown(&format!("cannot load '{id}':"), &reason);
             log::error!(model = *id.name, shown; "{reason}");
             self.record_poll_failure(id, PollFailure::NoVersion(reason.message().to_owned()));
             return Err(LoadFailure::NoVersion(reason));
         }
+        plan.log_oddities("");
         Ok(plan)
     }
 
@@ -399,22 +400,10 @@ fn failed(plan: &LoadPlan, version: i64, is_ready: bool, error: Error) -> Versio
     VersionFailure { error: told, ..failure }
 }
 
-/// What a terminal shows of an error that came from a line of a configuration: that line, with a caret under the place; of
-/// one that came from Python what clients read, which may say what to do, and the traceback, without further forms of it.
+/// What a terminal shows of an error that came from a line of a configuration: that line, with a caret under the place.
 fn shown(head: &str, error: &Error) -> Option<String> {
     let found = Diagnostic::of(error).map(|found| found.render(galatea_config::coloured));
-    Some(format!("{head}\n{}", found.or_else(|| traceback(error))?))
-}
-
-fn traceback(error: &Error) -> Option<String> {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let traceback = cause.to_string();
-    let text = || format!("{}\n{}", error.message().trim_end(), traceback.trim_end());
-    // What the model wrote must not command the terminal.
-    traceback.starts_with("Traceback ").then(|| text().replace('\u{1b}', "\\u001B"))
+    Some(format!("{head}\n{}", found?))
 }
 
 /// Refuses what the configuration asks for and this server does not do; logs it where answers are right

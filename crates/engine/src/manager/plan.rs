@@ -109,13 +109,16 @@ impl LoadPlan {
         }
     }
 
-    /// Says what is not as it was meant and keeps nothing from loading.
-    pub fn log_oddities(&self) {
+    /// Says what is not as it was meant and keeps nothing from loading, but for what `told` has already.
+    pub fn log_oddities(&self, told: &str) {
         for missing in self.missing_versions() {
             log::error!(model = *self.id.name; "{}", missing.one_line());
         }
-        for oddity in self.layout().oddities() {
-            log::warn!("{}", oddity.diagnostic(Severity::Warning).one_line());
+        let oddities = self.layout().oddities();
+        let found = oddities.iter().map(|oddity| oddity.diagnostic(Severity::Warning));
+        for found in found.filter(|found| !told.contains(&found.text)) {
+            let shown = found.render(galatea_config::coloured);
+            log::warn!(model = *self.id.name, shown; "{}", found.one_line());
         }
     }
 

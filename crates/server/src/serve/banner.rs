@@ -1,16 +1,27 @@
 //! The tables of the start, which people read and scripts search.
 
+use std::io;
+
 use galatea_engine::{Engine, IndexEntry};
+use galatea_telemetry::logger;
 use galatea_types::product;
 
 use super::backends::Backends;
 use crate::{options::ServeOptions, table::Table};
 
 pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions) {
-    log::info!("{}", Table::new(["Repository Agent", "Path"]).message());
-    log::info!("{}", backends.table().message());
-    log::info!("{}", models(&engine.repository_index(false).unwrap_or_default()).message());
-    log::info!("{}", settings(engine, options).message());
+    let index = engine.repository_index(false).unwrap_or_default();
+    let agents = Table::new(["Repository Agent", "Path"]);
+    for table in [agents, backends.table(), models(&index), settings(engine, options)] {
+        let shown = terminal_width().map(|width| table.text(width));
+        log::info!(target: logger::TABLE, shown; "{}", table.text(usize::MAX));
+    }
+}
+
+/// Columns of the terminal that stdout is, if it is one that knows.
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 fn models(index: &[IndexEntry]) -> Table {

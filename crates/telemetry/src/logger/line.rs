@@ -9,7 +9,7 @@ use std::{
 use log::{Level, Record, kv};
 
 use super::{
-    LogFormat, LogSettings, SHOWN,
+    LogFormat, LogSettings, SHOWN, TABLE,
     quoting::{write_lines, write_painted, write_quoted},
     time,
 };
@@ -23,6 +23,8 @@ pub(super) struct Line<'a> {
     pub file: &'a str,
     pub line: u32,
     pub message: String,
+    /// Whether the message is shown as it is: this program made it safe.
+    pub is_table: bool,
     /// What a terminal shows in place of the message.
     pub shown: Option<String>,
 }
@@ -43,6 +45,7 @@ impl<'a> Line<'a> {
         Self {
             file: path.rsplit(['/', '\\']).next().unwrap_or(path),
             line: record.line().unwrap_or_default(),
+            is_table: record.target() == TABLE,
             shown: shown.and_then(|shown| shown.to_borrowed_str().map(str::to_owned)),
             ..Self::now(record.level(), record.args().to_string())
         }
@@ -52,7 +55,8 @@ impl<'a> Line<'a> {
     pub fn now(level: Level, message: String) -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let process = process::id();
-        Self { level, since_epoch, process, file: "", line: 0, message, shown: None }
+        let (is_table, shown) = (false, None);
+        Self { level, since_epoch, process, file: "", line: 0, message, is_table, shown }
     }
 
     /// The line with its line break.
@@ -70,7 +74,10 @@ impl<'a> Line<'a> {
         let _ = write!(out, " {} {file}:{}]", self.process, self.line);
         out.push_str(if colour.is_some() { "\u{1b}[0m " } else { " " });
         let message = self.message.trim_end_matches('\n');
-        if !settings.has_escaping || self.message.starts_with('\n') {
+        if self.is_table {
+            let fits = self.shown.as_ref().filter(|_| reader == Reader::Person);
+            out.push_str(fits.unwrap_or(&self.message));
+        } else if !settings.has_escaping {
             out.push_str(&self.message);
         } else if reader == Reader::Program {
             write_quoted(&mut out, &self.message);

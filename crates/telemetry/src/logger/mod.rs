@@ -2,8 +2,7 @@
 //!
 //! A line is `I1121 11:45:34.163989 9939 engine.rs:174] "text"`: severity, month and day, UTC time with
 //! microseconds, process, file and line. The text is quoted and escaped as a JSON string, so that a value
-//! with a line break in it cannot forge a line of its own. A message that begins with a line break is a
-//! table and stays as it is. On a terminal a message of several lines is shown whole, below its first line.
+//! with a line break in it cannot forge a line of its own. A message with the target [`TABLE`] stays as it is. On a terminal a message of several lines is shown whole, below its first line.
 //!
 //! `log::debug!` is verbose level 1, `log::trace!` level 2, and level 3 with the target [`VERBOSE_3`]; all appear with
 //! severity `I`.
@@ -40,6 +39,9 @@ use self::{
 
 /// The key of what a terminal shows in place of the message: several lines, which may have colours in them.
 pub const SHOWN: &str = "shown";
+
+/// Target of messages that are tables: they stay as they are. Whoever makes one makes what is in it safe to show.
+pub const TABLE: &str = "galatea::table";
 
 /// Makes these settings the ones in force, at start or while running.
 ///

@@ -48,8 +48,8 @@ pub const LOGGING: &[Row] = &[
     Row::new(
         "log-verbose",
         Kind::Form("integer"),
-        "Level of detail beyond info: 0 is none, 1 shows what is decided, 2 every step, 3 and \
-         more also what steps look at; true is 1, false is 0.",
+        "Level of detail beyond info: 0 is none, 1 shows each request, its batch and its answer, 2 also \
+         what was found when it was checked, 3 and more also its inputs; true is 1, false is 0.",
     )
     .default("0")
     .stores(|o, v| {

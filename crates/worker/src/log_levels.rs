@@ -1,0 +1,66 @@
+//! Which lines of the log a worker sends: those that the server shows.
+
+use galatea_telemetry::logger;
+use log::LevelFilter;
+use serde::{Deserialize, Serialize};
+
+/// A worker's copy of the levels that the server logs. The server filters too, by what is in force when a line comes.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct LogLevels {
+    info: bool,
+    warning: bool,
+    error: bool,
+    verbose: u32,
+}
+
+impl LogLevels {
+    /// Those in force here.
+    pub fn now() -> Self {
+        let settings = logger::settings();
+        Self {
+            info: settings.has_info,
+            warning: settings.has_warning,
+            error: settings.has_error,
+            verbose: settings.verbose_level,
+        }
+    }
+
+    /// The most verbose level that is shown.
+    pub fn filter(self) -> LevelFilter {
+        match self {
+            Self { verbose: 2.., .. } => LevelFilter::Trace,
+            Self { verbose: 1, .. } => LevelFilter::Debug,
+            Self { info: true, .. } => LevelFilter::Info,
+            Self { warning: true, .. } => LevelFilter::Warn,
+            Self { error: true, .. } => LevelFilter::Error,
+            _ => LevelFilter::Off,
+        }
+    }
+
+    /// As a message has them.
+    pub(crate) fn text(self) -> String {
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_verbose_level_that_is_shown_decides() {
+        let none = LogLevels { info: false, warning: false, error: false, verbose: 0 };
+        for (levels, filter) in [
+            (none, LevelFilter::Off),
+            (LogLevels { error: true, ..none }, LevelFilter::Error),
+            (LogLevels { warning: true, ..none }, LevelFilter::Warn),
+            (LogLevels { info: true, error: true, ..none }, LevelFilter::Info),
+            (LogLevels { verbose: 1, ..none }, LevelFilter::Debug),
+            (LogLevels { verbose: 2, ..none }, LevelFilter::Trace),
+            (LogLevels { verbose: u32::MAX, ..none }, LevelFilter::Trace),
+        ] {
+            assert_eq!(levels.filter(), filter, "{levels:?}");
+            assert_eq!(serde_json::from_str::<LogLevels>(&levels.text()).ok(), Some(levels));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+"""The log from outside: what each verbose level says beside the real server's, lines of models in processes of their own, what
+models print, files that are moved away, and what a terminal shows."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import numpy as np
+import pytest
+
+import clients
+import servers
+import torchscript
+from repositories import add_sub_config, identity_config, tensor, write_model
+from test_process import read_all
+
+needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+LIMIT = 30
+
+# What happens to a request -> how each server says it over HTTP and gRPC, and from which level on.
+EVENTS = {
+    "it comes in": {
+        "galatea": (1, {"http": "HTTP request: POST /v2/models/simple/infer", "grpc": "gRPC request: POST .*/ModelInfer"}),
+        "triton": (1, {"http": "HTTP request: 2 /v2/models/simple/infer", "grpc": "Process for ModelInferHandler, rpc_ok=1, .* step START"}),
+    },
+    "its model is looked up": {
+        "galatea": (2, r"model: simple, requested version: -1, actual version: 1"),
+        "triton": (2, r"GetModel\(\) 'simple' version -1"),
+    },
+    "it was checked": {
+        "galatea": (2, "prepared: model: simple, .* batch size: 1"),
+        "triton": (1, "prepared: .* model: simple, .* batch size: 1"),
+    },
+    "a batch is executed": {
+        "galatea": (1, "model simple, instance simple_0, executing 1 requests"),
+        "triton": (1, "model simple, instance simple_0, executing 1 requests"),
+    },
+    "it is answered": {
+        "galatea": (1, {"http": "HTTP answer to POST .*: 200, ", "grpc": "gRPC answer to ModelInfer: 0, "}),
+        "triton": (1, {"http": "HTTP using buffer for: 'OUTPUT1'", "grpc": "ModelInferHandler::InferResponseComplete"}),
+    },
+    "its inputs are described": {
+        "galatea": (3, r"input: INPUT1, type: INT32, shape: \[1,16\], 64 bytes"),
+        "triton": (1, r"input: INPUT1, type: INT32, original shape: \[1,16\]"),
+    },
+}
+
+
+@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+def test_each_verbose_level_tells_the_same_kinds_of_events_as_the_real_servers(tmp_path, target):
+    write_model(tmp_path, "simple", target, "add_sub", add_sub_config())
+    ones = np.ones((1, 16), np.int32)
+    with servers.TARGETS[target](tmp_path) as server:
+        for level in (0, 1, 2, 3):
+            for protocol in ("http", "grpc"):
+                assert clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": level})[0] == 200
+                first = len(server.log)
+                with clients.client(server, protocol) as stock:
+                    clients.infer(stock, protocol, "simple", {"INPUT0": ones, "INPUT1": ones})
+                told = {event: pattern(words[target], protocol) for event, words in EVENTS.items()}
+                expected = {event for event in told if level >= EVENTS[event][target][0]}
+                for event in expected:
+                    server.wait(lambda: any(re.search(told[event], line) for line in server.log[first:]), (level, protocol, event), LIMIT)
+                if target == "triton":
+                    # Its lines of the request are there by now; what it says of a wrong one it says from here on.
+                    clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": 1})
+                mark = f"/v2/models/mark_{level}_{protocol}"
+                clients.ask(server.http, "GET", mark)
+                server.wait_for_line(mark.rpartition("/")[2], LIMIT)
+                text = server.text().split("\n", first)[-1].partition(mark)[0]
+                found = {event for event in told if re.search(told[event], text)}
+                assert found == expected, (level, protocol, text)
+
+
+def pattern(told, protocol):
+    words = told[1]
+    return words if isinstance(words, str) else words[protocol]
+
+
+@pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
+def test_models_in_processes_of_their_own_log_at_the_levels_of_the_server(tmp_path, serve):
+    """Also those that were changed after they were started: what libtorch says of an error is told at level 1."""
+    tensors = tensor("input", "x", "TYPE_FP32", "2") + tensor("output", "y", "TYPE_FP32", "2")
+    folder = write_model(tmp_path, "torch", "galatea", "pytorch", tensors)
+    torchscript.write_script(folder / "1/model.pt", "x: Tensor) -> Tensor:\n    return torch.mm(x, x)")
+    server = serve(tmp_path, "--backend-config=pytorch,isolation=process")
+    ask = {"inputs": [clients.tensor_json("x", np.ones(2, np.float32))]}
+
+    def fail():
+        assert clients.ask(server.http, "POST", "/v2/models/torch/infer", ask)[0] == 500
+        return "libtorch: " in server.text()
+
+    def set_level(level):
+        assert clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": level})[0] == 200
+
+    assert not fail()
+    set_level(1)
+    deadline = time.monotonic() + LIMIT
+    while not fail():
+        # The worker hears of it beside its requests.
+        assert time.monotonic() < deadline, server.text()
+    set_level(0)
+    later = serve(tmp_path, "--backend-config=pytorch,isolation=process", "--log-verbose=1")
+    clients.ask(later.http, "POST", "/v2/models/torch/infer", ask)
+    assert re.search(r'^I.*"libtorch: ', later.wait_for_line("libtorch: ", LIMIT))
+
+
+PRINTS = r'''
+import os
+import sys
+
+import triton_python_backend_utils as pb
+
+HOSTILE = [
+    b"two\nlines\n", b"\n\n", b"{\"level\": \"info\"}\n", b"\"quoted\\\"\n", bytes(range(32)) + b"\n", b"\x7f\x80\xc3\n",
+    "é".encode()[:1], "é".encode()[1:] + b"\n", b"\xed\xa0\x80 \xff\xfe\n", b"\x1b[2J\x1b]0;title\x07\n", b"\r\n \r\n", "\u2028\u0085\n".encode(),
+    b"x" * (1 << 20) + b"\n", "€".encode() * (1 << 18) + b"\n", b"ends without a line break",
+]
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for text in HOSTILE:
+            for file in (1, 2):
+                at = 0
+                while at < len(text):
+                    at += os.write(file, text[at:])
+            pb.Logger.log_warn(text.decode(errors="replace"))
+            pb.Logger.log_error(text.decode(errors="surrogateescape").encode(errors="replace").decode())
+        print("\nall of it was printed", flush=True)
+        print("\nall of it was printed", file=sys.stderr, flush=True)
+        raise RuntimeError("several\nlines \x1b[2J \x00 é \ud800")
+'''
+
+
+def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, serve):
+    repository.add("prints", "python", identity_config(), files={"1/model.py": PRINTS})
+    server = serve(repository.path, "--log-format=json", "--log-verbose=3")
+    ask = {"id": "h-1", "inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
+    assert clients.ask(server.http, "POST", "/v2/models/prints/infer", ask)[0] == 500
+    server.wait(lambda: server.text().count('"text":"all of it was printed"') == 2, "what it printed", LIMIT)
+    server.wait_for_line(r'"request_id":"h-1","text":"model .prints. version 1', LIMIT)
+    server.stop()
+    lines = [json.loads(line) for line in server.log]
+    for line in lines:
+        assert isinstance(line["text"], str) and line["level"] in ("error", "warning", "info", "debug", "trace"), line
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line["time"]) and line["pid"] == server.pid, line
+    printed = [line for line in lines if line.get("model") == "prints"]
+    assert {line["level"] for line in printed} >= {"error", "warning", "info"}
+    assert sum(line["text"].count("x") for line in printed if set(line["text"]) == {"x"}) >= 2 << 20, "no byte of a long line is lost"
+    failed = [line for line in lines if line.get("request_id") == "h-1" and line["level"] == "error"]
+    assert len(failed) == 1 and (failed[0]["model"], failed[0]["version"]) == ("prints", 1)
+    assert failed[0]["text"].count("Traceback (most recent call last)") == 1 and "several\nlines \x1b[2J" in failed[0]["text"]
+    assert any(line["text"].startswith("+--") and "| prints" in line["text"] for line in lines), "tables are lines too"
+
+
+def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, serve, tmp_path_factory):
+    """And the access log with it."""
+    repository.add("simple", "add_sub", add_sub_config())
+    folder = tmp_path_factory.mktemp("rotated")
+    logs, old = folder / "logs", folder / "old"
+    logs.mkdir()
+    files = [logs / "server.log", logs / "access.log"]
+    server = serve(repository.path, f"--log-file={files[0]}", f"--access-log={files[1]}", "--log-verbose=1", wait=False)
+    ports = until_ports(files[0])
+    address = f"127.0.0.1:{ports['HTTPService']}"
+
+    def told(path):
+        """Both logs have it, in these files."""
+        clients.ask(address, "GET", path)
+        until(lambda: all(path in text(file) for file in files), path)
+
+    told("/v2/models/before")
+    logs.rename(old)
+    logs.mkdir()
+    server.process.send_signal(signal.SIGHUP)
+    until(lambda: all(file.exists() for file in files), "both files are made again")
+    told("/v2/models/after")
+    for file in files:
+        assert "/v2/models/before" not in text(file)
+        assert "/v2/models/before" in text(old / file.name) and "/v2/models/after" not in text(old / file.name)
+    # A folder that is gone: the log goes on where it was, and says so.
+    logs.rename(folder / "gone")
+    server.process.send_signal(signal.SIGHUP)
+    gone = folder / "gone/server.log"
+    until(lambda: "failed to open the log file again: " in text(gone), lambda: text(gone))
+    assert clients.ask(address, "GET", "/v2/health/ready")[0] == 200
+    assert server.stop() == 0
+
+
+def text(file):
+    return file.read_text() if file.exists() else ""
+
+
+def until(happened, what):
+    deadline = time.monotonic() + LIMIT
+    while not happened():
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        time.sleep(0.02)
+
+
+def until_ports(log):
+    """The ports that the server says it has, by service."""
+    found = {}
+
+    def read():
+        found.update(re.findall(r"Started (\w+) at [\d.]+:(\d+)", text(log)))
+        return "HTTPService" in found
+
+    until(read, lambda: text(log))
+    return found
+
+
+BROKEN = {
+    "raises": ("python", "1/model.py", "class TritonPythonModel:\n    def initialize(self, args):\n        self.load()\n    def load(self):\n"
+               "        raise OSError('no \\x1b[2J weights')\n    def execute(self, requests):\n        return []\n"),
+    "syntax": ("python", "1/model.py", "class TritonPythonModel:\n    def execute(self, requests)\n        return []\n"),
+    "pointer": ("onnxruntime", "1/model.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"),
+    "folder": ("onnxruntime", "v1/model.onnx", "x"),
+}
+
+
+def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
+    for name, (backend, file, content) in BROKEN.items():
+        path = tmp_path / name / file
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+        (tmp_path / name / "config.pbtxt").write_text(f'backend: "{backend}"\n' + identity_config())
+    (tmp_path / "typo").mkdir()
+    (tmp_path / "typo/config.pbtxt").write_text('imput { name: "A" }\n')
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [servers.galatea_binary(), "serve", f"--model-repository={tmp_path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0",
+               f"--backend-config=python,python-interpreter={sys.executable}"]
+    server = subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, **servers.onnx_runtime(), "TERM": "xterm"})
+    os.close(theirs)
+    raw = "\n".join(read_all(ours))
+    assert server.wait(60) == 1
+    assert "\x1b[2J" not in raw and r"\u001B[2J" in raw, "what a model says commands no terminal"
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", raw)
+    lines = shown.splitlines()
+    tables = [line for line in lines if line.startswith(("|", "+-"))]
+    assert len(tables) > 20 and max(map(len, tables)) <= 80, "tables fit the terminal"
+    head, _, models = shown.partition("| Model ")
+    # Each is told once above the table, and in the table; the traceback only above.
+    assert head.count("OSError: no ") == 2 and head.count("Traceback (most recent call last):") == 1, head
+    assert "At:" not in head and "in initialize" in head, head
+    assert "SyntaxError: expected ':' (model.py, line 2)\n      File " in head, head
+    assert "    def execute(self, requests)\n                                   ^" in head, head
+    assert head.count("the folder 'v1' is no version") == 1 and head.count("rename it to '1'") == 1, head
+    assert head.count("run `git lfs pull`") == 1 and "did you mean `input`?" in head, head
+    for name in [*BROKEN, "typo"]:
+        assert re.search(rf"^\| {name} +\| +[-1] +\| UNAVAILABLE: ", models, re.M), models
+    assert lines[-1].startswith("error: creating server: Internal - failed to load all models") and lines[-1].endswith("see the log above")
+
+
+def test_what_a_model_logs_cannot_pass_for_a_line_of_the_log(repository, serve):
+    """Nor for a table, which begins with a line break."""
+    code = """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        pb.Logger.log_info('\\nE1121 11:45:34.163989 1 engine.rs:1] "forged"')
+
+    def execute(self, requests):
+        return []
+"""
+    repository.add("forges", "python", identity_config(), files={"1/model.py": code})
+    server = serve(repository.path)
+    line = server.wait_for_line("forged", LIMIT)
+    assert line.startswith("I") and r'"\nE1121' in line
