@@ -23,6 +23,7 @@ import process  # noqa: E402
 import python_models  # noqa: E402
 import seeds  # noqa: E402
 import servers  # noqa: E402
+import told  # noqa: E402
 import torch_models  # noqa: E402
 
 SECTIONS = {
@@ -40,6 +41,7 @@ SECTIONS = {
     "seed0": seeds.tagger,
     "torch": torch_models.served,
     "isolation": isolation.compared,
+    "told": told.compared,
 }
 
 
