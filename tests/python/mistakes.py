@@ -11,7 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import yaml
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import servers
 from repositories import EXAMPLES
@@ -35,6 +37,8 @@ SERVED = {
     "strings": TENSORS % ("TYPE_STRING", "1", "TYPE_STRING", "1"),
     "pair": 'input [ { name: "A" data_type: TYPE_FP32 dims: [ 1 ] }, { name: "B" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
     'output [ { name: "OUT" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
+    "images": TENSORS % ("TYPE_FP32", "-1, 3", "TYPE_FP32", "-1, 3") + "max_batch_size: 4\n",
+    "bytes": TENSORS % ("TYPE_UINT8", "-1", "TYPE_UINT8", "-1"),
     "stream": FLOATS + "model_transaction_policy { decoupled: true }\n",
 }
 # Requests of the models whose code is wrong.
@@ -111,6 +115,15 @@ class Repository:
         # The log, unlike answers, says where the repository is.
         return "\n".join(unescaped(line).replace(f"{self.folder}/", "") for line in lines)
 
+    def request_over_grpc(self, mistake):
+        """Code and text of the answer to the same mistake over gRPC."""
+        with grpc.insecure_channel(self.server.grpc) as channel:
+            try:
+                service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(as_message(mistake), timeout=60)
+            except grpc.RpcError as error:
+                return error.code().name, error.details()
+        return "OK", ""
+
     def request(self, mistake):
         """Status and text of the answer to a wrong request."""
         body = mistake["body"].encode() if "body" in mistake else json.dumps(mistake.get("json", ASK)).encode()
@@ -118,6 +131,27 @@ class Repository:
         path = mistake.get("path", "/v2/models/good/infer")
         status, text = ask(self.server, method, path, body if method == "POST" else b"", mistake.get("headers"))
         return status, error_of(text)
+
+
+# The field of a message that elements of each data type stand in.
+CONTENTS = {"FP32": "fp32_contents", "INT32": "int_contents", "INT64": "int64_contents", "BOOL": "bool_contents", "BYTES": "bytes_contents"}
+
+
+def as_message(mistake):
+    """The request as a message: of the model, version and JSON that HTTP has."""
+    words = mistake.get("path", "/v2/models/good/infer").split("/")
+    version = words[5] if words[4] == "versions" else ""
+    body = mistake.get("json", ASK)
+    message = service_pb2.ModelInferRequest(model_name=words[3], model_version=version)
+    for given in body.get("inputs", ()):
+        given_type = given.get("datatype", "")
+        tensor = message.inputs.add(name=given.get("name", ""), datatype=given_type, shape=given.get("shape", ()))
+        values = [value.encode() if isinstance(value, str) else value for value in given.get("data", ())]
+        field = "bytes_contents" if values and isinstance(values[0], bytes) else CONTENTS.get(given_type, "fp32_contents")
+        getattr(tensor.contents, field).extend(values)
+    for asked in body.get("outputs", ()):
+        message.outputs.add(name=asked["name"])
+    return message
 
 
 def check(folder):

@@ -188,7 +188,8 @@ def without_examples(answer):
 # What ours puts behind Triton's sentence about a configuration: its place and what to do. crates/config/tests/mistakes.rs looks at it.
 NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
 # So does what is wrong with the files of a model: their path, or the model's name.
-PLACE = re.compile(r" \((?:[^()/ ]+/config\.pbtxt|config#|(?!details)[^() ]+: )" + NESTED + r"\)")
+# Behind sentences about a request: the input, or what there is to choose from.
+PLACE = re.compile(r" \((?:[^()/ ]+/config\.pbtxt|config#|input '|its (?:in|out)puts: |(?!details)[^() ]+: )" + NESTED + r"\)")
 
 
 def without_places(answer):

@@ -112,6 +112,17 @@ def test_a_wrong_request(repository, name):
     assert keeps_folders_to_itself(text)
 
 
+@pytest.mark.parametrize("name", [name for name, mistake in REQUESTS.items() if "grpc" in mistake])
+def test_a_wrong_request_over_grpc(repository, name):
+    mistake = REQUESTS[name]
+    expected = mistake["grpc"]
+    code, text = repository.request_over_grpc(mistake)
+    assert code == expected["code"]
+    for told in [expected["told"]] if "told" in expected else [mistake["told"], mistake.get("advised", "")]:
+        assert told in text
+    assert keeps_folders_to_itself(text)
+
+
 def test_what_a_request_holds_is_not_logged(repository):
     repository.request(REQUESTS["secret_body"])
     assert SECRET not in repository.server.text()

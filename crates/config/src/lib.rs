@@ -48,7 +48,7 @@ pub use model::{
     InitialState, InstanceGroup, InstanceKind, ModelConfig, ModelPriority, Optimization,
     QueuePolicy, RateLimiter, RateLimiterResource, RepositoryAgent, Scheduling, SequenceBatching,
     SequenceControl, SequenceState, SequenceStrategy, TensorSpec, TimeoutAction, VersionPolicy,
-    Warmup, WarmupData, WarmupInput,
+    Warmup, WarmupData, WarmupInput, names_of,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use regroup::{differ_in_instances_only, with_instances_of};

@@ -10,6 +10,7 @@ mod encode_error;
 mod model_version;
 mod regions;
 mod status;
+mod taken;
 
 pub mod grpc;
 pub mod http;

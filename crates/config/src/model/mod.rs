@@ -21,7 +21,9 @@ pub use self::{
         ControlKind, FalseTrue, InitialData, InitialState, SequenceBatching, SequenceControl,
         SequenceState, SequenceStrategy,
     },
-    tensor::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, Format, TensorSpec},
+    tensor::{
+        BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, Format, TensorSpec, names_of,
+    },
     warmup::{Warmup, WarmupData, WarmupInput},
 };
 use crate::RawModelConfig;

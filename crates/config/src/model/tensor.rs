@@ -26,6 +26,15 @@ pub struct TensorSpec {
     pub label_filename: Option<String>,
 }
 
+/// The names of tensors, for a message: `'A', 'B'`. Of very many the first.
+pub fn names_of(tensors: &[TensorSpec]) -> String {
+    const MOST: usize = 12;
+    let names: Vec<String> =
+        tensors.iter().take(MOST).map(|tensor| format!("'{}'", tensor.name)).collect();
+    let more = if tensors.len() > MOST { ", ..." } else { "" };
+    format!("{}{more}", names.join(", "))
+}
+
 /// The layout of an image: a fact for clients, nothing is converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {

@@ -7,18 +7,21 @@ use galatea_types::{DataType, Error, InferRequest, Shape, byte_strings::Truncate
 /// Each names the tensor and the model it is about.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestError {
-    #[error("unexpected inference output '{output}' for model '{model}'")]
-    UnexpectedOutput { output: String, model: String },
-    #[error("unexpected inference input '{input}' for model '{model}'")]
-    UnexpectedInput { input: String, model: String },
+    #[error("unexpected inference output '{output}' for model '{model}' (its outputs: {known})")]
+    UnexpectedOutput { output: String, model: String, known: String },
+    #[error("unexpected inference input '{input}' for model '{model}' (its inputs: {known})")]
+    UnexpectedInput { input: String, model: String, known: String },
     #[error(transparent)]
     MissingInputs(Box<MissingInputs>),
     #[error("input '{input}' has no shape but model requires batch dimension for '{model}'")]
     NoBatchDimension { input: String, model: String },
     #[error("input '{input}' batch size does not match other inputs for '{model}'")]
     BatchSizesDiffer { input: String, model: String },
-    #[error("inference request batch-size must be <= {max} for '{model}'")]
-    BatchSize { max: u32, model: String },
+    #[error(
+        "inference request batch-size must be <= {max} for '{model}'{}",
+        item.as_ref().map(ToString::to_string).unwrap_or_default()
+    )]
+    BatchSize { max: u32, model: String, item: Option<Box<ItemShape>> },
     #[error(
         "inference input '{input}' data-type is '{got}', but model '{model}' expects '{expected}'"
     )]
@@ -145,6 +148,17 @@ pub(super) struct UnexpectedShape {
     pub got: Shape,
     pub has_batching: bool,
     pub reading: Option<BatchReading>,
+}
+
+/// An input with the shape of one item, whose first dimension was read as the size of the batch.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    " (input '{input}': {shape} is the shape of one item without its batch dimension: send {})",
+    shape.with_leading(1)
+)]
+pub(super) struct ItemShape {
+    pub input: String,
+    pub shape: Shape,
 }
 
 /// What the client probably took the batch dimension for.

@@ -2,10 +2,10 @@
 
 mod error;
 
-use galatea_config::{ModelConfig, TensorSpec};
+use galatea_config::{ModelConfig, TensorSpec, names_of};
 use galatea_types::{DataType, InferRequest, PreparedRequest, Result, Tensor, byte_strings};
 
-use self::error::{BatchReading, MissingInputs, RequestError, UnexpectedShape};
+use self::error::{BatchReading, ItemShape, MissingInputs, RequestError, UnexpectedShape};
 
 /// Checks `request` and finds its batch size. The errors are complete: nothing needs to be put before them.
 pub(crate) fn prepare(request: InferRequest, config: &ModelConfig) -> Result<PreparedRequest> {
@@ -20,6 +20,7 @@ fn check_outputs(request: &InferRequest, config: &ModelConfig) -> Result<(), Req
         Some(output) => Err(RequestError::UnexpectedOutput {
             output: output.name.to_string(),
             model: config.name().to_string(),
+            known: names_of(config.outputs()),
         }),
     }
 }
@@ -33,7 +34,7 @@ fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Req
     }
     check_required_inputs(request, config)?;
     let batch_size = u32::try_from(batch_size).ok().filter(|&size| size >= 1);
-    let batch_size = batch_size.ok_or_else(|| bad_batch_size(config))?;
+    let batch_size = batch_size.ok_or_else(|| bad_batch_size(request, config))?;
     for input in &request.inputs {
         check_byte_size(input, config.name())?;
     }
@@ -43,7 +44,7 @@ fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Req
 fn spec_of<'c>(input: &Tensor, config: &'c ModelConfig) -> Result<&'c TensorSpec, RequestError> {
     config.input(&input.name).ok_or_else(|| {
         let (input, model) = subject(input, config.name());
-        RequestError::UnexpectedInput { input, model }
+        RequestError::UnexpectedInput { input, model, known: names_of(config.inputs()) }
     })
 }
 
@@ -101,13 +102,19 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Reque
     let batch = batch.unwrap_or(1);
     // A batch below 1 is refused only after the shapes, as in Triton: a wrong shape is the better hint.
     if batch > i64::from(config.max_batch_size()) {
-        return Err(bad_batch_size(config));
+        return Err(bad_batch_size(request, config));
     }
     Ok(batch)
 }
 
-fn bad_batch_size(config: &ModelConfig) -> RequestError {
-    RequestError::BatchSize { max: config.max_batch_size(), model: config.name().to_string() }
+fn bad_batch_size(request: &InferRequest, config: &ModelConfig) -> RequestError {
+    let is_item = |input: &&Tensor| {
+        config.input(&input.name).is_some_and(|spec| spec.dims.admits(&input.shape))
+    };
+    let item = request.inputs.iter().find(is_item).map(|input| {
+        Box::new(ItemShape { input: input.name.to_string(), shape: input.shape.clone() })
+    });
+    RequestError::BatchSize { max: config.max_batch_size(), model: config.name().to_string(), item }
 }
 
 fn check_input(

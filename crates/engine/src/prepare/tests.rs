@@ -58,7 +58,11 @@ fn batching_models() {
              Got input(s) ['B'], but missing required input(s) ['A']. Please provide all required input(s).",
         ),
     );
-    check(&model, vec![ints("X", &[1, 2], 8)], Err("unexpected inference input 'X' for model 'm'"));
+    check(
+        &model,
+        vec![ints("X", &[1, 2], 8)],
+        Err("unexpected inference input 'X' for model 'm' (its inputs: 'A', 'B')"),
+    );
     check(
         &model,
         vec![ints("A", &[5, 2], 40)],
@@ -133,6 +137,15 @@ fn models_without_batching() {
 }
 
 #[test]
+fn an_item_without_its_batch_dimension_is_not_taken_for_a_large_batch() {
+    let model = config(4, &spec("A", DataType::Int32, &[-1, 3]));
+    let text = "[request id: <id_unknown>] inference request batch-size must be <= 4 for 'm'";
+    let item = " (input 'A': [224,3] is the shape of one item without its batch dimension: send [1,224,3])";
+    check(&model, vec![ints("A", &[224, 3], 0)], Err(&format!("{text}{item}")));
+    check(&model, vec![ints("A", &[5, 1, 3], 0)], Err(text));
+}
+
+#[test]
 fn the_batch_dimension_is_told_apart() {
     let of = |got: &[i64], dims: &[i64], has_batching| {
         let reading = BatchReading::of(&got.into(), &dims.into(), has_batching);
@@ -192,5 +205,8 @@ fn requested_outputs_must_exist() {
     assert!(prepare(request.clone(), &model).is_ok());
     request.outputs = vec![RequestedOutput::plain("nope")];
     let error = prepare(request, &model).expect_err("unknown output");
-    assert_eq!(error.message(), "unexpected inference output 'nope' for model 'm'");
+    assert_eq!(
+        error.message(),
+        "unexpected inference output 'nope' for model 'm' (its outputs: 'OUT')"
+    );
 }

@@ -116,7 +116,9 @@ fn inference_cases() -> Vec<(ModelInferRequest, (Code, String))> {
         (changed(|r| r.inputs.clear()), with_id(TIED)),
         (
             changed(|r| r.inputs[0].name = "ZZ".into()),
-            invalid("unexpected inference input 'ZZ' for model 'identity_fp32'"),
+            invalid(
+                "unexpected inference input 'ZZ' for model 'identity_fp32' (its inputs: 'INPUT0')",
+            ),
         ),
         (
             changed(|r| r.inputs[0].datatype = "INT32".into()),
@@ -168,7 +170,9 @@ fn inference_cases() -> Vec<(ModelInferRequest, (Code, String))> {
         ),
         (
             with_output(good(), "NOPE", &[]),
-            invalid("unexpected inference output 'NOPE' for model 'identity_fp32'"),
+            invalid(
+                "unexpected inference output 'NOPE' for model 'identity_fp32' (its outputs: 'OUTPUT0')",
+            ),
         ),
         (
             with_output(good(), "OUTPUT0", &[("classification", ParameterChoice::BoolParam(true))]),

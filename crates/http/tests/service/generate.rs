@@ -83,7 +83,8 @@ const REFUSED: [Refused<'_>; 7] = [
         &[],
         "{\"IN\":1.5}",
         500,
-        "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer",
+        "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer (input 'IN': its value is a \
+         number that does not fit, INT32 takes whole numbers from -2147483648 to 2147483647)",
     ),
     (
         "script",

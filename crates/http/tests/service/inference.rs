@@ -108,14 +108,14 @@ fn mistakes_are_answered_and_the_connection_stays_open() {
             "{}",
             500,
             JSON,
-            "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'",
+            r#"Unable to parse 'inputs': attempt to access non-existing object member 'inputs' (request: it is an object such as {\"inputs\":[{\"name\":\"INPUT0\",\"shape\":[1],\"datatype\":\"FP32\",\"data\":[...]}]})"#,
         ),
         (
             &[],
             r#"{"inputs":[{"name":"X","shape":[1],"datatype":"FP32","data":[1]}]}"#,
             400,
             JSON,
-            "unexpected inference input 'X' for model 'identity_fp32'",
+            "unexpected inference input 'X' for model 'identity_fp32' (its inputs: 'INPUT0')",
         ),
         (
             &[],

@@ -97,7 +97,10 @@ fn what_is_refused_before_inference_is_a_plain_error() {
             r#","parameters":{"binary_data_output":true}"#,
             "binary outputs cannot be part of an answer in JSON lines: leave out 'binary_data' and 'binary_data_output', or the header 'Accept: application/x-ndjson'",
         ),
-        (r#","outputs":[{"name":"X"}]"#, "unexpected inference output 'X' for model 'script'"),
+        (
+            r#","outputs":[{"name":"X"}]"#,
+            "unexpected inference output 'X' for model 'script' (its outputs: 'OUT')",
+        ),
     ] {
         let reply = play(&mut client, &[1], more);
         reply.check(400, "application/json", &format!(r#"{{"error":"{text}"}}"#));

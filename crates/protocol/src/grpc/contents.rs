@@ -1,28 +1,35 @@
 //! Typed tensor contents into the form that every tensor has. Types that have no field of their own (FP16, BF16) come
 //! raw only.
 
+use galatea_config::ModelConfig;
 use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
 use super::{
     decode_error::{DecodeError, Result},
     fields::{Fields, Parsed, Unreadable, Value, for_each_varint, packed_varints, values},
 };
+use crate::taken::taken_as;
 
 /// Which input the contents belong to, for the messages.
 pub(super) struct DeclaredInput<'a> {
     pub input: &'a str,
-    pub model: &'a str,
+    pub model: &'a ModelConfig,
     /// As the request gives it; `None` when it is no data type at all.
     pub data_type: Option<DataType>,
 }
 
 impl DeclaredInput<'_> {
+    fn names(&self) -> (String, String) {
+        (self.input.to_owned(), self.model.name().to_string())
+    }
+
     fn check(&self, field: DataType) -> Result<()> {
         if self.data_type == Some(field) {
             return Ok(());
         }
-        let (input, model) = (self.input.to_owned(), self.model.to_owned());
-        Err(DecodeError::ContentsType { input, model, field, declared: self.data_type })
+        let taken = taken_as(Some(self.input), self.model);
+        let (input, model) = self.names();
+        Err(DecodeError::ContentsType { input, model, field, declared: self.data_type, taken })
     }
 }
 
@@ -103,7 +110,7 @@ pub(super) fn read<'a>(
     let mut data = None;
     for (field, count) in contents.filled() {
         if data.is_some() {
-            let (input, model) = (declared.input.to_owned(), declared.model.to_owned());
+            let (input, model) = declared.names();
             return Err(DecodeError::TwoContents { input, model });
         }
         declared.check(field.data_type(declared.data_type))?;

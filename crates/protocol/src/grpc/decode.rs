@@ -49,7 +49,7 @@ fn read(
     let inputs = message.inputs.iter().map(|bytes| InputFields::parse(bytes));
     let inputs = inputs.collect::<Parsed<Vec<_>>>()?;
     check_names(&request, &inputs)?;
-    let sources = Sources::new(message.raw_input_contents, config.name(), regions);
+    let sources = Sources::new(message.raw_input_contents, config, regions);
     let (tensors, invalid) = read_inputs(&inputs, sources, config)?;
     request.inputs = tensors;
     request.outputs.reserve_exact(message.outputs.len());
@@ -114,18 +114,18 @@ fn check_names(request: &InferRequest, inputs: &[InputFields<'_>]) -> Result<()>
 struct Sources<'a> {
     raw: vec::IntoIter<Bytes>,
     has_raw: bool,
-    model: &'a str,
+    model: &'a ModelConfig,
     regions: &'a dyn Regions,
 }
 
 impl<'a> Sources<'a> {
-    fn new(raw: Vec<Bytes>, model: &'a str, regions: &'a dyn Regions) -> Self {
+    fn new(raw: Vec<Bytes>, model: &'a ModelConfig, regions: &'a dyn Regions) -> Self {
         Self { has_raw: !raw.is_empty(), raw: raw.into_iter(), model, regions }
     }
 
     /// Of a shared-memory region, typed, or the next raw contents: those come in the order of the inputs.
     fn data_of(&mut self, input: &InputFields<'_>, data_type: Option<DataType>) -> Result<Buffer> {
-        let named = || (input.name.to_owned(), self.model.to_owned());
+        let named = || (input.name.to_owned(), self.model.name().to_string());
         if let Some(parameters) = RegionParameters::read(input.name, &input.parameters()?)? {
             if input.contents.is_some() {
                 let (input, model) = named();
@@ -143,7 +143,7 @@ impl<'a> Sources<'a> {
                 contents::read(input.contents_parts(), contents, &declared)
             }
             None => self.raw.next().map(Buffer::from).ok_or_else(|| {
-                let (input, model) = (input.name.to_owned(), self.model.to_owned());
+                let (input, model) = (input.name.to_owned(), self.model.name().to_string());
                 DecodeError::NoData { input, model }
             }),
         }
@@ -194,7 +194,10 @@ fn known_name(spec: Option<&TensorSpec>, name: &str) -> Arc<str> {
 fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> DecodeError {
     let (input, model) = (input.to_owned(), config.name().to_string());
     match config.input(&input) {
-        None => DecodeError::UnexpectedInput { input, model },
+        None => {
+            let known = galatea_config::names_of(config.inputs());
+            DecodeError::UnexpectedInput { input, model, known }
+        }
         Some(spec) => {
             let prefix = request.message_prefix().to_string();
             DecodeError::InvalidDataType { prefix, input, model, expected: spec.data_type }

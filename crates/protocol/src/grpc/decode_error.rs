@@ -54,8 +54,8 @@ pub(super) enum DecodeError {
     },
     #[error("{prefix}output '{output}' already exists in request")]
     DuplicateOutput { prefix: String, output: String },
-    #[error("unexpected inference input '{input}' for model '{model}'")]
-    UnexpectedInput { input: String, model: String },
+    #[error("unexpected inference input '{input}' for model '{model}' (its inputs: {known})")]
+    UnexpectedInput { input: String, model: String, known: String },
     #[error(
         "{prefix}inference input '{input}' data-type is '<invalid>', but model '{model}' expects '{expected}'"
     )]
@@ -72,7 +72,8 @@ pub(super) enum DecodeError {
     NoData { input: String, model: String },
     #[error(
         "unexpected explicit tensor data for input tensor '{input}' for model '{model}' of type '{field}', \
-         expected datatype '{}'", .declared.map_or("<invalid>", DataType::protocol_name)
+         expected datatype '{}' (input '{input}': {taken})",
+        .declared.map_or("<invalid>", DataType::protocol_name)
     )]
     ContentsType {
         input: String,
@@ -81,6 +82,8 @@ pub(super) enum DecodeError {
         field: DataType,
         /// `None` for a name that is no data type.
         declared: Option<DataType>,
+        /// What the model takes.
+        taken: String,
     },
     #[error(
         "unexpected explicit tensor data for input tensor '{input}' for model '{model}', binary data was already \

@@ -7,6 +7,7 @@ use galatea_config::ModelConfig;
 use galatea_types::{InferRequest, Tensor};
 
 use super::{
+    advice,
     decode_error::{DecodeError, Result},
     field::Member,
     input::{self, BinaryTail, Sources},
@@ -71,7 +72,11 @@ impl Decoder<'_> {
             .and_then(|()| sources.check_used_up());
         match decoded {
             Ok(()) => Ok((request, plan)),
-            Err(error) => Err(Cursor::check_document(json).err().map_or(error, DecodeError::from)),
+            Err(error) => {
+                let error = Cursor::check_document(json).err().map_or(error, DecodeError::from);
+                let has_header_length = header_length < body.len();
+                Err(advice::of_request(error, json, has_header_length, self.model))
+            }
         }
     }
 
@@ -126,6 +131,7 @@ impl Decoder<'_> {
     fn read_outputs(&self, cursor: &mut Cursor<'_>) -> Result<Vec<PlannedOutput>> {
         let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
         output::read_all(cursor, self.regions, count)
+            .map_err(|error| advice::of_outputs(error, self.model))
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) enum DecodeError {
     Field { field: String, error: Box<DecodeError> },
     #[error("Unable to parse '{0}': attempt to access non-existing object member '{0}'")]
     MissingField(&'static str),
+    /// Triton's sentence, and what to do.
+    #[error("{error} ({advice})")]
+    Explained { error: Box<DecodeError>, advice: String },
     #[error("Unable to parse '{0}': it is not UTF-8")]
     NotText(&'static str),
     #[error("Unable to parse JSON bytes array: {0}")]
@@ -93,8 +96,9 @@ pub(super) enum DecodeError {
     UnusedBytes(String),
     #[error("Shape does not match true shape of 'data' field")]
     CountMismatch,
-    #[error("value {value} is out of range for datatype {data_type}")]
-    ValueOutOfRange { value: i128, data_type: DataType },
+    /// Without the value: a request's data is nobody else's, and errors are logged.
+    #[error("a value is out of range for datatype {data_type}")]
+    ValueOutOfRange { data_type: DataType },
     #[error("a string is longer than 4294967295 bytes")]
     StringTooLong,
     #[error("the server has no memory for the data of this request; try again later")]
@@ -170,13 +174,19 @@ impl DecodeError {
         Self::Field { field: field.to_owned(), error: Box::new(self) }
     }
 
+    /// This, with `advice` behind it.
+    pub fn explained(self, advice: String) -> Self {
+        Self::Explained { error: Box::new(self), advice }
+    }
+
     fn code(&self) -> Code {
         match self {
             Self::Json(error) | Self::Classification(error) => Error::from(*error).code(),
             Self::Value(error) => error.code(),
-            Self::Field { error, .. } | Self::BytesArray(error) | Self::InKeyword { error, .. } => {
-                error.code()
-            }
+            Self::Field { error, .. }
+            | Self::BytesArray(error)
+            | Self::InKeyword { error, .. }
+            | Self::Explained { error, .. } => error.code(),
             Self::MissingField(_)
             | Self::ParametersNotObject
             | Self::CountMismatch

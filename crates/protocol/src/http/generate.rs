@@ -8,6 +8,7 @@ use galatea_types::{
 };
 
 use super::{
+    advice,
     decode_error::{DecodeError, Result},
     encode::{push_data, push_float, push_numbers, push_parameter, push_string},
     field,
@@ -119,7 +120,11 @@ fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> 
     };
     let (data_type, elements) = (spec.data_type, Elements::Kept);
     let expected = Expected { data_type, count, input_name: &spec.name, elements };
-    let data = |cursor: &mut _| tensor_data::decode_any(cursor, expected);
+    let data = |cursor: &mut Cursor<'_>| {
+        let start = cursor.clone();
+        tensor_data::decode_any(cursor, expected)
+            .map_err(|error| advice::of_generate(error, &start, expected))
+    };
     let (shape, data) = if spec.data_type == DataType::Bytes {
         // Triton needs the bytes to know their size, so a wrong type is reported before a wrong shape.
         let data = data(cursor)?;

@@ -7,6 +7,7 @@ use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Shape, Tensor};
 
 use super::{
+    advice,
     decode_error::{DecodeError, Result},
     field::Member,
     json::{Cursor, for_each_element, for_each_member},
@@ -111,6 +112,7 @@ pub(super) fn decode(
 ) -> Result<Tensor> {
     let wanted = Wanted { model: sources.model, before };
     let mut members = Members::default();
+    let start = cursor.position();
     for_each_member(cursor, |key, cursor| match key {
         b"name" => members.name.read(cursor, Cursor::expect_string),
         b"datatype" => members.data_type.read(cursor, read_data_type),
@@ -125,7 +127,9 @@ pub(super) fn decode(
         }
         _ => cursor.skip_value(),
     })?;
-    members.into_tensor(cursor, wanted, sources)
+    members
+        .into_tensor(cursor, wanted, sources)
+        .map_err(|error| advice::of_input(error, &cursor.at(start), before.len(), sources.model))
 }
 
 /// The data of an input whose name, type or shape has not come.

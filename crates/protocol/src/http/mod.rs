@@ -7,6 +7,7 @@
 //! [`decode_generate`] and [`encode_generate`] do the same for the generate extension, and
 //! [`decode_for_lines`] and [`response_line`] for answers of many responses.
 
+mod advice;
 mod decode;
 mod decode_error;
 mod documents;

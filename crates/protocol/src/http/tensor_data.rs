@@ -76,8 +76,7 @@ fn in_data(error: DecodeError) -> DecodeError {
 #[derive(Clone, Copy, Debug)]
 enum ElementError {
     Json(JsonError),
-    UnsignedOutOfRange(u64),
-    SignedOutOfRange(i64),
+    OutOfRange,
     CountMismatch,
     StringTooLong,
     NoMemory,
@@ -86,11 +85,9 @@ enum ElementError {
 impl ElementError {
     /// As the error of a tensor of `data_type`.
     fn of(self, data_type: DataType) -> DecodeError {
-        let out_of_range = |value| DecodeError::ValueOutOfRange { value, data_type };
         match self {
             Self::Json(error) => error.into(),
-            Self::UnsignedOutOfRange(value) => out_of_range(value.into()),
-            Self::SignedOutOfRange(value) => out_of_range(value.into()),
+            Self::OutOfRange => DecodeError::ValueOutOfRange { data_type },
             Self::CountMismatch => DecodeError::CountMismatch,
             Self::StringTooLong => DecodeError::StringTooLong,
             Self::NoMemory => DecodeError::NoMemory,
@@ -194,11 +191,11 @@ impl Reader<'_, '_> {
     /// Triton silently keeps the low bits of a value out of range; a wrong number is worse than an error.
     fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T, ElementError> {
         let value = self.cursor.expect_u64()?;
-        T::try_from(value).map_err(|_| ElementError::UnsignedOutOfRange(value))
+        T::try_from(value).map_err(|_| ElementError::OutOfRange)
     }
 
     fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, ElementError> {
         let value = self.cursor.expect_i64()?;
-        T::try_from(value).map_err(|_| ElementError::SignedOutOfRange(value))
+        T::try_from(value).map_err(|_| ElementError::OutOfRange)
     }
 }

@@ -365,12 +365,12 @@ fn malformed_requests() {
         (
             |r| typed(r, "BF16", fp32s()),
             invalid,
-            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype 'BF16'",
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype 'BF16' (input 'INPUT0': the model takes FP32 of shape [-1], where -1 stands for the size that your data has)",
         ),
         (
             |r| typed(r, "XX", fp32s()),
             invalid,
-            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype '<invalid>'",
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'FP32', expected datatype '<invalid>' (input 'INPUT0': the model takes FP32 of shape [-1], where -1 stands for the size that your data has)",
         ),
         (
             |r| {
@@ -381,7 +381,7 @@ fn malformed_requests() {
                 )
             },
             invalid,
-            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'INT32', expected datatype 'FP32'",
+            "unexpected explicit tensor data for input tensor 'INPUT0' for model 'm' of type 'INT32', expected datatype 'FP32' (input 'INPUT0': the model takes FP32 of shape [-1], where -1 stands for the size that your data has)",
         ),
         (
             |r| typed(r, "INT8", InferTensorContents { int_contents: vec![1], ..fp32s() }),
@@ -407,7 +407,7 @@ fn malformed_requests() {
                 r.inputs[0].name = "Z".into()
             },
             invalid,
-            "unexpected inference input 'Z' for model 'm'",
+            "unexpected inference input 'Z' for model 'm' (its inputs: 'INPUT0')",
         ),
         (
             |r| r.inputs.push(input()),

@@ -19,7 +19,23 @@ fn decode_ints(json: &str) -> Result<InferRequest> {
 #[track_caller]
 fn refused(result: Result<InferRequest>, code: Code, text: &str) {
     let error = result.expect_err("a mistake");
-    assert_eq!((error.code(), error.message()), (code, text));
+    assert_eq!((error.code(), super::refusals::sentence(error.message())), (code, text));
+}
+
+#[test]
+fn the_input_is_named_whose_value_is_of_the_wrong_kind() {
+    for (data_type, json, advice) in [
+        (DataType::Fp32, r#"{"IN":"x"}"#, "its value is a string, FP32 takes numbers"),
+        (
+            DataType::Int8,
+            r#"{"IN":[1,300]}"#,
+            "its value[1] is a number that does not fit, INT8 takes whole numbers from -128 to 127",
+        ),
+        (DataType::Bytes, r#"{"IN":7}"#, "its value is a number, BYTES takes strings"),
+    ] {
+        let error = decode_for(data_type, &[-1], 0, json).expect_err("refused");
+        assert!(error.message().ends_with(&format!(" (input 'IN': {advice})")), "{error}");
+    }
 }
 
 fn parameters(request: &InferRequest) -> Vec<(&str, &ParameterValue)> {

@@ -13,7 +13,77 @@ fn check(json: impl AsRef<[u8]>, code: Code, text: &str) {
     let json = json.as_ref();
     let error = decode_json(json).expect_err("refused");
     let shown = String::from_utf8_lossy(json);
-    assert_eq!((error.code(), error.message()), (code, text), "{shown}");
+    assert_eq!((error.code(), sentence(error.message())), (code, text), "{shown}");
+}
+
+/// What Triton says of it, without the advice behind it.
+pub(super) fn sentence(message: &str) -> &str {
+    let advice = [" (input '", " (inputs[", " (JSON: ", " (request: ", " (outputs: "];
+    let ends = advice.iter().filter_map(|begin| message.find(begin));
+    message.get(..ends.min().unwrap_or(message.len())).expect("between characters")
+}
+
+#[test]
+fn the_sentence_is_followed_by_where_it_is_and_what_would_be_right() {
+    let input = |members: &str| format!(r#"{{"inputs":[{{{members}}}]}}"#);
+    let of = |data_type: &str, shape: &str, data: &str| {
+        input(&format!(r#""data":{data},"name":"IN","shape":{shape},"datatype":"{data_type}""#))
+    };
+    let batched = " of shape [-1,2], where -1 stands for the size that your data has";
+    for (json, advice) in [
+        (of("FP32", "[2]", r#"[1, "secret"]"#), "input 'IN': data[1] is a string, FP32 takes numbers".to_owned()),
+        (of("FP32", "[1,3]", "[[1, 2, null]]"), "input 'IN': data[0][2] is null, FP32 takes numbers".into()),
+        (of("FP32", "[4]", "[[1, 2], [3, {}]]"), "input 'IN': data[1][1] is an object, FP32 takes numbers".into()),
+        (
+            of("UINT8", "[3]", "[0, 1, 4711]"),
+            "input 'IN': data[2] is a number that does not fit, UINT8 takes whole numbers from 0 to 255".into(),
+        ),
+        (
+            of("INT8", "[2]", "[-128,1.5]"),
+            "input 'IN': data[1] is a number that does not fit, INT8 takes whole numbers from -128 to 127".into(),
+        ),
+        (of("BOOL", "[1]", "[1]"), "input 'IN': data[0] is a number, BOOL takes true and false".into()),
+        (of("BYTES", "[2]", r#"["a", 1]"#), "input 'IN': data[1] is a number, BYTES takes strings".into()),
+        (of("FP32", "[2]", "[1, 2, 3]"), "input 'IN': its shape takes 2 elements, data has 3".into()),
+        (of("FP32", "[2,2]", "[[1], [2]]"), "input 'IN': its shape takes 4 elements, data has 2".into()),
+        (of("FP32", "[1]", "5"), "input 'IN': data is an array, of one element too".into()),
+        (of("FP32", "2", "[1, 2]"), format!("input 'IN': the model takes FP32{batched}")),
+        (of("FP32", "[-1,2]", "[1, 2]"), format!("input 'IN': the model takes FP32{batched}")),
+        (of("float32", "[1,2]", "[1, 2]"), format!("input 'IN': the model takes FP32{batched}")),
+        (input(r#""name":"X","datatype":"FP32","data":[1]"#), "input 'X': the model's inputs are 'IN'".into()),
+        (input(r#""shape":[1],"datatype":"FP32","data":[1]"#), "inputs[0]: the model's inputs are 'IN'".into()),
+        (input(r#""name":"IN","shape":[1],"datatype":"FP32""#), "input 'IN': give its elements as 'data'".into()),
+        ("{'inputs': []}".into(), "JSON: names and strings stand in double quotes".into()),
+        (r#"{"inputs":[],}"#.into(), "JSON: no comma stands behind the last element".into()),
+        (r#"{"inputs":[1,]}"#.into(), "JSON: no comma stands behind the last element".into()),
+        (r#"{"inputs":[],"a":True}"#.into(), "JSON: it is true and false, in small letters".into()),
+        (
+            r#"{"instances":[[1]]}"#.into(),
+            r#"request: it is an object such as {"inputs":[{"name":"IN","shape":[1,2],"datatype":"FP32","data":[...]}]}"#.into(),
+        ),
+        (
+            r#"{"inputs":[],"outputs":["OUT"]}"#.into(),
+            r#"outputs: each is an object such as {"name":"OUT"}"#.into(),
+        ),
+    ] {
+        let body = Bytes::from(json.clone());
+        let error = decode(&body, body.len(), &model(4, vec![spec("IN", DataType::Fp32, &[2])]), None, &NoRegions)
+            .expect_err("refused");
+        let message = error.message();
+        assert!(message.ends_with(&format!(" ({advice})")), "{json}: {message}");
+        assert!(!message.contains("secret") && !message.contains("4711"), "{message}");
+    }
+}
+
+#[test]
+fn advice_about_much_and_deeply_nested_data_takes_no_longer_than_reading_it() {
+    let (open, close) = ("[".repeat(90), "]".repeat(90));
+    let numbers = "1,".repeat(200_000);
+    let json = format!(
+        r#"{{"inputs":[{{"name":"IN","shape":[200001],"datatype":"FP32","data":{open}{numbers}"x"{close}}}]}}"#
+    );
+    let error = decode_json(json).expect_err("refused");
+    assert!(error.message().contains("[200000] is a string"), "{error}");
 }
 
 #[test]
@@ -160,7 +230,7 @@ fn data_that_does_not_fit() {
         );
         check_data(data_type, "[1,2]", Code::InvalidArg, &text);
     }
-    let out_of_range = "Unable to parse 'data': value 256 is out of range for datatype UINT8";
+    let out_of_range = "Unable to parse 'data': a value is out of range for datatype UINT8";
     check_data("UINT8", "[256,1]", Code::InvalidArg, out_of_range);
     let deep = format!("{}1,2{}", "[".repeat(101), "]".repeat(101));
     let text = "Unable to parse 'data': JSON nesting depth exceeds maximum allowed limit (100)";
