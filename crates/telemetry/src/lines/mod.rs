@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use galatea_types::{CondvarExt as _, LockExt as _};
@@ -24,19 +24,33 @@ use self::target::{Descriptor, Target};
 
 /// How long lines are gathered by a writer that gathers them.
 const GATHERING: Duration = Duration::from_millis(20);
+/// More lines than this in so short a time are a burst: the first are written at once, the others together when it is over.
+const BURST: (u32, Duration) = (32, Duration::from_millis(10));
+/// Memory that is kept for the next lines.
+const KEPT: usize = 256 << 10;
 /// How long the thread of a writer stays for more.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// When lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// At once, if that needs no waiting: whoever looks at the log sees what happened last, also after a crash.
+    /// At once, if that needs no waiting: whoever looks at the log sees what happened last, also after a crash. Of lines
+    /// that come by the thousand all but the first wait some milliseconds: a write for each would cost more than what
+    /// they tell of.
     Prompt,
     /// Some milliseconds later, many with one write: for lines that come by the thousand.
     Gathered,
 }
 
 impl Pace {
+    /// How long the thread lets lines gather.
+    fn gathering(self) -> Duration {
+        match self {
+            Self::Prompt => BURST.1,
+            Self::Gathered => GATHERING,
+        }
+    }
+
     /// Most bytes that wait.
     fn bound(self) -> usize {
         match self {
@@ -68,6 +82,13 @@ struct State {
     target: Arc<Target>,
     /// Whole lines, or the rest of one and whole ones.
     waiting: Vec<u8>,
+    /// Empty memory for `waiting` when the thread takes that.
+    spare: Vec<u8>,
+    /// When lines were first counted, and how many came since then.
+    counted_since: Option<Instant>,
+    counted: u32,
+    /// What waits came in a burst, or of a writer that gathers.
+    is_gathering: bool,
     /// Lines that found no place, as far as no notice tells of them yet.
     unnoticed: u64,
     lost: u64,
@@ -81,6 +102,17 @@ struct State {
 impl State {
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && !self.is_writing
+    }
+
+    /// Counts a line; whether it is one of too many to write each by itself.
+    fn is_in_burst(&mut self) -> bool {
+        let (lines, time) = BURST;
+        let now = Instant::now();
+        if self.counted_since.is_none_or(|since| now.duration_since(since) >= time) {
+            (self.counted_since, self.counted) = (Some(now), 0);
+        }
+        self.counted += 1;
+        self.counted > lines
     }
 }
 
@@ -109,6 +141,10 @@ impl LineWriter {
         let state = Mutex::new(State {
             target: Arc::new(target),
             waiting: Vec::new(),
+            spare: Vec::new(),
+            counted_since: None,
+            counted: 0,
+            is_gathering: false,
             unnoticed: 0,
             lost: 0,
             is_writing: false,
@@ -148,10 +184,9 @@ impl LineWriter {
     pub fn write(&self, line: &[u8]) {
         let shared = &self.shared;
         let mut state = shared.state.lock_unpoisoned();
-        let rest = match shared.pace {
-            Pace::Prompt if state.is_idle() => state.target.write_now(line),
-            _ => line,
-        };
+        let is_gathering = shared.pace == Pace::Gathered || state.is_in_burst();
+        let at_once = !is_gathering && state.is_idle();
+        let rest = if at_once { state.target.write_now(line) } else { line };
         if rest.is_empty() {
             return;
         }
@@ -161,6 +196,7 @@ impl LineWriter {
             state.lost += 1;
             return;
         }
+        state.is_gathering |= is_gathering;
         state.waiting.extend_from_slice(rest);
         let is_half_full = waited < bound / 2 && state.waiting.len() >= bound / 2;
         if waited == 0 || is_half_full || !state.has_thread {
@@ -191,12 +227,18 @@ impl LineWriter {
 
 impl Shared {
     fn write_what_waits(&self) {
-        while let Some((target, bytes, lost)) = self.take() {
+        while let Some((target, mut bytes, lost)) = self.take() {
             target.write_all(&bytes);
             if lost > 0 {
                 target.write_all((self.notice)(lost).as_bytes());
             }
-            self.state.lock_unpoisoned().is_writing = false;
+            let mut state = self.state.lock_unpoisoned();
+            state.is_writing = false;
+            if bytes.capacity() <= KEPT {
+                bytes.clear();
+                state.spare = bytes;
+            }
+            drop(state);
             self.changed.notify_all();
         }
     }
@@ -209,13 +251,15 @@ impl Shared {
             state.has_thread = false;
             return None;
         }
-        if self.pace == Pace::Gathered {
+        if mem::take(&mut state.is_gathering) {
             let is_half_full = |state: &State| state.waiting.len() >= self.pace.bound() / 2;
             let goes_on = |state: &mut State| !state.is_flushing && !is_half_full(state);
-            state = self.wait_while(state, GATHERING, goes_on);
+            state = self.wait_while(state, self.pace.gathering(), goes_on);
+            state.is_gathering = false;
         }
         state.is_writing = true;
-        let bytes = mem::take(&mut state.waiting);
+        let spare = mem::take(&mut state.spare);
+        let bytes = mem::replace(&mut state.waiting, spare);
         Some((state.target.clone(), bytes, mem::take(&mut state.unnoticed)))
     }
 

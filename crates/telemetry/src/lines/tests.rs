@@ -135,3 +135,18 @@ fn a_file_that_was_moved_away_is_opened_again() {
     assert_eq!(fs::read_to_string(&moved).expect("file"), "one\ntwo\n");
     assert_eq!(fs::read_to_string(&path).expect("file"), "three\n");
 }
+
+#[test]
+fn of_a_burst_the_first_lines_are_there_at_once_and_all_of_it_soon() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("log");
+    let writer = LineWriter::open(&path, Pace::Prompt, notice).expect("opened");
+    let lines: Vec<String> = (0..5000).map(|number| format!("{number}\n")).collect();
+    let (first, rest) = lines.split_at(BURST.0 as usize);
+    first.iter().for_each(|line| writer.write(line.as_bytes()));
+    assert_eq!(fs::read_to_string(&path).expect("file"), first.concat());
+    rest.iter().for_each(|line| writer.write(line.as_bytes()));
+    writer.flush(LONG);
+    assert_eq!(fs::read_to_string(&path).expect("file"), lines.concat());
+    assert_eq!(writer.lost(), 0);
+}

@@ -6,14 +6,14 @@ use super::lost_lines;
 use crate::lines::{LineWriter, Pace};
 
 /// What is written to stdout, after what was written there before.
-pub fn stdout() -> LineWriter {
-    console().out.clone()
+pub fn stdout() -> &'static LineWriter {
+    &console().out
 }
 
 /// What is written to stderr. Where both lead to the same place, as on a terminal, it is the writer of stdout: lines come
 /// in the order in which they were written.
-pub fn stderr() -> LineWriter {
-    console().err.clone()
+pub fn stderr() -> &'static LineWriter {
+    &console().err
 }
 
 struct Console {

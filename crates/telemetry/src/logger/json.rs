@@ -1,33 +1,38 @@
 //! A line of the log as a JSON object: `time`, `level`, what is known of `model`, `version`, `request_id` and others, `text`,
 //! `file`, `line`, `pid`.
 
-use std::fmt::Write;
-
 use log::{
     Level,
     kv::{Error, Key, Source, Value, VisitSource},
 };
 
-use super::{SHOWN, line::Line, quoting::write_quoted, time};
+use super::{
+    SHOWN,
+    line::{Line, write_number},
+    quoting::write_quoted,
+    time,
+};
 
-/// The line with its line break. A message of several lines is one string.
-pub(super) fn text(line: &Line<'_>, fields: &dyn Source) -> String {
-    let mut out = String::with_capacity(line.message.len() + 160);
+/// Appends the line with its line break. A message of several lines is one string.
+pub(super) fn write(out: &mut String, line: &Line<'_>, fields: &dyn Source) {
     out.push_str("{\"time\":\"");
-    time::write_iso(&mut out, line.since_epoch);
-    // Writing to a String cannot fail.
-    let _ = write!(out, ".{:06}Z\"", line.since_epoch.subsec_micros());
-    let _ = write!(out, ",\"level\":\"{}\"", name(line.level));
-    let _ = fields.visit(&mut Fields(&mut out));
+    time::write_iso_micros(out, line.since_epoch);
+    out.push_str("Z\",\"level\":\"");
+    out.push_str(name(line.level));
+    out.push('"');
+    // Visiting fails for no field.
+    let _ = fields.visit(&mut Fields(out));
     out.push_str(",\"text\":");
-    write_quoted(&mut out, line.message.trim_matches('\n'));
+    write_quoted(out, line.message.trim_matches('\n'));
     if !line.file.is_empty() {
         out.push_str(",\"file\":");
-        write_quoted(&mut out, line.file);
-        let _ = write!(out, ",\"line\":{}", line.line);
+        write_quoted(out, line.file);
+        out.push_str(",\"line\":");
+        write_number(out, line.line);
     }
-    let _ = writeln!(out, ",\"pid\":{}}}", line.process);
-    out
+    out.push_str(",\"pid\":");
+    write_number(out, line.process);
+    out.push_str("}\n");
 }
 
 fn name(level: Level) -> &'static str {
@@ -52,12 +57,16 @@ impl<'kvs> VisitSource<'kvs> for Fields<'_> {
         out.push(',');
         write_quoted(out, key.as_str());
         out.push(':');
-        let number = value.to_u64().map(|n| n.to_string());
-        let number = number.or_else(|| Some(value.to_i64()?.to_string()));
-        let number = number.or_else(|| Some(value.to_bool()?.to_string()));
-        match number {
-            Some(number) => out.push_str(&number),
-            None => write_quoted(out, &value.to_string()),
+        if let Some(text) = value.to_borrowed_str() {
+            write_quoted(out, text);
+        } else if let Some(number) = value.to_u64() {
+            write_number(out, number);
+        } else if let Some(number) = value.to_i64() {
+            write_number(out, number);
+        } else if let Some(is) = value.to_bool() {
+            out.push_str(if is { "true" } else { "false" });
+        } else {
+            write_quoted(out, &value.to_string());
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The form of one line of the log for people and for Triton's tools.
 
 use std::{
-    fmt::Write,
     process,
+    sync::OnceLock,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Line<'a> {
     /// Without folders: builds in different places write the same lines. Empty where there is none.
     pub file: &'a str,
     pub line: u32,
-    pub message: String,
+    pub message: &'a str,
     /// Whether the message is shown as it is: this program made it safe.
     pub is_table: bool,
     /// What a terminal shows in place of the message.
@@ -39,7 +39,8 @@ pub(super) enum Reader {
 }
 
 impl<'a> Line<'a> {
-    pub fn of(record: &Record<'a>) -> Self {
+    /// `message` is the text of the record.
+    pub fn of(record: &Record<'a>, message: &'a str) -> Self {
         let path = record.file().unwrap_or_default();
         let shown = record.key_values().get(kv::Key::from_str(SHOWN));
         Self {
@@ -47,49 +48,54 @@ impl<'a> Line<'a> {
             line: record.line().unwrap_or_default(),
             is_table: record.target() == TABLE,
             shown: shown.and_then(|shown| shown.to_borrowed_str().map(str::to_owned)),
-            ..Self::now(record.level(), record.args().to_string())
+            ..Self::now(record.level(), message)
         }
     }
 
     /// One that comes from no place in the sources.
-    pub fn now(level: Level, message: String) -> Self {
+    pub fn now(level: Level, message: &'a str) -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let process = process::id();
+        // A system call, and it never changes.
+        static PROCESS: OnceLock<u32> = OnceLock::new();
+        let process = *PROCESS.get_or_init(process::id);
         let (is_table, shown) = (false, None);
         Self { level, since_epoch, process, file: "", line: 0, message, is_table, shown }
     }
 
-    /// The line with its line break.
+    /// Appends the line with its line break.
     ///
     /// For a person at a terminal a message of several lines is shown whole, the lines after its first indented, so
     /// that none can pass for a line of the log; a program that reads the log gets one line.
-    pub fn text(&self, settings: &LogSettings, reader: Reader) -> String {
+    pub fn write(&self, out: &mut String, settings: &LogSettings, reader: Reader) {
         let is_painted = reader == Reader::Person && settings.has_colours;
-        let mut out = String::with_capacity(self.message.len() + 64);
         let colour = is_painted.then(|| colour(self.level)).flatten();
         out.push_str(colour.unwrap_or_default());
-        self.write_time(&mut out, settings.format);
+        self.write_time(out, settings.format);
         let file = if self.file.is_empty() { "unknown" } else { self.file };
-        // Writing to a String cannot fail.
-        let _ = write!(out, " {} {file}:{}]", self.process, self.line);
+        out.push(' ');
+        write_number(out, self.process);
+        out.push(' ');
+        out.push_str(file);
+        out.push(':');
+        write_number(out, self.line);
+        out.push(']');
         out.push_str(if colour.is_some() { "\u{1b}[0m " } else { " " });
         let message = self.message.trim_end_matches('\n');
         if self.is_table {
             let fits = self.shown.as_ref().filter(|_| reader == Reader::Person);
-            out.push_str(fits.unwrap_or(&self.message));
+            out.push_str(fits.map_or(self.message, String::as_str));
         } else if !settings.has_escaping {
-            out.push_str(&self.message);
+            out.push_str(self.message);
         } else if reader == Reader::Program {
-            write_quoted(&mut out, &self.message);
+            write_quoted(out, self.message);
         } else if let Some(shown) = &self.shown {
-            write_painted(&mut out, shown, is_painted);
+            write_painted(out, shown, is_painted);
         } else if message.contains('\n') {
-            write_lines(&mut out, message);
+            write_lines(out, message);
         } else {
-            write_quoted(&mut out, &self.message);
+            write_quoted(out, self.message);
         }
         out.push('\n');
-        out
     }
 
     fn write_time(&self, out: &mut String, format: LogFormat) {
@@ -103,6 +109,11 @@ impl<'a> Line<'a> {
             time::write_short(out, self.since_epoch);
         }
     }
+}
+
+/// In decimal digits.
+pub(super) fn write_number(out: &mut String, number: impl itoa::Integer) {
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
 fn severity(level: Level) -> char {

@@ -22,6 +22,8 @@ mod sink;
 mod time;
 
 use std::{
+    cell::Cell,
+    fmt::Write as _,
     io,
     sync::{OnceLock, RwLock},
 };
@@ -124,24 +126,46 @@ pub enum Printed<'a> {
 }
 
 fn print_json(level: Level, text: &str, fields: &dyn log::kv::Source) {
-    let line = Line::now(level, text.to_owned());
-    console(level).write(json::text(&line, fields).as_bytes());
+    let mut out = String::new();
+    json::write(&mut out, &Line::now(level, text), fields);
+    console(level).write(out.as_bytes());
+}
+
+/// In the form that is set; the fields are of interest where that is JSON, and who reads where it is not.
+fn write_line(
+    out: &mut String,
+    line: &Line<'_>,
+    settings: &LogSettings,
+    reader: Reader,
+    fields: &dyn log::kv::Source,
+) {
+    match settings.format {
+        LogFormat::Json => json::write(out, line, fields),
+        _ => line.write(out, settings, reader),
+    }
 }
 
 /// What stands in the log in place of lines that were lost.
 fn lost_lines(count: u64) -> String {
     let text =
         format!("{count} lines are missing here: whoever reads this log was too slow for it");
-    let (line, settings) = (Line::now(Level::Warn, text), settings());
-    match settings.format {
-        LogFormat::Json => json::text(&line, &None::<(&str, &str)>),
-        _ => line.text(&settings, Reader::Program),
-    }
+    let (line, settings) = (Line::now(Level::Warn, &text), settings());
+    let mut out = String::new();
+    write_line(&mut out, &line, &settings, Reader::Program, &None::<(&str, &str)>);
+    out
 }
 
 /// The settings in force.
 pub fn settings() -> LogSettings {
     LOGGER.get_or_init(Logger::default).state().settings.clone()
+}
+
+/// Memory that a thread keeps for the texts of its lines.
+const KEPT: usize = 16 << 10;
+
+thread_local! {
+    /// Empty, for the message of a line and the line.
+    static MEMORY: Cell<(String, String)> = const { Cell::new((String::new(), String::new())) };
 }
 
 static LOGGER: OnceLock<Logger> = OnceLock::new();
@@ -177,13 +201,20 @@ impl Log for Logger {
         if !settings.shows(record.metadata()) {
             return;
         }
-        let (line, writer) = (Line::of(record), state.sink.writer(record.level()));
+        let writer = state.sink.writer(record.level());
         let reader = if writer.is_terminal() { Reader::Person } else { Reader::Program };
-        let text = match settings.format {
-            LogFormat::Json => json::text(&line, record.key_values()),
-            _ => line.text(settings, reader),
-        };
-        writer.write(text.as_bytes());
+        // What is shown may be logged itself while its text is made: then there is no memory to use again.
+        let (mut message, mut out) = MEMORY.try_with(Cell::take).unwrap_or_default();
+        // Writing to a String cannot fail; what cannot be shown stays out.
+        let _ = message.write_fmt(*record.args());
+        let line = Line::of(record, &message);
+        write_line(&mut out, &line, settings, reader, record.key_values());
+        writer.write(out.as_bytes());
+        if message.capacity() + out.capacity() <= KEPT {
+            message.clear();
+            out.clear();
+            let _ = MEMORY.try_with(|memory| memory.set((message, out)));
+        }
     }
 
     fn flush(&self) {

@@ -5,14 +5,22 @@ use std::fmt::Write;
 /// A JSON string; everything above ASCII stays as it is.
 pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c => push_escaped(out, c),
+    let mut rest = text;
+    // Most texts have nothing to escape and are copied whole.
+    while let Some(at) = rest.bytes().position(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        let (plain, escaped) = rest.split_at(at);
+        out.push_str(plain);
+        let mut escaped = escaped.chars();
+        match escaped.next() {
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
+            Some('\n') => out.push_str("\\n"),
+            Some(c) => push_escaped(out, c),
+            None => {}
         }
+        rest = escaped.as_str();
     }
+    out.push_str(rest);
     out.push('"');
 }
 

@@ -28,9 +28,9 @@ impl Sink {
         Ok(Self::File(LineWriter::open(path, Pace::Prompt, lost_lines)?))
     }
 
-    pub fn writer(&self, level: Level) -> LineWriter {
+    pub fn writer(&self, level: Level) -> &LineWriter {
         match self {
-            Self::File(file) => file.clone(),
+            Self::File(file) => file,
             Self::Console => console(level),
         }
     }
@@ -59,6 +59,6 @@ impl Sink {
 }
 
 /// Where lines of a level go without a file.
-pub(super) fn console(level: Level) -> LineWriter {
+pub(super) fn console(level: Level) -> &'static LineWriter {
     if level <= Level::Warn { stderr() } else { stdout() }
 }

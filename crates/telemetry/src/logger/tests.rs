@@ -7,26 +7,38 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn line(message: &str) -> Line<'static> {
+fn line(message: &str) -> Line<'_> {
     Line {
         level: Level::Info,
         since_epoch: Duration::new(1_795_261_534, 163_989_000),
         process: 9939,
         file: "engine.rs",
         line: 174,
-        message: message.to_owned(),
+        message,
         is_table: false,
         shown: None,
     }
 }
 
+fn written(line: &Line<'_>, settings: &LogSettings, reader: Reader) -> String {
+    let mut out = String::new();
+    line.write(&mut out, settings, reader);
+    out
+}
+
+fn as_json(line: &Line<'_>, fields: &dyn log::kv::Source) -> String {
+    let mut out = String::new();
+    json::write(&mut out, line, fields);
+    out
+}
+
 /// As a program reads it.
 fn text(line: &Line<'_>) -> String {
-    line.text(&LogSettings::default(), Reader::Program)
+    written(line, &LogSettings::default(), Reader::Program)
 }
 
 fn on_terminal(line: &Line<'_>, has_colours: bool) -> String {
-    line.text(&LogSettings { has_colours, ..LogSettings::default() }, Reader::Person)
+    written(line, &LogSettings { has_colours, ..LogSettings::default() }, Reader::Person)
 }
 
 #[test]
@@ -42,7 +54,7 @@ fn iso_format() {
     let line = Line { level: Level::Warn, ..line("x") };
     let settings = LogSettings { format: LogFormat::Iso8601, ..LogSettings::default() };
     assert_eq!(
-        line.text(&settings, Reader::Program),
+        written(&line, &settings, Reader::Program),
         "2026-11-21T11:45:34Z W 9939 engine.rs:174] \"x\"\n"
     );
 }
@@ -58,7 +70,7 @@ fn json_format() {
         (SHOWN, Value::from("not here")),
     ];
     assert_eq!(
-        json::text(&line, &fields),
+        as_json(&line, &fields),
         "{\"time\":\"2026-11-21T11:45:34.163989Z\",\"level\":\"error\",\"model\":\"m\\u0007\",\"version\":-3,\
          \"is_new\":true,\"count\":18446744073709551615,\"text\":\"+---+\\n| \\\"a\\\" |\\n+---+\",\
          \"file\":\"engine.rs\",\"line\":174,\"pid\":9939}\n"
@@ -70,7 +82,7 @@ proptest! {
     fn every_json_line_parses_whatever_is_in_it(message: String, model: String, file in "[^/\\\\]+") {
         let line = Line { file: &file, ..line(&message) };
         let fields = [("model", Value::from(model.as_str()))];
-        let text = json::text(&line, &fields);
+        let text = as_json(&line, &fields);
         prop_assert_eq!(text.matches('\n').count(), 1);
         let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         prop_assert_eq!(read["text"].as_str(), Some(message.trim_matches('\n')));
@@ -146,7 +158,7 @@ fn a_terminal_shows_the_excerpt_in_place_of_the_message() {
 fn without_escaping_the_text_is_as_written() {
     let settings = LogSettings { has_escaping: false, ..LogSettings::default() };
     assert_eq!(
-        line("a \"b\"\nc").text(&settings, Reader::Program),
+        written(&line("a \"b\"\nc"), &settings, Reader::Program),
         "I1121 11:45:34.163989 9939 engine.rs:174] a \"b\"\nc\n"
     );
 }
