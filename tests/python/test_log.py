@@ -228,14 +228,30 @@ BROKEN = {
 }
 
 
-def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
+def write_broken(folder):
     for name, (backend, file, content) in BROKEN.items():
-        path = tmp_path / name / file
+        path = folder / name / file
         path.parent.mkdir(parents=True)
         path.write_text(content)
-        (tmp_path / name / "config.pbtxt").write_text(f'backend: "{backend}"\n' + identity_config())
-    (tmp_path / "typo").mkdir()
-    (tmp_path / "typo/config.pbtxt").write_text('imput { name: "A" }\n')
+        (folder / name / "config.pbtxt").write_text(f'backend: "{backend}"\n' + identity_config())
+    (folder / "typo").mkdir()
+    (folder / "typo/config.pbtxt").write_text('imput { name: "A" }\n')
+
+
+def test_a_start_that_fails_is_told_in_json_to_the_last_line(tmp_path, serve):
+    write_broken(tmp_path)
+    server = serve(tmp_path, "--log-format=json", wait=False)
+    assert server.wait_for_exit() == 1
+    lines = [json.loads(line) for line in server.log]
+    errors = {line.get("model"): line["text"] for line in lines if line["level"] == "error"}
+    assert set(errors) == {*BROKEN, "typo", None}
+    assert "\nTraceback (most recent call last):\n" in errors["raises"] and "no \x1b[2J weights" in errors["raises"]
+    assert errors["typo"].endswith("typo/config.pbtxt:1:1: no field `imput` in ModelConfig; did you mean `input`?")
+    assert lines[-1]["level"] == "error" and lines[-1]["text"].startswith("error: creating server: ") and not any("\x1b[1" in t for t in errors.values())
+
+
+def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
+    write_broken(tmp_path)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     command = [servers.galatea_binary(), "serve", f"--model-repository={tmp_path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0",

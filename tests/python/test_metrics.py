@@ -4,14 +4,21 @@ that every line can be parsed."""
 import concurrent.futures
 import json
 import re
+import signal
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+import tritonclient.grpc as grpcclient
+from tritonclient.utils import InferenceServerException
 
 import clients
-from repositories import add_sub_config, identity_config
+import processes
+from repositories import REPEAT_CONFIG, add_sub_config, identity_config
 
 ALL_ON = ("--metrics-config=histogram_latencies=true", "--metrics-config=summary_latencies=true")
 SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (-?[0-9.]+|Nan|[+-]Inf)')
@@ -56,6 +63,138 @@ def families(text):
             assert sample[1].startswith(name), line
             found[name][1].append(sample)
     return found
+
+
+def reference():
+    """What the page of documentation says of each family: name -> (type, labels, when it is shown)."""
+    text = (Path(__file__).resolve().parents[2] / "docs/metrics.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| .* \| (.*) \|$", text, re.M)
+    return {name: (kind, set(re.findall(r"`(\w+)`", labels)), shown) for name, kind, labels, shown in rows}
+
+
+def test_the_reference_and_the_page_name_the_same_families(repository, serve, tmp_path_factory):
+    """With all there is switched on, but for GPUs; types and labels too."""
+    repository.add("simple", "add_sub", add_sub_config())
+    repository.add("repeat", "repeat", REPEAT_CONFIG)
+    failing = repository.add("unbuildable", "python", identity_config(), files={"1/model.py": "", "requirements.txt": "no-such-package-as-this==1\n"})
+    assert failing.exists()
+    access_log, home = tmp_path_factory.mktemp("log") / "access.log", tmp_path_factory.mktemp("home")
+    server = serve(
+        repository.path, *ALL_ON, f"--access-log={access_log}", "--exit-on-error=false", "--model-control-mode=explicit",
+        "--load-model=simple", "--load-model=repeat", env={**processes.offline(), "GALATEA_HOME": str(home)},
+    )
+    documented = reference()
+    environments = {name for name, (_, _, shown) in documented.items() if "environment" in shown}
+    gpus = {name for name, (_, _, shown) in documented.items() if "GPU" in shown}
+    assert len(environments) == 3 and len(gpus) == 6
+    assert set(families(page(server))) == set(documented) - environments - gpus
+    assert clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})[0] >= 400
+    assert value(server, "galatea_python_environment_builds_total", 'outcome="failure"') == 1
+    assert value(server, "galatea_python_environment_builds_total", 'outcome="success"') == 0
+    assert value(server, "galatea_python_environments") == value(server, "galatea_python_environments_size_bytes") == 0
+    assert post(server, "simple", clients.pair_json()) == 200
+    served = families(page(server))
+    assert set(served) == set(documented) - gpus
+    for name, (kind, samples) in served.items():
+        assert kind == documented[name][0], name
+        labels = {label for sample in samples for label in re.findall(r'(\w+)="', sample[2] or "")}
+        assert labels == documented[name][1], name
+
+
+def test_environments_of_python_models_are_counted(repository, serve, tmp_path_factory):
+    """One that is unpacked: a venv that sees the packages of the tests' own."""
+    made, home = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("home")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", made / "venv"], check=True, timeout=60)
+    (site,) = (made / "venv").glob("lib/python*/site-packages")
+    (site / "seen.pth").write_text(str(Path(np.__file__).parents[1]) + "\n")
+    subprocess.run(["tar", "-czf", made / "packed.tar.gz", "-C", made / "venv", "."], check=True, timeout=60)
+    code = """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("OUTPUT0", r.inputs()[0].as_numpy())]) for r in requests]
+"""
+    packed = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{made / "packed.tar.gz"}" }} }}\n'
+    repository.add("packed", "python", identity_config(more=packed), files={"1/model.py": code})
+    server = serve(repository.path, env={"GALATEA_HOME": str(home)})
+    assert post(server, "packed", one_row()) == 200
+    assert value(server, "galatea_python_environments") == 1
+    assert value(server, "galatea_python_environments_size_bytes") > 1000
+    assert value(server, "galatea_python_environment_builds_total", 'outcome="success"') == 1
+    assert value(server, "galatea_python_environment_builds_total", 'outcome="failure"') == 0
+    again = serve(repository.path, env={"GALATEA_HOME": str(home)})
+    assert value(again, "galatea_python_environments") == 1, "it is there already"
+    assert value(again, "galatea_python_environment_builds_total", 'outcome="success"') == 0
+
+
+def test_what_clients_send_makes_no_series(repository, serve):
+    """Names, versions, paths, methods, ids, headers and messages that nobody has seen: the page has the lines it had."""
+    repository.add("simple", "add_sub", add_sub_config())
+    server = serve(repository.path, *ALL_ON, "--model-control-mode=explicit", "--load-model=simple")
+    assert post(server, "simple", clients.pair_json()) == 200
+
+    def series():
+        return {line.rsplit(" ", 1)[0] for line in page(server).splitlines()}
+
+    before = series()
+    hostile = [f"model{n}" for n in range(50)] + ['a"} 1\n', "%22%7D%201%0Aforged%201", "..%2F..%2Fetc", "\u00e9" * 100, "x" * 5000, "simple%00"]
+    for name in hostile:
+        path = name.replace("\n", "%0A").replace('"', "%22").replace(" ", "%20").encode().decode("latin-1").replace("\u00c3\u00a9", "%C3%A9")
+        for method, where in [
+            ("POST", f"/v2/models/{path}/infer"), ("POST", f"/v2/models/simple/versions/{path}/infer"), ("GET", f"/v2/models/{path}/stats"),
+            ("POST", f"/v2/repository/models/{path}/load"), ("POST", f"/v2/repository/models/{path}/unload"), ("GET", f"/{path}"), ("BREW", f"/v2/{path}"),
+        ]:
+            clients.ask(server.http, method, where, {} if method == "POST" else None, {"X-Custom": path[:100], "traceparent": path[:100]})
+        body = {"id": name, "inputs": [{"name": name, "shape": [1], "datatype": name, "data": [1]}], "parameters": {name[:100]: name}}
+        assert post(server, "simple", body) >= 400
+    with grpcclient.InferenceServerClient(server.grpc) as stock:
+        for name in hostile:
+            given = grpcclient.InferInput(name, [1, 16], "INT32")
+            given.set_data_from_numpy(np.ones((1, 16), np.int32))
+            for model, version in [(name, ""), ("simple", "7"), ("simple", name)]:
+                with pytest.raises(InferenceServerException):
+                    stock.infer(model, [given], version, request_id=name)
+    assert series() == before
+
+
+def test_bytes_in_hand_are_told_beside_the_budget(repository, serve):
+    delay = 'parameters { key: "execute_delay_ms" value { string_value: "1500" } }\n'
+    repository.add("slow", "identity", identity_config(more=delay))
+    server = serve(repository.path, "--memory-budget=32M")
+    assert value(server, "galatea_memory_budget_limit_bytes") == 32 << 20
+    size = 4 << 20
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, clients.client(server, "http") as stock:
+        held = pool.submit(clients.infer, stock, "http", "slow", {"INPUT0": np.ones(size // 4, np.float32)})
+        until(lambda: value(server, "galatea_memory_budget_used_bytes") >= size, "the request in hand is counted")
+        held.result()
+    until(lambda: value(server, "galatea_memory_budget_used_bytes") < size, "and released")
+    assert value(server, "galatea_memory_budget_refused_total") == 0
+    with clients.client(server, "http") as stock, pytest.raises(InferenceServerException):
+        clients.infer(stock, "http", "slow", {"INPUT0": np.ones(64 << 18, np.float32)})
+    assert value(server, "galatea_memory_budget_refused_total") >= 1
+
+
+def test_requests_that_come_before_or_after_the_server_serves_are_told(repository, serve):
+    delay = 'parameters { key: "execute_delay_ms" value { string_value: "3000" } }\n'
+    repository.add("slow", "identity", identity_config(more=delay))
+    server = serve(repository.path)
+    exiting = 'reason="exiting"'
+    assert value(server, "galatea_requests_refused_total", exiting) == 0
+    assert value(server, "galatea_build_info", re.search(r"galatea_build_info\{(.*)\}", page(server))[1]) == 1
+    with grpcclient.InferenceServerClient(server.grpc) as stock, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert stock.is_server_live()
+        held = pool.submit(post, server, "slow", one_row())
+        until(lambda: value(server, "galatea_inference_requests_in_flight", 'model="slow",version="1"') == 1, "it is executed")
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for_line("Waiting for in-flight requests")
+        given = grpcclient.InferInput("INPUT0", [3], "FP32")
+        given.set_data_from_numpy(np.ones(3, np.float32))
+        with pytest.raises(InferenceServerException):
+            stock.infer("slow", [given])
+        assert value(server, "galatea_requests_refused_total", exiting) == 1
+        assert held.result() == 200
 
 
 def test_every_line_can_be_parsed_and_values_of_labels_are_escaped(repository, serve, tmp_path):

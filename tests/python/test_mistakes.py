@@ -6,6 +6,7 @@ import re
 import pytest
 
 import mistakes
+import processes
 
 # Folders of a machine, as no answer may show them.
 HOST_FOLDER = re.compile(r"(?<![\w.])/(tmp|work|home|root|usr|opt|var|etc)/[\w.]")
@@ -158,7 +159,12 @@ def test_no_answer_tells_what_is_in_a_tensor_or_in_the_environment(tmp_path_fact
     for name, code in FAILS_WITH_A_TENSOR.items():
         mistakes.write(folder / name, {"config.pbtxt": f'backend: "python"\n{strings}', "1/model.py": FAILS % code})
     mistakes.write(folder / "good", {"config.pbtxt": f'backend: "python"\n{strings}', "1/model.py": "ok"})
-    server = serve(folder, env={"GALATEA_TEST_TOKEN": "hunter2-of-the-environment"})
+    unbuildable = {"config.pbtxt": f'backend: "python"\n{strings}', "1/model.py": "ok", "requirements.txt": "no-such-package-as-this==1\n"}
+    mistakes.write(folder / "unbuildable", unbuildable)
+    home = tmp_path_factory.mktemp("home")
+    environment = {"GALATEA_TEST_TOKEN": "hunter2-of-the-environment", "PIP_INDEX_URL": "https://user:hunter2@127.0.0.1:9/simple"}
+    flags = ["--exit-on-error=false", "--model-control-mode=explicit", "--load-model=*"]
+    server = serve(folder, *flags, env={**processes.offline(), "GALATEA_HOME": str(home), **environment})
 
     def tensor(**fields):
         return {"name": "IN", "shape": [1], "datatype": "BYTES", "data": [SECRET], **fields}
@@ -169,11 +175,14 @@ def test_no_answer_tells_what_is_in_a_tensor_or_in_the_environment(tmp_path_fact
         status, answer = mistakes.ask(server, "POST", f"/v2/models/{name}/infer", json.dumps({"inputs": [inputs]}))
         assert status >= 400, (name, answer)
         assert SECRET not in answer and "hunter2" not in answer and str(folder) not in answer, (name, answer)
-    for path in ("/v2", "/v2/logging", "/v2/models/good/config", "/v2/models/stats", "/v2/health/ready", f"/v2/models/{SECRET}x"):
+    for path in ("/v2", "/v2/logging", "/v2/models/good/config", "/v2/models/stats", "/v2/health/ready", "/v2/models/nobody"):
         answer = mistakes.ask(server, "GET", path)[1]
         assert str(folder) not in answer and "of-the-environment" not in answer, (path, answer)
     index = mistakes.ask(server, "POST", "/v2/repository/index")[1]
-    assert str(folder) not in index and "of-the-environment" not in index
+    assert "cannot build the Python environment from 'unbuildable/requirements.txt'" in index
+    for answer in (index, mistakes.ask(server, "POST", "/v2/repository/models/unbuildable/load")[1]):
+        assert str(folder) not in answer and str(home) not in answer and "hunter2" not in answer, answer
+    assert "hunter2" not in server.text() and str(folder) in server.text(), "the log has the folders"
 
 
 @pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: " ".join(mistake["words"]))

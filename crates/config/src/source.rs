@@ -34,6 +34,14 @@ impl ConfigSource {
         Self { file: "config".to_owned(), form: Form::Json(source.into()) }
     }
 
+    /// Whether this stands in it. What does is known to everybody who may read the configuration.
+    pub fn says(&self, text: &str) -> bool {
+        match &self.form {
+            Form::None => false,
+            Form::Text(source) | Form::Json(source) => source.contains(text),
+        }
+    }
+
     /// The message that it holds; that of an empty text where there is nothing.
     ///
     /// # Errors

@@ -56,6 +56,7 @@ impl LoadPlan {
         let hidden = HiddenFolder::of(&folder);
         let (polled, source) = poll(overrides, completion, &folder, repository.config_name())
             .map_err(|error| hidden.hide(error))?;
+        let hidden = hidden.but_for(source.clone());
         let versions = choose_versions(&polled.version_policy, &folder);
         let paths = completion.paths.clone();
         let PolledConfig { raw, version_policy } = polled;

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use galatea_backend::{InstanceSpec, Model, ModelInstance};
-use galatea_config::Diagnostic;
+use galatea_config::{ConfigSource, Diagnostic};
 use galatea_types::{Error, Result};
 
 use super::folder::ModelFolder;
@@ -14,6 +14,8 @@ pub(crate) struct HiddenFolder {
     /// The ways in which the folder may be written, and the model's name. The longest first.
     places: Vec<String>,
     model: String,
+    /// What it says is no secret.
+    configuration: Option<ConfigSource>,
 }
 
 impl HiddenFolder {
@@ -31,7 +33,12 @@ impl HiddenFolder {
             .collect();
         places.sort_by_key(|place| std::cmp::Reverse(place.len()));
         places.dedup();
-        Self { places, model: folder.name.clone() }
+        Self { places, model: folder.name.clone(), configuration: None }
+    }
+
+    /// The same, and paths that the configuration itself names stay.
+    pub fn but_for(self, configuration: ConfigSource) -> Self {
+        Self { configuration: Some(configuration), ..self }
     }
 
     /// The error with the model's name in place of its folder. What it was is its cause: for the log.
@@ -52,13 +59,48 @@ impl HiddenFolder {
 
     fn hidden(&self, text: &str) -> String {
         let replace = |text: String, place: &String| text.replace(place.as_str(), &self.model);
-        self.places.iter().fold(text.to_owned(), replace)
+        let is_known = |path: &str| self.configuration.as_ref().is_some_and(|c| c.says(path));
+        without_folders(&self.places.iter().fold(text.to_owned(), replace), is_known)
     }
 
     /// The model, whose errors when instances are made again reach clients too.
     pub fn wrap(self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         Arc::new(HidingModel { model, hidden: self })
     }
+}
+
+/// Of absolute paths on this machine the last part, wherever they stand in the text: an interpreter, a library, the folder of
+/// environments.
+fn without_folders(text: &str, is_known: impl Fn(&str) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let opening = out.chars().next_back().unwrap_or(' ');
+        let path = match opening {
+            '\'' | '"' | '`' => from.split([opening, '\n']).next(),
+            '(' | '[' | '=' | ',' => from.split(ENDS).next(),
+            c if c.is_whitespace() => from.split(ENDS).next(),
+            _ => None,
+        };
+        let path = path.filter(|path| is_on_this_machine(path) && !is_known(path)).unwrap_or("/");
+        let name = Path::new(path).file_name().and_then(|name| name.to_str());
+        out.push_str(name.unwrap_or(path));
+        rest = from.get(path.len()..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What a path that is not in quotes ends at.
+const ENDS: [char; 10] = [' ', '\n', '\t', '\'', '"', ')', ']', ',', ';', ':'];
+
+/// Whether it leads into a folder at the top, so that it is no path of a URL and no pointer into JSON.
+fn is_on_this_machine(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    let top = parts.next().filter(|top| !top.is_empty());
+    parts.next().is_some() && top.is_some_and(|top| Path::new("/").join(top).is_dir())
 }
 
 struct HidingModel {
@@ -112,5 +154,42 @@ mod tests {
         assert_eq!(Diagnostic::of(&error).map(|found| &*found.text), Some("'m/1/a'"));
         let other = hidden.hide(Error::internal("no path"));
         assert_eq!(other.with_causes(), "no path");
+    }
+
+    #[test]
+    fn of_other_paths_of_this_machine_the_last_part_stays() {
+        for (text, told) in [
+            (
+                "no space left: '/tmp/galatea home/envs' has 3 MB free",
+                "no space left: 'envs' has 3 MB free",
+            ),
+            (
+                "At:\n  /usr/lib/python3/json/decoder.py(337): decode",
+                "At:\n  decoder.py(337): decode",
+            ),
+            (
+                "the interpreter /usr/bin/python3: too old (/usr/bin/x), a=/tmp/b",
+                "the interpreter python3: too old (x), a=b",
+            ),
+            ("'/tmp/unfinished", "'unfinished"),
+        ] {
+            assert_eq!(without_folders(text, |_| false), told);
+            assert_eq!(without_folders(text, |_| true), text, "known from the configuration");
+        }
+        for same in [
+            "",
+            "/",
+            "a/b and / and //",
+            "/usr",
+            "'/'",
+            "http://127.0.0.1/usr/bin/x",
+            "config#/input/0/dims",
+            "POST /v2/models/m/load",
+            "m/1/model.onnx: '/é/ü' \"/",
+            "'/usr'",
+            "1 / 2 /",
+        ] {
+            assert_eq!(without_folders(same, |_| false), same);
+        }
     }
 }

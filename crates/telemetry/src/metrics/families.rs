@@ -262,22 +262,26 @@ pub const LOG_LINES_LOST: Family = Family::counter(
 )
 .labels(&["log"]);
 
+const WITH_ENVIRONMENTS: &str = "once a Python model has asked for an environment";
 /// Of the cache.
 pub const ENVIRONMENTS: Family = Family::gauge(
     "galatea_python_environments",
     "Python environments in the cache, as of the last load of a model that runs in one of them",
-);
+)
+.shown(WITH_ENVIRONMENTS);
 /// Of the cache.
 pub const ENVIRONMENT_BYTES: Family = Family::gauge(
     "galatea_python_environments_size_bytes",
     "Disk space of the Python environments in the cache, as measured when each was made, in bytes",
-);
+)
+.shown(WITH_ENVIRONMENTS);
 /// Of this server.
 pub const ENVIRONMENT_BUILDS: Family = Family::counter(
     "galatea_python_environment_builds_total",
     "Python environments that this server has built or unpacked, by outcome",
 )
-.labels(&["outcome"]);
+.labels(&["outcome"])
+.shown(WITH_ENVIRONMENTS);
 
 pub(super) const BUILD_INFO: Family = Family::gauge(
     "galatea_build_info",
