@@ -1,5 +1,6 @@
 """The tables of mistakes (tests/mistakes): each is made, and must be told as its row says, wherever somebody looks."""
 
+import concurrent.futures
 import json
 import re
 
@@ -101,6 +102,22 @@ def test_a_wrong_model_py(repository, name):
         told = mistake["told"]
         repository.server.wait(lambda: told in repository.logged(name), f"a line of the log about {name}", 10)
     assert keeps_folders_to_itself(text)
+
+
+def test_what_all_workers_of_a_model_do_wrong_is_told_once(repository):
+    name = "three_workers_output_mistyped"
+    ask = lambda _: json.loads(repository.request({"path": f"/v2/models/{name}/infer"})[1])["outputs"][0]["data"][0]
+    processes = set()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in range(100):
+            processes.update(pool.map(ask, range(32)))
+            if len(processes) == 3:
+                break
+    assert len(processes) == 3
+    # Both kinds of wrong outputs: one that is not declared, and one of another shape.
+    for told in ("'OUTT' that its configuration does not declare", "output 'OUT' with data type FP32 and shape [1,1]"):
+        repository.server.wait(lambda: told in repository.logged(name), f"a line of the log about {name}", 10)
+        assert repository.logged(name).count(told) == 1
 
 
 @pytest.mark.parametrize("name", REQUESTS)

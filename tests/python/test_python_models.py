@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 import python_cases
+import scenarios
 import servers
 
 PLAYS = python_cases.plays()
@@ -57,6 +58,9 @@ def players():
 
 def check(answer, name, target):
     want = python_cases.wanted(name, target)
+    if target == "galatea":
+        # The real server's sentences, without what ours says behind them.
+        answer, want = scenarios.without_places(answer), scenarios.without_places(want)
     assert answer == want, "\n" + python_cases.compared(answer, want)
 
 

@@ -56,6 +56,7 @@ impl ChildProgram {
             },
             // The child's backend checks and reshapes.
             config: None,
+            told_outputs: Arc::default(),
             program: Arc::new(self.program(model, instance)),
             arenas: ARENAS,
             timeout: isolation.timeout,

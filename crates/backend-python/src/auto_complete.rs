@@ -48,6 +48,7 @@ pub(crate) fn complete(
     let mut worker = Worker::start(WorkerOptions {
         identity: start::identity(context.model_name.into(), None),
         config: None,
+        told_outputs: Arc::default(),
         program: Arc::new(start::program(&environment, package)),
         arenas: settings.arenas,
         timeout: settings.timeout,

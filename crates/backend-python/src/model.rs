@@ -14,7 +14,7 @@ use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, ModelConfig, to_json};
 use galatea_types::{Error, LockExt as _, Result};
 use galatea_worker::{
-    InstanceOptions, LogLevels, Program, Worker, WorkerInstance, WorkerOptions,
+    InstanceOptions, LogLevels, Program, ToldOutputs, Worker, WorkerInstance, WorkerOptions,
     wire::{INLINE_LIMIT, kind},
 };
 use serde_json::{Value, json};
@@ -44,6 +44,7 @@ pub(crate) struct PythonModel {
     uses_senders: bool,
     has_readiness_check: AtomicBool,
     workers: Mutex<Vec<Weak<PythonConnection>>>,
+    told_outputs: Arc<ToldOutputs>,
 }
 
 impl PythonModel {
@@ -78,6 +79,7 @@ impl PythonModel {
             _environment: environment.lease,
             has_readiness_check: AtomicBool::new(false),
             workers: Mutex::default(),
+            told_outputs: Arc::default(),
             context,
         })
     }
@@ -109,6 +111,7 @@ impl PythonModel {
         let mut worker = Worker::start(WorkerOptions {
             identity: start::identity(config.name().clone(), Some(spec.name.clone())),
             config: Some(config.clone()),
+            told_outputs: self.told_outputs.clone(),
             program: self.program.clone(),
             arenas: self.settings.arenas,
             timeout: self.settings.timeout,

@@ -50,7 +50,7 @@ pub struct Connection<S> {
     pub requests: ActiveRequests,
     /// Whose tensors are checked and reshaped here. `None`: the worker does that, or executes nothing.
     pub config: Option<Arc<ModelConfig>>,
-    pub(crate) told: ToldOutputs,
+    pub(crate) told: Arc<ToldOutputs>,
     /// What the server does for this kind of worker.
     pub services: S,
     /// How long the worker may have requests without responding to any.
@@ -69,6 +69,7 @@ impl<S: Services> Connection<S> {
     pub(crate) fn new(
         identity: WorkerIdentity,
         config: Option<Arc<ModelConfig>>,
+        told: Arc<ToldOutputs>,
         limits: ArenaLimits,
         services: S,
         alarm: InstanceAlarm,
@@ -84,7 +85,7 @@ impl<S: Services> Connection<S> {
             waker,
             requests: ActiveRequests::default(),
             config,
-            told: ToldOutputs::default(),
+            told,
             services,
             execution_limit,
         };

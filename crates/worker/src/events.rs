@@ -24,8 +24,12 @@ pub(crate) fn handle<S: Services>(
     match header.kind {
         kind::RESPONSE => respond(connection, message),
         kind::LOG => {
-            let model = &connection.lifecycle.identity().model;
-            message.json().map(|entry| log_entry(model, header.id, &entry))
+            let entry = message.json()?;
+            let output = entry.get("once_of_output").and_then(Value::as_str);
+            if output.is_none_or(|name| connection.told.is_new_name(name)) {
+                log_entry(&connection.lifecycle.identity().model, header.id, &entry);
+            }
+            Ok(())
         }
         kind::RELEASE_TO_SERVER | kind::TRIMMED => Ok(()),
         _ => S::handle(connection, message),

@@ -53,6 +53,7 @@ pub use instance::{InstanceOptions, WorkerInstance};
 pub use lifecycle::Lifecycle;
 pub use log_levels::LogLevels;
 pub use memory::{ArenaLimits, BlockAllocation, SharedMemory};
+pub use outputs::ToldOutputs;
 pub use process::{ExitReason, Process};
 pub use program::Program;
 pub use received_request::received_request;

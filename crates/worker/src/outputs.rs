@@ -1,12 +1,15 @@
 //! From a worker's response to what a client gets.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{Error, Result, Shape, Tensor};
+use galatea_types::{Error, LockExt as _, Result, Shape, Tensor};
 
 use crate::{
     exception::with_traceback,
@@ -17,18 +20,33 @@ use crate::{
     wire::{Malformed, ResponseHead},
 };
 
-/// Which outputs the log has told of because they are not what the configuration declares: a bit each, of the first 64.
+/// Names of outputs that are told of; a model that makes up names gets no line for each.
+const MOST_NAMES: usize = 16;
+
+/// Which outputs of a model the log has told of because they are not what the configuration declares. All of its
+/// workers have it in common: they run the same code.
 #[derive(Debug, Default)]
-pub(crate) struct ToldOutputs(AtomicU64);
+pub struct ToldOutputs {
+    /// A bit for each of the first 64 that are declared.
+    declared: AtomicU64,
+    /// Those that are not declared.
+    others: Mutex<HashSet<String>>,
+}
 
 impl ToldOutputs {
+    /// True the first time.
+    pub(crate) fn is_new_name(&self, name: &str) -> bool {
+        let mut others = self.others.lock_unpoisoned();
+        others.len() < MOST_NAMES && others.insert(name.to_owned())
+    }
+
     /// True the first time.
     fn is_new(&self, index: usize) -> bool {
         let bit = u32::try_from(index).ok().and_then(|index| 1u64.checked_shl(index));
         let bit = bit.unwrap_or_default();
         // Read first: a model that is wrong is wrong with every response.
-        self.0.load(Ordering::Relaxed) & bit != bit
-            && self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        self.declared.load(Ordering::Relaxed) & bit != bit
+            && self.declared.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 
@@ -116,6 +134,9 @@ mod tests {
         let told = ToldOutputs::default();
         assert!(told.is_new(0) && told.is_new(63) && !told.is_new(0));
         assert!(!told.is_new(64) && !told.is_new(usize::MAX), "these are not counted");
+        assert!(told.is_new_name("a") && !told.is_new_name("a"));
+        let told_of = (0..100).filter(|number| told.is_new_name(&number.to_string())).count();
+        assert_eq!(told_of, MOST_NAMES - 1);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::{
     exception::with_traceback,
     identity::WorkerIdentity,
     memory::ArenaLimits,
+    outputs::ToldOutputs,
     process::Process,
     program::Program,
     spawn::{EventThreadHandle, spawn},
@@ -32,6 +33,8 @@ pub struct WorkerOptions<S> {
     pub identity: WorkerIdentity,
     /// See [`Connection::config`].
     pub config: Option<Arc<ModelConfig>>,
+    /// What the log has told of the model's outputs.
+    pub told_outputs: Arc<ToldOutputs>,
     /// What to execute.
     pub program: Arc<Program>,
     /// Of both arenas.
@@ -78,9 +81,12 @@ impl<S: Services> Worker<S> {
     pub fn start(options: WorkerOptions<S>) -> Result<Self> {
         let identity = options.identity.clone();
         let failed = |error| StartError::NoResources { identity, error };
-        let WorkerOptions { identity, config, arenas, services, alarm, program, .. } = options;
+        let WorkerOptions {
+            identity, config, told_outputs, arenas, services, alarm, program, ..
+        } = options;
+        let limit = options.execution;
         let (connection, ends) =
-            Connection::new(identity, config, arenas, services, alarm, options.execution)
+            Connection::new(identity, config, told_outputs, arenas, services, alarm, limit)
                 .map_err(failed)?;
         let connection = Arc::new(connection);
         let observer: Weak<Connection<S>> = Arc::downgrade(&connection);
@@ -323,6 +329,7 @@ mod tests {
                 model: "m".into(),
                 instance: Some("m_0_0".to_owned()),
             },
+            told_outputs: Arc::default(),
             config: None,
             program: Arc::new(program),
             arenas: ArenaLimits { initial: 4096, growth: 4096, max: None },

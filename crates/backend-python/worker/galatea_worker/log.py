@@ -36,7 +36,7 @@ def set_levels_json(text):
     set_levels(json.loads(text))
 
 
-def emit(level, message, file, line):
+def emit(level, message, file, line, more={}):
     connection = session.connection
     if not _enabled.get(level, True):
         return
@@ -46,7 +46,7 @@ def emit(level, message, file, line):
     if connection is None or connection.closing:
         sys.stderr.write("%s\n" % message)
         return
-    meta = json.dumps({"file": file, "line": line, "message": message}, ensure_ascii=False).encode("utf-8", "replace")
+    meta = json.dumps({"file": file, "line": line, "message": message, **more}, ensure_ascii=False).encode("utf-8", "replace")
     connection.send(connection.events, wire.LOG, 0, 0, int(level), [meta])
 
 

@@ -9,7 +9,9 @@ _MOST = 16
 
 
 class DeclaredOutputs:
-    """The outputs of the configuration; tells once of each other name that a model returns."""
+    """The outputs of the configuration; tells once of each other name that a model returns.
+
+    The server passes on what no other worker of the model has told it."""
 
     def __init__(self, settings):
         self._file = settings["model_py"]
@@ -26,7 +28,7 @@ class DeclaredOutputs:
             name = tensor._name
             if name not in self._names and name not in self._told and len(self._told) < _MOST:
                 self._told.add(name)
-                log.emit(log.LogLevel.WARNING, self._text(name), self._file, 0)
+                log.emit(log.LogLevel.WARNING, self._text(name), self._file, 0, {"once_of_output": name})
 
     def _text(self, name):
         import difflib
