@@ -18,6 +18,8 @@ const PIPE_BUF: usize = 4096;
 pub(super) struct Target {
     descriptor: Descriptor,
     kind: Kind,
+    /// Asked once: it takes a system call, and every line wants to know.
+    is_terminal: bool,
 }
 
 /// One that is closed with the target, or one that the program always has.
@@ -52,7 +54,8 @@ impl Target {
             Ok(FileType::Fifo | FileType::Socket) => Kind::Pipe,
             _ => Kind::Other,
         };
-        Self { descriptor, kind }
+        let is_terminal = kind == Kind::Other && descriptor.as_fd().is_terminal();
+        Self { descriptor, kind, is_terminal }
     }
 
     pub fn is_same_place(&self, other: &Self) -> bool {
@@ -62,7 +65,7 @@ impl Target {
     }
 
     pub fn is_terminal(&self) -> bool {
-        self.descriptor.as_fd().is_terminal()
+        self.is_terminal
     }
 
     /// Writes as much as needs no waiting; the rest.

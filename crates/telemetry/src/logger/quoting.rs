@@ -6,8 +6,11 @@ use std::fmt::Write;
 pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
-    // Most texts have nothing to escape and are copied whole.
-    while let Some(at) = rest.bytes().position(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+    if is_plain(text) {
+        out.push_str(text);
+        rest = "";
+    }
+    while let Some(at) = rest.bytes().position(is_escaped) {
         let (plain, escaped) = rest.split_at(at);
         out.push_str(plain);
         let mut escaped = escaped.chars();
@@ -22,6 +25,15 @@ pub(super) fn write_quoted(out: &mut String, text: &str) {
     }
     out.push_str(rest);
     out.push('"');
+}
+
+fn is_escaped(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+/// Whether there is nothing to escape, as in most texts. Looks at all bytes without stopping, many at a time.
+fn is_plain(text: &str) -> bool {
+    !text.bytes().fold(false, |found, byte| found | is_escaped(byte))
 }
 
 /// Line breaks as they are, the lines after the first indented.
