@@ -106,8 +106,8 @@ impl Dispatcher {
         let answer = self.route(route, request, reader, &mut told);
         let response = match catch_panic(CALL, answer).await {
             Some(Ok(response)) => {
-                let size = response.body().size();
-                told.answered(response, size)
+                told.answered(&response, response.body().size());
+                response
             }
             Some(Err(status)) => told.refused(status).into_http(),
             None => told.refused(Status::internal(INTERNAL_ERROR)).into_http(),
@@ -254,8 +254,8 @@ async fn model_infer(
         None => MessageBody::new(response),
         Some(format) => MessageBody::compressed(response, format, &state).await,
     };
-    let size = body.size() as u64;
-    Ok(told.answered(outgoing::response(Content::Message(body), call.format), size))
+    told.succeeded(body.size() as u64);
+    Ok(outgoing::response(Content::Message(body), call.format))
 }
 
 async fn load(state: Arc<ServerState>, messages: Messages) -> Result<Response<Content>, Status> {

@@ -43,8 +43,17 @@ pub(crate) struct Prepared {
     pub pending: Pending,
 }
 
-pub(crate) fn find_model(engine: &Engine, message: &RequestMessage) -> Result<Arc<ServedModel>> {
-    engine.model(message.model_name(), parse_model_version(message.model_version())?)
+pub(crate) fn find_model(
+    engine: &Engine,
+    message: &RequestMessage,
+    subject: &mut Subject,
+) -> Result<Arc<ServedModel>> {
+    let name = message.model_name();
+    let version = parse_model_version(message.model_version());
+    let version = version.inspect_err(|_| subject.asks_for(name, None))?;
+    let model = engine.model(name, version).inspect_err(|_| subject.asks_for(name, version))?;
+    subject.is_about(model.config().name(), model.version());
+    Ok(model)
 }
 
 /// Decodes a request for `model`. What that takes is asked of the budget first, and held beside the bytes of the message
@@ -74,9 +83,7 @@ fn prepare_unary(
     let Message { bytes, memory } = message;
     let message = RequestMessage::read(bytes)?;
     subject.is_named(message.id());
-    subject.asks_for(message.model_name(), message.model_version().parse().ok());
-    let model = find_model(engine, &message)?;
-    subject.is_about(model.config().name(), model.version());
+    let model = find_model(engine, &message, subject)?;
     if model.config().is_decoupled() {
         // It may respond any number of times, and this call has one response.
         return Err(Error::unsupported(

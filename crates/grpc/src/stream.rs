@@ -81,10 +81,6 @@ pub(crate) struct InferStream {
 }
 
 /// A request whose response has its place in the order.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all that wait are running: a box would be one for each request"
-)]
 enum Ordered {
     Running(Open),
     Answered(Outgoing),
@@ -427,10 +423,8 @@ fn look_up(
     if state.in_flight.is_closed() {
         return (false, Err(Error::unavailable(SHUTTING_DOWN)));
     }
-    subject.asks_for(message.model_name(), message.model_version().parse().ok());
-    match find_model(&state.engine, &message) {
+    match find_model(&state.engine, &message, subject) {
         Ok(model) => {
-            subject.is_about(model.config().name(), model.version());
             let is_decoupled = model.config().is_decoupled();
             let limit = state.options.max_response_size;
             (is_decoupled, prepare(model, message, memory, forwarded, limit))

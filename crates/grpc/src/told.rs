@@ -2,12 +2,13 @@
 
 use galatea_frontend::{Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject};
 use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, Request, Response};
 use tonic::Status;
 
 use crate::{route::Route, status::status_of};
 
 const PROTOCOL: &str = "grpc";
+const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
 /// What the log calls one that there is not.
 const UNKNOWN_CALL: &str = "an unknown gRPC call";
 
@@ -68,22 +69,28 @@ impl Told {
             is_good: false,
             failure: Some((code_of(status.code()), status.message())),
         };
-        self.exchange.finish(&self.call(), &answer);
+        let call = self.call();
+        self.exchange.finish(|| call, &answer);
         status
     }
 
-    /// It was answered, with a message of so many bytes.
-    pub fn answered<B>(&mut self, response: Response<B>, bytes: u64) -> Response<B> {
-        if let Some(status) = Status::from_header_map(response.headers())
-            && status.code() != tonic::Code::Ok
-        {
-            self.refused(status);
-            return response;
+    /// It was answered with this, of so many bytes, which may say that it has failed.
+    pub fn answered<B>(&mut self, response: &Response<B>, bytes: u64) {
+        if self.exchange.is_told() {
+            return;
         }
+        match Status::from_header_map(response.headers()) {
+            Some(status) if status.code() != tonic::Code::Ok => drop(self.refused(status)),
+            _ => self.succeeded(bytes),
+        }
+    }
+
+    /// It was answered, with a message of so many bytes.
+    pub fn succeeded(&mut self, bytes: u64) {
         let answer =
             Answer { status: number(tonic::Code::Ok), bytes, is_good: true, failure: None };
-        self.exchange.finish(&self.call(), &answer);
-        response
+        let call = self.call();
+        self.exchange.finish(|| call, &answer);
     }
 
     /// It is a request of so many bytes, about this.
@@ -116,7 +123,8 @@ impl Told {
             is_good: status == tonic::Code::Ok,
             failure: error.map(|error| (error.code(), error.message())),
         };
-        self.exchange.finish(&self.call(), &answer);
+        let call = self.call();
+        self.exchange.finish(|| call, &answer);
     }
 
     /// A stream has ended. What its requests were answered is told already.
@@ -133,9 +141,8 @@ impl Told {
 
 /// The client's span. Several of them count as none.
 fn traceparent(headers: &HeaderMap) -> Option<&[u8]> {
-    let mut values = headers.get_all(TraceContext::HEADER).iter();
-    let only = values.next()?;
-    values.next().is_none().then(|| only.as_bytes())
+    let one = headers.get(TRACEPARENT)?;
+    (headers.get_all(TRACEPARENT).iter().count() == 1).then(|| one.as_bytes())
 }
 
 fn number(code: tonic::Code) -> u16 {

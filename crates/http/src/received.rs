@@ -26,9 +26,8 @@ pub(crate) const PROTOCOL: &str = "http";
 
 /// The client's span. Several of them count as none.
 fn traceparent(headers: &HeaderMap) -> Option<&[u8]> {
-    let mut values = headers.get_all(TRACEPARENT).iter();
-    let only = values.next()?;
-    values.next().is_none().then(|| only.as_bytes())
+    let one = headers.get(TRACEPARENT)?;
+    (headers.get_all(TRACEPARENT).iter().count() == 1).then(|| one.as_bytes())
 }
 
 /// A request whose body may not have been read yet.
@@ -115,9 +114,9 @@ impl Received {
     /// response is sent already: some clients read it at once, others when they have sent all.
     pub fn into_call(self) -> CallGuard {
         // A client that waits for `100 Continue` is not asked to send what nobody reads.
-        let is_awaited = !self.headers().contains_key(EXPECT);
+        let has_rest = !self.request.body().is_end_stream() && !self.headers().contains_key(EXPECT);
         let mut body = self.request.into_body();
-        if is_awaited && !body.is_end_stream() {
+        if has_rest {
             let receiving = self.call.activity().receive();
             tokio::spawn(async move {
                 request_body::discard(&mut body).await;

@@ -120,15 +120,9 @@ impl Service {
             false => StatusCode::BAD_REQUEST,
         };
         let reason = error.to_string();
-        self.state.options.requests.begin(peer, &call, None).finish(
-            &call,
-            &Answer {
-                status: status.as_u16(),
-                bytes: 0,
-                is_good: false,
-                failure: Some((Code::InvalidArg, &reason)),
-            },
-        );
+        let failure = Some((Code::InvalidArg, &*reason));
+        let answer = Answer { status: status.as_u16(), bytes: 0, is_good: false, failure };
+        self.state.options.requests.begin(peer, &call, None).finish(|| call, &answer);
     }
 }
 

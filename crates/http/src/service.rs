@@ -114,7 +114,7 @@ impl Service {
                     is_good: status.is_success(),
                     failure: failed.as_ref().map(|Failed(error)| (error.code(), error.message())),
                 };
-                exchange.finish(&call_of(&received.request), &answer);
+                exchange.finish(|| call_of(&received.request), &answer);
             }
         }
     }
@@ -220,10 +220,12 @@ impl Service {
 
 /// What the request is about, as far as its path says it.
 fn note_subject(route: Route<'_>, exchange: &mut Exchange) {
-    match route {
-        Route::Model(_, model) => exchange.asks_for(model.name, model.version().ok().flatten()),
-        Route::Load(name) | Route::Unload(name) => exchange.asks_for(name, None),
-        _ => {}
+    if let Some(subject) = exchange.asked() {
+        match route {
+            Route::Model(_, model) => subject.asks_for(model.name, model.version().ok().flatten()),
+            Route::Load(name) | Route::Unload(name) => subject.asks_for(name, None),
+            _ => {}
+        }
     }
     if route.category() == ApiCategory::Health {
         exchange.is_routine();

@@ -140,7 +140,7 @@ impl Drop for StreamedBody {
         if self.is_end_stream() {
             let (status, is_good) = (self.status, self.status < 400);
             let answer = Answer { status, bytes: 0, is_good, failure: None };
-            self.exchange.finish(&STREAM, &answer);
+            self.exchange.finish(|| STREAM, &answer);
         }
     }
 }

@@ -20,7 +20,9 @@ pub struct RequestContext {
     /// Gets the timeline when the request ends; `None` where nobody wants to see it.
     pub trace: Option<Arc<dyn Trace>>,
     /// The span that the request is in its client's trace, where the client has named one.
-    pub trace_context: Option<TraceContext>,
+    ///
+    /// In a box: few clients name one, and the context of every request is handed on many times.
+    pub trace_context: Option<Box<TraceContext>>,
     /// When what happened.
     pub timeline: Timeline,
     /// The bytes that the request holds of the server's budget, until it is answered.
@@ -64,7 +66,7 @@ impl RequestContext {
             deadline: self.deadline,
             origin: Origin::Step(times),
             trace: self.trace.as_ref().and_then(|trace| trace.child(model)),
-            trace_context: self.trace_context.as_ref().map(TraceContext::child),
+            trace_context: self.trace_context.as_ref().map(|trace| Box::new(trace.child())),
             timeline: Timeline::new(Instant::now()),
             // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),
@@ -146,8 +148,9 @@ mod tests {
             context.derive_step("step", times, Cancellation::default()).trace_context
         };
         assert_eq!(step_of(&context), None);
-        context.trace_context = TraceContext::parse(header);
-        let (own, step) = (context.trace_context.expect("good"), step_of(&context).expect("one"));
+        context.trace_context = TraceContext::parse(header).map(Box::new);
+        let step = step_of(&context).expect("one");
+        let own = context.trace_context.expect("good");
         assert_eq!(step.trace_id(), own.trace_id());
         assert_ne!(step.span_id(), own.span_id());
     }

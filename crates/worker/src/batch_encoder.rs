@@ -86,7 +86,7 @@ impl BatchEncoder {
             request,
             inputs: &tensors,
             outputs: &outputs,
-            trace: pending.context.trace_context,
+            trace: pending.context.trace_context.as_deref().copied(),
         };
         put_request(&mut self.message, &sent, blocks)?;
         let cancellation = pending.context.cancellation.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_types::{
     Cancellation, Error, InferResponse, Refused, RequestContext, Responder, Response, ResponseSink,
-    Result, TraceContext,
+    Result,
 };
 
 use galatea_worker::{
@@ -38,7 +38,7 @@ pub(crate) fn start(
     let responder = Responder::calling(sink);
     let models = &connection.services.server.models;
     let mut context = RequestContext::from_model(cancellation);
-    context.trace_context = head.trace_context().as_ref().map(TraceContext::child);
+    context.trace_context = head.trace_context().map(|trace| Box::new(trace.child()));
     let checked = received_request(&head, inputs).and_then(|request| {
         if !is_admitted {
             return Err(PolicyError::TooMany.into());

@@ -1,22 +1,23 @@
 //! What becomes of each request, for the operator: its line in the access log, the line of one that failed, and what
 //! the verbose levels say of it.
 
-mod excerpt;
 mod failures;
+mod subject;
 mod times;
 
 use std::{
     fmt,
     net::SocketAddr,
     sync::{Arc, LazyLock},
+    thread,
     time::{Instant, SystemTime},
 };
 
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
 use galatea_types::{Code, Error, InferRequest, RequestContext, TraceContext};
 
+pub use self::subject::Subject;
 use self::{
-    excerpt::Excerpt,
     failures::{FailedRequest, Failures},
     times::SharedTimes,
 };
@@ -46,11 +47,11 @@ pub enum Peer {
     Unix,
 }
 
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Peer {
+    fn address(self) -> Option<SocketAddr> {
         match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("unix"),
+            Self::Tcp(address) => Some(address),
+            Self::Unix => None,
         }
     }
 }
@@ -89,48 +90,8 @@ pub struct Answer<'a> {
     pub failure: Option<(Code, &'a str)>,
 }
 
-/// What a request is about, as far as it could be read. Long names are cut.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Subject {
-    model: Excerpt,
-    /// The one that answers, or else the one that was asked for.
-    version: Option<i64>,
-    id: Excerpt,
-    is_known: bool,
-}
-
-impl Subject {
-    /// It asks for this model, which may not be there.
-    pub fn asks_for(&mut self, model: &str, version: Option<i64>) {
-        (self.model, self.version) = (Excerpt::of(model), version);
-    }
-
-    /// It is about this version of this model.
-    pub fn is_about(&mut self, model: &str, version: i64) {
-        self.asks_for(model, Some(version));
-        self.is_known = true;
-    }
-
-    /// It goes by this id.
-    pub fn is_named(&mut self, id: &str) {
-        self.id = Excerpt::of(id);
-    }
-
-    /// Empty: it reached none.
-    fn known_model(&self) -> &str {
-        if self.is_known { self.model.as_str() } else { "" }
-    }
-
-    fn id_or_unknown(&self) -> &str {
-        match self.id.as_str() {
-            "" => "<id_unknown>",
-            id => id,
-        }
-    }
-}
-
 /// One request between its head and its answer. Without an access log it holds only what the line of a failed request
-/// needs, in place.
+/// needs, and is small: it is made, and handed on, for every request.
 ///
 /// Dropped before it was answered, it counts as cancelled by its client.
 #[derive(Debug, Default)]
@@ -140,15 +101,27 @@ pub struct Exchange(Option<Open>);
 struct Open {
     protocol: &'static str,
     subject: Subject,
-    /// The client's span.
-    client_trace: Option<TraceContext>,
-    /// That of the request.
-    trace: Option<TraceContext>,
+    /// Where the client has named its own.
+    spans: Option<Box<Spans>>,
     /// The model has it: its failures are logged where it is executed, those of the server with all their causes.
     is_submitted: bool,
     is_routine: bool,
     /// Where there is an access log.
     entry: Option<Box<Entry>>,
+}
+
+/// Of one trace.
+#[derive(Clone, Copy, Debug)]
+struct Spans {
+    client: TraceContext,
+    request: TraceContext,
+}
+
+impl Spans {
+    /// Those of a request of this span of the client's.
+    fn below(client: TraceContext) -> Box<Self> {
+        Box::new(Self { client, request: client.child() })
+    }
 }
 
 /// What the access log has beyond that.
@@ -167,28 +140,24 @@ struct Entry {
 
 impl RequestLog {
     /// A request has come. `trace`: what the client sent as its `traceparent`.
+    #[inline]
     pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
         log::debug!("{} request: {call}", title(call.protocol));
-        let client_trace = trace.and_then(TraceContext::parse);
+        let spans = trace.and_then(TraceContext::parse).map(Spans::below);
         let entry = self
             .access
             .as_ref()
             .map(|log| Entry::new(log.clone(), peer, call.method.into(), call.path.into()));
-        Exchange(Some(Open::new(call.protocol, client_trace, entry)))
+        Exchange(Some(Open::new(call.protocol, spans, entry)))
     }
 }
 
 impl Open {
-    fn new(
-        protocol: &'static str,
-        client_trace: Option<TraceContext>,
-        entry: Option<Box<Entry>>,
-    ) -> Self {
+    fn new(protocol: &'static str, spans: Option<Box<Spans>>, entry: Option<Box<Entry>>) -> Self {
         Self {
             protocol,
             subject: Subject::default(),
-            client_trace,
-            trace: client_trace.as_ref().map(TraceContext::child),
+            spans,
             is_submitted: false,
             is_routine: false,
             entry,
@@ -220,7 +189,8 @@ impl Exchange {
             let Entry { log, peer, method, path, .. } = &**entry;
             Entry::new(log.clone(), *peer, method.clone(), path.clone())
         });
-        Exchange(Some(Open::new(open.protocol, open.client_trace, entry)))
+        let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
+        Exchange(Some(Open::new(open.protocol, spans, entry)))
     }
 
     /// What it is about, as far as that is known now.
@@ -228,15 +198,15 @@ impl Exchange {
         self.0.as_mut().map(|open| &mut open.subject)
     }
 
-    /// It asks for this model, which may not be there.
-    pub fn asks_for(&mut self, model: &str, version: Option<i64>) {
-        if let Some(subject) = self.subject() {
-            subject.asks_for(model, version);
-        }
+    /// Where it is of interest which model it asks for, which may not be there: only the access log tells of one that is
+    /// not.
+    pub fn asked(&mut self) -> Option<&mut Subject> {
+        let open = self.0.as_mut().filter(|open| open.entry.is_some())?;
+        Some(&mut open.subject)
     }
 
     /// It is about this version of this model.
-    pub fn is_about(&mut self, model: &str, version: i64) {
+    pub fn is_about(&mut self, model: &Arc<str>, version: i64) {
         if let Some(subject) = self.subject() {
             subject.is_about(model, version);
         }
@@ -260,7 +230,7 @@ impl Exchange {
     pub fn is_read(&mut self, request: &InferRequest, context: &mut RequestContext) {
         let Some(open) = &mut self.0 else { return };
         open.subject.is_named(&request.id);
-        context.trace_context = open.trace;
+        context.trace_context = open.spans.as_ref().map(|spans| Box::new(spans.request));
         if let Some(entry) = &open.entry {
             context.trace = Some(Arc::new(entry.times.clone()));
         }
@@ -295,10 +265,20 @@ impl Exchange {
         }
     }
 
-    /// It was answered.
-    pub fn finish(&mut self, call: &Call<'_>, answer: &Answer<'_>) {
-        if let Some(open) = self.0.take() {
-            open.finish(call, answer);
+    /// Whether its end was told, here or by what has it now.
+    pub fn is_told(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// It was answered. `call`: as it is told of, if it is.
+    #[inline]
+    pub fn finish<'c>(&mut self, call: impl FnOnce() -> Call<'c>, answer: &Answer<'_>) {
+        if let Some(open) = self.0.take()
+            && (open.entry.is_some()
+                || answer.failure.is_some()
+                || log::log_enabled!(log::Level::Debug))
+        {
+            open.finish(&call(), answer);
         }
     }
 
@@ -326,20 +306,20 @@ impl Open {
         let times = entry.times.queue_and_compute();
         entry.log.write(&AccessRecord {
             time: entry.time,
-            id: self.subject.id.as_str(),
-            peer: &entry.peer.to_string(),
+            id: self.subject.id(),
+            peer: entry.peer.address(),
             protocol: self.protocol,
             method: &entry.method,
             path: &entry.path,
-            model: self.subject.model.as_str(),
-            version: self.subject.version,
+            model: self.subject.model(),
+            version: self.subject.version(),
             status: answer.status,
             bytes_in: entry.bytes_in,
             bytes_out: entry.bytes_out + answer.bytes,
             queue: times.map(|(queue, _)| queue),
             compute: times.map(|(_, compute)| compute),
             total: entry.since.elapsed(),
-            trace: self.client_trace.zip(self.trace),
+            trace: self.spans.as_ref().map(|spans| (spans.client, spans.request)),
         });
     }
 
@@ -351,10 +331,10 @@ impl Open {
         }
         FAILURES.log(&FailedRequest {
             model: self.subject.known_model(),
-            version: self.subject.version,
-            id: self.subject.id.as_str(),
+            version: self.subject.version(),
+            id: self.subject.id(),
             call,
-            trace: self.trace.as_ref().map(|trace| trace as &dyn fmt::Display),
+            trace: self.spans.as_ref().map(|spans| &spans.request as &dyn fmt::Display),
             code,
             reason,
         });
@@ -370,23 +350,34 @@ fn title(protocol: &str) -> &str {
     }
 }
 
-/// The client has gone, or the server ends.
+/// The client has gone, or the server ends, or what answers has panicked.
 impl Drop for Exchange {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
-        let status = if open.protocol == "grpc" { CANCELLED } else { CLIENT_CLOSED_REQUEST };
+        let (code, reason) = match thread::panicking() {
+            true => (Code::Internal, "what was to answer has panicked"),
+            false => (Code::Cancelled, "the client is gone before the answer"),
+        };
+        let status = match (open.protocol, code) {
+            ("grpc", Code::Cancelled) => CANCELLED,
+            ("grpc", _) => INTERNAL,
+            (_, Code::Cancelled) => CLIENT_CLOSED_REQUEST,
+            _ => INTERNAL_SERVER_ERROR,
+        };
         let (method, path) = match &open.entry {
             Some(entry) => (entry.method.clone(), entry.path.clone()),
             None => (Arc::default(), "a request".into()),
         };
         let call = Call { protocol: open.protocol, method: &method, path: &path };
-        let failure = Some((Code::Cancelled, "the client is gone before the answer"));
+        let failure = Some((code, reason));
         open.finish(&call, &Answer { status, bytes: 0, is_good: false, failure });
     }
 }
 
-/// The code of gRPC.
+/// The codes of gRPC.
 const CANCELLED: u16 = 1;
+const INTERNAL: u16 = 13;
+const INTERNAL_SERVER_ERROR: u16 = 500;
 /// No status of HTTP: nobody reads one. Other servers log this one, too.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 

@@ -41,7 +41,7 @@ fn a_request_is_told_with_all_that_is_known_of_it() {
     let lines = lines(|log| {
         let mut exchange = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
         exchange.has_received(300);
-        exchange.is_about("simple", 1);
+        exchange.is_about(&"simple".into(), 1);
         let mut context = RequestContext::new();
         let request = InferRequest { id: "7".to_owned(), ..InferRequest::new("simple") };
         exchange.is_read(&request, &mut context);
@@ -59,7 +59,7 @@ fn a_request_is_told_with_all_that_is_known_of_it() {
             end: at(16),
             ..context.timeline
         });
-        exchange.finish(&CALL, &OK);
+        exchange.finish(|| CALL, &OK);
     });
     assert_eq!(
         lines,
@@ -84,11 +84,27 @@ fn a_request_that_is_dropped_is_told_as_cancelled() {
 }
 
 #[test]
+fn a_request_whose_handler_panics_is_told_as_a_failure_of_the_server() {
+    let lines = lines(|log| {
+        for protocol in ["http", "grpc"] {
+            let exchange = log.begin(Peer::Unix, &Call { protocol, ..CALL }, None);
+            let handler = std::panic::AssertUnwindSafe(move || {
+                let _exchange = exchange;
+                panic!("on purpose");
+            });
+            std::panic::catch_unwind(handler).expect_err("a panic");
+        }
+    });
+    let [http, grpc] = lines.as_slice() else { panic!("{lines:?}") };
+    assert!(http.contains(" status=500 ") && grpc.contains(" status=13 "), "{lines:?}");
+}
+
+#[test]
 fn a_request_is_told_once() {
     let lines = lines(|log| {
         let mut exchange = log.begin(peer(), &CALL, None);
-        exchange.finish(&CALL, &OK);
-        exchange.finish(&CALL, &OK);
+        exchange.finish(|| CALL, &OK);
+        exchange.finish(|| CALL, &OK);
     });
     assert_eq!(lines.len(), 1);
 }
@@ -100,9 +116,9 @@ fn requests_of_a_stream_are_told_each() {
         for id in ["a", "b"] {
             let mut one = call.of_same_call();
             one.subject().expect("open").is_named(id);
-            one.finish(&CALL, &OK);
+            one.finish(|| CALL, &OK);
         }
-        call.finish(&CALL, &OK);
+        call.finish(|| CALL, &OK);
     });
     let ids: Vec<_> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(ids, ["id=a", "id=b", "id=-"]);
@@ -114,7 +130,7 @@ fn without_an_access_log_nothing_is_traced() {
     let mut context = RequestContext::new();
     exchange.is_read(&InferRequest::new("m"), &mut context);
     assert!(context.trace.is_none() && context.trace_context.is_none());
-    exchange.finish(&CALL, &OK);
+    exchange.finish(|| CALL, &OK);
 }
 
 #[test]
@@ -123,7 +139,7 @@ fn health_checks_are_told_when_they_fail() {
         for (status, is_good) in [(200, true), (400, false)] {
             let mut exchange = log.begin(peer(), &CALL, None);
             exchange.is_routine();
-            exchange.finish(&CALL, &Answer { status, bytes: 0, is_good, failure: None });
+            exchange.finish(|| CALL, &Answer { status, bytes: 0, is_good, failure: None });
         }
     });
     assert!(lines.len() == 1 && lines.iter().all(|line| line.contains("status=400")), "{lines:?}");

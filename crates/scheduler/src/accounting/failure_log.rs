@@ -24,7 +24,7 @@ impl FailureLog {
     }
 
     /// Logs the failure, if it is one of the server or the model: `Internal` or `Unknown`.
-    pub fn failed(&self, request_id: &str, trace: Option<TraceContext>, error: &Error) {
+    pub fn failed(&self, request_id: &str, trace: Option<&TraceContext>, error: &Error) {
         if !matches!(error.code(), Code::Internal | Code::Unknown) {
             return;
         }

@@ -167,7 +167,7 @@ impl RequestAccounting {
     ) {
         self.statistics.record_failure(reason, context.timeline.total());
         if let Some(log) = &self.failure_log {
-            log.failed(id, context.trace_context, error);
+            log.failed(id, context.trace_context.as_deref(), error);
         }
     }
 

@@ -41,7 +41,7 @@ pub struct AccessLog {
 
 thread_local! {
     /// The line that is being made.
-    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 impl AccessLog {
@@ -59,7 +59,7 @@ impl AccessLog {
         LINE.with_borrow_mut(|line| {
             line.clear();
             record.write(self.format, line);
-            self.writer.write(line);
+            self.writer.write(line.as_bytes());
         });
     }
 

@@ -14,7 +14,7 @@ fn record(id: &str) -> AccessRecord<'_> {
     AccessRecord {
         time: UNIX_EPOCH,
         id,
-        peer: "unix",
+        peer: None,
         protocol: "grpc",
         method: "POST",
         path: "/inference.GRPCInferenceService/ModelInfer",

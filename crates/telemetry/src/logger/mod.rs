@@ -16,10 +16,10 @@ mod console;
 mod json;
 mod line;
 mod observers;
-mod quoting;
+pub(crate) mod quoting;
 mod settings;
 mod sink;
-mod time;
+pub(crate) mod time;
 
 use std::{
     cell::Cell,

@@ -5,6 +5,12 @@ use std::fmt::Write;
 /// A JSON string; everything above ASCII stays as it is.
 pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
+    write_escaped(out, text);
+    out.push('"');
+}
+
+/// What stands in a JSON string, without its quotation marks.
+pub(crate) fn write_escaped(out: &mut String, text: &str) {
     let mut rest = text;
     if is_plain(text) {
         out.push_str(text);
@@ -24,7 +30,6 @@ pub(super) fn write_quoted(out: &mut String, text: &str) {
         rest = escaped.as_str();
     }
     out.push_str(rest);
-    out.push('"');
 }
 
 fn is_escaped(byte: u8) -> bool {

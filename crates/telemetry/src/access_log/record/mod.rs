@@ -1,11 +1,15 @@
 //! One request as the access log has it, and the two forms of its line.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, SocketAddr},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use galatea_types::TraceContext;
 
 use super::AccessFormat;
-use crate::calendar::civil_date;
+use crate::logger::{quoting::write_escaped, time::write_iso_micros};
 
 /// Most bytes of a text that a client chooses.
 const MAX_TEXT: usize = 1024;
@@ -17,10 +21,10 @@ pub struct AccessRecord<'a> {
     pub time: SystemTime,
     /// The client's; empty: it gave none.
     pub id: &'a str,
-    /// Address and port of the client; `unix` on a Unix socket.
-    pub peer: &'a str,
+    /// Address and port of the client; `None` on a Unix socket.
+    pub peer: Option<SocketAddr>,
     /// `http` or `grpc`.
-    pub protocol: &'a str,
+    pub protocol: &'static str,
     /// Of HTTP; empty where it could not be read.
     pub method: &'a str,
     /// Without a query; of a call its full name. Empty where it could not be read.
@@ -47,31 +51,32 @@ pub struct AccessRecord<'a> {
 
 impl AccessRecord<'_> {
     /// Appends the line.
-    pub(super) fn write(&self, format: AccessFormat, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, format: AccessFormat, out: &mut String) {
         match format {
             AccessFormat::Text => self.each_field(&mut TextLine { out }),
             AccessFormat::Json => {
-                out.extend_from_slice(b"{\"type\":\"access\"");
+                out.push_str("{\"type\":\"access\"");
                 self.each_field(&mut JsonLine { out });
-                out.push(b'}');
+                out.push('}');
             }
         }
-        out.push(b'\n');
+        out.push('\n');
     }
 
     /// The fields in their order. It is part of the format: fields are added at the end only.
+    #[inline]
     fn each_field(&self, line: &mut impl Line) {
-        line.time(self.time);
+        line.plain("time", |out| write_time(out, self.time));
         line.text("id", self.id);
-        line.text("peer", self.peer);
-        line.text("protocol", self.protocol);
+        line.plain("peer", |out| write_peer(out, self.peer));
+        line.plain("protocol", |out| out.push_str(self.protocol));
         line.text("method", self.method);
         line.text("path", self.path);
         line.text("model", self.model);
-        line.number("version", self.version.map(i128::from));
-        line.number("status", Some(self.status.into()));
-        line.number("bytes_in", Some(self.bytes_in.into()));
-        line.number("bytes_out", Some(self.bytes_out.into()));
+        line.number("version", self.version);
+        line.number("status", Some(self.status));
+        line.number("bytes_in", Some(self.bytes_in));
+        line.number("bytes_out", Some(self.bytes_out));
         line.number("queue_us", self.queue.map(micros));
         line.number("compute_us", self.compute.map(micros));
         line.number("total_us", Some(micros(self.total)));
@@ -82,176 +87,171 @@ impl AccessRecord<'_> {
     }
 }
 
-fn micros(duration: Duration) -> i128 {
-    i128::try_from(duration.as_micros()).unwrap_or(i128::MAX)
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// One of the forms.
 trait Line {
-    fn time(&mut self, time: SystemTime);
+    /// A text of plain characters only.
+    fn plain(&mut self, name: &str, write: impl FnOnce(&mut String));
     fn text(&mut self, name: &str, value: &str);
-    fn number(&mut self, name: &str, value: Option<i128>);
+    fn number(&mut self, name: &str, value: Option<impl itoa::Integer>);
     fn hex(&mut self, name: &str, value: Option<u128>, width: usize);
 }
 
 /// The time, then `name=value` with spaces between; `-` stands for nothing. A value with anything but plain characters
 /// in it is quoted and escaped as in JSON.
 struct TextLine<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut String,
 }
 
 impl TextLine<'_> {
+    #[inline]
     fn name(&mut self, name: &str) {
-        self.out.push(b' ');
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.push(b'=');
+        // The time stands first, and without its name.
+        if !self.out.is_empty() {
+            self.out.push(' ');
+            self.out.push_str(name);
+            self.out.push('=');
+        }
     }
 }
 
 impl Line for TextLine<'_> {
-    fn time(&mut self, time: SystemTime) {
-        write_time(self.out, time);
+    #[inline]
+    fn plain(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        self.name(name);
+        write(self.out);
     }
 
+    #[inline]
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
-        let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
         match value {
-            "" => self.out.push(b'-'),
-            _ if value != "-" && value.len() <= MAX_TEXT && value.bytes().all(is_plain) => {
-                self.out.extend_from_slice(value.as_bytes());
+            "" => self.out.push('-'),
+            _ if value != "-" && value.len() <= MAX_TEXT && is_plain(value) => {
+                self.out.push_str(value);
             }
             _ => write_quoted(self.out, value),
         }
     }
 
-    fn number(&mut self, name: &str, value: Option<i128>) {
+    #[inline]
+    fn number(&mut self, name: &str, value: Option<impl itoa::Integer>) {
         self.name(name);
         match value {
             Some(value) => write_number(self.out, value),
-            None => self.out.push(b'-'),
+            None => self.out.push('-'),
         }
     }
 
+    #[inline]
     fn hex(&mut self, name: &str, value: Option<u128>, width: usize) {
         self.name(name);
         match value {
             Some(value) => write_hex(self.out, value, width),
-            None => self.out.push(b'-'),
+            None => self.out.push('-'),
         }
     }
+}
+
+/// Without `any` or `all`, which stop at the first: so many bytes are looked at at a time.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() & (byte != b'"') & (byte != b'\\');
+    text.bytes().fold(true, |all, byte| all & is_plain(byte))
 }
 
 /// The members of an object; `null` stands for nothing.
 struct JsonLine<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut String,
 }
 
 impl JsonLine<'_> {
+    #[inline]
     fn name(&mut self, name: &str) {
-        self.out.extend_from_slice(b",\"");
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
+        self.out.push_str(",\"");
+        self.out.push_str(name);
+        self.out.push_str("\":");
     }
 }
 
 impl Line for JsonLine<'_> {
-    fn time(&mut self, time: SystemTime) {
-        self.name("time");
-        self.out.push(b'"');
-        write_time(self.out, time);
-        self.out.push(b'"');
+    #[inline]
+    fn plain(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        self.name(name);
+        self.out.push('"');
+        write(self.out);
+        self.out.push('"');
     }
 
+    #[inline]
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
         match value {
-            "" => self.out.extend_from_slice(b"null"),
+            "" => self.out.push_str("null"),
             _ => write_quoted(self.out, value),
         }
     }
 
-    fn number(&mut self, name: &str, value: Option<i128>) {
+    #[inline]
+    fn number(&mut self, name: &str, value: Option<impl itoa::Integer>) {
         self.name(name);
         match value {
             Some(value) => write_number(self.out, value),
-            None => self.out.extend_from_slice(b"null"),
+            None => self.out.push_str("null"),
         }
     }
 
+    #[inline]
     fn hex(&mut self, name: &str, value: Option<u128>, width: usize) {
-        self.name(name);
         match value {
-            Some(value) => {
-                self.out.push(b'"');
-                write_hex(self.out, value, width);
-                self.out.push(b'"');
+            Some(value) => self.plain(name, |out| write_hex(out, value, width)),
+            None => {
+                self.name(name);
+                self.out.push_str("null");
             }
-            None => self.out.extend_from_slice(b"null"),
         }
     }
 }
 
 /// A JSON string of a bounded length; a text that was cut ends in three points.
-fn write_quoted(out: &mut Vec<u8>, text: &str) {
+fn write_quoted(out: &mut String, text: &str) {
     let end = text.floor_char_boundary(MAX_TEXT);
-    out.push(b'"');
-    for &byte in text.as_bytes().get(..end).unwrap_or_default() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 | 0x7f => {
-                out.extend_from_slice(b"\\u");
-                write_hex(out, byte.into(), 4);
-            }
-            _ => out.push(byte),
-        }
-    }
+    out.push('"');
+    write_escaped(out, text.get(..end).unwrap_or_default());
     if end < text.len() {
-        out.extend_from_slice(b"...");
+        out.push_str("...");
     }
-    out.push(b'"');
+    out.push('"');
 }
 
-/// `2026-11-21T11:45:34.163989Z`
-fn write_time(out: &mut Vec<u8>, time: SystemTime) {
-    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = since_epoch.as_secs();
-    let (year, month, day) = civil_date(seconds / 86_400);
-    let parts = [(year, 4, b'-'), (month, 2, b'-'), (day, 2, b'T')];
-    let times =
-        [(seconds / 3600 % 24, 2, b':'), (seconds / 60 % 60, 2, b':'), (seconds % 60, 2, b'.')];
-    let fraction = (u64::from(since_epoch.subsec_micros()), 6, b'Z');
-    for (number, width, end) in parts.into_iter().chain(times).chain([fraction]) {
-        write_padded(out, number, width);
+fn write_time(out: &mut String, time: SystemTime) {
+    write_iso_micros(out, time.duration_since(UNIX_EPOCH).unwrap_or_default());
+    out.push('Z');
+}
+
+fn write_peer(out: &mut String, peer: Option<SocketAddr>) {
+    let Some(address) = peer else { return out.push_str("unix") };
+    let IpAddr::V4(ip) = address.ip() else {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{address}");
+        return;
+    };
+    for (octet, end) in ip.octets().into_iter().zip("...:".chars()) {
+        write_number(out, octet);
         out.push(end);
     }
+    write_number(out, address.port());
 }
 
-fn write_padded(out: &mut Vec<u8>, number: u64, width: u32) {
-    for place in (0..width).rev() {
-        let digit = number / 10_u64.pow(place) % 10;
-        out.push(b'0' + u8::try_from(digit).unwrap_or_default());
-    }
+fn write_number(out: &mut String, number: impl itoa::Integer) {
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
-fn write_number(out: &mut Vec<u8>, number: i128) {
-    let mut digits = itoa::Buffer::new();
-    let digits = match i64::try_from(number) {
-        Ok(number) => digits.format(number),
-        Err(_) => digits.format(number),
-    };
-    out.extend_from_slice(digits.as_bytes());
-}
-
-fn write_hex(out: &mut Vec<u8>, number: u128, width: usize) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for place in (0..width).rev() {
-        let digit = number >> (4 * place) & 0xf;
-        out.extend(usize::try_from(digit).ok().and_then(|digit| DIGITS.get(digit)));
-    }
+fn write_hex(out: &mut String, number: u128, width: usize) {
+    let digits = (0..width).rev().map(|place| (number >> (4 * place) & 0xf) as u32);
+    out.extend(digits.filter_map(|digit| char::from_digit(digit, 16)));
 }
 
 #[cfg(test)]

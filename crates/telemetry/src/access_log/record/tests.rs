@@ -12,7 +12,7 @@ fn record<'a>() -> AccessRecord<'a> {
     AccessRecord {
         time: UNIX_EPOCH + Duration::new(1_795_261_534, 163_989_123),
         id: "7",
-        peer: "127.0.0.1:40312",
+        peer: Some(SocketAddr::from(([127, 0, 0, 1], 40312))),
         protocol: "http",
         method: "POST",
         path: "/v2/models/simple/infer",
@@ -29,9 +29,9 @@ fn record<'a>() -> AccessRecord<'a> {
 }
 
 fn line(record: &AccessRecord<'_>, format: AccessFormat) -> String {
-    let mut out = Vec::new();
+    let mut out = String::new();
     record.write(format, &mut out);
-    String::from_utf8(out).expect("text")
+    out
 }
 
 #[test]
@@ -65,13 +65,26 @@ fn values_cannot_forge_a_line_or_a_field() {
         ("a b", "id=\"a b\" "),
         ("x\nforged", "id=\"x\\nforged\" "),
         ("x status=200", "id=\"x status=200\" "),
-        ("\"\\\r\t\u{1b}[2J\u{7f}", "id=\"\\\"\\\\\\r\\t\\u001b[2J\\u007f\" "),
+        ("\"\\\r\t\u{1b}[2J\u{7f}", "id=\"\\\"\\\\\\r\\t\\u001B[2J\u{7f}\" "),
         ("-", "id=\"-\" "),
         ("é", "id=\"é\" "),
         ("a=b", "id=a=b "),
     ] {
         let line = line(&AccessRecord { id, ..record() }, AccessFormat::Text);
         assert!(line.contains(expected) && line.matches('\n').count() == 1, "{line}");
+    }
+}
+
+#[test]
+fn clients_are_named_by_their_address() {
+    for (peer, expected) in [
+        (None, " peer=unix "),
+        (Some(([0, 0, 0, 0], 0).into()), " peer=0.0.0.0:0 "),
+        (Some(([255, 1, 20, 255], 65_535).into()), " peer=255.1.20.255:65535 "),
+        (Some(([0xfe80, 0, 0, 0, 0, 0, 0, 1], 80).into()), " peer=[fe80::1]:80 "),
+    ] {
+        let line = line(&AccessRecord { peer, ..record() }, AccessFormat::Text);
+        assert!(line.contains(expected), "{line}");
     }
 }
 
