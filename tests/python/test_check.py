@@ -4,9 +4,12 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import pty
 import re
+import resource
 import subprocess
+import tempfile
 
 import pytest
 
@@ -219,6 +222,104 @@ def test_no_code_of_a_model_runs_and_nothing_is_written(tmp_path):
     assert [(f["severity"], f["file"]) for f in report["findings"]] == [("note", "m")], report
     assert "auto_complete_config" in report["findings"][0]["text"]
     assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+UNREADABLE = {
+    "config": ("config.pbtxt", 0o000, "config/config.pbtxt", "failed to read config/config.pbtxt: Permission denied"),
+    "model": ("1/model.onnx", 0o000, "model/1/model.onnx", "Permission denied"),
+    "code": ("1/model.py", 0o000, "code/1/model.py", "Permission denied"),
+    "labels": ("labels.txt", 0o000, "labels/labels.txt", "failed to open text file for read labels/labels.txt: Permission denied"),
+    "version": ("1", 0o000, "version/1", "version/1/model.onnx"),
+    "folder": (".", 0o000, "folder", "Permission denied"),
+}
+
+
+def test_what_may_not_be_read_is_told_with_what_to_do():
+    """Root may read everything: then the check runs as nobody."""
+    labels = ONNX + IO.replace('name: "y"', 'name: "y" label_filename: "labels.txt"')
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, {"labels/config.pbtxt": labels, "labels/labels.txt": "a\n", "labels/1/model.onnx": GOOD})
+        write(root, {"code/1/model.py": PYTHON, "code/config.pbtxt": 'backend: "python"\n' + IO})
+        write(root, {f"{name}/{file}": text for name in ("config", "model", "version", "folder") for file, text in {"config.pbtxt": ONNX, "1/model.onnx": GOOD}.items()})
+        root.chmod(0o755)
+        for name, (path, mode, _, _) in UNREADABLE.items():
+            (root / name / path).chmod(mode)
+        command = [servers.galatea_binary(), "check", "--model-repository", root, "--json"]
+        try:
+            run = subprocess.run(command, capture_output=True, timeout=30, cwd="/", user=65534 if os.getuid() == 0 else None)
+        except PermissionError:
+            pytest.skip("nobody may not run the program under test")
+        finally:
+            for name, (path, _, _, _) in UNREADABLE.items():
+                (root / name / path).chmod(0o755)
+    report = json.loads(run.stdout)
+    for name, (_, _, file, text) in UNREADABLE.items():
+        found = [f for f in report["findings"] if f["model"] == name]
+        assert [(f["severity"], f["file"]) for f in found] == [("error", file)], found
+        assert text in found[0]["text"], found
+        assert found[0]["advice"].endswith("let the user that runs the server read it: chmod a+r for a file, a+rx for its folders"), found
+
+
+HOSTILE = {
+    "config_pipe": {"config.pbtxt": "pipe", "1/model.onnx": GOOD},
+    "config_zero": {"config.pbtxt": Link("/dev/zero"), "1/model.onnx": GOOD},
+    "config_huge": {"config.pbtxt": 1 << 30, "1/model.onnx": GOOD},
+    "config_loop": {"config.pbtxt": Link("config.pbtxt"), "1/model.onnx": GOOD},
+    "config_folder": {"config.pbtxt/x": b"", "1/model.onnx": GOOD},
+    "config_deep": {"config.pbtxt": "input { " * 200_000, "1/model.onnx": GOOD},
+    "config_long": {"config.pbtxt": "x" * 1_000_000, "1/model.onnx": GOOD},
+    "config_many": {"config.pbtxt": "input { name: 'a' dims: 0 }\n" * 20_000, "1/model.py": PYTHON},
+    "onnx_pipe": {"1/model.onnx": "pipe"},
+    "onnx_zero": {"1/model.onnx": Link("/dev/zero")},
+    "onnx_huge": {"1/model.onnx": 1 << 40},
+    "torch_pipe": {"1/model.pt": "pipe"},
+    "torch_zero": {"1/model.pt": Link("/dev/zero")},
+    "python_pipe": {"1/model.py": "pipe"},
+    "python_zero": {"1/model.py": Link("/dev/zero")},
+    "python_huge": {"1/model.py": 1 << 40},
+    "labels_pipe": {"config.pbtxt": ONNX + IO.replace('name: "y"', 'name: "y" label_filename: "labels.txt"'), "labels.txt": "pipe", "1/model.onnx": GOOD},
+    "version_loop": {"1": Link("1")},
+    "version_up": {"1": Link("..")},
+    "itself": {"1/model.onnx": Link("model.onnx")},
+    "many_files": {f"1/{number}.txt": b"" for number in range(3000)},
+    "many_versions": {f"{number}/model.onnx": GOOD for number in range(1, 500)} | {"config.pbtxt": "version_policy { all { } }"},
+}
+
+
+def write_hostile(root):
+    for name, files in HOSTILE.items():
+        for path, content in files.items():
+            path = root / name / path
+            if content == "pipe":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.mkfifo(path)
+            elif isinstance(content, int):
+                write(path.parent, {path.name: b""})
+                os.truncate(path, content)
+            else:
+                write(path.parent, {path.name: content})
+    write(root, {"loop": Link("loop"), "up": Link(".."), "fine/1/model.onnx": GOOD})
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
+def test_a_hostile_repository_neither_hangs_nor_fills_the_memory(tmp_path):
+    write_hostile(tmp_path)
+    command = [servers.galatea_binary(), "check", "--model-repository", tmp_path, "--json"]
+    run = subprocess.run(command, capture_output=True, timeout=30, preexec_fn=limited)
+    assert (run.returncode, run.stderr) == (1, b""), run.stderr[-1000:]
+    report = json.loads(run.stdout)
+    found = {}
+    for finding in report["findings"]:
+        found.setdefault(finding["model"], []).append(finding)
+    assert not {"fine"} & set(found)
+    # Whatever is in them, what is told of one stays readable.
+    assert all(name in found for name in HOSTILE if name not in ("config_loop", "many_versions")), set(HOSTILE) - set(found)
+    assert max(len(json.dumps(finding)) for finding in report["findings"]) < 2000
+    assert max(map(len, found.values())) <= 100
 
 
 def test_names_from_the_disk_write_no_lines_of_their_own(tmp_path):

@@ -1,15 +1,15 @@
 //! A model's own `auto_complete_config`: run in a worker that is started for it, when the model's code has one.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
 use galatea_backend::{CompletionContext, InstanceAlarm, ServerAccess};
 use galatea_config::{ConfigDraft, parse_json, to_json};
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 use galatea_worker::{LogLevels, Worker, WorkerOptions, wire::kind};
 use serde_json::{Value, json};
 
 use crate::{
-    defaults::{ModelDefaults, mentions},
+    defaults::{ModelDefaults, mentions, read_code},
     environment::{self, EnvironmentRequest},
     package::Package,
     services::PythonServices,
@@ -25,11 +25,7 @@ pub(crate) fn complete(
     defaults: &ModelDefaults,
 ) -> Result<ConfigDraft> {
     let file = defaults.file(context.version_dir, config.default_model_filename())?;
-    let code = fs::read(&file).map_err(|e| {
-        Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
-            .with_source(e)
-    })?;
-    if !mentions(&code, "auto_complete_config") {
+    if !mentions(&read_code(&file)?, "auto_complete_config") {
         return Ok(config);
     }
     let backend_config = defaults.settings(context.backend_config);

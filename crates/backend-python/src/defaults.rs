@@ -2,10 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 
 use galatea_backend::PathRules;
+use galatea_config::Diagnostic;
 use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 
@@ -60,6 +63,27 @@ impl ModelDefaults {
     }
 }
 
+/// What the code of a model may have at most: it is read whole, and data lies in files of its own.
+const MAX_CODE: u64 = 64 << 20;
+
+/// The code of a model.
+pub(crate) fn read_code(file: &Path) -> Result<Vec<u8>> {
+    let text = |reason: &dyn std::fmt::Display| {
+        format!("Python model file '{}' cannot be read: {reason}", file.display())
+    };
+    let mut code = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_CODE + 1).read_to_end(&mut code));
+    match read {
+        Ok(read) if read as u64 > MAX_CODE => {
+            let found = Diagnostic::error(text(&"it has more than 64 MiB"))
+                .with_advice("put its data into files beside it");
+            Err(Error::internal(format!("{}{}", found.text, found.appendix())).with_source(found))
+        }
+        Ok(_) => Ok(code),
+        Err(error) => Err(Error::internal(text(&error)).with_source(error)),
+    }
+}
+
 /// Whether a word occurs in a model's code: cheaper than starting a worker to find out.
 pub(crate) fn mentions(code: &[u8], word: &str) -> bool {
     code.windows(word.len()).any(|part| part == word.as_bytes())
@@ -92,6 +116,22 @@ mod tests {
         assert_eq!(defaults.parameters(own.clone()), own);
         assert_eq!(defaults.settings(&one("a", "own")), one("a", "own"));
         assert_eq!(defaults.settings(&BTreeMap::new()), one("a", "backend"));
+    }
+
+    #[test]
+    fn code_is_read_up_to_a_bound() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("model.py");
+        std::fs::write(&path, "pass").expect("written");
+        assert_eq!(read_code(&path).expect("code"), b"pass");
+        File::options().write(true).open(&path).and_then(|f| f.set_len(1 << 40)).expect("sparse");
+        let error = read_code(&path).expect_err("too large");
+        assert!(
+            error.message().ends_with("more than 64 MiB (put its data into files beside it)"),
+            "{error}"
+        );
+        let error = read_code(&folder.path().join("none")).expect_err("none");
+        assert!(error.message().contains("cannot be read: No such file"), "{error}");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Looks at Python models without running any of their code.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use galatea_backend::{CannotTell, CompletionContext, Inspector};
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_runtimes::Environment;
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use crate::{
-    defaults::{ModelDefaults, mentions},
+    defaults::{ModelDefaults, mentions, read_code},
     environment::PythonBackendFiles,
     model::check_parameters,
     settings::Settings,
@@ -28,10 +28,7 @@ impl PythonInspector {
     }
 
     fn code(&self, context: &CompletionContext<'_>, name: &str) -> Result<Vec<u8>> {
-        let file = self.defaults.file(context.version_dir, name)?;
-        fs::read(&file).map_err(|e| {
-            Error::internal(format!("Python model file '{}' cannot be read: {e}", file.display()))
-        })
+        read_code(&self.defaults.file(context.version_dir, name)?)
     }
 }
 

@@ -1,7 +1,6 @@
 //! A loaded Python model, which starts a worker for each instance.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, Weak,
@@ -20,7 +19,7 @@ use galatea_worker::{
 use serde_json::{Value, json};
 
 use crate::{
-    defaults::{ModelDefaults, mentions},
+    defaults::{ModelDefaults, mentions, read_code},
     environment::{self, EnvironmentLease, EnvironmentRequest},
     package::Package,
     services::{PythonConnection, PythonServices, Query},
@@ -143,11 +142,7 @@ impl PythonModel {
 }
 
 fn uses_senders(file: &Path) -> Result<bool> {
-    let code = fs::read(file).map_err(|e| {
-        Error::internal(format!("failed to read the model file {}: {e}", file.display()))
-            .with_source(e)
-    })?;
-    Ok(mentions(&code, "get_response_sender"))
+    Ok(mentions(&read_code(file)?, "get_response_sender"))
 }
 
 impl Model for PythonModel {

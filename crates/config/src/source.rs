@@ -59,17 +59,28 @@ impl ConfigSource {
 
     /// Where a field stands, or the closest part around it; the file where it has neither.
     pub fn place(&self, field: &FieldPath) -> Option<Place> {
+        self.places()(field)
+    }
+
+    /// The same for several fields: a text is read once for all of them.
+    fn places(&self) -> impl Fn(&FieldPath) -> Option<Place> + '_ {
         let file = self.file.as_str();
-        match &self.form {
+        let places = match &self.form {
+            Form::Text(source) => text::find_places(source),
+            Form::None | Form::Json(_) => None,
+        };
+        move |field| match &self.form {
             Form::None => None,
             Form::Json(source) => {
                 let pointer = json::pointer(source, field);
                 Some(Place::file(pointer.map_or(file.to_owned(), |p| format!("{file}#{p}"))))
             }
-            Form::Text(source) => Some(match text::find_place(source, field) {
-                Some(position) => Place::in_text(file, source, position),
-                None => Place::file(file),
-            }),
+            Form::Text(source) => {
+                Some(match places.as_ref().and_then(|places| places.find(field)) {
+                    Some(position) => Place::in_text(file, source, position),
+                    None => Place::file(file),
+                })
+            }
         }
     }
 
@@ -88,6 +99,16 @@ impl ConfigSource {
     pub fn locate_diagnostic(&self, mut found: Diagnostic) -> Diagnostic {
         if found.place.is_none() {
             found.place = self.place(&found.field);
+        }
+        found
+    }
+
+    /// The same findings with their places.
+    pub fn locate_all(&self, mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let unplaced: Vec<_> = found.iter_mut().filter(|found| found.place.is_none()).collect();
+        if !unplaced.is_empty() {
+            let place = self.places();
+            unplaced.into_iter().for_each(|found| found.place = place(&found.field));
         }
         found
     }

@@ -6,7 +6,7 @@ use galatea_backend::relative_inside;
 use galatea_config::{Diagnostic, ModelConfig, Place, Scheduling};
 use galatea_types::Error;
 
-use crate::repository::read_text_file;
+use crate::repository::{read_text_file, text_file_advice};
 
 /// The labels of each output that has them, by class. An ensemble shares those of its steps.
 pub(crate) type Labels = BTreeMap<String, Arc<LabelFile>>;
@@ -58,12 +58,15 @@ fn reason(error: &io::Error) -> String {
 
 impl From<LabelError> for Error {
     fn from(error: LabelError) -> Self {
-        if error.source.kind() != io::ErrorKind::NotFound {
-            return Self::internal(error.to_string()).with_source(error);
-        }
-        let found = Diagnostic::error(error.to_string())
-            .with_advice("put the file there, or take label_filename out of the configuration")
-            .at(Place::file(format!("{}/{}", error.model, error.path)));
+        let advice = match error.source.kind() {
+            io::ErrorKind::NotFound => {
+                Some("put the file there, or take label_filename out of the configuration")
+            }
+            _ => text_file_advice(&error.source),
+        };
+        let place = Place::file(format!("{}/{}", error.model, error.path));
+        let mut found = Diagnostic::error(error.to_string()).at(place);
+        found.advice = advice.map(str::to_owned);
         Self::internal(format!("{error}{}", found.appendix())).with_source(found)
     }
 }

@@ -4,9 +4,13 @@
 //! refused where answers would be wrong without it, and warned about where only speed or resources are
 //! concerned. Fields that some backend honours in part are checked by that backend when it loads a model.
 
+mod doubles;
+
 use galatea_types::{Error, Result};
 
-use crate::{Diagnostic, ModelConfig, ModelPriority, Scheduling, backend_table::MODEL_FILES};
+use crate::{
+    Diagnostic, ModelConfig, ModelPriority, QueuePolicy, Scheduling, backend_table::MODEL_FILES,
+};
 
 /// What happens to a model whose configuration has a field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +169,13 @@ const ROWS: &[Row] = &[
         "has no effect on this backend",
     ),
     row(
+        "dynamic_batching",
+        Warn,
+        batches_nothing,
+        "forms no batches: 'max_batch_size' is 0. Set it to the most requests that one batch may hold if the model has a \
+         batch dimension; else remove dynamic_batching",
+    ),
+    row(
         "response_cache",
         Warn,
         ModelConfig::caches_responses,
@@ -189,8 +200,18 @@ impl ModelConfig {
                 Warn => warnings.push(Diagnostic::warning(text).about(*field)),
             }
         }
+        warnings.extend(doubles::find(self));
         Ok(warnings)
     }
+}
+
+/// Whether a dynamic batcher has no batches to form, and no other task: queues and their order it has without batches.
+fn batches_nothing(config: &ModelConfig) -> bool {
+    let Scheduling::Dynamic(dynamic) = config.scheduling() else { return false };
+    let has_queues = dynamic.priority_levels > 0
+        || dynamic.preserves_ordering
+        || dynamic.default_queue_policy != QueuePolicy::default();
+    !config.has_batching() && !has_queues
 }
 
 /// Whether the backend computes a batch as one tensor. Python models, and the backends of the program itself,

@@ -17,7 +17,7 @@ const ENSEMBLE: &str = "platform: 'ensemble' output { name: 'OUT' data_type: TYP
 
 /// For each row, in order: the smallest configuration it is about, and one beside it that it leaves alone.
 const EXAMPLES: &[(&str, &str, &str, &str)] = &[
-    ("sequence_batching", "backend: 'python'", "sequence_batching {}", "dynamic_batching {}"),
+    ("sequence_batching", "backend: 'python'", "sequence_batching {}", ""),
     (
         "input.allow_ragged_batch",
         ONNX,
@@ -107,6 +107,12 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("model_operations", PYTHON, "model_operations { op_library_filename: 'libops.so' }", ""),
+    (
+        "dynamic_batching",
+        "backend: 'python'",
+        "dynamic_batching { max_queue_delay_microseconds: 100 }",
+        "dynamic_batching { default_queue_policy { max_queue_size: 2 } }",
+    ),
     ("response_cache", ONNX, "response_cache { enable: true }", "response_cache { enable: false }"),
 ];
 
@@ -142,6 +148,26 @@ fn ragged_batches_are_refused_only_where_tensors_are_joined() {
 
 fn texts(warnings: &[Diagnostic]) -> Vec<String> {
     warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn tensors_that_are_listed_twice() {
+    let tensors = |side: &str, names: &[&str]| -> String {
+        let one = |name| format!("{side} {{ name: '{name}' data_type: TYPE_FP32 dims: 1 }}\n");
+        names.iter().map(one).collect()
+    };
+    let text = format!(
+        "backend: 'python'\n{}{}",
+        tensors("input", &["A", "B", "A", "A"]),
+        tensors("output", &["A", "A"])
+    );
+    let warnings = model_config(&text).check_support().expect("only warnings");
+    let fields: Vec<_> = warnings.iter().map(|found| found.field.to_string()).collect();
+    assert_eq!(fields, ["input[2].name", "input[3].name", "output[1].name"]);
+    assert!(warnings[0].text.starts_with("input 'A' of model 'm' is listed twice"));
+    let once =
+        format!("backend: 'python'\n{}{}", tensors("input", &["A"]), tensors("output", &["A"]));
+    assert!(model_config(&once).check_support().expect("supported").is_empty());
 }
 
 #[test]

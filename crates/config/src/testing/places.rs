@@ -1,7 +1,7 @@
 //! Texts of errors without the places in them.
 
 /// What a text that clients read says without the places and the advice that this server puts behind Triton's
-/// sentences: ` (m/config.pbtxt:1:2: advice)`.
+/// sentences: ` (m/config.pbtxt:1:2: advice)`, ` (m/1/model.onnx: advice)`.
 ///
 /// ```
 /// use galatea_config::testing::without_places;
@@ -18,7 +18,8 @@ pub fn without_places(text: &str) -> String {
         let end = closing(bracket);
         let (inside, after) = bracket.split_at(end);
         let first = inside.split(' ').nth(1).unwrap_or_default();
-        if !first.contains("config.pbtxt") && !first.starts_with("(config#") {
+        let is_place = first.ends_with(':') || first.contains("config.pbtxt");
+        if !is_place && !first.starts_with("(config#") {
             kept.push_str(inside);
         }
         rest = after;

@@ -15,7 +15,7 @@ pub(crate) mod suggest;
 mod writer;
 
 pub use error::TextError;
-pub(crate) use parser::find_place;
+pub(crate) use parser::find_places;
 pub use parser::parse_text;
 pub use writer::to_text;
 

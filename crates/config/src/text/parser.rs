@@ -11,7 +11,7 @@ use super::{
     scalar, suggest,
 };
 use crate::{
-    FieldPath, Position, RawModelConfig,
+    Position, RawModelConfig,
     schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},
 };
 
@@ -44,15 +44,15 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
 
-/// Where a field of a text stands, or the closest part around it. The text is read again for it: only mistakes ask, and
-/// the others need not pay for the answer.
-pub(crate) fn find_place(source: &str, path: &FieldPath) -> Option<Position> {
+/// Where the fields of a text stand. The text is read again for it: only mistakes ask, and the others need not pay for
+/// the answer.
+pub(crate) fn find_places(source: &str) -> Option<Places<'_>> {
     if source.len() > MAX_SOURCE_SIZE {
         return None;
     }
     let mut parser = Parser::new(source, Places::kept());
     parser.parse_message(schema::model_config()?, None).ok()?;
-    parser.places.find(path)
+    Some(parser.places)
 }
 
 const COMMENTS: &str = "comments begin with `#`";

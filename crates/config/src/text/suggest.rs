@@ -36,6 +36,10 @@ const FIELD_SYNONYMS: [(&str, &str); 9] = [
     ("model", "model_name"),
 ];
 
+/// Ends of names that stand for microseconds, and for other units.
+const MICROSECONDS: [&str; 6] = ["us", "usec", "usecs", "micros", "microsec", "microsecond"];
+const OTHER_UNITS: [&str; 7] = ["ms", "msec", "millis", "milliseconds", "s", "sec", "seconds"];
+
 /// Most places that are named for a field that belongs elsewhere.
 const MOST_PLACES: usize = 3;
 
@@ -55,6 +59,7 @@ pub(crate) fn field_hint(name: &str, message: &MessageDescriptor) -> Option<Stri
     }
     let fields = message.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>();
     synonym_hint(name, message)
+        .or_else(|| unit_hint(name, message))
         .or_else(|| belongs_hint(name))
         .or_else(|| nearest_hint(name, &fields))
         .or_else(|| listing_hint("fields", &fields))
@@ -65,6 +70,18 @@ fn synonym_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
         from.eq_ignore_ascii_case(name) && message.get_field_by_name(to).is_some()
     })?;
     Some(format!("did you mean `{to}`?"))
+}
+
+/// A field in microseconds, of which the name was written with another unit, or without.
+fn unit_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
+    let (stem, is_exact) = match name.rsplit_once('_') {
+        Some((stem, unit)) if MICROSECONDS.contains(&unit) => (stem, true),
+        Some((stem, unit)) if OTHER_UNITS.contains(&unit) => (stem, false),
+        _ => (name, false),
+    };
+    let field = message.get_field_by_name(&format!("{stem}_microseconds"))?;
+    let unit = if is_exact { "" } else { ", in microseconds" };
+    Some(format!("did you mean `{}`{unit}?", field.name()))
 }
 
 /// A field that the message has and that could be meant.

@@ -8,7 +8,7 @@ use std::{
 use galatea_config::{ConfigDraft, ModelConfig, RawModelConfig, Scheduling};
 use galatea_types::Error;
 
-use super::{Finding, Inspected};
+use super::{Finding, Inspected, MOST_MISTAKES, add_mistakes};
 use crate::{
     manager::{DependencyError, cycle, cycle_error, missing_model_advice, version_advice},
     model_id::ModelId,
@@ -115,15 +115,13 @@ fn conclude(models: &mut Models, id: &ModelId, steps: &[Step], findings: &mut Ve
     let Some(config) = model.config.take() else { return };
     let before = findings.len();
     let wrong = steps.iter().filter_map(|step| match step {
-        Step::Wrong(error) => Some(finding(model, error.clone())),
+        Step::Wrong(error) => Some(error),
         _ => None,
     });
-    findings.extend(wrong);
+    findings.extend(wrong.take(MOST_MISTAKES).map(|error| finding(model, error.clone())));
     let known: Vec<_> = steps.iter().map(Step::config).collect();
-    let mistakes = config.step_mistakes(&known).into_iter();
-    findings.extend(
-        mistakes.map(|found| Finding::new(&id.name, model.plan.source.locate_diagnostic(found))),
-    );
+    let mistakes = config.step_mistakes(&known);
+    add_mistakes(&model.plan.folder, &model.plan.source, mistakes, findings);
     if findings.len() > before {
         models.remove(id);
         return;

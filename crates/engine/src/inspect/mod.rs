@@ -9,7 +9,7 @@ mod finding;
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
-use galatea_config::{Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
+use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
 use galatea_types::{Error, Result};
 
 use self::ensembles::Ensembles;
@@ -159,11 +159,8 @@ impl<'a> Looker<'a> {
                 };
                 findings.push(Finding::of_error(&id.name, &config_file(&folder), &error));
                 let name = self.repository.config_name();
-                add_mistakes(
-                    &folder,
-                    mistakes_of_folder(&folder, name, &self.completion()),
-                    findings,
-                );
+                let (source, mistakes) = mistakes_of_folder(&folder, name, &self.completion());
+                add_mistakes(&folder, &source, mistakes, findings);
                 let oddities = ModelLayout::new(&folder, None).oddities();
                 add_oddities(&id.name, oddities, findings);
                 None
@@ -179,7 +176,7 @@ impl<'a> Looker<'a> {
             findings.push(fail(&plan.without_version()));
             return None;
         }
-        add_mistakes(&plan.folder, plan.missing_versions(), findings);
+        add_mistakes(&plan.folder, &plan.source, plan.missing_versions(), findings);
         let config = match plan.complete(&self.completion()) {
             Ok(config) => config,
             Err(error) if CannotTell::is_in(&error) => {
@@ -189,7 +186,8 @@ impl<'a> Looker<'a> {
             }
             Err(error) => {
                 findings.push(fail(&explained(&plan, error)));
-                add_mistakes(&plan.folder, plan.mistakes(&self.completion()), findings);
+                let mistakes = plan.mistakes(&self.completion());
+                add_mistakes(&plan.folder, &plan.source, mistakes, findings);
                 return None;
             }
         };
@@ -207,11 +205,7 @@ impl<'a> Looker<'a> {
         let model = &*plan.id.name;
         let file = config_file(&plan.folder);
         match config.check_support() {
-            Ok(warnings) => findings.extend(warnings.into_iter().map(|warning| {
-                let mut warning = plan.source.locate_diagnostic(warning);
-                warning.place.get_or_insert_with(|| Place::file(&*file));
-                Finding::new(model, warning)
-            })),
+            Ok(warnings) => add_mistakes(&plan.folder, &plan.source, warnings, findings),
             Err(error) => {
                 findings.push(Finding::of_error(model, &file, &plan.source.locate(error)));
             }
@@ -287,15 +281,31 @@ fn explained(plan: &LoadPlan, error: Error) -> Error {
     plan.explain(version, plan.hidden.hide(error))
 }
 
+/// Mistakes of one configuration that are told.
+const MOST_MISTAKES: usize = 50;
+
 /// Those of a configuration, without the one that ends a load.
-fn add_mistakes(folder: &ModelFolder, mistakes: Vec<Diagnostic>, findings: &mut Vec<Finding>) {
-    for mut found in mistakes {
-        let is_told = |f: &Finding| *f.model == *folder.name && f.diagnostic.text == found.text;
-        if !findings.iter().rev().any(is_told) {
-            found.place.get_or_insert_with(|| Place::file(config_file(folder)));
-            findings.push(Finding::new(&folder.name, found));
-        }
+fn add_mistakes(
+    folder: &ModelFolder,
+    source: &ConfigSource,
+    mut mistakes: Vec<Diagnostic>,
+    findings: &mut Vec<Finding>,
+) {
+    let is_told = |found: &Diagnostic| {
+        let told = findings.iter().rev().take_while(|told| *told.model == *folder.name);
+        told.take(MOST_MISTAKES).any(|told| told.diagnostic.text == found.text)
+    };
+    mistakes.retain(|found| !is_told(found));
+    let more = mistakes.len().saturating_sub(MOST_MISTAKES);
+    mistakes.truncate(MOST_MISTAKES);
+    if more > 0 {
+        let text = format!("{more} more mistakes in this configuration");
+        mistakes.push(Diagnostic::note(text).at(Place::file(config_file(folder))));
     }
+    findings.extend(source.locate_all(mistakes).into_iter().map(|mut found| {
+        found.place.get_or_insert_with(|| Place::file(config_file(folder)));
+        Finding::new(&folder.name, found)
+    }));
 }
 
 /// Those that no error tells already.

@@ -6,7 +6,7 @@ use std::io;
 use galatea_backend::{CompletionContext, PathRules};
 use galatea_config::{
     CheckContext, ConfigDraft, ConfigSource, Diagnostic, ModelConfig, NormalizeContext,
-    NormalizedConfig, RawModelConfig, VersionPolicy,
+    NormalizedConfig, Place, RawModelConfig, VersionPolicy,
 };
 use galatea_types::{Error, Result};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     options::GpuOptions,
-    repository::{ConfigName, ModelFolder, ModelLayout, read_text_file},
+    repository::{ConfigName, ModelFolder, ModelLayout, read_text_file, text_file_advice},
 };
 
 /// How configurations are completed.
@@ -42,7 +42,13 @@ pub(super) fn read(
         }
         Err((file, e)) => {
             let text = format!("failed to read {}/{file}: {e}", folder.name);
-            return Err(Error::invalid_arg(text).with_source(e));
+            let Some(advice) = text_file_advice(&e) else {
+                return Err(Error::invalid_arg(text).with_source(e));
+            };
+            let place = Place::file(format!("{}/{file}", folder.name));
+            let found = Diagnostic::error(text.as_str()).with_advice(advice).at(place);
+            let text = format!("{text}{}", found.appendix());
+            return Err(Error::invalid_arg(text).with_source(found));
         }
     };
     // Clients read this: they get the path inside the repository, not the one on the server.

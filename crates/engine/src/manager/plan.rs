@@ -80,7 +80,7 @@ impl LoadPlan {
         self.source.locate(Error::invalid_arg(reason.message()).with_source(found))
     }
 
-    /// Versions that the configuration names and that are not there, each with its place. The others are loaded.
+    /// Versions that the configuration names and that are not there. The others are loaded.
     pub fn missing_versions(&self) -> Vec<Diagnostic> {
         let VersionPolicy::Specific(wanted) = &self.version_policy else { return Vec::new() };
         let missing = wanted.iter().enumerate().filter(|(_, v)| !self.folder.versions.contains(v));
@@ -91,10 +91,9 @@ impl LoadPlan {
             );
             let field = FieldPath::from("version_policy.specific.versions").index(index);
             let advice = version_choice_advice(&self.folder, &[*version]);
-            let found = Diagnostic::warning(text).about(field).with_advice(advice);
-            self.source.locate_diagnostic(found)
+            Diagnostic::warning(text).about(field).with_advice(advice)
         });
-        found.collect()
+        found.take(MOST_MISSING).collect()
     }
 
     /// Why a version could not be loaded, with the place in the configuration, or what is wrong with the model's file.
@@ -112,7 +111,7 @@ impl LoadPlan {
 
     /// Says what is not as it was meant and keeps nothing from loading, but for what `told` has already.
     pub fn log_oddities(&self, told: &str) {
-        for missing in self.missing_versions() {
+        for missing in self.source.locate_all(self.missing_versions()) {
             log::error!(model = *self.id.name; "{}", missing.one_line());
         }
         let oddities = self.layout().oddities();
@@ -145,14 +144,12 @@ impl LoadPlan {
         Ok(Arc::new(config))
     }
 
-    /// All that is wrong with the configuration, as far as the model's files say, with the places.
+    /// All that is wrong with the configuration, as far as the model's files say.
     pub fn mistakes(&self, completion: &Completion<'_>) -> Vec<Diagnostic> {
-        let raw = RawModelConfig::clone(&self.raw);
-        let found = match self.draft(completion) {
+        match self.draft(completion) {
             Ok(completed) => completion.mistakes(completed, &self.folder, true),
-            Err(_) => completion.mistakes(raw, &self.folder, false),
-        };
-        found.into_iter().map(|found| self.source.locate_diagnostic(found)).collect()
+            Err(_) => completion.mistakes(RawModelConfig::clone(&self.raw), &self.folder, false),
+        }
     }
 
     /// Whether the versions it was made from would differ from this ready one in their instances at most.
@@ -194,20 +191,21 @@ fn poll(
     Ok((polled.map_err(|error| source.locate(error))?, source))
 }
 
-/// All that is wrong with the configuration in a folder of which there is no plan, with the places.
+/// All that is wrong with the configuration in a folder of which there is no plan, and the text that it is in. Nothing
+/// where that cannot be read.
 pub(crate) fn mistakes_of_folder(
     folder: &ModelFolder,
     name: &ConfigName,
     completion: &Completion<'_>,
-) -> Vec<Diagnostic> {
-    let Ok(source) = configuration::read(folder, name, completion.is_automatic) else {
-        return Vec::new();
-    };
-    let Ok(raw) = source.parse() else { return Vec::new() };
-    let Ok(raw) = completion.with_backend(raw, folder) else { return Vec::new() };
-    let found = completion.mistakes(raw, folder, false).into_iter();
-    found.map(|found| source.locate_diagnostic(found)).collect()
+) -> (ConfigSource, Vec<Diagnostic>) {
+    let source = configuration::read(folder, name, completion.is_automatic).unwrap_or_default();
+    let named = source.parse().and_then(|raw| completion.with_backend(raw, folder));
+    let found = named.map(|raw| completion.mistakes(raw, folder, false)).unwrap_or_default();
+    (source, found)
 }
+
+/// Versions that are not there, and are told.
+const MOST_MISSING: usize = 20;
 
 /// Instances of all versions of a model: each has a thread at least.
 const MAX_INSTANCES: u64 = 4096;

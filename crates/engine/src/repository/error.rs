@@ -2,7 +2,10 @@
 
 use std::{error, io};
 
+use galatea_config::{Diagnostic, Place};
 use galatea_types::{Code, Error};
+
+use super::text_file;
 
 /// Every text names the model or the path it is about.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +45,30 @@ impl RepositoryError {
     }
 }
 
+impl RepositoryError {
+    /// Where somebody can do something about it, and what.
+    fn remedy(&self) -> Option<(&str, &'static str)> {
+        match self {
+            Self::NotUnique { model } => Some((
+                model,
+                "rename its folder in one of the repositories, or start the server with --model-namespacing",
+            )),
+            Self::UnreadableModel { model, source } => Some((model, text_file::advice(source)?)),
+            Self::UnreadableRoot { path, source } => Some((path, text_file::advice(source)?)),
+            _ => None,
+        }
+    }
+}
+
 impl From<RepositoryError> for Error {
     fn from(error: RepositoryError) -> Self {
-        let plain = Error::new(error.code(), error.to_string());
+        let text = error.to_string();
+        if let Some((place, advice)) = error.remedy() {
+            let found = Diagnostic::error(&*text).with_advice(advice).at(Place::file(place));
+            return Error::new(error.code(), format!("{text}{}", found.appendix()))
+                .with_source(found);
+        }
+        let plain = Error::new(error.code(), text);
         match error::Error::source(&error) {
             Some(_) => plain.with_source(error),
             None => plain,

@@ -26,7 +26,7 @@ pub(crate) use self::{
     folder::{MAX_MODEL_NAME, ModelFolder, is_model_name, version_number},
     hidden_folder::HiddenFolder,
     layout::{ModelLayout, Oddity},
-    text_file::{open_regular, read_text_file},
+    text_file::{advice as text_file_advice, open_regular, read_text_file},
 };
 pub use self::{
     local::LocalRoot,

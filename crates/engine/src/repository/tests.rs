@@ -1,5 +1,6 @@
 //! Several roots searched as one.
 
+use galatea_config::testing::without_places;
 use std::fs;
 
 use super::*;
@@ -55,9 +56,10 @@ fn a_name_in_two_repositories_is_refused() {
     );
     let error = repository.lease(&"m".into()).expect_err("not unique");
     assert_eq!(
-        error.message(),
+        without_places(error.message()),
         "failed to poll model 'm': not unique across all model repositories"
     );
+    assert!(error.message().contains("--model-namespacing"), "{error}");
 }
 
 /// A store that is not on this machine: leasing fetches a copy.

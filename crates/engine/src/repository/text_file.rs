@@ -26,6 +26,27 @@ pub(crate) fn read_text_file(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// What to do about a text file that is there and cannot be read. `None`: nothing is known.
+pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Some(LET_READ),
+        io::ErrorKind::InvalidInput => Some("put a file there: it is a folder, a pipe or a device"),
+        io::ErrorKind::FileTooLarge => Some("it is text, and read whole: is it another file?"),
+        io::ErrorKind::InvalidData => Some("save it as text in UTF-8"),
+        _ if is_loop(error) => Some("the link leads back to itself: put the file in its place"),
+        _ => None,
+    }
+}
+
+/// What to do about a file or folder that may not be read.
+pub(super) const LET_READ: &str =
+    "let the user that runs the server read it: chmod a+r for a file, a+rx for its folders";
+
+/// Whether a link leads to itself.
+pub(super) fn is_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
 /// Opens a regular file, without waiting for the writer of a pipe or for a device: these are errors.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -52,6 +73,19 @@ mod tests {
         assert_eq!(error.to_string(), "the file is larger than 16777216 bytes");
         let missing = read_text_file(&folder.path().join("none")).expect_err("none");
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_what_to_do() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("text");
+        std::os::unix::fs::symlink("text", &path).expect("link");
+        let of = |path: &Path| advice(&read_text_file(path).expect_err("unreadable"));
+        assert!(of(&path).is_some_and(|advice| advice.contains("leads back to itself")));
+        assert!(of(folder.path()).is_some_and(|advice| advice.starts_with("put a file there")));
+        fs::write(folder.path().join("bytes"), [0xff, 0xfe]).expect("written");
+        assert_eq!(of(&folder.path().join("bytes")), Some("save it as text in UTF-8"));
+        assert_eq!(of(&folder.path().join("none")), None);
     }
 
     #[test]

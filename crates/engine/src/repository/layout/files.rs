@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use crate::repository::text_file::is_loop;
+
 /// Entries of one folder that are looked at.
 const MOST_ENTRIES: usize = 1000;
 /// Names that a text lists, and characters of each.
@@ -41,6 +43,7 @@ pub(super) fn kind_of(path: &Path) -> EntryKind {
         Ok(found) if found.is_dir() => EntryKind::Folder,
         Ok(found) if found.is_file() => EntryKind::File,
         Ok(_) => EntryKind::Other,
+        Err(error) if is_loop(&error) => EntryKind::LostLink,
         // One that may not be looked at is reported where it is opened.
         Err(_) if path.is_symlink() && fs::exists(path).is_ok_and(|there| !there) => {
             EntryKind::LostLink

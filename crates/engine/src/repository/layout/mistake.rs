@@ -5,6 +5,8 @@ use std::{error, fmt};
 use galatea_config::{Diagnostic, Place, Severity};
 use galatea_types::Error;
 
+use crate::repository::text_file::LET_READ;
+
 /// Something that is not where, or not what, a model repository has.
 ///
 /// The text says what is there, [`Mistake::advice`] what to do. Both are read by clients too: they name files by their
@@ -45,7 +47,7 @@ pub(crate) enum Mistake {
     EmptyFile,
     #[error("it cannot be read: {reason}")]
     Unreadable { reason: String },
-    #[error("it is neither a file nor a folder")]
+    #[error("it is no file")]
     NoFile,
     #[error("the file is a web page, and not the model")]
     WebPage,
@@ -107,10 +109,8 @@ impl Mistake {
                 "run `git lfs pull` in the checkout, so that the model itself is there".to_owned()
             }
             Self::EmptyFile => "copy the model again: nothing of it arrived".to_owned(),
-            Self::Unreadable { .. } => {
-                "let the user that runs the server read it: chmod a+r for a file, a+rx for its folders".to_owned()
-            }
-            Self::NoFile => "put the model's file here".to_owned(),
+            Self::Unreadable { .. } => LET_READ.to_owned(),
+            Self::NoFile => "put the model's file in its place: it is a folder, a pipe or a device".to_owned(),
             Self::WebPage => {
                 "download it again: the address answered with a page, perhaps for a login or of an error".to_owned()
             }

@@ -128,6 +128,9 @@ impl<'a> ModelLayout<'a> {
             }
             EntryKind::LostLink => Some(self.at(&format!("{at}/{name}"), Mistake::LostLink)),
             EntryKind::Folder | EntryKind::File => None,
+            EntryKind::Other if file.symlink_metadata().is_ok() => {
+                Some(self.at(&format!("{at}/{name}"), Mistake::NoFile))
+            }
             EntryKind::Other => self.missing_file(version, &folder, &wanted),
         }
     }

@@ -1,0 +1,36 @@
+//! Tensors that a configuration lists twice: as in Triton the model loads.
+
+use std::collections::BTreeSet;
+
+use crate::{Diagnostic, FieldPath, ModelConfig, TensorSpec};
+
+/// Warnings of inputs, and of outputs. As many as anybody would read: a configuration may list thousands.
+const MOST: usize = 5;
+
+/// A warning for each entry whose name was there already.
+pub(super) fn find(config: &ModelConfig) -> Vec<Diagnostic> {
+    let inputs = repeated(config.inputs()).map(|(index, name)| {
+        let text = format!(
+            "input '{name}' of model '{}' is listed twice: every request is refused, because none can hold it twice",
+            config.name()
+        );
+        warning("input", index, text)
+    });
+    let outputs = repeated(config.outputs()).map(|(index, name)| {
+        let text = format!("output '{name}' of model '{}' is listed twice", config.name());
+        warning("output", index, text)
+    });
+    inputs.chain(outputs).collect()
+}
+
+fn warning(side: &'static str, index: usize, text: String) -> Diagnostic {
+    Diagnostic::warning(text)
+        .about(FieldPath::from(side).index(index).field("name"))
+        .with_advice("remove one of the two, or correct its name")
+}
+
+fn repeated(specs: &[TensorSpec]) -> impl Iterator<Item = (usize, &str)> {
+    let mut seen = BTreeSet::new();
+    let names = specs.iter().map(|spec| &*spec.name).enumerate();
+    names.filter(move |(_, name)| !seen.insert(*name)).take(MOST)
+}
