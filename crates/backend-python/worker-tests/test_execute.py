@@ -239,7 +239,7 @@ return [good, "text", None, pb_utils.InferenceResponse(error=pb_utils.TritonErro
     def test_exceptions_show_where_they_came_from(self):
         text = self.failing(body("self.inner()") + "\n    def inner(self):\n        raise ValueError('bad')\n")
         self.assertRegex(
-            text, r"^ValueError: bad\n\nAt:\n  \S+/m/1/model.py\(9\): inner\n  \S+/m/1/model.py\(6\): execute\n$"
+            text, r"^ValueError: bad\n\nAt:\n  m/1/model.py\(9\): inner\n  m/1/model.py\(6\): execute\n$"
         )
         self.assertTrue(self.failing(body("import sys; sys.exit(3)")).startswith("SystemExit: 3\n\nAt:\n"))
         self.assertTrue(self.failing(body("raise KeyError()")).startswith("KeyError: <EMPTY MESSAGE>"))
@@ -327,7 +327,7 @@ class TritonPythonModel:
         with Worker(source) as worker:
             self.assertEqual(worker.one({"IN": [b""]}).outputs["OUT"].array[0], 4)
             text, _ = worker.execute({"IN": [b""]}, id="x").failure
-            self.assertRegex(text, r"^ValueError: late\n\nAt:\n  \S+/m/1/model.py\(10\): execute\n$")
+            self.assertRegex(text, r"^ValueError: late\n\nAt:\n  m/1/model.py\(10\): execute\n$")
 
 
 class Arguments(unittest.TestCase):

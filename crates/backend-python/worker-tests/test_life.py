@@ -32,7 +32,7 @@ class Loading(unittest.TestCase):
 """
         with Worker(source) as worker:
             text, _ = worker.execute({"IN": [b"a"]}).failure
-            self.assertIn("['model_config', 'model_instance_name', 'model_name']%s" % worker.version, text)
+            self.assertIn("['model_config', 'model_instance_name', 'model_name']m/1", text)
 
     def test_the_interpreter_looks_as_if_it_ran_no_script(self):
         """What reads the command line must not find ours: there `argparse` would stop at descriptors it does not know."""
