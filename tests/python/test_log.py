@@ -153,7 +153,8 @@ def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, 
     for line in lines:
         assert isinstance(line["text"], str) and line["level"] in ("error", "warning", "info", "debug", "trace"), line
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line["time"]) and line["pid"] == server.pid, line
-    printed = [line for line in lines if line.get("model") == "prints"]
+    printed = [line for line in lines if (line.get("model"), line.get("version")) == ("prints", 1)]
+    assert sum(line["text"] == "all of it was printed" for line in printed) == 2 and any("file" in line for line in printed), "and logs"
     assert {line["level"] for line in printed} >= {"error", "warning", "info"}
     assert sum(line["text"].count("x") for line in printed if set(line["text"]) == {"x"}) >= 2 << 20, "no byte of a long line is lost"
     failed = [line for line in lines if line.get("request_id") == "h-1" and line["level"] == "error"]

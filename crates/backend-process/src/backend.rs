@@ -77,7 +77,8 @@ impl ProcessBackend {
             instance: None,
         };
         let alarm = InstanceAlarm::default();
-        let mut worker = self.child.start(&model_name, None, isolation, alarm)?;
+        let mut worker =
+            self.child.start((&model_name, context.version), None, isolation, alarm)?;
         let subject = serde_json::to_value(subject).unwrap_or_default();
         let completed = worker.request(kind::COMPLETE, &subject)?;
         Ok(parse_json(&completed.to_string())?.into())

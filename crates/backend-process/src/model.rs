@@ -78,7 +78,12 @@ impl Model for IsolatedModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let config = &self.context.config;
         let (alarm, isolation) = (spec.alarm.clone(), &self.isolation);
-        let mut worker = self.child.start(config.name(), Some(&spec.name), isolation, alarm)?;
+        let mut worker = self.child.start(
+            (config.name(), self.context.version),
+            Some(&spec.name),
+            isolation,
+            alarm,
+        )?;
         let subject = serde_json::to_value(self.subject(spec)).unwrap_or_default();
         worker.request(kind::INIT, &subject)?;
         worker.set_ready()?;

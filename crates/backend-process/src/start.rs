@@ -43,7 +43,7 @@ impl ChildProgram {
     /// Starts a child and waits until it listens. `instance`: `None` for one that completes a configuration.
     pub(crate) fn start(
         &self,
-        model: &Arc<str>,
+        (model, version): (&Arc<str>, i64),
         instance: Option<&str>,
         isolation: &Isolation,
         alarm: InstanceAlarm,
@@ -52,6 +52,7 @@ impl ChildProgram {
             identity: WorkerIdentity {
                 role: "isolated process",
                 model: model.clone(),
+                version,
                 instance: instance.map(str::to_owned),
             },
             // The child's backend checks and reshapes.

@@ -42,7 +42,7 @@ pub(crate) fn complete(
         &defaults.variables,
     )?;
     let mut worker = Worker::start(WorkerOptions {
-        identity: start::identity(context.model_name.into(), None),
+        identity: start::identity(context.model_name.into(), context.version, None),
         config: None,
         told_outputs: Arc::default(),
         program: Arc::new(start::program(&environment, package)),

@@ -108,7 +108,11 @@ impl PythonModel {
     fn start(&self, spec: &InstanceSpec) -> Result<Worker<PythonServices>> {
         let config = &self.context.config;
         let mut worker = Worker::start(WorkerOptions {
-            identity: start::identity(config.name().clone(), Some(spec.name.clone())),
+            identity: start::identity(
+                config.name().clone(),
+                self.context.version,
+                Some(spec.name.clone()),
+            ),
             config: Some(config.clone()),
             told_outputs: self.told_outputs.clone(),
             program: self.program.clone(),

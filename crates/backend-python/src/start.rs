@@ -7,8 +7,8 @@ use galatea_worker::{Program, WorkerIdentity};
 use crate::{environment::Environment, package::Package};
 
 /// How a worker is called. `instance`: `None` for one that only completes a configuration.
-pub(crate) fn identity(model: Arc<str>, instance: Option<String>) -> WorkerIdentity {
-    WorkerIdentity { role: "Python worker", model, instance }
+pub(crate) fn identity(model: Arc<str>, version: i64, instance: Option<String>) -> WorkerIdentity {
+    WorkerIdentity { role: "Python worker", model, version, instance }
 }
 
 /// The interpreter running the package.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use log::{Level, Record};
+use log::{Level, Record, kv};
 use serde_json::Value;
 
 use crate::{
     connection::{Connection, Services},
+    identity::WorkerIdentity,
     outputs,
     transport::Message,
     wire::{Malformed, Reader, ResponseHead, flag, kind},
@@ -27,7 +28,7 @@ pub(crate) fn handle<S: Services>(
             let entry = message.json()?;
             let output = entry.get("once_of_output").and_then(Value::as_str);
             if output.is_none_or(|name| connection.told.is_new_name(name)) {
-                log_entry(&connection.lifecycle.identity().model, header.id, &entry);
+                log_entry(connection.lifecycle.identity(), header.id, &entry);
             }
             Ok(())
         }
@@ -60,7 +61,7 @@ fn respond<S: Services>(
     Ok(())
 }
 
-fn log_entry(model: &str, level: u64, entry: &Value) {
+fn log_entry(identity: &WorkerIdentity, level: u64, entry: &Value) {
     let level = match level {
         0 => Level::Info,
         1 => Level::Warn,
@@ -79,7 +80,10 @@ fn log_entry(model: &str, level: u64, entry: &Value) {
             .target(LOG_TARGET)
             .file(Some(text("file")))
             .line(line)
-            .key_values(&[("model", model)])
+            .key_values(&[
+                ("model", kv::Value::from(&*identity.model)),
+                ("version", identity.version.into()),
+            ])
             .args(format_args!("{}", text("message")))
             .build(),
     );

@@ -9,6 +9,8 @@ pub struct WorkerIdentity {
     pub role: &'static str,
     /// The name of the model.
     pub model: Arc<str>,
+    /// Of the model, for the fields of log lines.
+    pub version: i64,
     /// `None`: a worker that only completes a configuration.
     pub instance: Option<String>,
 }

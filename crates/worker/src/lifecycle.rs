@@ -132,7 +132,8 @@ mod tests {
         let alarm = InstanceAlarm::new(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let identity = WorkerIdentity { role: "Python worker", model: "m".into(), instance: None };
+        let identity =
+            WorkerIdentity { role: "Python worker", model: "m".into(), version: 1, instance: None };
         (Lifecycle::new(identity, alarm), raised)
     }
 

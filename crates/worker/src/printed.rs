@@ -85,7 +85,11 @@ impl<R: Read> PrintedLines<R> {
     fn print_start(&mut self, identity: &WorkerIdentity) {
         self.waits_since = None;
         if !self.start.is_empty() {
-            logger::print_of_model(self.level, &identity.model, Printed::Bytes(&self.start));
+            logger::print_of_model(
+                self.level,
+                (&*identity.model, identity.version),
+                Printed::Bytes(&self.start),
+            );
             self.start.clear();
         }
     }
@@ -127,7 +131,11 @@ impl<R: Read> PrintedLines<R> {
         if line.is_empty() {
             return;
         }
-        logger::print_of_model(self.level, &identity.model, Printed::Line(&line));
+        logger::print_of_model(
+            self.level,
+            (&*identity.model, identity.version),
+            Printed::Line(&line),
+        );
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
         }
@@ -151,7 +159,8 @@ mod tests {
     }
 
     fn lines_of(parts: &[&'static [u8]]) -> PrintedLines<Parts> {
-        let identity = WorkerIdentity { role: "worker", model: "m".into(), instance: None };
+        let identity =
+            WorkerIdentity { role: "worker", model: "m".into(), version: 1, instance: None };
         let mut lines = PrintedLines::new(Parts(parts.iter().copied().collect()), Level::Info);
         assert!(lines.pass_on(&identity));
         lines
@@ -170,7 +179,8 @@ mod tests {
 
     #[test]
     fn it_does_not_wait_for_ever() {
-        let identity = WorkerIdentity { role: "worker", model: "m".into(), instance: None };
+        let identity =
+            WorkerIdentity { role: "worker", model: "m".into(), version: 1, instance: None };
         let mut lines = lines_of(&[b"prompt: "]);
         lines.pass_on_late_start(&identity);
         assert_eq!(lines.start, b"prompt: ");

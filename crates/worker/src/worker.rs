@@ -327,6 +327,7 @@ mod tests {
             identity: WorkerIdentity {
                 role: "Python worker",
                 model: "m".into(),
+                version: 1,
                 instance: Some("m_0_0".to_owned()),
             },
             told_outputs: Arc::default(),

@@ -29,7 +29,7 @@ use std::{
 };
 
 use galatea_types::RwLockExt;
-use log::{Level, Log, Metadata, Record};
+use log::{Level, Log, Metadata, Record, kv};
 
 pub use self::console::{stderr, stdout};
 pub use self::observers::{LogObserver, observe};
@@ -103,11 +103,13 @@ pub fn print(level: Level, text: &str) {
     }
 }
 
-/// Prints what a model has printed: byte for byte, or, where the log is JSON, as one line of it that names the model.
-pub fn print_of_model(level: Level, model: &str, printed: Printed<'_>) {
+/// Prints what a model has printed: byte for byte, or, where the log is JSON, as one line of it that names the model and
+/// its version.
+pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: Printed<'_>) {
     match (format(), printed) {
         (LogFormat::Json, Printed::Line(text)) => {
-            print_json(level, text, &Some(("model", model)));
+            let fields = [("model", kv::Value::from(model)), ("version", version.into())];
+            print_json(level, text, &&fields[..]);
         }
         (LogFormat::Default | LogFormat::Iso8601, Printed::Bytes(bytes)) => {
             console(level).write(bytes);
