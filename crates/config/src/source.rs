@@ -57,6 +57,18 @@ impl ConfigSource {
         }
     }
 
+    /// Everything that is wrong with the text of a file, as far as it can be read on behind a mistake; nothing where it can
+    /// be parsed.
+    pub fn mistakes(&self) -> Vec<Diagnostic> {
+        match &self.form {
+            Form::None | Form::Json(_) => Vec::new(),
+            Form::Text(source) => text::mistakes(source)
+                .into_iter()
+                .map(|mistake| mistake.into_diagnostic(self.file.as_str(), source))
+                .collect(),
+        }
+    }
+
     /// Where a field stands, or the closest part around it; the file where it has neither.
     pub fn place(&self, field: &FieldPath) -> Option<Place> {
         self.places()(field)
@@ -146,6 +158,37 @@ mod tests {
         check(FieldPath::from("output").index(0).field("dims").index(1), "m/config.pbtxt:7:24");
         check("dynamic_batching.preferred_batch_size".into(), "m/config.pbtxt:8:1");
         check("backend".into(), "m/config.pbtxt");
+    }
+
+    #[test]
+    fn reading_goes_on_behind_a_mistake() {
+        let text = "name: \"m\"\nbakend: \"onnx\" 'runtime'\ninput [ { name: \"X\" data_type: FP32 dims: [ -1, x ] nmae { a: [ 1 ] } } ]\n\
+                    max_batch_size: \"8\"\nmax_batch_size: 4\ndynamic_batching: true\nplatform: \"p\"\noutput { dims: 1 ";
+        let source = ConfigSource::text("f", text);
+        let found: Vec<String> = source
+            .mistakes()
+            .iter()
+            .map(|m| format!("{}: {}", m.place.as_ref().expect("a place"), m.text))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "f:2:1: no field `bakend` in ModelConfig",
+                "f:3:32: `FP32` is not a value of DataType",
+                "f:3:49: expected a 64-bit integer for `dims`, found `x`",
+                "f:3:53: no field `nmae` in ModelInput",
+                "f:4:17: expected a 32-bit integer for `max_batch_size`, found `\"8\"`",
+                "f:6:19: expected `{` for `dynamic_batching`, found `true`",
+                "f:8:18: expected `}`, found the end of the file",
+            ]
+        );
+        let first = source.parse().expect_err("mistakes");
+        assert_eq!(
+            Diagnostic::of(&first).map(|first| &first.text),
+            Some(&source.mistakes()[0].text)
+        );
+        assert!(ConfigSource::text("f", "name: \"m\"").mistakes().is_empty());
+        assert_eq!(ConfigSource::text("f", "x: 1 ".repeat(1000)).mistakes().len(), 51);
     }
 
     #[test]

@@ -15,8 +15,8 @@ pub(crate) mod suggest;
 mod writer;
 
 pub use error::TextError;
-pub(crate) use parser::find_places;
 pub use parser::parse_text;
+pub(crate) use parser::{find_places, mistakes};
 pub use writer::to_text;
 
 #[cfg(test)]

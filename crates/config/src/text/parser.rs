@@ -44,6 +44,19 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
 
+/// Everything that is wrong with a text, as far as it can be read on behind a mistake: behind a field that there is not, a
+/// value that does not fit, something given twice. What is wrong with its braces is the last mistake.
+pub(crate) fn mistakes(source: &str) -> Vec<TextError> {
+    let Some(descriptor) = schema::model_config().filter(|_| source.len() <= MAX_SOURCE_SIZE)
+    else {
+        return parse_text(source).err().into_iter().collect();
+    };
+    let mut parser = Parser::new(source, Places::default());
+    parser.passed_over = Some(Vec::new());
+    let last = parser.parse_message(descriptor, None).err();
+    parser.passed_over.into_iter().flatten().chain(last).collect()
+}
+
 /// Where the fields of a text stand. The text is read again for it: only mistakes ask, and the others need not pay for
 /// the answer.
 pub(crate) fn find_places(source: &str) -> Option<Places<'_>> {
@@ -55,6 +68,9 @@ pub(crate) fn find_places(source: &str) -> Option<Places<'_>> {
     Some(parser.places)
 }
 
+/// Of more mistakes than this the rest is not looked for.
+const MOST_MISTAKES: usize = 50;
+
 const COMMENTS: &str = "comments begin with `#`";
 
 struct Parser<'a> {
@@ -63,6 +79,8 @@ struct Parser<'a> {
     /// Members of lists and maps so far.
     element_count: usize,
     places: Places<'a>,
+    /// Mistakes behind which reading went on; `None`: the first one ends it.
+    passed_over: Option<Vec<TextError>>,
 }
 
 /// An opening brace or bracket, and the one that closes it.
@@ -77,7 +95,7 @@ impl<'a> Parser<'a> {
     fn new(source: &'a str, places: Places<'a>) -> Self {
         let mut lexer = Lexer::new(source.strip_prefix(BYTE_ORDER_MARK).unwrap_or(source));
         let token = lexer.next();
-        Self { lexer, token, element_count: 0, places }
+        Self { lexer, token, element_count: 0, places, passed_over: None }
     }
 
     fn advance(&mut self) -> Token<'a> {
@@ -94,6 +112,40 @@ impl<'a> Parser<'a> {
 
     fn error(&self, message: impl Into<String>) -> TextError {
         TextError::new(self.token.position, message)
+    }
+
+    /// Goes on behind a mistake if all of them are wanted.
+    fn pass_over(&mut self, mistake: TextError) -> Result<()> {
+        match &mut self.passed_over {
+            Some(mistakes) if mistakes.len() < MOST_MISTAKES => mistakes.push(mistake),
+            _ => return Err(mistake),
+        }
+        Ok(())
+    }
+
+    /// Passes over a value: what is in braces or brackets, or one token.
+    fn skip_value(&mut self) {
+        let mut depth = 0_usize;
+        while self.token.kind != TokenKind::End {
+            match self.token.text {
+                "{" | "<" | "[" => depth += 1,
+                "}" | ">" | "]" if depth == 0 => return,
+                "}" | ">" | "]" => depth -= 1,
+                _ => {}
+            }
+            let skipped = self.advance();
+            let goes_on = [skipped, self.token].iter().all(|t| t.kind == TokenKind::Quoted);
+            if depth == 0 && !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn end_field(&mut self) {
+        // Separators are optional, and one of them is enough.
+        if !self.take(",") {
+            self.take(";");
+        }
     }
 
     /// Fields up to the closing of `opening`, or up to the end of the text.
@@ -120,19 +172,22 @@ impl<'a> Parser<'a> {
             let message = format!("no field `{}` in {}", shorten(name.text), descriptor.name());
             let mut error = TextError::new(name.position, message);
             error.hint = suggest::field_hint(name.text, &descriptor);
-            return Err(error);
+            self.pass_over(error)?;
+            if !self.take(":") {
+                self.take("=");
+            }
+            self.skip_value();
+            self.end_field();
+            return Ok(());
         };
-        fields.claim(&field, name.position)?;
+        fields.claim(&field, name.position).or_else(|mistake| self.pass_over(mistake))?;
         self.parse_colon(&field)?;
         let is_repeated = field.is_list() || field.is_map();
         match self.token {
             bracket if is_repeated && bracket.is("[") => self.parse_list(fields, &field, name)?,
             _ => self.parse_value(fields, &field, Introduction { name, is_listed: false })?,
         }
-        // Separators are optional, and one of them is enough.
-        if !self.take(",") {
-            self.take(";");
-        }
+        self.end_field();
         Ok(())
     }
 
@@ -291,7 +346,11 @@ impl<'a> Parser<'a> {
         let (open, close) = match self.token {
             token if token.is("{") => ("{", "}"),
             token if token.is("<") => ("<", ">"),
-            _ => return Err(self.not_a_message(field, &descriptor)),
+            _ => {
+                self.pass_over(self.not_a_message(field, &descriptor))?;
+                self.skip_value();
+                return Ok(DynamicMessage::new(descriptor));
+            }
         };
         let position = self.advance().position;
         self.parse_message(descriptor, Some(Opening { open, close, position }))
@@ -312,9 +371,17 @@ impl<'a> Parser<'a> {
         if matches!(kind, Kind::String) && self.token.kind == TokenKind::Quoted {
             return self.parse_string();
         }
-        let value = scalar::parse(field, kind, &self.token)?;
-        self.advance();
-        Ok(value)
+        match scalar::parse(field, kind, &self.token) {
+            Ok(value) => {
+                self.advance();
+                Ok(value)
+            }
+            Err(mistake) => {
+                self.pass_over(mistake)?;
+                self.skip_value();
+                Ok(Value::default_value(kind))
+            }
+        }
     }
 
     /// Adjacent literals are one string.

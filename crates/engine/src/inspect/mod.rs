@@ -293,7 +293,10 @@ fn add_mistakes(
 ) {
     let is_told = |found: &Diagnostic| {
         let told = findings.iter().rev().take_while(|told| *told.model == *folder.name);
-        told.take(MOST_MISTAKES).any(|told| told.diagnostic.text == found.text)
+        told.take(MOST_MISTAKES).map(|told| &told.diagnostic).any(|told| {
+            let is_elsewhere = found.place.is_some() && told.place != found.place;
+            told.text == found.text && !is_elsewhere
+        })
     };
     mistakes.retain(|found| !is_told(found));
     let more = mistakes.len().saturating_sub(MOST_MISTAKES);

@@ -199,6 +199,10 @@ pub(crate) fn mistakes_of_folder(
     completion: &Completion<'_>,
 ) -> (ConfigSource, Vec<Diagnostic>) {
     let source = configuration::read(folder, name, completion.is_automatic).unwrap_or_default();
+    let mistakes = source.mistakes();
+    if !mistakes.is_empty() {
+        return (source, mistakes);
+    }
     let named = source.parse().and_then(|raw| completion.with_backend(raw, folder));
     let found = named.map(|raw| completion.mistakes(raw, folder, false)).unwrap_or_default();
     (source, found)
