@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -95,3 +96,47 @@ def test_at_a_terminal_the_server_says_what_to_ask(tmp_path, dims, asks):
     finally:
         process.terminate()
         assert process.wait(timeout=30) == 0
+
+
+def seen(words):
+    """What a person sees of a start that ends by itself, in lines."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen([str(word) for word in words], stdout=its, stderr=its)
+    os.close(its)
+    text = b""
+    while True:
+        try:
+            read = os.read(ours, 65536)
+        except OSError:  # the terminal is closed when the server has ended
+            break
+        if not read:
+            break
+        text += read
+    os.close(ours)
+    assert process.wait(timeout=30) == 1
+    return text.decode(errors="replace").replace("\r", "").rstrip("\n").split("\n")
+
+
+def test_at_a_terminal_a_failed_start_ends_with_its_reason(tmp_path):
+    (tmp_path / "wrong.py").write_text("import no_such_package\n" + ECHO)
+    words = command(tmp_path / "wrong.py")
+    lines = seen(words)
+    assert lines[-1].startswith("error: creating server: ") and "No module named 'no_such_package'" in lines[-1]
+    assert "see the log above" in lines[-1]
+    text = "\n".join(lines)
+    assert "Write no-such-package into a requirements.txt beside the model" in text
+    # All of it is on the screen: the tables of options and backends are for a start that went well, and for scripts.
+    assert len(lines) < 30 and "server_extensions" not in text
+    assert "importlib" not in text, "frames that are not the model's"
+    piped = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
+    assert "server_extensions" in piped.stdout + piped.stderr
+
+
+def test_a_port_in_use_is_told_with_who_has_it_and_the_option(tmp_path):
+    write_model(tmp_path, "one", "galatea", "identity", identity_config())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for option, service in (("http", "HTTP"), ("grpc", "GRPC"), ("metrics", "Metrics")):
+            line = seen([word for word in command(tmp_path) if not str(word).startswith(f"--{option}-port")] + [f"--{option}-port={port}"])[-1]
+            assert line.startswith(f"error: failed to start {service} service: Unavailable - Socket '127.0.0.1:{port}' already in use by process {os.getpid()} (")
+            assert line.endswith(f": stop it, or take another port with --{option}-port=PORT")

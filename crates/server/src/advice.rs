@@ -65,7 +65,8 @@ pub fn for_serve(error: &FlagError, others: Words) -> Option<String> {
     let error = match error {
         FlagError::NoRepository if others == Words::Paths => {
             return Some(
-                ". Name what to serve: a repository, a model's folder, or a model file".into(),
+                ". Name what to serve: a repository, a model's folder, or a model file, as in `galatea serve iris.onnx`"
+                    .into(),
             );
         }
         FlagError::CommandLine(error) => error,

@@ -32,6 +32,8 @@ Usage: galatea <command>
   -h, --help               Print this text; each command prints its own with --help
   -V, --version            Print the version
 
+To begin: galatea serve iris.onnx
+
 Started under the name `tritonserver` it is `galatea serve`, under `perf_analyzer` it is `galatea perf`, and under
 `serve`, the command that SageMaker starts a container with, it is `galatea sagemaker`.
 ";

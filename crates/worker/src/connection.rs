@@ -69,7 +69,6 @@ impl<S: Services> Connection<S> {
     pub(crate) fn new(
         identity: WorkerIdentity,
         config: Option<Arc<ModelConfig>>,
-        told: Arc<ToldOutputs>,
         limits: ArenaLimits,
         services: S,
         alarm: InstanceAlarm,
@@ -85,7 +84,7 @@ impl<S: Services> Connection<S> {
             waker,
             requests: ActiveRequests::default(),
             config,
-            told,
+            told: Arc::default(),
             services,
             execution_limit,
         };

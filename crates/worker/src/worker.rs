@@ -84,10 +84,10 @@ impl<S: Services> Worker<S> {
         let WorkerOptions {
             identity, config, told_outputs, arenas, services, alarm, program, ..
         } = options;
-        let limit = options.execution;
-        let (connection, ends) =
-            Connection::new(identity, config, told_outputs, arenas, services, alarm, limit)
+        let (mut connection, ends) =
+            Connection::new(identity, config, arenas, services, alarm, options.execution)
                 .map_err(failed)?;
+        connection.told = told_outputs;
         let connection = Arc::new(connection);
         let observer: Weak<Connection<S>> = Arc::downgrade(&connection);
         logger::observe(observer);

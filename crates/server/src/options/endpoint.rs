@@ -15,6 +15,17 @@ pub struct Endpoint {
     pub reuses_port: bool,
 }
 
+impl Endpoint {
+    /// The option that gives it its port.
+    pub fn port_option(&self) -> String {
+        port_option(self.service)
+    }
+}
+
+fn port_option(service: &str) -> String {
+    format!("--{}-port", service.to_ascii_lowercase().replace(' ', "-"))
+}
+
 /// HTTP, gRPC and metrics, which may not lie where one of the `others` does; `None`: not served.
 pub(super) fn endpoints(
     flags: &ServeFlags,
@@ -49,7 +60,7 @@ fn endpoint(
 
 fn port(service: &str, given: i64) -> Result<u16, FlagError> {
     u16::try_from(given).map_err(|_| {
-        let option = format!("--{}-port", service.to_ascii_lowercase());
+        let option = port_option(service);
         let got = given.to_string();
         let reason = ValueError::OutOfBounds { got, min: 0, max: u16::MAX.into() };
         BadValue { option, reason }.into()

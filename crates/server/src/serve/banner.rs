@@ -1,21 +1,29 @@
 //! The tables of the start, which people read and scripts search.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
-use galatea_engine::{Engine, IndexEntry};
+use galatea_engine::Engine;
 use galatea_telemetry::logger;
 use galatea_types::product;
 
 use super::backends::Backends;
 use crate::{options::ServeOptions, table::Table};
 
-pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions) {
-    let index = engine.repository_index(false).unwrap_or_default();
-    let agents = Table::new(["Repository Agent", "Path"]);
-    for table in [agents, backends.table(), models(&index), settings(engine, options)] {
-        let shown = terminal_width().map(|width| table.text(width));
-        log::info!(target: logger::TABLE, shown; "{}", table.text(usize::MAX));
+/// `is_end`: the start failed and the server ends. A person at a terminal then gets only the table of the models: the others
+/// would push the reasons off the screen.
+pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions, is_end: bool) {
+    if is_end && io::stdout().is_terminal() {
+        return log_table(&models(engine));
     }
+    let agents = Table::new(["Repository Agent", "Path"]);
+    for table in [agents, backends.table(), models(engine), settings(engine, options)] {
+        log_table(&table);
+    }
+}
+
+fn log_table(table: &Table) {
+    let shown = terminal_width().map(|width| table.text(width));
+    log::info!(target: logger::TABLE, shown; "{}", table.text(usize::MAX));
 }
 
 /// Columns of the terminal that stdout is, if it is one that knows.
@@ -24,10 +32,10 @@ fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-fn models(index: &[IndexEntry]) -> Table {
+fn models(engine: &Engine) -> Table {
     let mut table = Table::new(["Model", "Version", "Status"]);
     // A model that was never to be loaded has no state, and no row.
-    for entry in index {
+    for entry in engine.repository_index(false).unwrap_or_default() {
         let Some(state) = entry.state else { continue };
         let version = entry.version.map_or_else(|| "-".to_owned(), |v| v.to_string());
         let status = match entry.reason.as_str() {

@@ -20,6 +20,8 @@ const MOST_ELEMENTS: usize = 16;
 /// Shows it, where stdout is a terminal. `http`: where HTTP is served.
 pub fn show(engine: &Engine, http: Option<SocketAddr>) {
     if let Some(http) = http.filter(|_| io::stdout().is_terminal()) {
+        // The log has a writer of its own: what a person reads last should stand last.
+        log::logger().flush();
         println!("\nAsk it:  {}\n", command(engine, http));
     }
 }

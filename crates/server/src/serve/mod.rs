@@ -11,6 +11,7 @@ pub mod model_path;
 pub mod model_worker;
 mod native;
 mod poller;
+mod port_holder;
 mod repositories;
 mod services;
 mod shutdown;
@@ -82,7 +83,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
         return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));
     };
-    banner::log_tables(&engine, &backends, &options);
+    let is_end = loaded.is_err() && options.exits_on_error;
+    banner::log_tables(&engine, &backends, &options, is_end);
     match loaded {
         Err(error) if options.exits_on_error => {
             engine.shutdown(Instant::now() + exit_timeout);

@@ -32,9 +32,15 @@ fn of_options(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn Repo
         let root = LocalRoot::at(path);
         match root.check() {
             Err(error) if ends_on_error => {
-                let advice = match path.is_file() {
-                    true => format!("; `galatea serve {}` serves one model file", path.display()),
-                    false => String::new(),
+                let advice = match (path.is_file(), path.exists()) {
+                    (true, _) => {
+                        format!("; `galatea serve {}` serves one model file", path.display())
+                    }
+                    (_, false) => {
+                        "; --model-repository names a folder that has a folder for each model"
+                            .to_owned()
+                    }
+                    _ => String::new(),
                 };
                 bail!("creating server: {} - {error}{advice}", error.code().as_str())
             }

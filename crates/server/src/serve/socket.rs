@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::port_holder::who_listens;
 use crate::options::{Endpoint, ServeOptions};
 
 /// Sockets bound but not listening yet: clients are refused until the services start.
@@ -80,9 +81,24 @@ fn not_started(endpoint: &Endpoint, error: &io::Error) -> anyhow::Error {
         "metrics" => "Metrics",
         other => other,
     };
+    let option = endpoint.port_option();
     let reason = match error.kind() {
-        io::ErrorKind::AddrInUse => format!("Socket '{address}:{port}' already in use"),
-        _ => format!("cannot listen at '{address}:{port}': {error}"),
+        io::ErrorKind::AddrInUse => {
+            let holder = match who_listens(*port) {
+                Some(process) => format!("by {process}: stop it"),
+                None => "by another process: stop it".to_owned(),
+            };
+            format!(
+                "Socket '{address}:{port}' already in use {holder}, or take another port with {option}=PORT"
+            )
+        }
+        io::ErrorKind::PermissionDenied => format!(
+            "cannot listen at '{address}:{port}': {error}; ports below 1024 are for privileged processes, take another \
+             with {option}=PORT"
+        ),
+        _ => format!(
+            "cannot listen at '{address}:{port}': {error}; the address must be one of this machine's"
+        ),
     };
     anyhow!("failed to start {service} service: Unavailable - {reason}")
 }

@@ -159,7 +159,7 @@ fn bad_command_lines() {
     fails(
         &["serve"],
         "creating server: Invalid argument - --model-repository must be specified. Name what to serve: a repository, a \
-         model's folder, or a model file",
+         model's folder, or a model file, as in `galatea serve iris.onnx`",
     );
     fails(
         &["serve", "--modle-repository=x"],
@@ -171,7 +171,8 @@ fn bad_command_lines() {
     );
     fails(
         &["serve", "--model-repository=/nonexistent/models"],
-        "creating server: Internal - failed to stat file /nonexistent/models: No such file or directory (os error 2)",
+        "creating server: Internal - failed to stat file /nonexistent/models: No such file or directory (os error 2); \
+         --model-repository names a folder that has a folder for each model",
     );
     fails(
         &["serve", "--model-repository=s3://bucket/models"],
@@ -190,12 +191,16 @@ fn a_port_in_use_is_reported_before_models_are_loaded() {
     let port = taken.local_addr().expect("address").port();
     let repository = Repository::new().with("slow_to_load", IDENTITY);
     let port_flag = format!("--http-port={port}");
+    let name = std::fs::read_to_string("/proc/self/comm").expect("this process has a name");
     let arguments =
         ["serve", &repository.flag(), "--http-address=127.0.0.1", "--grpc-port=0", &port_flag];
     fails(
         &arguments,
         &format!(
-            "failed to start HTTP service: Unavailable - Socket '127.0.0.1:{port}' already in use"
+            "failed to start HTTP service: Unavailable - Socket '127.0.0.1:{port}' already in use by process {} ({}): stop it, or \
+             take another port with --http-port=PORT",
+            std::process::id(),
+            name.trim(),
         ),
     );
     let output = run(&arguments);
