@@ -322,6 +322,18 @@ def test_a_hostile_repository_neither_hangs_nor_fills_the_memory(tmp_path):
     assert max(map(len, found.values())) <= 100
 
 
+def test_a_repository_of_thousands_of_models_is_checked_at_once(tmp_path):
+    """A good one, a chain and a circle: time that grows with their square would pass any limit."""
+    for number in range(1000):
+        write(tmp_path / "good" / f"m{number}", {"1/model.onnx": GOOD})
+        # Against the alphabet: each is needed by the one before it.
+        write(tmp_path / "good" / f"c{number:04}", ensemble((f"c{number + 1:04}" if number < 999 else "m0", "x=x", "y=y")))
+        write(tmp_path / "circle" / f"c{number}", ensemble((f"c{(number + 1) % 1000}", "x=x", "y=y")))
+    assert check("--model-repository", tmp_path / "good") == (0, {"models": 2000, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
+    code, report = check("--model-repository", tmp_path / "circle")
+    assert (code, report["errors"]) == (1, 1000)
+
+
 def test_names_from_the_disk_write_no_lines_of_their_own(tmp_path):
     write(tmp_path, {"m/1/a\nerror: forged\x1b[2J.onnx": GOOD, "m/config.pbtxt": ONNX})
     text = galatea("check", tmp_path).stdout

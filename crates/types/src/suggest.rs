@@ -10,19 +10,23 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
         return Vec::new();
     }
     let name = name.to_ascii_lowercase();
+    let length = name.chars().count();
+    let limit = (length / 3).clamp(1, 3);
+    // Names whose lengths differ by more are further away.
+    let may_be_near = |known: &&str| known.chars().count().abs_diff(length) <= limit;
     let distances: Vec<(usize, &str)> = known
         .into_iter()
-        .map(|known| (distance(&name, &known.to_ascii_lowercase()), known))
+        .filter(may_be_near)
+        .map(|known| (distance(&name, &known.to_ascii_lowercase(), limit), known))
         .collect();
-    let limit = (name.chars().count() / 3).clamp(1, 3);
     let Some(best) = distances.iter().map(|&(d, _)| d).min().filter(|&best| best <= limit) else {
         return Vec::new();
     };
     distances.iter().filter(|&&(d, _)| d == best).map(|&(_, known)| known).take(3).collect()
 }
 
-/// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
+/// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; any number above `limit` where it takes more.
+fn distance(a: &str, b: &str, limit: usize) -> usize {
     let a = a.chars().collect::<Vec<_>>();
     let b = b.chars().collect::<Vec<_>>();
     let width = b.len() + 1;
@@ -37,6 +41,11 @@ fn distance(a: &str, b: &str) -> usize {
                 best = best.min(before[j - 1] + 1);
             }
             current[j + 1] = best;
+        }
+        // What follows can only be further away: it comes from these two rows.
+        let is_far = |row: &[usize]| row.iter().all(|&distance| distance > limit);
+        if is_far(&previous) && is_far(&current) {
+            return limit.saturating_add(1);
         }
         before = std::mem::replace(&mut previous, current);
     }
@@ -56,9 +65,10 @@ mod tests {
             ("knid", "kind", 1),
             ("ab", "xy", 2),
         ];
+        assert!(distance("a name", "of other letters", 2) > 2);
         for (a, b, expected) in cases {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-            assert_eq!(distance(b, a), expected, "{b} {a}");
+            assert_eq!(distance(a, b, 5), expected, "{a} {b}");
+            assert_eq!(distance(b, a, 5), expected, "{b} {a}");
         }
     }
 

@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use galatea_config::{ConfigDraft, ModelConfig, RawModelConfig, Scheduling};
+use galatea_config::{ConfigDraft, EnsembleStep, ModelConfig, RawModelConfig, Scheduling};
 use galatea_types::Error;
 
 use super::{Finding, Inspected, MOST_MISTAKES, add_mistakes};
 use crate::{
-    manager::{DependencyError, cycle, cycle_error, missing_model_advice, version_advice},
+    manager::{Cycle, DependencyError, cycle_error, cycles, missing_model_advice, version_advice},
     model_id::ModelId,
     repository::Repository,
 };
@@ -29,49 +29,63 @@ enum Step {
     Known(Arc<ModelConfig>),
     /// It has a mistake of its own, or its files do not tell.
     Unknown,
-    /// It is an ensemble that was not looked at yet.
-    Waits(ModelId),
     Wrong(Error),
 }
 
 impl Ensembles<'_> {
+    /// Each after the ensembles that it consists of.
     pub fn inspect(&self, models: &mut Models, findings: &mut Vec<Finding>) {
-        let is_ensemble = |(id, model): (&ModelId, &Inspected)| {
-            (model.plan.is_ensemble() && model.config.is_some()).then(|| id.clone())
-        };
-        let mut waiting: BTreeSet<ModelId> = models.iter().filter_map(is_ensemble).collect();
-        loop {
-            let mut waits_for = BTreeMap::new();
-            for id in &waiting {
-                let steps = self.steps(models, &waiting, id);
-                let needed: Vec<ModelId> = steps.iter().filter_map(Step::needed).collect();
-                match needed.is_empty() {
-                    true => conclude(models, id, &steps, findings),
-                    false => drop(waits_for.insert(id.clone(), needed)),
+        let needs = self.needs(models);
+        let mut users: BTreeMap<&ModelId, Vec<&ModelId>> = BTreeMap::new();
+        for (id, needed) in &needs {
+            needed.iter().for_each(|needed| users.entry(needed).or_default().push(id));
+        }
+        let mut open: BTreeMap<_, _> = needs.iter().map(|(id, n)| (id, n.len())).collect();
+        let mut free: Vec<&ModelId> =
+            needs.iter().filter(|(_, needed)| needed.is_empty()).map(|(id, _)| id).collect();
+        while let Some(id) = free.pop() {
+            open.remove(id);
+            conclude(models, id, &self.steps(models, id), findings);
+            for user in users.get(id).into_iter().flatten() {
+                if let Some(count) = open.get_mut(user) {
+                    *count -= 1;
+                    if *count == 0 {
+                        free.push(user);
+                    }
                 }
             }
-            if waits_for.len() == waiting.len() {
-                return findings.extend(cycles(models, &waits_for));
-            }
-            waiting = waits_for.into_keys().collect();
         }
+        findings.extend(rejected(models, &needs, &open));
     }
 
-    fn steps(&self, models: &Models, waiting: &BTreeSet<ModelId>, id: &ModelId) -> Vec<Step> {
+    /// The ensembles, and out of them those that each needs.
+    fn needs(&self, models: &Models) -> BTreeMap<ModelId, BTreeSet<ModelId>> {
+        let of_model = |(id, model): (&ModelId, &Inspected)| {
+            let Scheduling::Ensemble(ensembling) = model.config.as_ref()?.scheduling() else {
+                return None;
+            };
+            let named = ensembling.steps.iter().filter_map(|step| self.find(id, &step.model_name));
+            let is_ensemble = |id: &ModelId| {
+                let model = models.get(id);
+                model.is_some_and(|model| model.plan.is_ensemble() && model.config.is_some())
+            };
+            Some((id.clone(), named.filter(is_ensemble).collect()))
+        };
+        models.iter().filter_map(of_model).collect()
+    }
+
+    fn steps(&self, models: &Models, id: &ModelId) -> Vec<Step> {
         let config = models.get(id).and_then(|model| model.config.as_deref());
         let Some(Scheduling::Ensemble(ensembling)) = config.map(ModelConfig::scheduling) else {
             return Vec::new();
         };
-        let of_step = |(index, step): (usize, &galatea_config::EnsembleStep)| {
+        let of_step = |(index, step): (usize, &EnsembleStep)| {
             let Some(own) = self.find(id, &step.model_name) else {
                 let (ensemble, model) = (id.to_string(), step.model_name.to_string());
                 let advice = missing_model_advice(&step.model_name, self.ids);
                 let error = DependencyError::Unavailable { ensemble, model };
                 return Step::Wrong(error.of_step(index, advice));
             };
-            if waiting.contains(&own) {
-                return Step::Waits(own);
-            }
             let Some(model) = models.get(&own) else { return Step::Unknown };
             let loaded = &model.plan.versions;
             if let Some(version) = step.model_version.filter(|v| !loaded.contains(v)) {
@@ -94,13 +108,6 @@ impl Ensembles<'_> {
 }
 
 impl Step {
-    fn needed(&self) -> Option<ModelId> {
-        match self {
-            Self::Waits(id) => Some(id.clone()),
-            _ => None,
-        }
-    }
-
     fn config(&self) -> Option<Arc<ModelConfig>> {
         match self {
             Self::Known(config) => Some(config.clone()),
@@ -135,13 +142,19 @@ fn finding(model: &Inspected, error: Error) -> Finding {
     Finding::of_error(name, &format!("{name}/config.pbtxt"), &model.plan.source.locate(error))
 }
 
-/// Those of the ensembles that wait for each other. What else waits for one of them has no mistake of its own.
-fn cycles(models: &Models, waits_for: &BTreeMap<ModelId, Vec<ModelId>>) -> Vec<Finding> {
-    let needs = waits_for.iter().map(|(id, needed)| (id, needed.iter().collect())).collect();
-    let of_ensemble = |id: &ModelId| {
+/// Out of the ensembles in `open`, which wait for each other, those that need themselves. What else waits for one of them
+/// has no mistake of its own.
+fn rejected(
+    models: &Models,
+    needs: &BTreeMap<ModelId, BTreeSet<ModelId>>,
+    open: &BTreeMap<&ModelId, usize>,
+) -> Vec<Finding> {
+    let is_open = |(id, _): &(&ModelId, &BTreeSet<ModelId>)| open.contains_key(id);
+    let needs = needs.iter().filter(is_open).map(|(id, n)| (id, n.iter().collect())).collect();
+    let of_ensemble = |(id, cycle): (&ModelId, Cycle<'_>)| {
         let model = models.get(id)?;
         let draft = ConfigDraft::from(RawModelConfig::clone(&model.plan.raw));
-        Some(finding(model, cycle_error(id, &cycle(id, &needs)?, &draft)))
+        Some(finding(model, cycle_error(id, &cycle, &draft)))
     };
-    waits_for.keys().filter_map(of_ensemble).collect()
+    cycles(&needs).into_iter().filter_map(of_ensemble).collect()
 }

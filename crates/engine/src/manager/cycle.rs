@@ -1,6 +1,6 @@
 //! Ensembles that need themselves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model_id::ModelId;
 
@@ -13,48 +13,86 @@ pub(crate) struct Cycle<'a> {
     pub last: &'a ModelId,
 }
 
-/// Whether an ensemble needs itself. `needs`: the models that each one needs.
-pub(crate) fn cycle<'a>(
-    id: &ModelId,
+/// The ensembles that need themselves. `needs`: the models that each one needs.
+pub(crate) fn cycles<'a>(
     needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>,
-) -> Option<Cycle<'a>> {
-    let mut seen = BTreeSet::new();
-    let mut pending: Vec<(&'a ModelId, Option<&'a ModelId>)> =
-        needs.get_key_value(id).map(|(id, _)| (*id, None)).into_iter().collect();
-    while let Some((at, first)) = pending.pop() {
+) -> BTreeMap<&'a ModelId, Cycle<'a>> {
+    let mut found = BTreeMap::new();
+    for id in needs.keys().copied() {
+        if found.contains_key(id) {
+            continue;
+        }
+        // Each on the way back needs itself by the same way.
+        let path = way_back(id, needs);
+        let around =
+            path.iter().cycle().skip(1).zip(path.iter().cycle().skip(path.len().max(1) - 1));
+        for (at, (first, last)) in path.iter().zip(around) {
+            found.entry(*at).or_insert(Cycle { first, last });
+        }
+    }
+    found
+}
+
+/// The models on a way from one back to itself, which is the first of them. Empty: there is none.
+fn way_back<'a>(
+    id: &'a ModelId,
+    needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>,
+) -> Vec<&'a ModelId> {
+    // Each that was reached, and from where.
+    let mut reached: BTreeMap<&ModelId, &ModelId> = BTreeMap::new();
+    let mut pending = vec![id];
+    while let Some(at) = pending.pop() {
         for next in needs.get(at).into_iter().flatten().copied() {
-            let first = first.unwrap_or(next);
             if next == id {
-                return Some(Cycle { first, last: at });
+                let from = |at: &&'a ModelId| reached.get(*at).copied();
+                let mut path: Vec<&ModelId> = std::iter::successors(Some(at), from).collect();
+                path.reverse();
+                return path;
             }
-            if seen.insert(next) {
-                pending.push((next, Some(first)));
+            if !reached.contains_key(next) {
+                reached.insert(next, at);
+                pending.push(next);
             }
         }
     }
-    None
+    Vec::new()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// `a` needs `b` and `c`: `a: b c`.
+    #[track_caller]
+    fn check(needs: &[&str], expected: &[(&str, &str, &str)]) {
+        let ids: BTreeMap<ModelId, Vec<ModelId>> = needs
+            .iter()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(id, needed)| (id.into(), needed.split_whitespace().map(ModelId::from).collect()))
+            .collect();
+        let needs = ids.iter().map(|(id, needed)| (id, needed.iter().collect())).collect();
+        let found = cycles(&needs);
+        let found: Vec<_> =
+            found.iter().map(|(id, c)| (&*id.name, &*c.first.name, &*c.last.name)).collect();
+        assert_eq!(found, expected);
+    }
+
     #[test]
-    fn cycles() {
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(ModelId::from);
-        let needs =
-            BTreeMap::from([(&a, vec![&d, &b]), (&b, vec![&c]), (&c, vec![&a]), (&d, vec![])]);
-        assert_eq!(cycle(&a, &needs), Some(Cycle { first: &b, last: &c }));
-        assert_eq!(cycle(&d, &needs), None);
-        let itself = BTreeMap::from([(&a, vec![&a])]);
-        assert_eq!(cycle(&a, &itself), Some(Cycle { first: &a, last: &a }));
+    fn ways_back() {
+        check(
+            &["a: d b", "b: c", "c: a", "d:"],
+            &[("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b")],
+        );
+        check(&["a: a"], &[("a", "a", "a")]);
+        check(
+            &["a: b", "b: a", "c: d", "d: c"],
+            &[("a", "b", "b"), ("b", "a", "a"), ("c", "d", "d"), ("d", "c", "c")],
+        );
     }
 
     #[test]
     fn what_only_leads_to_a_cycle_is_none() {
-        let [a, b, c] = ["a", "b", "c"].map(ModelId::from);
-        let needs = BTreeMap::from([(&a, vec![&b]), (&b, vec![&c]), (&c, vec![&b])]);
-        assert_eq!(cycle(&a, &needs), None);
-        assert_eq!(cycle(&b, &needs), Some(Cycle { first: &c, last: &c }));
+        check(&["a: b", "b: c", "c: b"], &[("b", "c", "c"), ("c", "b", "b")]);
+        check(&["a: b", "b: c", "c:"], &[]);
     }
 }

@@ -28,7 +28,7 @@ pub use self::looks::PollOutcome;
 pub(crate) use self::{
     backends::Backends,
     configuration::Completion,
-    cycle::cycle,
+    cycle::{Cycle, cycles},
     dependency_error::{DependencyError, cycle_error, missing_model_advice, version_advice},
     model_manager::ModelManager,
     plan::{LoadPlan, mistakes_of_folder},

@@ -12,7 +12,7 @@ use std::{
 use galatea_types::LockExt;
 
 use super::{
-    cycle::cycle,
+    cycle::cycles,
     dependencies::LoadRequest,
     load_failure::{Failures, LoadFailure},
     model_loader::{Loaded, ModelLoader},
@@ -97,12 +97,13 @@ fn reject_cycles(
         .iter()
         .map(|r| (&r.id, needed(loader, r, &pending, all).map(|n| &n.id).collect()))
         .collect();
+    let cycles = cycles(&needs);
     let mut rest = Vec::new();
     for request in &pending {
         let id = &request.id;
-        match cycle(id, &needs) {
+        match cycles.get(id) {
             Some(cycle) => {
-                failures.insert(id.clone(), loader.reject_cycle(request, &cycle));
+                failures.insert(id.clone(), loader.reject_cycle(request, cycle));
             }
             None => rest.push(request.clone()),
         }
