@@ -154,8 +154,8 @@ mod tests {
                 "+-------+--------------------+\n",
                 "| a     | UNAVAILABLE: é     |\n",
                 "|       | words that go      |\n",
-                "|       | on\\u{9}and-on-witho |\n",
-                "|       | ut-any-space       |\n",
+                "|       | on\\u{9}and-on-with |\n",
+                "|       | out-any-space      |\n",
                 "+-------+--------------------+\n",
             )
         );

@@ -7,13 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::InstanceAlarm;
 use galatea_config::ModelConfig;
 use galatea_telemetry::logger::LogObserver;
 use galatea_types::Result;
 
 use crate::{
-    identity::WorkerIdentity,
     lifecycle::Lifecycle,
     log_levels::LogLevels,
     memory::{ArenaLimits, SharedMemory},
@@ -67,24 +65,24 @@ impl<S: Services> LogObserver for Connection<S> {
 
 impl<S: Services> Connection<S> {
     pub(crate) fn new(
-        identity: WorkerIdentity,
+        lifecycle: Lifecycle,
         config: Option<Arc<ModelConfig>>,
+        told: Arc<ToldOutputs>,
         limits: ArenaLimits,
         services: S,
-        alarm: InstanceAlarm,
         execution_limit: TimeLimit,
     ) -> io::Result<(Self, WorkerEnds)> {
         let waker = Arc::new(Waker::new()?);
         let memory = Arc::new(SharedMemory::new(limits, waker.clone())?);
         let (channels, ends) = Channels::new(memory.clone(), waker.clone())?;
         let connection = Self {
-            lifecycle: Lifecycle::new(identity, alarm),
+            lifecycle,
             channels,
             memory,
             waker,
             requests: ActiveRequests::default(),
             config,
-            told: Arc::default(),
+            told,
             services,
             execution_limit,
         };

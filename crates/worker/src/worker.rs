@@ -15,6 +15,7 @@ use crate::{
     connection::{Connection, Services},
     exception::with_traceback,
     identity::WorkerIdentity,
+    lifecycle::Lifecycle,
     memory::ArenaLimits,
     outputs::ToldOutputs,
     process::Process,
@@ -84,10 +85,10 @@ impl<S: Services> Worker<S> {
         let WorkerOptions {
             identity, config, told_outputs, arenas, services, alarm, program, ..
         } = options;
-        let (mut connection, ends) =
-            Connection::new(identity, config, arenas, services, alarm, options.execution)
+        let (lifecycle, limit) = (Lifecycle::new(identity, alarm), options.execution);
+        let (connection, ends) =
+            Connection::new(lifecycle, config, told_outputs, arenas, services, limit)
                 .map_err(failed)?;
-        connection.told = told_outputs;
         let connection = Arc::new(connection);
         let observer: Weak<Connection<S>> = Arc::downgrade(&connection);
         logger::observe(observer);
