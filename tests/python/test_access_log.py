@@ -109,6 +109,26 @@ def test_every_request_has_a_line(start, tmp_path):
     assert (malformed["status"], malformed["method"], malformed["path"]) == ("431", "-", "-")
 
 
+def test_requests_that_are_too_long_or_find_no_room_have_a_line(start, tmp_path):
+    file = tmp_path / "access.log"
+    server = start(f"--access-log={file}", "--memory-budget=32M", "--http-max-input-size=1000")
+    assert clients.ask(server.http, "POST", INFER, {"inputs": [], "id": "x" * 2000})[0] == 400
+    big = {"INPUT0": np.zeros((1, 16 << 20), np.int32)}
+    text = json.dumps(
+        {"inputs": [{"name": "INPUT0", "shape": [1, 16 << 20], "datatype": "INT32", "parameters": {"binary_data_size": 64 << 20}}]}
+    ).encode()
+    sent = raw_http.post(INFER, text + bytes(64 << 20), Inference_Header_Content_Length=len(text))
+    assert raw_http.exchange(address(server.http), sent)[0] == 503
+    with clients.client(server, "grpc") as stock, pytest.raises(InferenceServerException, match="EXHAUSTED"):
+        clients.infer(stock, "grpc", "simple", big)
+    long, no_room, call = lines_of(file, 3)
+    assert (long["status"], long["model"], long["protocol"]) == ("400", "simple", "http")
+    assert (no_room["status"], no_room["model"], no_room["queue_us"]) == ("503", "simple", "-")
+    assert (call["status"], call["protocol"]) == ("8", "grpc")
+    for reason in ("Use --http-max-input-size", "Exhausted"):
+        assert server.wait_for_line(reason, LIMIT)
+
+
 def test_calls_and_the_requests_of_a_stream_have_a_line_each(start, tmp_path):
     file = tmp_path / "access.log"
     server = start(f"--access-log={file}")
@@ -235,9 +255,8 @@ def test_a_flood_of_bad_requests_has_few_lines_and_a_count(start):
     took = time.monotonic() - began
     deadline = time.monotonic() + LIMIT
     while not [line for line in server.log if "more requests to model 'simple' failed" in line]:
-        assert time.monotonic() < deadline, "no count"
-        time.sleep(0.2)
-        raw_http.exchange(address(server.http), sent)
+        assert time.monotonic() < deadline, "no count, although nothing fails any more"
+        time.sleep(0.05)
     lines = [line for line in server.log if "request id flood" in line]
     assert len(lines) <= 10 * (took + LIMIT) and len(lines) < 400
 

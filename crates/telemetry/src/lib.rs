@@ -23,7 +23,7 @@ pub use distributions::{
     Bounds, BoundsError, DistributionSettings, DistributionsSnapshot, Histogram, Histograms,
     Summary,
 };
-pub use line_limit::LineLimit;
+pub use line_limit::{LineLimit, tell_suppressed};
 pub use records::{BatchRecord, RequestRecord};
 pub use statistics::{
     BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,

@@ -1,20 +1,33 @@
 //! How many lines of one kind the log gets, so that what happens under load cannot flood it.
 
 use std::{
-    sync::Mutex,
+    fmt, mem,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use galatea_types::LockExt;
 
 /// How long a period is.
-pub const PERIOD: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_secs(1);
 /// Most lines in a period.
-pub const MAX_LINES: u32 = 10;
+const MAX_LINES: u32 = 10;
 
-/// Admits a few lines per second, and counts the others.
+/// Those that have suppressed lines since they were last asked.
+static SUPPRESSING: Mutex<Vec<Arc<Limited>>> = Mutex::new(Vec::new());
+
+/// Admits a few lines per second, counts the others, and tells how many they were: before the next line that it admits, or
+/// at a [`tell_suppressed`] if none comes.
 #[derive(Debug)]
-pub struct LineLimit(Mutex<Recent>);
+pub struct LineLimit(Arc<Limited>);
+
+/// Logs how many lines were suppressed.
+type Tell = Box<dyn Fn(u64) + Send + Sync>;
+
+struct Limited {
+    recent: Mutex<Recent>,
+    tell: Tell,
+}
 
 /// What was logged in the current period.
 #[derive(Debug)]
@@ -25,70 +38,120 @@ struct Recent {
 }
 
 impl LineLimit {
-    /// Nothing was logged yet.
-    pub fn new() -> Self {
-        Self(Mutex::new(Recent { period_ends_at: Instant::now(), lines: 0, suppressed: 0 }))
+    /// Nothing was logged yet. `tell` logs how many lines were suppressed.
+    pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        let recent = Recent { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
+        Self(Arc::new(Limited { recent: Mutex::new(recent), tell: Box::new(tell) }))
     }
 
-    /// Whether another line may be logged now; and then, how many were suppressed before it.
-    pub fn admit(&self) -> Option<u64> {
-        self.0.lock_unpoisoned().admit(Instant::now())
-    }
-
-    /// How many lines were suppressed that nobody was told of, where a line about them is due: the flood is over.
-    pub fn take_suppressed(&self) -> Option<u64> {
-        self.0.lock_unpoisoned().take_suppressed(Instant::now())
+    /// Whether another line may be logged now.
+    pub fn admits(&self) -> bool {
+        let admitted = self.0.recent.lock_unpoisoned().admit(Instant::now());
+        match admitted {
+            Admission::After(0) => true,
+            Admission::After(suppressed) => {
+                (self.0.tell)(suppressed);
+                true
+            }
+            Admission::Suppressed { is_first } => {
+                if is_first {
+                    SUPPRESSING.lock_unpoisoned().push(self.0.clone());
+                }
+                false
+            }
+        }
     }
 }
 
-impl Default for LineLimit {
-    fn default() -> Self {
-        Self::new()
+/// Tells how many lines were suppressed where nothing followed that would have told it: the flood is over. To be called now
+/// and then.
+pub fn tell_suppressed() {
+    let (mut due, now) = (Vec::new(), Instant::now());
+    SUPPRESSING.lock_unpoisoned().retain(|limited| {
+        let mut recent = limited.recent.lock_unpoisoned();
+        if let Some(count) = recent.take_suppressed(now) {
+            due.push((limited.clone(), count));
+        }
+        recent.suppressed > 0
+    });
+    due.iter().for_each(|(limited, count)| (limited.tell)(*count));
+}
+
+impl fmt::Debug for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limited").field("recent", &self.recent).finish_non_exhaustive()
     }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Admission {
+    /// It may be logged, after so many that were not.
+    After(u64),
+    Suppressed {
+        is_first: bool,
+    },
 }
 
 impl Recent {
-    fn admit(&mut self, now: Instant) -> Option<u64> {
+    fn admit(&mut self, now: Instant) -> Admission {
         if now >= self.period_ends_at {
             (self.period_ends_at, self.lines) = (now + PERIOD, 0);
         }
         if self.lines >= MAX_LINES {
             self.suppressed += 1;
-            return None;
+            return Admission::Suppressed { is_first: self.suppressed == 1 };
         }
         self.lines += 1;
-        Some(std::mem::take(&mut self.suppressed))
+        Admission::After(mem::take(&mut self.suppressed))
     }
 
     fn take_suppressed(&mut self, now: Instant) -> Option<u64> {
         let is_due = self.suppressed > 0 && now >= self.period_ends_at;
-        is_due.then(|| std::mem::take(&mut self.suppressed))
+        is_due.then(|| mem::take(&mut self.suppressed))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    const LINE: Admission = Admission::After(0);
 
     #[test]
     fn a_period_has_few_lines_and_the_next_one_counts_the_rest() {
         let start = Instant::now();
         let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
-        let admitted = (0..MAX_LINES + 5).filter_map(|_| recent.admit(start)).collect::<Vec<_>>();
-        assert_eq!(admitted, vec![0; MAX_LINES as usize]);
-        assert_eq!(recent.admit(start + PERIOD / 2), None);
-        assert_eq!(recent.admit(start + PERIOD), Some(6));
-        assert_eq!(recent.admit(start + PERIOD), Some(0));
+        (0..MAX_LINES).for_each(|_| assert_eq!(recent.admit(start), LINE));
+        assert_eq!(recent.admit(start), Admission::Suppressed { is_first: true });
+        assert_eq!(recent.admit(start + PERIOD / 2), Admission::Suppressed { is_first: false });
+        assert_eq!(recent.admit(start + PERIOD), Admission::After(2));
+        assert_eq!(recent.admit(start + PERIOD), LINE);
     }
 
     #[test]
     fn what_was_suppressed_is_told_once_the_flood_is_over() {
         let start = Instant::now();
         let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
-        let admitted = (0..MAX_LINES + 3).filter_map(|_| recent.admit(start)).count();
-        assert_eq!(admitted, MAX_LINES as usize);
+        (0..MAX_LINES + 3).for_each(|_| drop(recent.admit(start)));
         assert_eq!(recent.take_suppressed(start + PERIOD / 2), None);
         assert_eq!(recent.take_suppressed(start + PERIOD), Some(3));
         assert_eq!(recent.take_suppressed(start + PERIOD * 2), None);
+    }
+
+    #[test]
+    fn a_count_that_no_line_follows_is_told_even_of_what_is_gone() {
+        let (sender, told) = mpsc::channel();
+        let limit = LineLimit::new(move |count| sender.send(count).expect("heard"));
+        assert_eq!((0..MAX_LINES + 4).filter(|_| limit.admits()).count(), MAX_LINES as usize);
+        tell_suppressed();
+        assert!(told.try_recv().is_err(), "the period is not over");
+        limit.0.recent.lock_unpoisoned().period_ends_at = Instant::now();
+        drop(limit);
+        tell_suppressed();
+        assert_eq!(told.try_recv(), Ok(4));
+        tell_suppressed();
+        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected), "and let go of");
     }
 }

@@ -65,7 +65,7 @@ impl RequestContext {
             cancellation,
             deadline: self.deadline,
             origin: Origin::Step(times),
-            trace: self.trace.as_ref().and_then(|trace| trace.child(model)),
+            trace: self.trace.clone().and_then(|trace| trace.child(model)),
             trace_context: self.trace_context.as_ref().map(|trace| Box::new(trace.child())),
             timeline: Timeline::new(Instant::now()),
             // The ensemble's request holds the bytes of the client until its last step is done.
@@ -116,7 +116,7 @@ mod tests {
             finished.push((self.model.clone(), *timeline));
         }
 
-        fn child(&self, model: &str) -> Option<Arc<dyn Trace>> {
+        fn child(self: Arc<Self>, model: &str) -> Option<Arc<dyn Trace>> {
             let model = format!("{} > {model}", self.model);
             Some(Arc::new(Self { model, finished: self.finished.clone() }))
         }

@@ -58,6 +58,11 @@ impl Timeline {
         between(self.output_start, self.end)
     }
 
+    /// All of computing, the inputs and outputs included.
+    pub fn compute(&self) -> Duration {
+        between(self.compute_start, self.end)
+    }
+
     /// Takes the instants of the execution the request was part of, where it has none of its own.
     pub fn complete_from(&mut self, execution: &Timeline) {
         self.compute_start = self.compute_start.or(execution.compute_start);
@@ -97,6 +102,7 @@ mod tests {
             timeline.total(),
         ];
         assert_eq!(durations.map(|d| d.as_millis()), [2, 3, 4, 5, 15]);
+        assert_eq!(timeline.compute().as_millis(), 3 + 4 + 5);
     }
 
     #[test]

@@ -13,5 +13,5 @@ pub trait Trace: fmt::Debug + Send + Sync {
 
     /// The trace of a request that this one causes, to `model`: a step of an ensemble, a call of a model.
     /// `None` leaves that request without a trace.
-    fn child(&self, model: &str) -> Option<Arc<dyn Trace>>;
+    fn child(self: Arc<Self>, model: &str) -> Option<Arc<dyn Trace>>;
 }

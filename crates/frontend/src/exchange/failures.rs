@@ -64,17 +64,26 @@ pub(super) struct FailedRequest<'a> {
 }
 
 /// Logs failed requests of all front ends.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Failures {
     others: Limits,
     models: Mutex<HashMap<Box<str>, Arc<Limits>>>,
 }
 
 /// One of each kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Limits([LineLimit; 3]);
 
 impl Limits {
+    /// Of a model; of none, if its name is empty.
+    fn new(model: &str) -> Self {
+        let limit = |kind: Kind| {
+            let (model, level) = (Box::<str>::from(model), kind.level());
+            LineLimit::new(move |count| log::log!(level, "{}", suppressed_line(&model, count)))
+        };
+        Self([Kind::Fault, Kind::Unavailable, Kind::Mistake].map(limit))
+    }
+
     fn of(&self, kind: Kind) -> &LineLimit {
         let [fault, unavailable, mistake] = &self.0;
         match kind {
@@ -82,6 +91,12 @@ impl Limits {
             Kind::Unavailable => unavailable,
             Kind::Mistake => mistake,
         }
+    }
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { others: Limits::new(""), models: Mutex::default() }
     }
 }
 
@@ -94,11 +109,9 @@ impl Failures {
         }
         let limits = self.limits_of(failed.model);
         let limits = limits.as_deref().unwrap_or(&self.others);
-        let Some(suppressed) = limits.of(kind).admit() else { return };
-        if suppressed > 0 {
-            log::log!(level, "{}", suppressed_line(failed.model, suppressed));
+        if limits.of(kind).admits() {
+            log_line(level, failed);
         }
-        log_line(level, failed);
     }
 
     fn limits_of(&self, model: &str) -> Option<Arc<Limits>> {
@@ -109,7 +122,10 @@ impl Failures {
         if let Some(limits) = models.get(model) {
             return Some(limits.clone());
         }
-        (models.len() < MAX_MODELS).then(|| models.entry(model.into()).or_default().clone())
+        let is_new = models.len() < MAX_MODELS;
+        is_new.then(|| {
+            models.entry(model.into()).or_insert_with(|| Arc::new(Limits::new(model))).clone()
+        })
     }
 }
 
@@ -200,10 +216,10 @@ mod tests {
         assert_eq!(Kind::of(Code::InvalidArg).level(), log::Level::Info);
         let failures = Failures::default();
         let limits = failures.limits_of("m").expect("its own");
-        while limits.of(Kind::Mistake).admit().is_some() {}
-        assert_eq!(limits.of(Kind::Fault).admit(), Some(0));
+        while limits.of(Kind::Mistake).admits() {}
+        assert!(limits.of(Kind::Fault).admits());
         let others = failures.limits_of("n").expect("its own");
-        assert_eq!(others.of(Kind::Mistake).admit(), Some(0));
+        assert!(others.of(Kind::Mistake).admits());
         assert!(failures.limits_of("").is_none());
     }
 

@@ -19,7 +19,7 @@ use galatea_types::{Code, Error, InferRequest, RequestContext, TraceContext};
 pub use self::subject::Subject;
 use self::{
     failures::{FailedRequest, Failures},
-    times::SharedTimes,
+    times::Times,
 };
 
 /// Where requests are told of, by all front ends.
@@ -131,11 +131,12 @@ struct Entry {
     time: SystemTime,
     since: Instant,
     peer: Peer,
-    method: Arc<str>,
-    path: Arc<str>,
+    /// The method and, from here on, the path.
+    call: String,
+    path_at: usize,
     bytes_in: u64,
     bytes_out: u64,
-    times: SharedTimes,
+    times: Arc<Times>,
 }
 
 impl RequestLog {
@@ -144,10 +145,7 @@ impl RequestLog {
     pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
         log::debug!("{} request: {call}", title(call.protocol));
         let spans = trace.and_then(TraceContext::parse).map(Spans::below);
-        let entry = self
-            .access
-            .as_ref()
-            .map(|log| Entry::new(log.clone(), peer, call.method.into(), call.path.into()));
+        let entry = self.access.as_ref().map(|log| Entry::new(log.clone(), peer, call));
         Exchange(Some(Open::new(call.protocol, spans, entry)))
     }
 }
@@ -166,18 +164,27 @@ impl Open {
 }
 
 impl Entry {
-    fn new(log: Arc<AccessLog>, peer: Peer, method: Arc<str>, path: Arc<str>) -> Box<Self> {
+    fn new(log: Arc<AccessLog>, peer: Peer, call: &Call<'_>) -> Box<Self> {
+        let Call { method, path, .. } = *call;
+        let mut call = String::with_capacity(method.len() + path.len());
+        call.push_str(method);
+        call.push_str(path);
         Box::new(Self {
             log,
             time: SystemTime::now(),
             since: Instant::now(),
             peer,
-            method,
-            path,
+            call,
+            path_at: method.len(),
             bytes_in: 0,
             bytes_out: 0,
-            times: SharedTimes::default(),
+            times: Arc::default(),
         })
+    }
+
+    fn call(&self, protocol: &'static str) -> Call<'_> {
+        let (method, path) = self.call.split_at_checked(self.path_at).unwrap_or_default();
+        Call { protocol, method, path }
     }
 }
 
@@ -185,10 +192,9 @@ impl Exchange {
     /// Another request of the same call: one of a stream.
     pub fn of_same_call(&self) -> Exchange {
         let Some(open) = &self.0 else { return Exchange(None) };
-        let entry = open.entry.as_ref().map(|entry| {
-            let Entry { log, peer, method, path, .. } = &**entry;
-            Entry::new(log.clone(), *peer, method.clone(), path.clone())
-        });
+        let entry = open.entry.as_ref();
+        let entry = entry
+            .map(|entry| Entry::new(entry.log.clone(), entry.peer, &entry.call(open.protocol)));
         let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
         Exchange(Some(Open::new(open.protocol, spans, entry)))
     }
@@ -232,7 +238,7 @@ impl Exchange {
         open.subject.is_named(&request.id);
         context.trace_context = open.spans.as_ref().map(|spans| Box::new(spans.request));
         if let Some(entry) = &open.entry {
-            context.trace = Some(Arc::new(entry.times.clone()));
+            context.trace = Some(entry.times.clone());
         }
     }
 
@@ -288,7 +294,7 @@ impl Exchange {
 }
 
 impl Open {
-    fn finish(self, call: &Call<'_>, answer: &Answer<'_>) {
+    fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
         if let Some(failure) = answer.failure {
             self.log_failure(failure, call);
         }
@@ -304,13 +310,14 @@ impl Open {
             return;
         };
         let times = entry.times.queue_and_compute();
+        let Call { protocol, method, path } = entry.call(self.protocol);
         entry.log.write(&AccessRecord {
             time: entry.time,
             id: self.subject.id(),
             peer: entry.peer.address(),
-            protocol: self.protocol,
-            method: &entry.method,
-            path: &entry.path,
+            protocol,
+            method,
+            path,
             model: self.subject.model(),
             version: self.subject.version(),
             status: answer.status,
@@ -364,11 +371,8 @@ impl Drop for Exchange {
             (_, Code::Cancelled) => CLIENT_CLOSED_REQUEST,
             _ => INTERNAL_SERVER_ERROR,
         };
-        let (method, path) = match &open.entry {
-            Some(entry) => (entry.method.clone(), entry.path.clone()),
-            None => (Arc::default(), "a request".into()),
-        };
-        let call = Call { protocol: open.protocol, method: &method, path: &path };
+        let unknown = Call { protocol: open.protocol, method: "", path: "a request" };
+        let call = open.entry.as_ref().map_or(unknown, |entry| entry.call(open.protocol));
         let failure = Some((code, reason));
         open.finish(&call, &Answer { status, bytes: 0, is_good: false, failure });
     }

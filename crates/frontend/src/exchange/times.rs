@@ -18,37 +18,31 @@ pub(super) struct Times {
     compute_ns: AtomicU64,
 }
 
-/// Those of a request.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SharedTimes(Arc<Times>);
-
-impl SharedTimes {
+impl Times {
     /// What the request spent in queues, and what its model worked; `None`: it came to no queue.
     pub fn queue_and_compute(&self) -> Option<(Duration, Duration)> {
-        let Times { has_queued, queue_ns, compute_ns } = &*self.0;
+        let Times { has_queued, queue_ns, compute_ns } = self;
         let duration = |ns: &AtomicU64| Duration::from_nanos(ns.load(Relaxed));
         has_queued.load(Relaxed).then(|| (duration(queue_ns), duration(compute_ns)))
     }
 }
 
-impl Trace for SharedTimes {
+impl Trace for Times {
     fn finished(&self, timeline: &Timeline) {
         if timeline.queued.is_none() {
             return;
         }
-        let Times { has_queued, queue_ns, compute_ns } = &*self.0;
+        let Times { has_queued, queue_ns, compute_ns } = self;
         let add = |sum: &AtomicU64, time: Duration| {
             sum.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
         };
         add(queue_ns, timeline.queue());
-        let compute =
-            timeline.compute_input() + timeline.compute_infer() + timeline.compute_output();
-        add(compute_ns, compute);
+        add(compute_ns, timeline.compute());
         has_queued.store(true, Relaxed);
     }
 
-    fn child(&self, _: &str) -> Option<Arc<dyn Trace>> {
-        Some(Arc::new(self.clone()))
+    fn child(self: Arc<Self>, _: &str) -> Option<Arc<dyn Trace>> {
+        Some(self)
     }
 }
 
@@ -60,7 +54,7 @@ mod tests {
 
     #[test]
     fn steps_are_added_up_and_an_ensemble_alone_has_no_queue() {
-        let times = SharedTimes::default();
+        let times = Arc::new(Times::default());
         let start = Instant::now();
         let at = |ms| Some(start + Duration::from_millis(ms));
         let mut step = Timeline::new(start);
@@ -68,7 +62,7 @@ mod tests {
         times.finished(&Timeline { end: at(20), ..Timeline::new(start) });
         assert_eq!(times.queue_and_compute(), None);
         for _ in 0..2 {
-            times.child("step").expect("a child").finished(&step);
+            times.clone().child("step").expect("a child").finished(&step);
         }
         let expected = (Duration::from_millis(4), Duration::from_millis(14));
         assert_eq!(times.queue_and_compute(), Some(expected));

@@ -11,7 +11,7 @@ const MAX_ID: usize = 128;
 const MAX_TEXT: usize = 32 << 10;
 
 /// Logs failures of one model version. The number of lines is limited, so that a model that fails under load cannot
-/// flood the log; how many were suppressed is reported with the next line.
+/// flood the log; how many were suppressed is told.
 pub(super) struct FailureLog {
     model: Arc<str>,
     version: i64,
@@ -20,7 +20,13 @@ pub(super) struct FailureLog {
 
 impl FailureLog {
     pub fn new(model: Arc<str>, version: i64) -> Self {
-        Self { model, version, limit: LineLimit::new() }
+        let name = model.clone();
+        let limit = LineLimit::new(move |count| {
+            log::error!(
+                "{count} more requests to model '{name}' version {version} failed, which was not logged"
+            );
+        });
+        Self { model, version, limit }
     }
 
     /// Logs the failure, if it is one of the server or the model: `Internal` or `Unknown`.
@@ -28,13 +34,10 @@ impl FailureLog {
         if !matches!(error.code(), Code::Internal | Code::Unknown) {
             return;
         }
-        let Some(suppressed) = self.limit.admit() else { return };
-        let Self { model, version, .. } = self;
-        if suppressed > 0 {
-            log::error!(
-                "{suppressed} more requests to model '{model}' version {version} failed, which was not logged"
-            );
+        if !self.limit.admits() {
+            return;
         }
+        let Self { model, version, .. } = self;
         let trace = trace.map(|trace| format!(", trace {trace}")).unwrap_or_default();
         let text = line(model, *version, (request_id, &trace), error);
         let (request_id, _) = shorten(request_id, MAX_ID);

@@ -308,7 +308,7 @@ impl Trace for Ended {
         self.names.lock().expect("no panic").push(self.name.clone());
     }
 
-    fn child(&self, model: &str) -> Option<Arc<dyn Trace>> {
+    fn child(self: Arc<Self>, model: &str) -> Option<Arc<dyn Trace>> {
         let name = format!("{} > {model}", self.name);
         Some(Arc::new(Self { name, names: self.names.clone() }))
     }

@@ -357,7 +357,7 @@ impl Trace for TraceLog {
         self.0.lock().expect("no panic").push(*timeline);
     }
 
-    fn child(&self, _: &str) -> Option<Arc<dyn Trace>> {
+    fn child(self: Arc<Self>, _: &str) -> Option<Arc<dyn Trace>> {
         None
     }
 }

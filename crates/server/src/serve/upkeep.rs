@@ -1,5 +1,5 @@
-//! What is done now and then for the memory of a server that serves: requests that nobody waits for leave the queues, and
-//! what a burst has left free goes back to the system.
+//! What is done now and then by a server that serves: requests that nobody waits for leave the queues, what a burst has left
+//! free goes back to the system, and the log is told how many lines it did not get.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use crate::memory::{BudgetRule, Trimming};
 /// Between two looks. Each costs microseconds where there is nothing to do.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// A thread that looks after the memory until this is dropped.
+/// A thread that looks after that until this is dropped.
 pub struct Upkeep {
     /// Its end is what the thread waits for; `None` once it is dropped.
     stop: Option<Sender<()>>,
@@ -40,6 +40,7 @@ impl Upkeep {
         let work = move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 engine.release_abandoned();
+                galatea_telemetry::tell_suppressed();
                 if let Some(own) = trimming.look(&memory) {
                     rule.apply(own, &memory);
                 }
