@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
@@ -140,3 +141,42 @@ def test_a_port_in_use_is_told_with_who_has_it_and_the_option(tmp_path):
             line = seen([word for word in command(tmp_path) if not str(word).startswith(f"--{option}-port")] + [f"--{option}-port={port}"])[-1]
             assert line.startswith(f"error: failed to start {service} service: Unavailable - Socket '127.0.0.1:{port}' already in use by process {os.getpid()} (")
             assert line.endswith(f": stop it, or take another port with --{option}-port=PORT")
+
+
+PAGE = servers.ROOT / "docs/first-start.md"
+
+
+def blocks(page, kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```$", page, re.M | re.S)
+
+
+def test_the_page_of_the_first_start_says_what_runs(tmp_path):
+    """Its commands, in their order, in one folder; only the ports are other ones."""
+    page = PAGE.read_text()
+    (tmp_path / "simple.onnx").write_bytes((EXAMPLES / "simple/1/model.onnx").read_bytes())
+    (tmp_path / "double.py").write_text(blocks(page, "python")[0])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/galatea").symlink_to(servers.galatea_binary())
+    environment = {**os.environ, **servers.onnx_runtime(), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    server, answers = None, []
+    try:
+        for block in blocks(page, "sh"):
+            if words := re.match(r"galatea serve (\S+)\n", block):
+                if server:
+                    server.stop()
+                server = start(tmp_path / words[1])
+                continue
+            if server:
+                block = block.replace("localhost:8000", server.http)
+            done = subprocess.run(["bash", "-ec", block], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, block + done.stdout + done.stderr
+            if "curl" in block:
+                answers.append(json.loads(done.stdout))
+    finally:
+        if server:
+            server.stop()
+    sums, metadata_of_file, doubled, config = answers
+    assert sums["outputs"][0]["data"] == [2] * 16
+    assert metadata_of_file["name"] == "simple" and len(metadata_of_file["inputs"]) == 2
+    assert doubled["outputs"][0]["data"] == [2.0, 4.0, 6.0]
+    assert config["name"] == "simple" and config["backend"] == "onnxruntime"

@@ -41,6 +41,11 @@ def test_there_are_at_least_120_of_them():
     assert len(MODELS) + len(CODES) + len(REQUESTS) + len(COMMANDS) >= 120
 
 
+def test_the_page_of_troubles_is_what_the_tables_say():
+    hint = "make it again: python tests/python/mistakes.py page > docs/troubleshooting.md"
+    assert mistakes.PAGE.read_text() == mistakes.page(), hint
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_wrong_model(repository, name):
     mistake = MODELS[name]

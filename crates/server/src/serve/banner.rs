@@ -9,10 +9,10 @@ use galatea_types::product;
 use super::backends::Backends;
 use crate::{options::ServeOptions, table::Table};
 
-/// `is_end`: the start failed and the server ends. A person at a terminal then gets only the table of the models: the others
-/// would push the reasons off the screen.
-pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions, is_end: bool) {
-    if is_end && io::stdout().is_terminal() {
+/// Where a start that `failed` ends the server, a person at a terminal gets only the table of the models: the others would
+/// push the reasons off the screen.
+pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions, failed: bool) {
+    if failed && options.exits_on_error && io::stdout().is_terminal() {
         return log_table(&models(engine));
     }
     let agents = Table::new(["Repository Agent", "Path"]);

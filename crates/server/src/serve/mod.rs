@@ -83,8 +83,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
         return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));
     };
-    let is_end = loaded.is_err() && options.exits_on_error;
-    banner::log_tables(&engine, &backends, &options, is_end);
+    banner::log_tables(&engine, &backends, &options, loaded.is_err());
     match loaded {
         Err(error) if options.exits_on_error => {
             engine.shutdown(Instant::now() + exit_timeout);
