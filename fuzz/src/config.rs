@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use galatea_config::{
-    CheckContext, ModelConfig, NormalizeContext, RawModelConfig, normalize, parse_json, parse_text,
-    plain, to_json, to_text,
+    CheckContext, ConfigSource, Diagnostic, ModelConfig, NormalizeContext, RawModelConfig,
+    normalize, parse_json, parse_text, plain, to_json, to_text,
 };
 
 use crate::memory::{Bound, bounded};
@@ -22,7 +22,7 @@ pub fn text(data: &[u8]) {
     LazyLock::force(&SCHEMA);
     bounded(source.len(), BOUND, || match parse_text(source) {
         Ok(raw) => exercise(raw),
-        Err(error) => drop(error.into_diagnostic("config.pbtxt", source).render(plain)),
+        Err(error) => told(source, error.into_diagnostic("config.pbtxt", source)),
     });
 }
 
@@ -35,6 +35,14 @@ pub fn json(data: &[u8]) {
             exercise(raw);
         }
     });
+}
+
+/// What ends the reading is the first of all mistakes of the text.
+fn told(source: &str, first: Diagnostic) {
+    first.render(plain);
+    let mistakes = ConfigSource::text("config.pbtxt", source).mistakes();
+    assert_eq!(mistakes.first().map(|found| &found.text), Some(&first.text));
+    assert!(mistakes.len() <= 51);
 }
 
 fn exercise(raw: RawModelConfig) {
