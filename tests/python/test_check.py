@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 import servers
-from check_cases import CASES, GOOD, IO, LFS, LONGS, ONNX, PYTHON, Link, ensemble, write
+from check_cases import CASES, GOOD, IO, LFS, LONGS, ONNX, PYTHON, TORCH, Link, ensemble, write
 
 
 def galatea(*arguments, **environment):
@@ -259,6 +259,23 @@ def test_what_may_not_be_read_is_told_with_what_to_do():
         assert [(f["severity"], f["file"]) for f in found] == [("error", file)], found
         assert text in found[0]["text"], found
         assert found[0]["advice"].endswith("let the user that runs the server read it: chmod a+r for a file, a+rx for its folders"), found
+
+
+OF_BACKENDS = {
+    "torch_type": (TORCH.replace("TYPE_FP32", "TYPE_UINT32", 1), {"1/model.pt": b"PK\x03\x04"}, "2:39", "unsupported datatype TYPE_UINT32 for input 'INPUT__0'", "write that of the model"),
+    "torch_text": ("max_batch_size: 4\n" + TORCH.replace("TYPE_FP32", "TYPE_STRING", 1), {"1/model.pt": b"PK\x03\x04"}, "3:51", "only supports 1 dimensional List of String as input", "write `max_batch_size: 0`"),
+    "python_setting": ('backend: "python"\n' + IO + 'parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "maybe" } }\n', {"1/model.py": PYTHON}, "4:72", "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: maybe", "write `yes` or `no`"),
+}
+
+
+@pytest.mark.parametrize("name", OF_BACKENDS)
+def test_mistakes_that_backends_find_have_their_place(name, tmp_path):
+    config, files, at, text, advice = OF_BACKENDS[name]
+    write(tmp_path / name, {"config.pbtxt": config, **files})
+    _, report = check("--model-repository", tmp_path)
+    [found] = report["findings"]
+    assert (found["file"], f"{found['line']}:{found['column']}", found["severity"]) == (f"{name}/config.pbtxt", at, "error"), found
+    assert text in found["text"] and advice in found["advice"], found
 
 
 HOSTILE = {

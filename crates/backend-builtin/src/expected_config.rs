@@ -1,7 +1,7 @@
 //! Whether a configuration is the one that a decoupled model is made for.
 
-use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Shape};
+use galatea_config::{Diagnostic, FieldPath, ModelConfig, TensorSpec};
+use galatea_types::{Code, DataType, Error, Shape};
 
 /// A configuration that a decoupled model cannot serve. Texts are Triton's where it has them.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,35 @@ pub(crate) enum ConfigError {
 
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
-        Error::invalid_arg(error.to_string())
+        let (field, advice) = error.remedy();
+        let found = Diagnostic::error(error.to_string()).about(field).with_advice(advice);
+        found.into_unplaced_error(Code::InvalidArg)
+    }
+}
+
+impl ConfigError {
+    /// The field of the configuration that it is about, and what to write there.
+    fn remedy(&self) -> (FieldPath, String) {
+        match self {
+            Self::NotDecoupled { .. } => (
+                "model_transaction_policy".into(),
+                "write `model_transaction_policy { decoupled: true }`".to_owned(),
+            ),
+            Self::TensorCount { kind, wanted, .. } => {
+                ((*kind).into(), format!("list {wanted}: the backend is made for just these"))
+            }
+            Self::TensorName { kind, name, got, .. } => (
+                FieldPath::from(*kind).named(got).field("name"),
+                format!("write `name: \"{name}\"`"),
+            ),
+            Self::TensorShape { name, wanted, .. } => {
+                (FieldPath::default(), format!("write `dims: {wanted}` for `{name}`"))
+            }
+            Self::TensorType { name, wanted, .. } => {
+                let wanted = wanted.config_name();
+                (FieldPath::default(), format!("write `data_type: {wanted}` for `{name}`"))
+            }
+        }
     }
 }
 

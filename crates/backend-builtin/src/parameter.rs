@@ -2,8 +2,8 @@
 
 use std::num::ParseIntError;
 
-use galatea_config::ModelConfig;
-use galatea_types::{Error, Result};
+use galatea_config::{Diagnostic, FieldPath, ModelConfig};
+use galatea_types::{Code, Result};
 
 /// The model parameter `name` as a whole number; 0 when it is not there.
 pub(crate) fn whole_number(config: &ModelConfig, name: &str) -> Result<u64> {
@@ -12,7 +12,9 @@ pub(crate) fn whole_number(config: &ModelConfig, name: &str) -> Result<u64> {
     };
     text.trim().parse().map_err(|e: ParseIntError| {
         let model = config.name();
-        Error::invalid_arg(format!("parameter '{name}' of model '{model}' is '{text}': {e}"))
-            .with_source(e)
+        Diagnostic::error(format!("parameter '{name}' of model '{model}' is '{text}': {e}"))
+            .about(FieldPath::from("parameters").named(name).field("value").field("string_value"))
+            .with_advice("write a whole number")
+            .into_unplaced_error(Code::InvalidArg)
     })
 }

@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub fn read(context: &LoadContext) -> Result<Self> {
         let config = &context.config;
-        let parameters = Source::of(config.parameters()).or(&context.backend_config);
+        let parameters = Source::of_model(config.parameters()).or(&context.backend_config);
         let session_entries = session_entries(context)?;
         Ok(Self {
             intra_op_threads: parameters.number(INTRA_OP)?.filter(|&n| n != 0),

@@ -42,7 +42,7 @@ impl Isolation {
         parameters: &BTreeMap<String, String>,
         settings: &BTreeMap<String, String>,
     ) -> Result<Self> {
-        let source = Settings::of(parameters).or(settings);
+        let source = Settings::of_model(parameters).or(settings);
         let is_wanted = match source.get(ISOLATION) {
             None | Some("none") => false,
             Some("process") => true,

@@ -10,8 +10,8 @@ use std::{
 };
 
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
-use galatea_config::{InstanceKind, ModelConfig, to_json};
-use galatea_types::{Error, LockExt as _, Result};
+use galatea_config::{Diagnostic, FieldPath, InstanceKind, ModelConfig, to_json};
+use galatea_types::{Code, LockExt as _, Result};
 use galatea_worker::{
     InstanceOptions, LogLevels, Program, ToldOutputs, Worker, WorkerInstance, WorkerOptions,
     wire::{INLINE_LIMIT, kind},
@@ -188,9 +188,15 @@ impl Model for PythonModel {
 pub(crate) fn check_parameters(config: &ModelConfig) -> Result<()> {
     match config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
         None | Some("yes" | "no") => Ok(()),
-        Some(other) => Err(Error::unsupported(format!(
-            "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {other}'"
-        ))),
+        Some(other) => {
+            let key = "FORCE_CPU_ONLY_INPUT_TENSORS";
+            let found = Diagnostic::error(format!("Incorrect value for {key}: {other}'"))
+                .about(
+                    FieldPath::from("parameters").named(key).field("value").field("string_value"),
+                )
+                .with_advice("write `yes` or `no`");
+            Err(found.into_unplaced_error(Code::Unsupported))
+        }
     }
 }
 

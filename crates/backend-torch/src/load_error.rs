@@ -2,6 +2,7 @@
 
 use std::{error, path::PathBuf};
 
+use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, Error};
 
 use crate::torch::Place;
@@ -78,8 +79,38 @@ impl LoadError {
     }
 }
 
+impl LoadError {
+    /// The field of the configuration that it is about, and what to write there.
+    fn remedy(&self) -> Option<(FieldPath, &'static str)> {
+        let tensor = |what: &'static str, name: &str| FieldPath::from(what).named(name);
+        Some(match self {
+            Self::DataType { what, tensor: name, .. } => (
+                tensor(what, name).field("data_type"),
+                "PyTorch has no tensors of this type: write that of the model, for example `TYPE_FP32`",
+            ),
+            Self::StringDimensions { what, tensor: name, .. } => (
+                tensor(what, name).field("dims"),
+                "write `max_batch_size: 0` and one dimension, `dims: [ -1 ]`",
+            ),
+            Self::StringsInPackage { tensor: name, .. } => (
+                tensor("input", name).field("data_type"),
+                "make numbers of the text in a model.py, as the step before this one in an ensemble",
+            ),
+            Self::NoGpu { group, .. } => (
+                FieldPath::from("instance_group").named(group).field("kind"),
+                "write `kind: KIND_CPU`, or leave `kind` out",
+            ),
+            Self::NoInstanceGroup { .. } | Self::Load { .. } | Self::NoFile { .. } => return None,
+        })
+    }
+}
+
 impl From<LoadError> for Error {
     fn from(error: LoadError) -> Self {
+        if let Some((field, advice)) = error.remedy() {
+            let found = Diagnostic::error(error.to_string()).about(field).with_advice(advice);
+            return found.into_unplaced_error(error.code());
+        }
         Error::new(error.code(), error.to_string()).with_source(error)
     }
 }
@@ -87,6 +118,28 @@ impl From<LoadError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mistakes_of_a_configuration_have_their_field() {
+        let (model, tensor) = (|| "m".to_owned(), || "INPUT__0".to_owned());
+        let data_type = "TYPE_UINT32";
+        for (error, field) in [
+            (
+                LoadError::DataType { model: model(), what: "input", tensor: tensor(), data_type },
+                "data_type",
+            ),
+            (
+                LoadError::StringDimensions { model: model(), what: "input", tensor: tensor() },
+                "dims",
+            ),
+        ] {
+            let error = Error::from(error);
+            let found = Diagnostic::of(&error).expect("a diagnostic");
+            assert_eq!(found.field.to_string(), format!("input[\"INPUT__0\"].{field}"));
+            assert_eq!(found.text, error.message());
+            assert!(found.advice.is_some());
+        }
+    }
 
     #[test]
     fn a_missing_gpu_is_named_with_those_there_are() {

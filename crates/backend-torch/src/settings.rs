@@ -17,7 +17,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the parameters; those that concern the whole process are put into effect.
     pub fn apply(context: &LoadContext, library: &Library) -> Result<Self> {
-        let source = Source::of(context.config.parameters());
+        let source = Source::of_model(context.config.parameters());
         let is_on = |key, default| source.boolean(key).map(|said| said.unwrap_or(default));
         let settings = Self {
             switches: Switches {

@@ -2,19 +2,27 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use galatea_types::{Error, Result};
+use galatea_config::{Diagnostic, FieldPath};
+use galatea_types::{Code, Error, Result};
 
 /// A backend's settings for a model by name: the model's parameters, then the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     first: &'a BTreeMap<String, String>,
     second: Option<&'a BTreeMap<String, String>>,
+    /// Whether the first are the model's parameters, which have a place in its configuration.
+    is_of_model: bool,
 }
 
 impl<'a> Settings<'a> {
-    /// These alone.
+    /// Those of the command line.
     pub fn of(settings: &'a BTreeMap<String, String>) -> Self {
-        Self { first: settings, second: None }
+        Self { first: settings, second: None, is_of_model: false }
+    }
+
+    /// The parameters of a model.
+    pub fn of_model(parameters: &'a BTreeMap<String, String>) -> Self {
+        Self { first: parameters, second: None, is_of_model: true }
     }
 
     /// These, and `others` for what is not among these.
@@ -30,18 +38,33 @@ impl<'a> Settings<'a> {
 
     /// Text of the error as in Triton.
     pub fn number<N: FromStr>(&self, key: &str) -> Result<Option<N>> {
-        let parse = |v: &str| v.parse().map_err(|_| SettingError::new(key, v, "integral number"));
-        Ok(self.get(key).map(parse).transpose()?)
+        let parse = |value: &str| value.parse().ok();
+        self.read(key, parse, "integral number", "write a whole number")
     }
 
     /// `true`, `false`, `1` or `0` in any case. Text of the error as in Triton.
     pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
-        let parse = |v: &str| match v.to_ascii_lowercase().as_str() {
-            "true" | "1" => Ok(true),
-            "false" | "0" => Ok(false),
-            _ => Err(SettingError::new(key, v, "boolean value")),
+        let parse = |value: &str| match value.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
         };
-        Ok(self.get(key).map(parse).transpose()?)
+        self.read(key, parse, "boolean value", "write `true` or `false`")
+    }
+
+    fn read<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        wanted: &'static str,
+        advice: &'static str,
+    ) -> Result<Option<T>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let wrong = || {
+            let error = SettingError { key: key.to_owned(), value: value.to_owned(), wanted };
+            error.into_error(advice, self.is_of_model && self.first.contains_key(key))
+        };
+        parse(value).map(Some).ok_or_else(wrong)
     }
 }
 
@@ -55,14 +78,21 @@ struct SettingError {
 }
 
 impl SettingError {
-    fn new(key: &str, value: &str, wanted: &'static str) -> Self {
-        Self { key: key.to_owned(), value: value.to_owned(), wanted }
-    }
-}
-
-impl From<SettingError> for Error {
-    fn from(error: SettingError) -> Self {
-        Error::invalid_arg(error.to_string())
+    fn into_error(self, advice: &'static str, is_of_model: bool) -> Error {
+        let found = Diagnostic::error(self.to_string());
+        match is_of_model {
+            true => found
+                .about(
+                    FieldPath::from("parameters")
+                        .named(self.key)
+                        .field("value")
+                        .field("string_value"),
+                )
+                .with_advice(advice)
+                .into_unplaced_error(Code::InvalidArg),
+            // Of the command line, which has no place in a configuration.
+            false => Error::invalid_arg(found.text),
+        }
     }
 }
 
@@ -77,12 +107,15 @@ mod tests {
         };
         let (model, line) =
             (of(&[("n", " 3 "), ("b", "TRUE"), ("x", "yes")]), of(&[("n", "4"), ("m", "5")]));
-        let settings = Settings::of(&model).or(&line);
+        let settings = Settings::of_model(&model).or(&line);
         assert_eq!(settings.number::<i32>("n").expect("number"), Some(3));
         assert_eq!(settings.number::<i32>("m").expect("number"), Some(5));
         assert_eq!(settings.boolean("b").expect("boolean"), Some(true));
         assert_eq!(settings.boolean("c").expect("none"), None);
         let error = settings.boolean("x").expect_err("neither");
+        let found = Diagnostic::of(&error).expect("a diagnostic");
+        assert_eq!(found.field.to_string(), r#"parameters["x"].value.string_value"#);
+        assert_eq!(found.advice.as_deref(), Some("write `true` or `false`"));
         assert_eq!(error.message(), "failed to convert x 'yes' to boolean value");
         let error = settings.number::<i32>("b").expect_err("no number");
         assert_eq!(error.message(), "failed to convert b 'TRUE' to integral number");

@@ -1,5 +1,6 @@
 //! Configurations whose inputs and outputs are not those of `forward`. Texts are Triton's where it has them.
 
+use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, Error};
 
 /// Each names the model or the input it is about.
@@ -59,6 +60,45 @@ impl From<NamingError> for Error {
             | NamingError::PositionTwice { .. }
             | NamingError::OtherKind { .. } => Code::InvalidArg,
         };
-        Error::new(code, error.to_string())
+        let (field, advice) = error.remedy();
+        let found = Diagnostic::error(error.to_string()).about(field).with_advice(advice);
+        found.into_unplaced_error(code)
+    }
+}
+
+impl NamingError {
+    /// The field of the configuration that it is about, and what to write there.
+    fn remedy(&self) -> (FieldPath, &'static str) {
+        let name = |input: &str| FieldPath::from("input").named(input).field("name");
+        match self {
+            Self::NoInputs => (
+                FieldPath::default(),
+                "a TorchScript file does not say its inputs: write `input [ { name: \"INPUT__0\" data_type: TYPE_FP32 \
+                 dims: [ ... ] } ]`",
+            ),
+            Self::NoOutputs => (
+                FieldPath::default(),
+                "a TorchScript file does not say its outputs: write `output [ { name: \"OUTPUT__0\" data_type: TYPE_FP32 \
+                 dims: [ ... ] } ]`",
+            ),
+            Self::SeveralDictionaries | Self::UnsupportedType { .. } => (
+                "input".into(),
+                "let the model's forward() take tensors, or one dictionary of tensors, and export it again",
+            ),
+            Self::InputCount { .. } => {
+                ("input".into(), "list one input for each argument of the model's forward()")
+            }
+            Self::PositionOutOfRange { input, .. } => {
+                (name(input), "number the inputs from 0: `INPUT__0`, `INPUT__1`")
+            }
+            Self::PositionTwice { second, .. } => (
+                name(second),
+                "give each input the number of another argument: `INPUT__0`, `INPUT__1`",
+            ),
+            Self::OtherKind { input, .. } => (
+                FieldPath::from("input").named(input).field("data_type"),
+                "write the type that forward() takes: TYPE_STRING for a list of texts, a type of numbers for a tensor",
+            ),
+        }
     }
 }

@@ -152,6 +152,12 @@ impl Diagnostic {
         }
     }
 
+    /// The error that says the text alone: place and advice follow when [`ConfigSource::locate`](crate::ConfigSource::locate)
+    /// has found where the field stands.
+    pub fn into_unplaced_error(self, code: Code) -> Error {
+        Error::new(code, self.text.as_str()).with_source(self)
+    }
+
     /// The error that says it on one line, the place first.
     pub fn into_error(self, code: Code) -> Error {
         Error::new(code, self.one_line()).with_source(self)

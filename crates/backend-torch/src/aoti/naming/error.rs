@@ -1,5 +1,6 @@
 //! Configurations whose inputs and outputs are not those of the package.
 
+use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, Error};
 
 /// Each names the model; `known` lists the names that the package has.
@@ -34,6 +35,32 @@ impl From<PackageNamingError> for Error {
             PackageNamingError::NoTensors { .. } => Code::Internal,
             _ => Code::InvalidArg,
         };
-        Error::new(code, error.to_string())
+        let (field, advice) = error.remedy();
+        let found = Diagnostic::error(error.to_string()).about(field).with_advice(advice);
+        found.into_unplaced_error(code)
+    }
+}
+
+impl PackageNamingError {
+    /// The field of the configuration that it is about, and what to write there.
+    fn remedy(&self) -> (FieldPath, &'static str) {
+        let tensor = |what: &'static str, name: &str| FieldPath::from(what).named(name);
+        match self {
+            Self::NoTensors { .. } => {
+                (FieldPath::default(), "list them with their names, types and dimensions")
+            }
+            Self::Unknown { what, name, .. } => {
+                (tensor(what, name).field("name"), "write one of the names that the package has")
+            }
+            Self::Twice { what, name, .. } => {
+                (tensor(what, name).field("name"), "list each tensor of the package once")
+            }
+            Self::Optional { name, .. } => {
+                (tensor("input", name).field("optional"), "remove `optional`")
+            }
+            Self::InputCount { .. } => {
+                ("input".into(), "list every input of the package, and no other")
+            }
+        }
     }
 }
