@@ -188,6 +188,7 @@ mod tests {
             Some(&source.mistakes()[0].text)
         );
         assert!(ConfigSource::text("f", "name: \"m\"").mistakes().is_empty());
+        assert_eq!(ConfigSource::text("f", "name: “m” x: 1").mistakes().len(), 1);
         assert_eq!(ConfigSource::text("f", "x: 1 ".repeat(1000)).mistakes().len(), 51);
     }
 

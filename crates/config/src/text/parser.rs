@@ -376,6 +376,8 @@ impl<'a> Parser<'a> {
                 self.advance();
                 Ok(value)
             }
+            // Behind a sign that is no value, as a curly quote, nobody knows where the value ends.
+            Err(mistake) if self.token.kind == TokenKind::Symbol => Err(mistake),
             Err(mistake) => {
                 self.pass_over(mistake)?;
                 self.skip_value();
