@@ -73,6 +73,11 @@ LONGS = onnx_model([tensor("x", type=TensorProto.INT64)], [tensor("y", type=Tens
 FIXED = onnx_model([tensor("x", (1, 3))], [tensor("y", (1, 3))])
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 123456\n"
 PYTHON = b"class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
+IDENTITY = b"""import triton_python_backend_utils as pb
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("y", r.inputs()[0].as_numpy())]) for r in requests]
+"""
 IO = 'input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]\noutput [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] } ]\n'
 ONNX = 'backend: "onnxruntime"\n'
 TORCH = 'backend: "pytorch"\n' + IO.replace('"x"', '"INPUT__0"').replace('"y"', '"OUTPUT__0"')
@@ -159,7 +164,7 @@ CONFIG = [
     Case("near_input_name", {"1/model.onnx": onnx_model([tensor("image")]), "config.pbtxt": ONNX + IO.replace('"x"', '"imge"')}, "near_input_name/config.pbtxt:2:17",
          "allowed inputs are: image", "did you mean 'image'?"),
     Case("wrong_output_name", config("max_batch_size: 8\n" + ONNX + IO.replace('"y"', '"output"')), "wrong_output_name/config.pbtxt:4:18", "allowed outputs are: y", "write the outputs as the model names them"),
-    Case("one_input_more", config(ONNX + IO.replace("] } ]", '] }, { name: "z" data_type: TYPE_FP32 dims: [ 3 ] } ]', 1)), "one_input_more/config.pbtxt:2:65", "unexpected inference input 'z'", ""),
+    Case("one_input_more", config(ONNX + IO.replace("] } ]", '] }, { name: "z" data_type: TYPE_FP32 dims: [ 3 ] } ]', 1)), "one_input_more/config.pbtxt:2:65", "unexpected inference input 'z'", "remove what it does not have"),
     Case("one_input_less", {"1/model.onnx": onnx_model([tensor("x"), tensor("z")]), "config.pbtxt": ONNX + IO}, "one_input_less/config.pbtxt:2:1", "model provides 2", "list every input of the model"),
     Case("fixed_batch", {"config.pbtxt": "max_batch_size: 8\n" + ONNX + IO, "1/model.onnx": FIXED}, "fixed_batch/config.pbtxt:3:42", "for the model to support batching",
          "write `max_batch_size: 0` and the whole shape, `dims: [ 1, 3 ]`"),

@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 import servers
-from check_cases import CASES, GOOD, IO, LFS, LONGS, ONNX, PYTHON, TORCH, Link, ensemble, write
+from check_cases import CASES, GOOD, IDENTITY, IO, LFS, LONGS, ONNX, PYTHON, TORCH, Link, ensemble, write
 
 
 def galatea(*arguments, **environment):
@@ -397,3 +397,43 @@ def test_the_configuration_of_a_model(tmp_path):
     assert "# The file does not say its inputs" in galatea("config", tmp_path / "py").stdout
     assert "cannot be served" in galatea("config", tmp_path / "x.bin").stderr
     assert galatea("config").returncode == 2
+
+
+def print_configurations(root, folders):
+    """Each model with the configuration that is printed of it, and links to all its other files."""
+    for folder in folders:
+        printed = galatea("config", folder)
+        assert (printed.returncode, printed.stderr) == (0, ""), folder
+        target = root / folder.name
+        others = {path.name: Link(str(path)) for path in folder.iterdir() if path.name != "config.pbtxt"}
+        write(target, {"config.pbtxt": printed.stdout, **others})
+
+
+def states(server):
+    connection = http.client.HTTPConnection(server.http, timeout=60)
+    connection.request("POST", "/v2/repository/index", "{}")
+    return {entry["name"]: entry.get("state", "") for entry in json.loads(connection.getresponse().read())}
+
+
+PRINTED = {"py_alone/1/model.py": IDENTITY, "py/1/model.py": IDENTITY, "py/config.pbtxt": 'backend: "python"\n' + IO}
+PRINTED |= {f"both/{path}": text for path, text in ensemble(("py", "x=x", "y=m"), ("py", "x=m", "y=y"), batch=0).items()}
+
+
+def test_printed_configurations_are_served(tmp_path):
+    examples = [folder for folder in sorted((servers.ROOT / "examples/models").iterdir()) if (folder / "1/model.onnx").exists()]
+    assert examples
+    write(tmp_path / "given", {**PRINTED, "onnx_alone/1/model.onnx": GOOD})
+    print_configurations(tmp_path / "served", [*examples, *sorted((tmp_path / "given").iterdir())])
+    with servers.galatea(tmp_path / "served", "--exit-on-error=false") as server:
+        found = states(server)
+    assert set(found.values()) == {"READY"}, found
+    assert len(found) == len(examples) + 4
+
+
+@pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+def test_printed_configurations_are_served_by_the_real_server(tmp_path):
+    write(tmp_path / "given", PRINTED)
+    print_configurations(tmp_path / "served", sorted((tmp_path / "given").iterdir()))
+    with servers.triton(tmp_path / "served", "--exit-on-error=false") as server:
+        found = states(server)
+    assert found == {"both": "READY", "py": "READY", "py_alone": "READY"}

@@ -84,6 +84,11 @@ def test_a_wrong_model_is_found_without_a_server(checked, name):
     assert any(expected in text or without_place in text for text in found)
 
 
+@pytest.mark.parametrize("name", [name for name, mistake in CODES.items() if "check" in mistake])
+def test_a_wrong_model_py_is_found_without_running_it(checked, name):
+    assert any(CODES[name]["check"] in text for text in checked.get(name, [])), checked.get(name)
+
+
 def test_what_works_is_no_mistake(checked):
     assert not set(mistakes.SERVED) & set(checked)
 

@@ -59,10 +59,14 @@ fn unexpected<'a>(
     let names: Vec<&str> = names.into_iter().collect();
     let text =
         format!("unexpected inference {what} '{name}', allowed {what}s are: {}", names.join(", "));
-    let near = suggest::nearest(name, names.iter().copied());
+    // Of one letter all others are near.
+    let may_be_near = name.chars().count() > 1;
+    let near = suggest::nearest(name, names.iter().copied().filter(|_| may_be_near));
     let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
     Error::invalid_arg(text).with_source(match near.first() {
         Some(near) => found.with_advice(format!("did you mean '{near}'?")),
-        None => found.with_advice(format!("write the {what}s as the model names them")),
+        None => found.with_advice(format!(
+            "write the {what}s as the model names them, and remove what it does not have"
+        )),
     })
 }
