@@ -3,6 +3,7 @@ what is told when there is a driver. The driver is made up (`fake_driver`): it s
 do, and nothing computes on them. What computes is proved by `tests/gpu`, on a machine that has one."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -172,6 +173,15 @@ def test_metrics_of_gpus_can_be_switched_off(driver, tmp_path, flags, variables)
     with servers.galatea(tmp_path, *flags, env={**driver, **variables}) as server:
         assert "nv_gpu" not in get(f"{server.metrics}/metrics")
         assert "Collecting metrics for GPU" not in server.text()
+
+
+def test_check_knows_the_gpus_of_its_machine(driver, tmp_path):
+    add_python(tmp_path, "second", "count: 2 kind: KIND_GPU gpus: [ 1 ]")
+    check = lambda **env: subprocess.run(  # noqa: E731
+        [servers.galatea_binary(), "check", tmp_path], env={**os.environ, **env}, capture_output=True, text=True)
+    assert "unsupported gpu id 1" in check().stdout
+    found = check(**driver)
+    assert found.returncode == 0, found.stdout
 
 
 def test_instances_go_to_the_gpus_there_are(driver, tmp_path):

@@ -22,6 +22,7 @@ use crate::{
     flags::FlagError,
     serve::{
         DEFAULT_BACKEND_DIRECTORY,
+        gpus::Gpus,
         model_path::{self, PathError},
     },
 };
@@ -91,7 +92,9 @@ impl CheckFlags {
     }
 
     fn options(&self, repositories: Vec<Arc<dyn RepositoryRoot>>) -> EngineOptions {
-        EngineOptions { repositories, ..self.engine.clone() }
+        let mut options = EngineOptions { repositories, ..self.engine.clone() };
+        Gpus::find().add_to(&mut options);
+        options
     }
 
     fn inspectors(&self) -> galatea_engine::InspectorRegistry {

@@ -5,7 +5,7 @@ mod backends;
 mod banner;
 mod cloud;
 mod connections;
-mod gpus;
+pub mod gpus;
 mod invitation;
 pub mod model_path;
 pub mod model_worker;
