@@ -134,7 +134,7 @@ mod tests {
     fn what_was_suppressed_is_told_once_the_flood_is_over() {
         let start = Instant::now();
         let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
-        (0..MAX_LINES + 3).for_each(|_| drop(recent.admit(start)));
+        (0..MAX_LINES + 3).for_each(|_| _ = recent.admit(start));
         assert_eq!(recent.take_suppressed(start + PERIOD / 2), None);
         assert_eq!(recent.take_suppressed(start + PERIOD), Some(3));
         assert_eq!(recent.take_suppressed(start + PERIOD * 2), None);

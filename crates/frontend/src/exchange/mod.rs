@@ -47,11 +47,19 @@ pub enum Peer {
     Unix,
 }
 
-impl Peer {
-    fn address(self) -> Option<SocketAddr> {
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(address) => Some(address),
-            Self::Unix => None,
+            Self::Tcp(SocketAddr::V4(address)) => {
+                // By hand: every line of the access log has one.
+                for (octet, end) in address.ip().octets().into_iter().zip([".", ".", ".", ":"]) {
+                    f.write_str(itoa::Buffer::new().format(octet))?;
+                    f.write_str(end)?;
+                }
+                f.write_str(itoa::Buffer::new().format(address.port()))
+            }
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix => f.write_str("unix"),
         }
     }
 }
@@ -314,7 +322,7 @@ impl Open {
         entry.log.write(&AccessRecord {
             time: entry.time,
             id: self.subject.id(),
-            peer: entry.peer.address(),
+            peer: &entry.peer,
             protocol,
             method,
             path,

@@ -100,6 +100,14 @@ fn a_request_whose_handler_panics_is_told_as_a_failure_of_the_server() {
 }
 
 #[test]
+fn clients_are_named_by_their_address() {
+    assert_eq!(Peer::Unix.to_string(), "unix");
+    for address in ["0.0.0.0:0", "255.1.20.255:65535", "[fe80::1]:80"] {
+        assert_eq!(Peer::Tcp(address.parse().expect("an address")).to_string(), address);
+    }
+}
+
+#[test]
 fn a_request_is_told_once() {
     let lines = lines(|log| {
         let mut exchange = log.begin(peer(), &CALL, None);

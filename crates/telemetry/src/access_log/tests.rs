@@ -14,7 +14,7 @@ fn record(id: &str) -> AccessRecord<'_> {
     AccessRecord {
         time: UNIX_EPOCH,
         id,
-        peer: None,
+        peer: &"unix",
         protocol: "grpc",
         method: "POST",
         path: "/inference.GRPCInferenceService/ModelInfer",

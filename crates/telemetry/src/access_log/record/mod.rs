@@ -1,8 +1,7 @@
 //! One request as the access log has it, and the two forms of its line.
 
 use std::{
-    fmt::Write as _,
-    net::{IpAddr, SocketAddr},
+    fmt::{self, Write as _},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -15,14 +14,14 @@ use crate::logger::{quoting::write_escaped, time::write_iso_micros};
 const MAX_TEXT: usize = 1024;
 
 /// One request and what became of it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AccessRecord<'a> {
     /// When its head was at hand.
     pub time: SystemTime,
     /// The client's; empty: it gave none.
     pub id: &'a str,
-    /// Address and port of the client; `None` on a Unix socket.
-    pub peer: Option<SocketAddr>,
+    /// Who sent it, in plain characters: address and port of the client, or `unix`.
+    pub peer: &'a dyn fmt::Display,
     /// `http` or `grpc`.
     pub protocol: &'static str,
     /// Of HTTP; empty where it could not be read.
@@ -68,7 +67,8 @@ impl AccessRecord<'_> {
     fn each_field(&self, line: &mut impl Line) {
         line.plain("time", |out| write_time(out, self.time));
         line.text("id", self.id);
-        line.plain("peer", |out| write_peer(out, self.peer));
+        // Writing to a String cannot fail.
+        line.plain("peer", |out| _ = write!(out, "{}", self.peer));
         line.plain("protocol", |out| out.push_str(self.protocol));
         line.text("method", self.method);
         line.text("path", self.path);
@@ -238,20 +238,6 @@ fn write_quoted(out: &mut String, text: &str) {
 fn write_time(out: &mut String, time: SystemTime) {
     write_iso_micros(out, time.duration_since(UNIX_EPOCH).unwrap_or_default());
     out.push('Z');
-}
-
-fn write_peer(out: &mut String, peer: Option<SocketAddr>) {
-    let Some(address) = peer else { return out.push_str("unix") };
-    let IpAddr::V4(ip) = address.ip() else {
-        // Writing to a String cannot fail.
-        let _ = write!(out, "{address}");
-        return;
-    };
-    for (octet, end) in ip.octets().into_iter().zip("...:".chars()) {
-        write_number(out, octet);
-        out.push(end);
-    }
-    write_number(out, address.port());
 }
 
 fn write_number(out: &mut String, number: impl itoa::Integer) {
