@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import scenarios
 import servers
 from repositories import identity_config, write_model
 
@@ -112,7 +113,7 @@ def test_vertex_ai_answers_as_triton(tmp_path, monkeypatch):
     for target in servers.TARGETS:
         write_model(tmp_path / target, "m", target, *("python", TENSORS, {"1/model.py": MODEL}))
     ours, theirs = (plays_vertex_ai(target, tmp_path / target, monkeypatch) for target in ("galatea", "triton"))
-    assert ours == theirs
+    assert scenarios.without_places(ours) == theirs
 
 
 PLATFORMS = {
@@ -296,7 +297,7 @@ def plays_sagemaker(target, dummy, archives):
 @needs_triton
 def test_sagemaker_with_many_models_answers_as_triton(tmp_path, archives):
     ours, theirs = (plays_sagemaker(target, tmp_path, archives) for target in ("galatea", "triton"))
-    assert ours == theirs
+    assert scenarios.without_places(ours) == theirs
 
 
 def test_sagemaker_reads_nothing_but_its_folder(tmp_path, archives):
