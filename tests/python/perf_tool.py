@@ -23,7 +23,7 @@ USAGE = re.compile(r"^Usage: ", re.MULTILINE)
 KEPT = re.compile(r"^(Request concurrency: |Request Rate: .* inference|  [^ ].*, version: )")
 FOOTER = re.compile(r"^((?:Concurrency|Request Rate): [^,]+)(, throughput: .*)$")
 # Lines that come and go with the load of the machine; no run of either tool can promise them.
-OVERLOAD = re.compile(r"\s*\[WARNING\] Perf Analyzer is not able to keep up")
+OVERLOAD = re.compile(r"\s*\[WARNING\] Perf Analyzer is not able to keep up[^\n]*")
 DELAY = re.compile(r"\s*(\[WARNING\] Perf Analyzer was not able to keep up|Avg send request rate: )")
 BY_CHANCE = re.compile(
     r"\s*\[WARNING\] Perf Analyzer is not able to keep up"
@@ -49,9 +49,7 @@ REWORDED = {
 # the end.
 UNSTABLE = re.compile(r"^  Unstable windows:\n(?:  .*\n)*\n?|^.*, throughput: .* \(unstable\)\n", re.MULTILINE)
 # With `-v -v` every request and response is part of the report.
-BODY = re.compile(r"^(\{|inference (request|response): )")
-# perf_analyzer prints them from its own threads: one may stand in the middle of a line, its line break elsewhere.
-BODY_IN_LINE = re.compile(r'\{"(?:id|model_name)":.*?\}\]\}')
+BODY_TITLE = re.compile(r"inference (?:request|response): ")
 
 
 @dataclass
@@ -147,16 +145,33 @@ def run_pair(args, folder, at_once=True, addresses=None):
 # --- texts -------------------------------------------------------------------------------------------------
 
 
-def layout(text, delayed=False, has_bodies=False):
+def layout(text, delayed=False):
     """The report with every measured number replaced, as a list of lines. Of lines that are there by chance only
-    those are kept that the caller waits for; where bodies are printed among them, empty lines are such."""
+    those are kept that the caller waits for."""
     lines = []
-    for block, line in numbered_blocks(BODY_IN_LINE.sub("", UNSTABLE.sub("", text))):
-        by_chance = OVERLOAD.match(line) or BODY.match(line) or (not delayed and DELAY.match(line)) or (has_bodies and not line)
+    for block, line in numbered_blocks(UNSTABLE.sub("", text)):
+        by_chance = OVERLOAD.match(line) or (not delayed and DELAY.match(line))
         if not by_chance:
             lines.append(line if block == 0 or KEPT.match(line) else hide_numbers(line))
     # After a warning about delays the real tool prints two decimals everywhere.
     return [re.sub(r"^(Request Rate: \d+(?:\.\d*[1-9])?)\.?0+\b", r"\1", line) if "." in line else line for line in lines]
+
+
+def layout_among_bodies(text):
+    """The words of a report that has requests and responses between its words, every number replaced. perf_analyzer
+    prints them from its own threads, in pieces: where in a line a body stands, and which line has whose line break,
+    is chance."""
+    report = BODY_TITLE.sub("", UNSTABLE.sub("", without_objects(text)))
+    return NUMBER.sub("#", OVERLOAD.sub("", report)).split()
+
+
+def without_objects(text):
+    """The text without the JSON objects in it."""
+    kept, decoder = [], json.JSONDecoder()
+    while (start := text.find('{"')) >= 0:
+        kept.append(text[:start])
+        text = text[decoder.raw_decode(text, start)[1]:]
+    return "".join([*kept, text])
 
 
 def numbered_blocks(text):
