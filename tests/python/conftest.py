@@ -48,26 +48,40 @@ def pytest_collection_finish(session):
         assert not alone, f"pytest-xdist does not keep groups of tests together here: {alone[:3]}"
 
 
-# How often a test runs at most when the real Triton crashes under it.
+# How often a test runs at most, of those that may be repeated.
 TRIES = 3
+# Files that compare what two load tools measured. A machine that stands still for a window changes what both report.
+MEASURED = {"test_perf", "test_perf_beyond", "test_perf_formats"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """The real Triton crashes at times, of a stream that is left for example. That says nothing of what is tested: with
-    all fixtures made anew the test runs once more. A test that always makes it crash fails."""
-    if not servers.has_triton():
-        return None
+    """A test runs once more if the real Triton crashed under it, which it does at times, of a stream that is left for
+    example, or if it compares measurements. One that always fails, fails. Each repetition is told at the end."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    failures = []
     for _ in range(TRIES):
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        if not servers.take_crashed() or not any(report.failed for report in reports):
+        failed = next((report for report in reports if report.failed), None)
+        crashed = servers.has_triton() and servers.take_crashed()
+        if not failed or not (crashed or item.path.stem in MEASURED):
             break
+        failures.append(getattr(getattr(failed.longrepr, "reprcrash", None), "message", "failed"))
+        # With all fixtures made anew: the server they share may be the one that crashed.
         item.session._setupstate.teardown_exact(None)
     for report in reports:
+        if report.when == "call":
+            report.user_properties += [("repeated", message) for message in failures]
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.stats.get("passed", []):
+        for name, message in report.user_properties:
+            if name == "repeated":
+                terminalreporter.write_line(f"REPEATED {report.nodeid} - {message.splitlines()[0][:200]}")
 
 
 def pytest_report_header():
