@@ -205,6 +205,6 @@ def test_perf_analyzer_checks_answers(examples_server, tmp_path, pair):
     file.write_text(json.dumps({"data": [row], "validation_data": [right]}))
     report = servers.perf_analyzer(
         "-m", "simple", "-u", examples_server.http, "--input-data", file, "--concurrency-range", "4",
-        "--measurement-mode", "count_windows", "--measurement-request-count", "50", "-s", "80", "-r", "5",
+        "--measurement-mode", "count_windows", "--measurement-request-count", "50", "-s", "999", "-r", "10",
     )
     assert "Throughput: " in report
