@@ -52,7 +52,7 @@ def keep_only(models, names):
 
 def play(script):
     env = {**os.environ, "GALATEA": str(servers.galatea_binary())}
-    done = subprocess.run([sys.executable, "-B", script], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+    done = subprocess.run([sys.executable, "-B", script], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
     return done.returncode, done.stdout
 
 

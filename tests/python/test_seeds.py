@@ -45,7 +45,7 @@ def play(script):
         start_new_session=True,
     )
     try:
-        said = started.communicate(timeout=180)[0]
+        said = started.communicate(timeout=400)[0]
     except subprocess.TimeoutExpired:
         # With the server that it started.
         os.killpg(started.pid, signal.SIGKILL)
