@@ -5,6 +5,7 @@ import concurrent.futures
 import itertools
 import json
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +37,10 @@ def index(server, model):
 
 
 def until(happened):
-    """Asks the server again until it is so; a test that waits in vain ends by its own limit."""
-    for _ in range(20000):
-        if happened():
-            return
-    raise AssertionError("waited in vain")
+    """Asks the server again until it is so."""
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline, "waited in vain"
 
 
 def test_explicit_mode(repository, serve):
@@ -197,8 +197,9 @@ def test_two_hundred_failed_loads_leave_nothing_behind(repository, serve, tmp_pa
     memory, before = server.rss_mb(), left()
     for _ in range(100):
         fail()
-    until(lambda: left() == before)
-    assert server.rss_mb() <= memory * 1.05
+    # Threads and folders of the load before may have been there still when they were counted.
+    until(lambda: all(now <= then for now, then in zip(left()[:3], before[:3])) and set(left()[3]) <= set(before[3]))
+    assert server.rss_mb() <= memory + 5
     assert infer(server, "one")[0] == 200
 
 
