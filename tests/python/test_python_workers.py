@@ -224,10 +224,12 @@ def test_forks(runner):
 
 def test_prints(runner):
     """What a model prints comes out of the server as it is, long and broken lines too; a child's as well."""
-    for case in (5, 6, 7, 8):
+    printed = {5: ["^a line to stdout$", "^a line to stderr$"], 6: [f"^{'x' * 300_000}$"], 7: ["^from a child$"], 8: ["no text$"]}
+    # One after the other: what comes from stderr while a long line of stdout is still coming stands in the middle of it.
+    for case, lines in printed.items():
         assert post(runner, "runner", case)[0] == 200
-    for text in ("^a line to stdout$", "^a line to stderr$", "^from a child$", "no text$", f"^{'x' * 300_000}$"):
-        runner.wait_for_line(text, 10)
+        for line in lines:
+            runner.wait_for_line(line, 10)
 
 
 def test_lines_of_two_models_do_not_mix(tmp_path, serve):
