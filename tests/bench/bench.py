@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
+import console  # noqa: E402
 import frontends  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
@@ -42,6 +43,7 @@ SECTIONS = {
     "torch": torch_models.served,
     "isolation": isolation.compared,
     "told": told.compared,
+    "console": console.compared,
 }
 
 

@@ -25,7 +25,7 @@ ALONE = {
     "test_python_watchdog",
 }
 # Files whose tests share nothing, so that each may run in another process. All others stay together, as they share servers.
-APART = {"test_flags", "test_scenarios", "test_lifecycle", "test_process", "test_python_workers", "test_seeds"}
+APART = {"test_docs_commands", "test_flags", "test_scenarios", "test_lifecycle", "test_process", "test_python_workers", "test_seeds"}
 
 
 def pytest_configure(config):
@@ -54,12 +54,14 @@ def pytest_collection_finish(session):
 TRIES = 3
 # Files that compare what two load tools measured. A machine that stands still for a window changes what both report.
 MEASURED = {"test_perf", "test_perf_beyond", "test_perf_formats"}
+# Parts of a test's name that say that it asks the real Triton.
+REAL_SERVER = {"triton", "real", "test_real"}
 
 
 def may_repeat(item):
     """Whether a failure may be of the machine's making. Of the real server too: on a busy machine it counts a request
     after its answer, and is ready before its metrics are. What it does is then no answer to what it does at rest."""
-    asks_real_server = "triton" in re.split(r"[-\[\]]", item.name)
+    asks_real_server = not REAL_SERVER.isdisjoint(re.split(r"[-\[\]]", item.name))
     return asks_real_server or item.path.stem in MEASURED
 
 

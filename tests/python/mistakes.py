@@ -195,6 +195,16 @@ request that failed. Where the second column is empty, the sentence says it all.
 """
 
 
+RUNNING_HEAD = """\
+## It runs, and does not answer
+
+Of load, limits, stopping, and what is not installed. `...` stands for what differs; the second column has the status of HTTP or
+gRPC, `load` for the reason of a load that failed, and `log`.
+
+| it says | where | what to do |
+|---|---|---|"""
+
+
 def cell(text):
     """Text in a table of Markdown, as it is."""
     text = " ".join(text.split()).replace("|", "\\|")
@@ -231,7 +241,15 @@ def page():
     section(
         "A request is refused", "Over HTTP in `error`, over gRPC as the message of the status.", [(m["told"], m.get("advised")) for m in refused]
     )
+    lines.append(RUNNING_HEAD)
+    lines.extend(f"| {cell(m['told'])} | {m['said']} | {m['advised']} |" for m in table("running").values())
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def strings_of_the_sources():
+    """What stands in the sources of the program, with the lines of each text joined."""
+    files = sorted((TABLES.parents[1] / "crates").glob("*/src/**/*.rs"))
+    return re.sub(r"\\\n\s*", "", "\n".join(file.read_text() for file in files))
 
 
 def show(names):

@@ -8,7 +8,9 @@ import re
 import signal
 import shlex
 import subprocess
+import shutil
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -22,6 +24,22 @@ import servers
 ROOT = servers.ROOT
 HADOLINT = servers.PEERS / "venv/bin/hadolint"
 SCRIPTS = ROOT / "container"
+
+
+# Answers who runs it.
+NEEDS = """\
+import os
+
+import numpy
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        assert "environments" in numpy.__file__, numpy.__file__
+        who = numpy.array([os.getuid(), os.getgid()], numpy.float32)
+        return [pb.InferenceResponse([pb.Tensor("OUTPUT0", who)]) for _ in requests]
+"""
 
 
 # --- reading the files ---------------------------------------------------------------------------------------------
@@ -45,7 +63,7 @@ def stages(text):
 
 
 DOCKERFILE = stages((ROOT / "Dockerfile").read_text())
-BUILD, LAST = DOCKERFILE["build"], DOCKERFILE["server"]
+BUILD, LAST, CUDA = DOCKERFILE["build"], DOCKERFILE["cpu"], DOCKERFILE["cuda"]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 
 
@@ -112,16 +130,50 @@ def test_the_build_gets_the_whole_workspace():
 
 def test_it_is_an_ordinary_user_with_triton_s_ports():
     (user,) = all_of(LAST, "USER")
-    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+    # Of the group 0, as users are whom a platform makes up.
+    assert re.fullmatch(r"[1-9]\d*:0", user)
     assert all_of(LAST, "EXPOSE") == ["8000 8001 8002"]
     # Nothing is copied or installed after the user is changed.
     after = [name for name, _ in LAST[LAST.index(("USER", user)) + 1 :]]
     assert not {"RUN", "COPY", "ADD"} & set(after)
 
 
+def test_the_variants_differ_in_what_they_stand_on_alone():
+    assert "nvidia/cuda" in all_of(CUDA, "FROM")[0] and "debian" in all_of(LAST, "FROM")[0]
+    assert all_of(CUDA, "COPY") == [*all_of(LAST, "COPY"), "--from=gpu-runtime /image /"]
+    for name in ("RUN", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"):
+        assert all_of(CUDA, name) == all_of(LAST, name), name
+    assert set(shlex.split(all_of(LAST, "ENV")[0])) <= set(shlex.split(all_of(CUDA, "ENV")[0]))
+    for stage in (CUDA, LAST):
+        (labels,) = all_of(stage, "LABEL")
+        assert {"title", "description", "licenses"} == set(re.findall(r"org\.opencontainers\.image\.(\w+)=", labels))
+    assert list(DOCKERFILE)[-1] == "cpu", "what a build without a target makes"
+
+
+def test_compose_file_fits_its_schema():
+    check = servers.PEERS / "dist-checks/bin/check-jsonschema"
+    done = subprocess.run(
+        [check, "--builtin-schema", "vendor.compose-spec", ROOT / "compose.yaml"], text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_shows_the_metrics_reads_the_server_s():
+    read = yaml.safe_load((SCRIPTS / "prometheus.yaml").read_text())["scrape_configs"][0]["static_configs"][0]["targets"]
+    assert read == ["triton-server:8002"] and "8002:8002" in COMPOSE["triton-server"]["ports"]
+    source = yaml.safe_load((SCRIPTS / "grafana/datasource.yaml").read_text())["datasources"][0]
+    assert source["url"] == "http://prometheus:9090" and "prometheus" in COMPOSE
+    for name in ("prometheus", "grafana"):
+        assert all(port.startswith("127.0.0.1:") for port in COMPOSE[name]["ports"])
+    places = [volume.split(":")[:2] for volume in COMPOSE["grafana"]["volumes"]]
+    for source, _ in places:
+        assert (ROOT / source).is_file(), source
+
+
 def test_compose_services_fit_the_dockerfile():
     assert {"triton-server", "triton-client", "perf-analyzer"} <= set(COMPOSE)
-    for name, service in COMPOSE.items():
+    ours = {name: service for name, service in COMPOSE.items() if "build" in service}
+    for name, service in ours.items():
         assert service["build"]["target"] in DOCKERFILE, name
         for other, how in service.get("depends_on", {}).items():
             assert how == {"condition": "service_healthy"} and other in COMPOSE
@@ -158,7 +210,6 @@ class Image:
         for pair in shlex.split(all_of(LAST, "ENV")[0]):
             name, value = pair.split("=")
             self.env[name] = f"{folder}{value}" if value.startswith("/") else value
-        Path(self.env["GALATEA_HOME"]).mkdir(parents=True)
 
     def started_as(self, command):
         """What the engine would start for a command: the entry point, then the command."""
@@ -277,3 +328,46 @@ def test_health_check_reports_what_is_wrong(image, tmp_path):
     finally:
         assert server.stop(signal.SIGTERM) == 0
     assert image.ready(server.http).returncode == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user and mount")
+def test_any_user_builds_a_python_environment_in_a_read_only_root(image, tmp_path):
+    """As a user that has no entry, of the group 0, with nothing that can be written but the volume and /tmp."""
+    repositories.write_model(tmp_path / "models", "needs", "galatea", "python", repositories.identity_config())
+    folder = tmp_path / "models/needs"
+    (folder / "1/model.py").write_text(NEEDS)
+    (folder / "requirements.txt").write_text(f"--no-index\n--find-links {tmp_path}/wheels\nnumpy\n")
+    home = image.env["GALATEA_HOME"]
+    assert Path(home).stat().st_mode & 0o777 == 0o775 and Path(home).stat().st_gid == 0
+    private, temporary = image.root.parent, tmp_path / "tmp"
+    temporary.mkdir(mode=0o777)
+    temporary.chmod(0o1777)
+    # Where this Python lies may be root's alone too.
+    (python := tmp_path / "python").mkdir()
+    shutil.copytree(servers.PEERS / "wheels/pipelines", tmp_path / "wheels", ignore=lambda _, names: [n for n in names if not n.startswith("numpy-")])
+    # The folders of the tests are root's alone.
+    for place in [image.root, tmp_path, private, *private.parents]:
+        if place.stat().st_mode & 0o055 != 0o055 and place.is_relative_to(tempfile.gettempdir()):
+            place.chmod(place.stat().st_mode | 0o055)
+    # Nothing can be written but the two folders that the compose file mounts.
+    script = """
+set -e
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+mount --bind "$2" "$2"
+mount -o remount,bind,rw "$2"
+mount --bind "$TMPDIR" "$TMPDIR"
+mount --bind "$3" "$4"
+mount -o remount,bind,ro /
+if touch "$1/written" "$HOME/../written" 2>/dev/null; then exit 9; fi
+shift 4
+exec setpriv --reuid=1000650 --regid=0 --clear-groups --no-new-privs --bounding-set=-all "$@"
+"""
+    words = image.started_as(["--model-repository=/models", f"--backend-config=python,python-interpreter={python}/bin/python3"])
+    words = [image.program(words[0]), *[str(word).replace("=/models", f"={tmp_path}/models") for word in words[1:]]]
+    through = ["unshare", "--mount", "--propagation=private", "sh", "-c", script, "sh", image.root, home, sys.base_prefix, python]
+    ports = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
+    with servers.Server([*through, *words, *ports], {**image.env, "TMPDIR": str(temporary)}) as server:
+        body = json.dumps({"inputs": [{"name": "INPUT0", "shape": [2], "datatype": "FP32", "data": [1, 2]}]})
+        status, _, answer = clients.ask(server.http, "POST", "/v2/models/needs/infer", body.encode())
+        assert status == 200 and json.loads(answer)["outputs"][0]["data"] == [1000650.0, 0.0]

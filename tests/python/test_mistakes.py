@@ -46,6 +46,13 @@ def test_the_page_of_troubles_is_what_the_tables_say():
     assert mistakes.PAGE.read_text() == mistakes.page(), hint
 
 
+def test_what_is_said_while_it_runs_stands_in_the_sources():
+    sources = mistakes.strings_of_the_sources()
+    for name, mistake in mistakes.table("running").items():
+        missing = [part for part in mistake["told"].split("...") if part.strip() and part not in sources]
+        assert not missing, f"{name}: {missing}"
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_wrong_model(repository, name):
     mistake = MODELS[name]

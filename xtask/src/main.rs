@@ -7,6 +7,8 @@ mod attack;
 mod bench;
 mod codegen;
 mod demo;
+mod dist;
+mod docs;
 mod fuzz;
 mod process;
 mod setup;
@@ -32,6 +34,9 @@ usage: cargo xtask <task> [options]
   soak [--minutes N] [--seed N]
                      clients of all kinds, reloads and nonsense on one server, 15 minutes: nothing wrong, nothing lost,
                      memory flat
+  dist [--target x86_64|aarch64] [--out DIR] [--program PATH] [--compression 0..9]
+                     the files of a release: program for glibc 2.28, archive, wheel, Debian package, SBOM, checksums
+  docs               the documentation as a site in target/docs; a link that leads nowhere fails
   setup              fetch what the tests need (clients, models, peers) into target/peers
   tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
@@ -58,6 +63,8 @@ fn run() -> Result<()> {
         "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
         "fuzz" => fuzz::run(&rest),
+        "dist" => dist::run(&rest),
+        "docs" => docs::run(&rest),
         "setup" => setup::run(),
         "tidy" => tidy::run(),
         "codegen" => codegen::run(&rest),

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::{demo, process, setup};
+use crate::{demo, docs, process, setup};
 
 /// Workspace tests first, then the built server from outside. Arguments go to pytest.
 pub fn run(args: &[String]) -> Result<()> {
@@ -19,6 +19,7 @@ pub fn run(args: &[String]) -> Result<()> {
     // The tests of the ONNX backend need it as well.
     demo::install_runtime(&galatea)?;
     timed("Rust tests", workspace)?;
+    timed("site of the documentation", || docs::run(&[]))?;
     timed("from outside", || from_outside(&galatea, args))?;
     println!("test: all passed in {} s", started.elapsed().as_secs());
     Ok(())
@@ -122,6 +123,7 @@ fn pytest(galatea: &Path, options: &[&str], args: &[String], processes: usize) -
         .args(args)
         .current_dir(process::root().join("tests/python"))
         .env("GALATEA", galatea)
+        .env("GALATEA_XTASK", std::env::current_exe()?)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     let status = process::status(&mut pytest)?;
     match status.code() {

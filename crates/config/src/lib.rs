@@ -22,6 +22,7 @@ mod files;
 mod json;
 mod model;
 mod normalize;
+mod reference;
 mod regroup;
 mod schema;
 mod source;
@@ -51,6 +52,7 @@ pub use model::{
     Warmup, WarmupData, WarmupInput, names_of,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
+pub use reference::reference;
 pub use regroup::{differ_in_instances_only, with_instances_of};
 pub use source::ConfigSource;
 pub use text::{TextError, parse_text, to_text};

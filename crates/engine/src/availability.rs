@@ -65,7 +65,7 @@ impl Availability {
         figures.set_labelled(&REQUESTS_REFUSED, "exiting", count(&self.refused_at_exit));
     }
 
-    fn is_starting(&self) -> bool {
+    pub fn is_starting(&self) -> bool {
         self.stage.load(Ordering::Acquire) == STARTING
     }
 

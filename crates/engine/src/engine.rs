@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_telemetry::{CustomMetric, metrics::FigureSource};
+use galatea_telemetry::{
+    CustomMetric,
+    metrics::{FigureSource, GpuMetrics},
+};
 use galatea_types::{Result, product};
 
 use crate::{
@@ -233,6 +236,35 @@ impl Engine {
         let is_over = |state: &VersionState| matches!(state, VersionState::Unavailable { .. });
         let named = self.lifecycle.models().into_iter().filter(|id| *id.name == *name);
         named.flat_map(|id| self.lifecycle.versions(&id)).all(|(_, state)| is_over(&state))
+    }
+
+    /// Another number after every change of a model's state. What is added to the repositories does not change it before
+    /// it is loaded.
+    pub fn revision(&self) -> u64 {
+        self.lifecycle.revision()
+    }
+
+    /// Every ready version, by name and number. Who keeps one keeps it from being unloaded.
+    pub fn ready_models(&self) -> Vec<Arc<ServedModel>> {
+        self.models.all()
+    }
+
+    /// Whether clients may load and unload models.
+    ///
+    /// # Errors
+    /// `Unavailable` where the control mode does not allow it, or the server takes no requests.
+    pub fn check_control(&self) -> Result<()> {
+        self.manager.check_control()
+    }
+
+    /// Whether models are being loaded for the first time.
+    pub fn is_starting(&self) -> bool {
+        self.availability.is_starting()
+    }
+
+    /// The last figures of the GPUs, where they are sampled.
+    pub fn gpu_metrics(&self) -> Vec<GpuMetrics> {
+        self.options.gpus.latest.latest()
     }
 
     /// What is in the repositories and what was ever loaded, sorted by namespace, name and version.

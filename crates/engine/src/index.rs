@@ -19,6 +19,9 @@ pub struct IndexEntry {
     pub state: Option<&'static str>,
     /// Why it is unavailable, or ready with other instances than it was to have; empty when there is no reason. May have several lines.
     pub reason: String,
+    /// Of one that failed for a line of its configuration: that line with a caret and what is wrong there, in several
+    /// lines; else empty.
+    pub excerpt: String,
 }
 
 /// What is in the repositories and what was ever loaded, sorted by namespace, name and version.
@@ -47,9 +50,17 @@ fn rows_of(id: &ModelId, lifecycle: &Lifecycle) -> Vec<IndexEntry> {
     let versions = lifecycle.versions(id);
     if versions.is_empty() {
         let reason = lifecycle.poll_failure(id).map(PollFailure::into_reason);
-        return vec![row(id, None, reason.map(|reason| VersionState::Unavailable { reason }))];
+        let failed = row(id, None, reason.map(|reason| VersionState::Unavailable { reason }));
+        return vec![IndexEntry { excerpt: lifecycle.excerpt(id), ..failed }];
     }
-    versions.into_iter().map(|(version, state)| row(id, Some(version), Some(state))).collect()
+    let excerpt = lifecycle.excerpt(id);
+    let row = |(version, state)| match state {
+        VersionState::Unavailable { .. } => {
+            IndexEntry { excerpt: excerpt.clone(), ..row(id, Some(version), Some(state)) }
+        }
+        _ => row(id, Some(version), Some(state)),
+    };
+    versions.into_iter().map(row).collect()
 }
 
 fn row(id: &ModelId, version: Option<i64>, state: Option<VersionState>) -> IndexEntry {
@@ -59,5 +70,6 @@ fn row(id: &ModelId, version: Option<i64>, state: Option<VersionState>) -> Index
         version,
         state: state.as_ref().map(VersionState::name),
         reason: state.map(|state| state.reason().to_owned()).unwrap_or_default(),
+        excerpt: String::new(),
     }
 }

@@ -268,6 +268,7 @@ impl ReadyModels {
             known.clear();
         }
         self.table.store(Arc::new(table));
+        self.lifecycle.touch();
     }
 
     /// Unloads every model once its last request has left, and from now on what finishes loading at once.

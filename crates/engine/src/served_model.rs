@@ -130,13 +130,18 @@ impl ServedModel {
         self.ready_versions.store(Arc::new(versions.to_vec()));
     }
 
+    /// The repository it is from, where several may hold models of one name; else empty.
+    pub fn namespace(&self) -> &str {
+        &self.spec.id.namespace
+    }
+
     /// Requests queued and executing.
-    pub(crate) fn in_flight(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.spec.scheduler.in_flight()
     }
 
     /// How many instances there are and how many of them work; `None` for an ensemble.
-    pub(crate) fn instance_counts(&self) -> Option<(usize, usize)> {
+    pub fn instance_counts(&self) -> Option<(usize, usize)> {
         self.spec.instances.as_ref().map(|queue| queue.instance_counts())
     }
 
@@ -153,11 +158,13 @@ impl ServedModel {
         self.spec.generation
     }
 
-    pub(crate) fn statistics(&self) -> &ModelStatistics {
+    /// What is counted of it.
+    pub fn statistics(&self) -> &ModelStatistics {
         &self.spec.statistics
     }
 
-    pub(crate) fn load_duration(&self) -> Duration {
+    /// How long it took to load.
+    pub fn load_duration(&self) -> Duration {
         self.load_duration
     }
 

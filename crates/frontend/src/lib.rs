@@ -54,7 +54,9 @@ pub use connections::{
     Activity, CallGuard, ConnectionCounts, ConnectionLimits, ConnectionSettings, Framing,
     ReceivingGuard,
 };
-pub use exchange::{Answer, Call, Exchange, Peer, RequestLog, Subject};
+pub use exchange::{
+    Answer, Call, Exchange, FailedCall, Peer, RecentFailures, RequestLog, Subject, recent_failures,
+};
 pub use front_end::{FrontEnd, FrontEndOptions};
 pub use heavy_work::{HeavyWork, HeavyWorkError};
 pub use in_flight::{InFlight, RequestGuard};

@@ -31,6 +31,12 @@ impl Closing {
         Stage::Closing.reached(&mut self.0).await;
     }
 
+    /// Returns once the front end wants its clients to go away; at once when it already does. For responses without an
+    /// end of their own.
+    pub async fn wait_for_drain(&mut self) {
+        Stage::Draining.reached(&mut self.0).await;
+    }
+
     /// Drives `connection` to its end. When the front end closes, `shut_down` is called on it first, which lets it
     /// finish what is being answered and then end.
     pub async fn serve<C: Future>(

@@ -13,12 +13,13 @@ use bytes::Bytes;
 use galatea_types::MemoryBudget;
 use http_body::{Frame, SizeHint};
 
-use crate::{counted::counted, streamed::StreamedBody};
+use crate::{counted::counted, event_body::EventBody, streamed::StreamedBody};
 
 /// The body of a response.
 pub(crate) enum Body {
     Whole(Pieces),
     Streamed(Box<StreamedBody>),
+    Events(Box<EventBody>),
 }
 
 /// Pieces that are complete, written with one system call where the socket takes them.
@@ -53,7 +54,7 @@ impl Body {
     pub fn length(&self) -> u64 {
         match self {
             Self::Whole(pieces) => pieces.length,
-            Self::Streamed(_) => 0,
+            Self::Streamed(_) | Self::Events(_) => 0,
         }
     }
 
@@ -105,6 +106,7 @@ impl http_body::Body for Body {
         match self.get_mut() {
             Self::Whole(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
             Self::Streamed(streamed) => streamed.poll_frame(context),
+            Self::Events(events) => events.poll_frame(context),
         }
     }
 
@@ -112,6 +114,7 @@ impl http_body::Body for Body {
         match self {
             Self::Whole(pieces) => pieces.length == 0,
             Self::Streamed(streamed) => streamed.is_end_stream(),
+            Self::Events(events) => events.is_end_stream(),
         }
     }
 

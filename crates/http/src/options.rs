@@ -16,6 +16,8 @@ pub struct HttpOptions {
     pub restricted_apis: RestrictedApis,
     /// `--http-header-forward-pattern`: which headers of an inference request become parameters of it.
     pub header_forwarding: HeaderForwarding,
+    /// `--console`: whether there is a page to look at the server with.
+    pub has_console: bool,
     /// Where requests are told of; shared by the front ends too.
     pub requests: RequestLog,
     /// The connections of the server, which all its front ends share.
@@ -33,6 +35,7 @@ impl Default for HttpOptions {
             max_input_size: 64 << 20,
             restricted_apis: RestrictedApis::default(),
             header_forwarding: HeaderForwarding::default(),
+            has_console: false,
             requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),

@@ -77,7 +77,12 @@ pub(crate) fn leaving() -> Response<Body> {
 /// A call that needs a header which the client did not bring, or with another value.
 pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
     let text = format!("This API is restricted, expecting header '{}'", restriction.header());
-    refusal(StatusCode::FORBIDDEN, TEXT, Error::invalid_arg(text))
+    forbidden(Error::invalid_arg(text), TEXT)
+}
+
+/// 403: who asks may not have this, whatever is asked for.
+pub(crate) fn forbidden(reason: Error, content_type: HeaderValue) -> Response<Body> {
+    refusal(StatusCode::FORBIDDEN, content_type, reason)
 }
 
 /// 200 or 400 with an empty body: what health checks answer.

@@ -207,6 +207,15 @@ impl Route<'_> {
         }
     }
 
+    /// Whether the call changes what is served, or how.
+    pub fn changes_server(&self, method: &Method) -> bool {
+        match self {
+            Route::Load(_) | Route::Unload(_) => true,
+            Route::Logging => method == Method::POST,
+            _ => false,
+        }
+    }
+
     /// The group of calls it belongs to, by which it may be restricted.
     pub fn category(&self) -> ApiCategory {
         match self {

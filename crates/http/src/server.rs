@@ -96,7 +96,7 @@ impl Protocol for Service {
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
-        let shared = self.state.connection(peer);
+        let shared = self.state.connection(peer, closing.clone());
         let stream = Seen { stream, wire: shared.wire.clone() };
         let respond = service_fn(|request| {
             let (call, shared) = (activity.begin_call(), &shared);

@@ -18,11 +18,12 @@ use crate::{
         CloudFrontEnd, Destination, SageMakerModels,
         many_models::{self, ModelsCall},
     },
-    generate, infer, log_settings, management, metrics, readiness,
+    console, generate, infer, log_settings, management, metrics, readiness,
     received::{Received, call_of},
     repository,
     responses::{Failed, JSON, TEXT, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
+    same_site,
     state::{Connection, ServerState},
 };
 
@@ -59,8 +60,16 @@ impl Service {
         let in_flight = Arc::default();
         let answers_by_media_type =
             matches!(&content, Content::Cloud(front_end) if front_end.answers_by_media_type());
-        let state =
-            ServerState { engine, options, in_flight, binary_media_type, answers_by_media_type };
+        let has_console = matches!(&content, Content::Inference) && options.has_console;
+        let console = has_console.then(|| console::of(&engine, &options.restricted_apis));
+        let state = ServerState {
+            engine,
+            options,
+            in_flight,
+            console,
+            binary_media_type,
+            answers_by_media_type,
+        };
         Self { state, content }
     }
 
@@ -91,6 +100,7 @@ impl Service {
         let call = received.into_call();
         match response.body_mut() {
             Body::Streamed(streamed) => streamed.hold(call),
+            Body::Events(events) => events.hold(call),
             whole => whole.count_to(&self.state.options.memory),
         }
         response.headers_mut().insert(SERVER, PROGRAM);
@@ -124,7 +134,10 @@ impl Service {
         let method = received.request.method().clone();
         match route::parse(&path) {
             Some(route) => self.answer(route, &method, received).await,
-            None => not_found(),
+            None => match console::parse(&path, self.state.console.is_some()) {
+                Some(route) => console::respond(&self.state, route, received).await,
+                None => not_found(),
+            },
         }
     }
 
@@ -192,6 +205,11 @@ impl Service {
         }
         if !route.allows(method) {
             return method_not_allowed(route.early_error_type());
+        }
+        if route.changes_server(method)
+            && let Some(refusal) = same_site::refusal(received.headers())
+        {
+            return refusal;
         }
         let state = &self.state;
         if !matches!(route, Route::Live | Route::Ready)

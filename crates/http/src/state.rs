@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use galatea_console::Console;
 use galatea_engine::Engine;
-use galatea_frontend::{InFlight, Peer};
+use galatea_frontend::{Closing, InFlight, Peer};
 use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
 
@@ -18,6 +19,8 @@ pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: HttpOptions,
     pub in_flight: Arc<InFlight>,
+    /// Where there is one.
+    pub console: Option<Console>,
     /// The media type that says where the JSON of a body ends, up to the number. `None`: a header says it.
     pub binary_media_type: Option<&'static str>,
     /// Whether answers say it by that media type too.
@@ -28,14 +31,16 @@ pub(crate) struct ServerState {
 pub(crate) struct Connection {
     pub peer: Peer,
     pub wire: Arc<Wire>,
+    /// For responses without an end of their own.
+    pub closing: Closing,
     pub last_header: Mutex<LastHeader>,
 }
 
 impl ServerState {
     /// A new connection, which notes what its requests need.
-    pub fn connection(&self, peer: Peer) -> Arc<Connection> {
+    pub fn connection(&self, peer: Peer, closing: Closing) -> Arc<Connection> {
         let wire = Wire::new(self.options.header_forwarding.is_active());
-        Arc::new(Connection { peer, wire, last_header: Mutex::default() })
+        Arc::new(Connection { peer, wire, closing, last_header: Mutex::default() })
     }
 
     pub fn is_live(&self) -> bool {

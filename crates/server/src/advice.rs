@@ -8,12 +8,14 @@ use galatea_types::suggest;
 use crate::flags::{self, FlagError, Words};
 
 /// The commands, as they are suggested for a mistyped one.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "serve",
     "check",
     "config",
     "sagemaker",
     "perf",
+    "models",
+    "infer",
     "runtime",
     "completions",
     "manual",
@@ -23,7 +25,9 @@ const COMMANDS: [&str; 11] = [
 ];
 
 /// What other programs call a command.
-const OTHER_COMMANDS: [(&[&str], &str); 5] = [
+const OTHER_COMMANDS: [(&[&str], &str); 7] = [
+    (&["list", "ls", "ps"], "models"),
+    (&["predict", "ask", "call", "client"], "infer"),
     (&["validate", "lint", "verify", "doctor"], "check"),
     (&["start", "run", "up", "launch", "host", "tritonserver"], "serve"),
     (&["bench", "benchmark", "perf_analyzer", "load", "test"], "perf"),

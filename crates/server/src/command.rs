@@ -21,14 +21,17 @@ Usage: galatea <command>
   config <model>           Print the completed config.pbtxt of a model's folder or file
   sagemaker [options]      Serve as the container of a SageMaker endpoint: its variables and folders are the options
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
+  models [model]           List the models of a running server, or show one: inputs, outputs, how to ask it
+  infer <model> [options]  Send one request to a running server and print the answer
   runtime list             List the native runtimes: their versions, and where they are installed
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
                            a wheel on this machine, --reinstall replaces an installed one, and for pytorch
                            --libtorch <folder> prepares one that is on this machine
   runtime path <name>      Print where its library is
   completions <shell>      Print the completions of all commands for bash, zsh or fish
-  manual [man|markdown|metrics]
-                           Print all commands and options as a manual page, or the metrics as Markdown
+  manual [man|markdown|metrics|config]
+                           Print all commands and options as a manual page, or as Markdown the options of serve, the
+                           metrics, or the fields of a config.pbtxt
   -h, --help               Print this text; each command prints its own with --help
   -V, --version            Print the version
 
@@ -53,6 +56,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("config") => check::run_config(arguments.collect()),
         Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
+        Some("models") => ExitCode::from(galatea_client_commands::models(arguments) as u8),
+        Some("infer") => ExitCode::from(galatea_client_commands::infer(arguments) as u8),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
         Some("completions") => text(texts::completions(&arguments.collect::<Vec<_>>())),
         Some("manual") => text(texts::manual(&arguments.collect::<Vec<_>>())),

@@ -1,7 +1,7 @@
 //! `galatea completions` and `galatea manual`: texts made from the tables of all commands.
 
 use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
-use galatea_telemetry::metrics::reference;
+use galatea_telemetry::metrics;
 use galatea_types::suggest;
 
 use crate::{check, flags, runtime};
@@ -37,14 +37,14 @@ perf_analyzer. To have it in every new shell:
 ";
 
 const MANUAL_USAGE: &str = "\
-Usage: galatea manual [man|markdown|metrics]
+Usage: galatea manual [man|markdown|metrics|config]
 
 Prints all commands and options as a page for man (`galatea manual > galatea.1; man ./galatea.1`), the options
-of serve as Markdown, or the metrics it has as Markdown.
+of serve as Markdown, the metrics it has as Markdown, or the fields of a config.pbtxt as Markdown.
 ";
 
 /// The forms of the manual.
-const FORMS: &[&str] = &["man", "markdown", "metrics"];
+const FORMS: &[&str] = &["man", "markdown", "metrics", "config"];
 
 /// The text that `galatea completions` is asked for.
 pub fn completions(words: &[String]) -> Result<String, TextError> {
@@ -65,7 +65,8 @@ pub fn manual(words: &[String]) -> Result<String, TextError> {
         Some("-h" | "--help") => Ok(MANUAL_USAGE.to_owned()),
         None | Some("man") => Ok(man_page("galatea", env!("CARGO_PKG_VERSION"), &commands())),
         Some("markdown") => Ok(format!("{MARKDOWN_HEAD}{}", markdown(&flags::outline()))),
-        Some("metrics") => Ok(reference()),
+        Some("metrics") => Ok(metrics::reference()),
+        Some("config") => Ok(galatea_config::reference()),
         Some(other) => {
             let given = other.to_owned();
             Err(TextError::Unknown { what: "form of the manual", given, choices: FORMS })
@@ -97,6 +98,8 @@ fn commands() -> Vec<CommandOutline> {
     const CHECK: &str = "Find the mistakes in a model repository without serving it";
     const CONFIG: &str = "Print the completed config.pbtxt of a model";
     const PERF: &str = "Measure a server";
+    const MODELS: &str = "List the models of a running server";
+    const INFER: &str = "Send one request to a running server";
     const RUNTIMES: &[&str] = &["onnxruntime", "pytorch"];
     let top = "Inference server that speaks Triton's protocols, and its load tool";
     vec![
@@ -106,6 +109,8 @@ fn commands() -> Vec<CommandOutline> {
         command("galatea config", CONFIG, &[], check::check_outline()),
         command("galatea sagemaker", SAGEMAKER, &[], flags::outline()),
         command("galatea perf", PERF, &[], galatea_perf::options::outline()),
+        command("galatea models", MODELS, &[], galatea_client_commands::models_outline()),
+        command("galatea infer", INFER, &[], galatea_client_commands::infer_outline()),
         command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),
         command("galatea runtime list", "List the native runtimes", &[], Vec::new()),
         command(

@@ -21,11 +21,11 @@ pub use custom::{
 };
 pub use distributions::{
     Bounds, BoundsError, DistributionSettings, DistributionsSnapshot, Histogram, Histograms,
-    Summary,
+    RecentDurations, Summary,
 };
 pub use line_limit::{LineLimit, tell_suppressed};
 pub use records::{BatchRecord, RequestRecord};
 pub use statistics::{
-    BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
+    Activity, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
     StatisticsSnapshot,
 };

@@ -33,6 +33,9 @@ pub fn run() -> Result<()> {
             scope.spawn(model_packages),
             scope.spawn(pythons),
             scope.spawn(pipeline),
+            scope.spawn(dist_checks),
+            scope.spawn(site),
+            scope.spawn(openapi_checks),
         ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
@@ -83,12 +86,49 @@ pub fn model_packages() -> Result<()> {
     })
 }
 
+/// An environment with what makes a site of the documentation.
+pub fn site() -> Result<()> {
+    let list = "docs.txt";
+    step("docs", &listing(list)?, || {
+        let venv = dir().join("docs-venv");
+        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
+        pip(&venv, &["install", "--quiet", "--no-deps", "-r"], &list_path(list))
+    })
+}
+
 /// An environment with numpy for each Python that is here. One that cannot be made is reported and left out.
 pub fn pythons() -> Result<()> {
     step("pythons", &listing("numpy.txt")?, || {
         let prepare = process::root().join("tests/python/processes.py");
         process::run(Command::new(python()).arg(prepare))
     })
+}
+
+/// The environment with what builds the program of a release; its folder.
+pub fn dist_tools() -> Result<PathBuf> {
+    clients()?;
+    environment("dist-build")
+}
+
+/// What packages, compose file and workflows are checked with.
+fn dist_checks() -> Result<()> {
+    environment("dist-checks").map(drop)
+}
+
+/// What the description of the HTTP routes is checked with.
+pub fn openapi_checks() -> Result<()> {
+    environment("openapi-checks").map(drop)
+}
+
+/// An environment of its own with a list of packages, of the list's name.
+fn environment(name: &str) -> Result<PathBuf> {
+    let list = format!("{name}.txt");
+    let venv = dir().join(name);
+    step(name, &listing(&list)?, || {
+        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
+        pip(&venv, &["install", "--quiet", "-r"], &list_path(&list))
+    })?;
+    Ok(venv)
 }
 
 /// The packages from which the server builds the environments of the example pipeline in its test.

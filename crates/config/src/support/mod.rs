@@ -27,18 +27,28 @@ struct Row {
     /// The path of the field, which the message begins with.
     field: &'static str,
     action: Action,
+    /// Where the row holds of a field that is set, for the reference; empty: everywhere.
+    condition: &'static str,
     applies: fn(&ModelConfig) -> bool,
     /// What follows `{field} of model '{name}' `.
     sentence: &'static str,
 }
 
+/// A row that holds of every model.
 const fn row(
     field: &'static str,
     action: Action,
     applies: fn(&ModelConfig) -> bool,
     sentence: &'static str,
 ) -> Row {
-    Row { field, action, applies, sentence }
+    Row { field, action, condition: "", applies, sentence }
+}
+
+impl Row {
+    /// A row that holds of some models only.
+    const fn only(self, condition: &'static str) -> Self {
+        Self { condition, ..self }
+    }
 }
 
 /// In the order in which they are reported; the first that refuses ends the load.
@@ -57,33 +67,38 @@ const ROWS: &[Row] = &[
         },
         "is not supported by this version of the server: it cannot join tensors of different shapes in one \
          batch. Remove the field, and requests are batched with those of the same shape",
-    ),
+    )
+    .only("where requests are joined: ONNX and PyTorch models with `max_batch_size` above 0"),
     row(
         "batch_input",
         Refuse,
         |c| joins_tensors(c) && !c.batch_inputs().is_empty(),
         "is not supported by this version of the server: nothing would fill these inputs of the model. Make \
          them ordinary inputs, and let clients send them",
-    ),
+    )
+    .only("for ONNX and PyTorch models"),
     row(
         "batch_output",
         Refuse,
         |c| joins_tensors(c) && !c.batch_outputs().is_empty(),
         "is not supported by this version of the server: outputs are divided by their first dimension. Remove \
          the field if each request has as many rows there as its batch size",
-    ),
+    )
+    .only("for ONNX and PyTorch models"),
     row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
         "has no effect: its backend gets each request by itself",
-    ),
+    )
+    .only("for Python models and the built-in backends"),
     row(
         "batch_output",
         Warn,
         |c| !joins_tensors(c) && !c.batch_outputs().is_empty(),
         "has no effect: its backend answers each request by itself",
-    ),
+    )
+    .only("for Python models and the built-in backends"),
     row(
         "cc_model_filenames",
         Warn,
@@ -95,13 +110,15 @@ const ROWS: &[Row] = &[
         Warn,
         |c| c.optimization().graph_level.is_some_and(|l| l != 0) && c.backend() != "onnxruntime",
         "has no effect on this backend",
-    ),
+    )
+    .only("other than 0 on a backend other than `onnxruntime`"),
     row(
         "optimization.execution_accelerators",
         Warn,
         |c| c.backend() != "onnxruntime" && has_accelerators(c),
         "has no effect on this backend",
-    ),
+    )
+    .only("on a backend other than `onnxruntime`"),
     row(
         "optimization.priority",
         Warn,
@@ -167,14 +184,16 @@ const ROWS: &[Row] = &[
         Warn,
         |c| c.backend() != "onnxruntime" && !c.operator_libraries().is_empty(),
         "has no effect on this backend",
-    ),
+    )
+    .only("on a backend other than `onnxruntime`"),
     row(
         "dynamic_batching",
         Warn,
         batches_nothing,
         "forms no batches: 'max_batch_size' is 0. Set it to the most requests that one batch may hold if the model has a \
          batch dimension; else remove dynamic_batching",
-    ),
+    )
+    .only("where `max_batch_size` is 0 and none of its settings of queues is used"),
     row(
         "response_cache",
         Warn,
@@ -182,6 +201,26 @@ const ROWS: &[Row] = &[
         "is not supported yet: every request is executed",
     ),
 ];
+
+/// What becomes of a field that is set, by one row of the table.
+pub(crate) struct Treatment {
+    /// The model does not load; else it loads with a warning.
+    pub refuses: bool,
+    /// Where that is so; empty: everywhere.
+    pub condition: &'static str,
+    /// The words of the message behind the name of the model.
+    pub sentence: &'static str,
+}
+
+/// What the table says of the field at `path`, as `instance_group.passive`; nothing of its section.
+pub(crate) fn treatments(path: &str) -> impl Iterator<Item = Treatment> {
+    let rows = ROWS.iter().filter(move |row| row.field == path);
+    rows.map(|row| Treatment {
+        refuses: row.action == Refuse,
+        condition: row.condition,
+        sentence: row.sentence,
+    })
+}
 
 impl ModelConfig {
     /// What of this configuration this server does not do, as warnings for the log.

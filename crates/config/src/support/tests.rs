@@ -1,9 +1,7 @@
-//! Every row acts, and every field of the message is either honoured or a row.
-
-use prost_reflect::{Kind, MessageDescriptor};
+//! Every row acts, and leaves alone what it is not about. That every other field is honoured is held by `reference`.
 
 use super::*;
-use crate::{schema, testing::model_config};
+use crate::testing::model_config;
 
 const ONNX: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
     output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
@@ -177,78 +175,4 @@ fn several_warnings_are_all_given() {
     ));
     let warnings = config.check_support().expect("only warnings");
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-}
-
-/// Fields, and sections with all their fields, that the checker, the engine, the scheduler or a backend acts on.
-const HONOURED: &[&str] = &[
-    "name",
-    "platform",
-    "backend",
-    "version_policy",
-    "max_batch_size",
-    "input.name",
-    "input.data_type",
-    "input.dims",
-    "input.optional",
-    "input.reshape",
-    // A fact for clients.
-    "input.format",
-    // Refused by the checker: they are for TensorRT only.
-    "input.is_shape_tensor",
-    "input.is_non_linear_format_io",
-    "output",
-    // Nothing is ever pinned, which is what "false" asks for; "true" is the default.
-    "optimization.input_pinned_memory",
-    "optimization.output_pinned_memory",
-    "dynamic_batching",
-    "ensemble_scheduling.step.model_name",
-    "ensemble_scheduling.step.model_version",
-    "ensemble_scheduling.step.input_map",
-    "ensemble_scheduling.step.output_map",
-    "ensemble_scheduling.max_inflight_requests",
-    "instance_group.name",
-    "instance_group.kind",
-    "instance_group.count",
-    "instance_group.gpus",
-    // Refused by the checker: it is for TensorRT only.
-    "instance_group.profile",
-    "default_model_filename",
-    "metric_tags",
-    // The engine warns where the family is none of the server's histograms.
-    "model_metrics",
-    "parameters",
-    "model_transaction_policy",
-    "model_repository_agents",
-    "runtime",
-];
-
-#[test]
-fn every_field_is_honoured_or_a_row() {
-    let known = |path: &str| {
-        let is_part = |section: &str| {
-            path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        HONOURED.iter().any(|s| is_part(s)) || ROWS.iter().any(|row| is_part(row.field))
-    };
-    let mut paths = Vec::new();
-    list_fields(&schema::model_config().expect("the descriptor"), "", &mut paths);
-    assert!(paths.len() > 80, "{}", paths.len());
-    let unknown: Vec<_> = paths.iter().filter(|path| !known(path)).collect();
-    assert!(unknown.is_empty(), "neither honoured nor in the table: {unknown:?}");
-}
-
-fn list_fields(message: &MessageDescriptor, prefix: &str, paths: &mut Vec<String>) {
-    for field in message.fields() {
-        let path = format!("{prefix}{}", field.name());
-        match field.kind() {
-            Kind::Message(inner) if !field.is_map() => {
-                let count = paths.len();
-                list_fields(&inner, &format!("{path}."), paths);
-                if paths.len() == count {
-                    paths.push(path);
-                }
-            }
-            _ => paths.push(path),
-        }
-    }
 }

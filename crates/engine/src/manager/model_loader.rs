@@ -149,7 +149,7 @@ impl ModelLoader {
 
     /// Remembers why an ensemble cannot be loaded.
     pub fn reject_ensemble(&self, id: &ModelId, error: Error) -> LoadFailure {
-        self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()));
+        self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()), &error);
         LoadFailure::Invalid(error)
     }
 
@@ -188,7 +188,8 @@ impl ModelLoader {
             let head = format!("Poll failed for model directory '{id}':");
             let shown = shown(&head, &error);
             log::error!(model = *id.name, shown; "{head} {}", error.with_causes());
-            self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()));
+            let why = PollFailure::Unreadable(error.message().to_owned());
+            self.record_poll_failure(id, why, &error);
             LoadFailure::Unreadable(error)
         })?;
         self.models.register(id);
@@ -197,7 +198,8 @@ impl ModelLoader {
             plan.log_oddities(reason.message());
             let shown = shown(&format!("cannot load '{id}':"), &reason);
             log::error!(model = *id.name, shown; "{reason}");
-            self.record_poll_failure(id, PollFailure::NoVersion(reason.message().to_owned()));
+            let why = PollFailure::NoVersion(reason.message().to_owned());
+            self.record_poll_failure(id, why, &reason);
             return Err(LoadFailure::NoVersion(reason));
         }
         plan.log_oddities("");
@@ -291,9 +293,18 @@ impl ModelLoader {
 
     /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name
     /// that no repository holds is no model: a client could fill the table with those.
-    fn record_poll_failure(&self, id: &ModelId, why: PollFailure) {
+    fn record_poll_failure(&self, id: &ModelId, why: PollFailure, error: &Error) {
         if !self.models.contains(id) && self.is_held(id) {
             self.lifecycle.set_poll_failure(id, why);
+            self.record_excerpt(id, error);
+        }
+    }
+
+    /// Remembers the line of its configuration that a model failed for, if it was one.
+    fn record_excerpt(&self, id: &ModelId, error: &Error) {
+        let found = Diagnostic::of(error).filter(|found| found.line().is_some());
+        if let Some(found) = found {
+            self.lifecycle.set_excerpt(id, found.render(galatea_config::plain));
         }
     }
 
@@ -367,6 +378,7 @@ impl ModelLoader {
                 Err(error) => {
                     let failure = failed(plan, version, false, error);
                     self.lifecycle.failed(id, version, generation, failure.reason());
+                    self.record_excerpt(id, &failure.error);
                     failures.push(failure);
                 }
             }

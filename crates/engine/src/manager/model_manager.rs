@@ -253,13 +253,19 @@ impl ModelManager {
         steps.into_iter().map(Arc::from).collect()
     }
 
-    /// Whether clients may load and unload a model of this name.
-    pub fn check_call(&self, name: &str) -> Result<()> {
+    /// Whether clients may load and unload models.
+    pub fn check_control(&self) -> Result<()> {
         self.models.check_serving()?;
         match self.control_mode {
-            ControlMode::Explicit => Ok(check_name(name)?),
+            ControlMode::Explicit => Ok(()),
             ControlMode::None | ControlMode::Poll => Err(ControlError::NotExplicit.into()),
         }
+    }
+
+    /// Whether clients may load and unload a model of this name.
+    pub fn check_call(&self, name: &str) -> Result<()> {
+        self.check_control()?;
+        Ok(check_name(name)?)
     }
 }
 

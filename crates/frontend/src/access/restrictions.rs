@@ -96,6 +96,12 @@ impl RestrictedApis {
         Ok(())
     }
 
+    /// The names of the groups that are restricted.
+    pub fn restricted_names(&self) -> Vec<&'static str> {
+        let restricted = |category: &ApiCategory| self.restrictions[*category as usize].is_some();
+        ApiCategory::ALL.into_iter().filter(restricted).map(ApiCategory::name).collect()
+    }
+
     /// Whether a call of this group may go on, for a client whose headers `value_of` looks up, whatever the case of their
     /// names. An error is the restriction that is not met.
     pub fn check<'h>(

@@ -2,6 +2,7 @@
 //! the verbose levels say of it.
 
 mod failures;
+mod recent;
 mod subject;
 mod times;
 
@@ -16,10 +17,13 @@ use std::{
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
 use galatea_types::{Code, Error, InferRequest, RequestContext, TraceContext};
 
-pub use self::subject::Subject;
 use self::{
     failures::{FailedRequest, Failures},
     times::Times,
+};
+pub use self::{
+    recent::{FailedCall, RecentFailures},
+    subject::Subject,
 };
 
 /// Where requests are told of, by all front ends.
@@ -30,6 +34,12 @@ pub struct RequestLog {
 
 /// The log is one of the process, and so is what limits its lines.
 static FAILURES: LazyLock<Failures> = LazyLock::new(Failures::default);
+static RECENT: LazyLock<RecentFailures> = LazyLock::new(RecentFailures::default);
+
+/// The last failed requests of this process, but for health checks and the like.
+pub fn recent_failures() -> &'static RecentFailures {
+    &RECENT
+}
 
 impl RequestLog {
     /// With an access log.
@@ -275,7 +285,7 @@ impl Exchange {
     /// One of its responses is an error; it goes on.
     pub fn has_failed_once(&mut self, error: &Error, call: &Call<'_>) {
         if let Some(open) = &self.0 {
-            open.log_failure((error.code(), error.message()), call);
+            open.tell_failure((error.code(), error.message()), call, None);
         }
     }
 
@@ -304,7 +314,7 @@ impl Exchange {
 impl Open {
     fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
         if let Some(failure) = answer.failure {
-            self.log_failure(failure, call);
+            self.tell_failure(failure, call, Some(answer.status));
         }
         log::debug!(
             "[request id: {}] {} answer to {call}: {}, {} bytes",
@@ -338,10 +348,30 @@ impl Open {
         });
     }
 
+    /// Keeps it for those who look at the server, and logs it.
+    fn tell_failure(&self, failure: (Code, &str), call: &Call<'_>, status: Option<u16>) {
+        if self.is_routine {
+            return;
+        }
+        let (code, reason) = failure;
+        RECENT.add(FailedCall {
+            sequence: 0,
+            time: SystemTime::now(),
+            protocol: self.protocol,
+            call: recent::beginning_of_call(&call.to_string()),
+            model: self.subject.model().into(),
+            version: self.subject.version(),
+            id: self.subject.id().into(),
+            status,
+            code,
+            reason: recent::beginning_of_reason(reason),
+        });
+        self.log_failure(failure, call);
+    }
+
     /// What the model's side has logged already is not logged again.
     fn log_failure(&self, (code, reason): (Code, &str), call: &Call<'_>) {
-        let is_logged = self.is_submitted && matches!(code, Code::Internal | Code::Unknown);
-        if is_logged || self.is_routine {
+        if self.is_submitted && matches!(code, Code::Internal | Code::Unknown) {
             return;
         }
         FAILURES.log(&FailedRequest {

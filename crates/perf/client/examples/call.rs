@@ -109,7 +109,7 @@ async fn request(target: &Target, connector: &Connector, model: String) -> Resul
         version: String::new(),
         inputs: inputs.collect(),
         outputs: outputs
-            .map(|output| RequestedOutput { name: output.name, region: None })
+            .map(|output| RequestedOutput { name: output.name, region: None, classes: 0 })
             .collect(),
         parameters: Vec::new(),
         input_format: TensorFormat::Binary,

@@ -3,8 +3,8 @@
 use galatea_types::Result;
 
 use crate::{
-    ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, grpc::GrpcAdmin,
-    http::HttpAdmin,
+    ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics, ServerMetadata,
+    grpc::GrpcAdmin, http::HttpAdmin,
 };
 
 /// Queries a server about itself and its models, over the target's protocol. Errors keep the server's text.
@@ -49,6 +49,14 @@ impl Admin {
     /// Of one model, its version if one is given, or with an empty `model` of all.
     pub async fn statistics(&mut self, model: &str, version: &str) -> Result<Vec<ModelStatistics>> {
         over_either!(self, statistics(model, version))
+    }
+
+    /// Every version of every model that the server's repositories have.
+    ///
+    /// # Errors
+    /// Besides the server's: that it has no such extension.
+    pub async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
+        over_either!(self, repository_index())
     }
 
     /// Changes trace settings of one model, or with an empty `model` the server's. `trace_level` may have several

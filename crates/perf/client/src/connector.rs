@@ -23,6 +23,7 @@ pub struct Connector {
     target: Rc<Target>,
     tls: Option<Arc<ClientConfig>>,
     pool: GrpcPool,
+    response_limit: usize,
 }
 
 impl Connector {
@@ -31,13 +32,22 @@ impl Connector {
     /// # Errors
     /// Certificates that cannot be read or used, headers that cannot be sent.
     pub fn new(target: Target) -> Result<Self> {
+        Self::with_response_limit(target, usize::MAX)
+    }
+
+    /// Like [`new`](Self::new), for a server that is not trusted: a response longer than so many bytes (over HTTP its
+    /// head included, over gRPC after decompression) is an error of its call.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_response_limit(target: Target, response_limit: usize) -> Result<Self> {
         let tls = match &target.tls {
             Some(tls) => Some(tls::client_config(tls, target.protocol)?),
             None => None,
         };
         let target = Rc::new(target);
-        let pool = GrpcPool::new(Rc::clone(&target), tls.clone())?;
-        Ok(Self { target, tls, pool })
+        let pool = GrpcPool::new(Rc::clone(&target), tls.clone(), response_limit)?;
+        Ok(Self { target, tls, pool, response_limit })
     }
 
     /// Connects. Over HTTP a caller has a connection of its own; over gRPC up to six share one.
@@ -81,7 +91,7 @@ impl Connector {
     }
 
     fn http(&self) -> HttpConnection {
-        HttpConnection::new(Rc::clone(&self.target), self.tls.clone())
+        HttpConnection::new(Rc::clone(&self.target), self.tls.clone(), self.response_limit)
     }
 }
 

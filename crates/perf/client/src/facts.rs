@@ -77,6 +77,8 @@ pub struct ModelStatistics {
     pub execution_count: u64,
     /// Requests that succeeded, from arrival to response.
     pub success: CountAndTime,
+    /// Requests that failed, from arrival to response.
+    pub fail: CountAndTime,
     /// Time in the queue.
     pub queue: CountAndTime,
     /// Time in which inputs were prepared.
@@ -89,6 +91,19 @@ pub struct ModelStatistics {
     pub cache_hit: CountAndTime,
     /// Requests that were looked up in the cache in vain.
     pub cache_miss: CountAndTime,
+}
+
+/// A model version as the repository's index has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelIndexEntry {
+    /// The model's name.
+    pub name: String,
+    /// Empty for a model of which no version was loaded.
+    pub version: String,
+    /// `READY`, `UNAVAILABLE`, `LOADING`, `UNLOADING`, or empty.
+    pub state: String,
+    /// Why it is in that state, where there is something to say.
+    pub reason: String,
 }
 
 /// One counter of the statistics.

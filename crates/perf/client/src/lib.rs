@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+mod address;
 mod admin;
 mod call;
 mod connector;
@@ -26,15 +27,17 @@ mod template;
 mod tls;
 mod transport;
 
+pub use address::{Address, AddressError};
 pub use admin::Admin;
 pub use call::{CallTimes, Keep, Reply};
 pub use connector::{Caller, Connector};
 pub use facts::{
-    CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
+    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
+    ServerMetadata, TensorMetadata,
 };
 #[doc(hidden)]
 pub use grpc::decode_infer_message;
-pub use http::{decode_infer_response, get};
+pub use http::{decode_infer_response, get, get_at_most};
 pub use prepared::PreparedInfer;
 pub use stream::{StreamReceiver, StreamSender};
 pub use stream_reply::StreamReply;

@@ -19,6 +19,8 @@ pub(crate) enum ResponseError {
     DataSize { output: String, size: usize, left: usize },
     #[error("{0}")]
     Decompression(#[source] io::Error),
+    #[error("it is longer than {limit} bytes")]
+    TooLong { limit: usize },
     #[error("it is not a protobuf message")]
     NotProtobuf,
     #[error("it has no gRPC status")]

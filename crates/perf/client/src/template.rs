@@ -61,6 +61,8 @@ pub struct RequestedOutput {
     pub name: String,
     /// Where the server is to write it; `None`: into the response.
     pub region: Option<RegionSlice>,
+    /// As so many classes, the most likely first, instead of as numbers; zero: as it is. With a region it means nothing.
+    pub classes: u32,
 }
 
 /// A part of a registered shared memory region, in bytes.

@@ -6,7 +6,7 @@ mod support;
 
 use bytes::Bytes;
 use galatea_client::{
-    Caller, Connector, InferMark, Keep, PreparedInfer, Protocol, Reply, Target, get,
+    Caller, Connector, InferMark, Keep, PreparedInfer, Protocol, Reply, Target, get, get_at_most,
 };
 use galatea_types::{Code, Result};
 use support::{listen, run, target, template};
@@ -298,5 +298,25 @@ fn get_gives_status_and_body() {
         answer_each(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nx 1\n"]);
         let (status, body) = get(&format!("127.0.0.1:{port}/metrics")).await.unwrap();
         assert_eq!((status, &body[..]), (200, &b"x 1\n"[..]));
+    });
+}
+
+#[test]
+fn responses_are_read_up_to_a_limit() {
+    run(async {
+        let length = OK.len();
+        for (limit, is_read) in [(length, true), (length - 1, false)] {
+            let (listener, port) = listen().await;
+            answer_each(listener, vec![OK]);
+            let connector =
+                Connector::with_response_limit(target(Protocol::Http, port), limit).unwrap();
+            let metadata = connector.admin().await.unwrap().server_metadata().await;
+            assert_eq!(metadata.is_ok(), is_read, "{metadata:?}");
+
+            let (listener, port) = listen().await;
+            answer_each(listener, vec![OK]);
+            let fetched = get_at_most(&format!("127.0.0.1:{port}/metrics"), limit).await;
+            assert_eq!(fetched.is_ok(), is_read, "{fetched:?}");
+        }
     });
 }

@@ -42,6 +42,8 @@ pub struct ServeFlags {
     pub allows_vertex_ai: Option<bool>,
     pub vertex_ai_port: Option<u16>,
     pub vertex_ai_default_model: String,
+    /// `--console`; `None`: not given.
+    pub has_console: Option<bool>,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     /// Without the number of connections.

@@ -102,7 +102,10 @@ impl ServeOptions {
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),
                 ..flags.engine
             },
-            http_options: flags.http_options,
+            http_options: HttpOptions {
+                has_console: flags.has_console.unwrap_or(true),
+                ..flags.http_options
+            },
             connections: flags.connections,
             max_connections: flags.max_connections,
             grpc_options: GrpcOptions {

@@ -28,6 +28,13 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
+fn there_is_a_console_unless_it_is_turned_off() {
+    assert!(options(&[]).http_options.has_console);
+    assert!(options(&["--console=true"]).http_options.has_console);
+    assert!(!options(&["--console=false"]).http_options.has_console);
+}
+
+#[test]
 fn gpus() {
     assert!(options(&[]).has_gpu_metrics);
     assert!(!options(&["--allow-gpu-metrics=false"]).has_gpu_metrics);

@@ -18,20 +18,29 @@ const LONGEST: usize = 300;
 const MOST_ELEMENTS: usize = 16;
 
 /// Shows it, where stdout is a terminal. `http`: where HTTP is served.
-pub fn show(engine: &Engine, http: Option<SocketAddr>) {
+pub fn show(engine: &Engine, http: Option<SocketAddr>, has_console: bool) {
     if let Some(http) = http.filter(|_| io::stdout().is_terminal()) {
         // The log has a writer of its own: what a person reads last should stand last.
         log::logger().flush();
-        println!("\nAsk it:  {}\n", command(engine, http));
+        println!("\nAsk it:  {}", command(engine, http));
+        if has_console {
+            println!("Look at it:  http://{}/", place(http));
+        }
+        println!();
+    }
+}
+
+/// As a client on this machine names it, where one can.
+fn place(http: SocketAddr) -> String {
+    match http.ip() {
+        ip if ip.is_unspecified() || ip.is_loopback() => format!("localhost:{}", http.port()),
+        _ => http.to_string(),
     }
 }
 
 /// A command that fits what is served.
 fn command(engine: &Engine, http: SocketAddr) -> String {
-    let at = match http.ip() {
-        ip if ip.is_unspecified() || ip.is_loopback() => format!("localhost:{}", http.port()),
-        _ => http.to_string(),
-    };
+    let at = place(http);
     let ready = engine.repository_index(true).unwrap_or_default();
     let names = ready.iter().map(|entry| entry.name.as_str()).filter(|name| is_plain(name));
     let model = names.filter_map(|name| Some((name, engine.model(name, None).ok()?))).next();

@@ -109,7 +109,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     // Before the lines that scripts wait for.
     engine.finish_start();
     services.start(&engine, &options)?;
-    invitation::show(&engine, services.http_address());
+    invitation::show(&engine, services.http_address(), options.http_options.has_console);
     let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
     Ok(signals.serve_until_stopped(&engine, services, ending))
 }

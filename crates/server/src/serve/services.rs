@@ -33,6 +33,9 @@ enum Service {
     Running(FrontEnd),
 }
 
+/// What the log calls the front end that has the console.
+const HTTP: &str = "HTTPService";
+
 /// Starts to serve on a listening socket.
 type Serve<'a> = &'a dyn Fn(TcpListener) -> io::Result<FrontEnd>;
 
@@ -64,6 +67,9 @@ impl Services {
         self.each(engine, options, |service, endpoint, name, serve| {
             let at = place(endpoint, service.start(name, serve)?);
             log::info!("Started {name} at {at}");
+            if name == HTTP && options.http_options.has_console {
+                log::info!("The console is at http://{at}/");
+            }
             Ok(())
         })?;
         for (service, cloud) in self.clouds.iter_mut().zip(&options.clouds) {
@@ -97,7 +103,7 @@ impl Services {
         }
         if let Some(endpoint) = &options.http {
             let serve = |at| galatea_http::serve(at, engine, &options.http_options);
-            act(&mut self.http, endpoint, "HTTPService", &serve)?;
+            act(&mut self.http, endpoint, HTTP, &serve)?;
         }
         if let Some(endpoint) = &options.metrics {
             let serve = |at| galatea_http::serve_metrics(at, engine, &options.http_options);

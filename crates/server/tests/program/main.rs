@@ -53,7 +53,7 @@ fn every_command_has_a_help_text() {
         (&["runtime", "install", "--help"], "Usage: galatea runtime install <name> [options]\n"),
         (&["runtime", "list", "-h"], "Usage: galatea runtime <command>\n"),
         (&["completions", "-h"], "Usage: galatea completions <shell>\n"),
-        (&["manual", "--help"], "Usage: galatea manual [man|markdown|metrics]\n"),
+        (&["manual", "--help"], "Usage: galatea manual [man|markdown|metrics|config]\n"),
     ] {
         let output = run(command);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -81,6 +81,15 @@ fn the_page_of_metrics_is_what_the_table_says() {
 }
 
 #[test]
+fn the_page_of_configurations_is_what_the_schema_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
+    let page = fs::read_to_string(page).expect("docs/config.md");
+    let made = run(&["manual", "config"]).stdout;
+    let hint = "make it again: cargo run -p galatea -- manual config > docs/config.md";
+    assert!(page == String::from_utf8_lossy(&made), "{hint}");
+}
+
+#[test]
 fn texts_that_there_are_not_are_named() {
     fails(
         &["completions", "fishy"],
@@ -90,7 +99,7 @@ fn texts_that_there_are_not_are_named() {
     fails(&["completions", "bash", "zsh"], "Unexpected argument: zsh");
     fails(
         &["manual", "pdf"],
-        "no form of the manual is called 'pdf'; there is man, markdown, metrics",
+        "no form of the manual is called 'pdf'; there is man, markdown, metrics, config",
     );
 }
 
@@ -332,7 +341,7 @@ fn with_requests_in_flight(
     let requests = vec![request(), request()];
     while !server
         .metrics()
-        .contains("nv_inference_pending_request_count{model=\"slow\",version=\"1\"} 1\n")
+        .contains("galatea_inference_requests_in_flight{model=\"slow\",version=\"1\"} 2\n")
     {}
     (repository, server, requests)
 }

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration, time::Instant};
 use self::window::Window;
 pub use self::{
     histogram::{Bounds, BoundsError, Histogram},
-    window::Summary,
+    window::{RecentDurations, Summary},
 };
 use crate::{
     metrics::{
@@ -68,6 +68,8 @@ pub(crate) struct Distributions {
     first_response: Option<Histogram>,
     window: Option<Window<PHASES>>,
     quantiles: Arc<[f64]>,
+    /// Of whole requests, while somebody watches.
+    watched: Option<Window<1>>,
 }
 
 /// Histograms of a model version.
@@ -106,7 +108,36 @@ impl Distributions {
         let window = quantiles.as_ref().map(|_| Window::new(now));
         let is_empty = histograms.is_none() && window.is_none();
         let quantiles = quantiles.clone().unwrap_or_default();
-        (!is_empty).then(|| Box::new(Self { histograms, first_response, window, quantiles }))
+        (!is_empty).then(|| {
+            Box::new(Self { histograms, first_response, window, quantiles, watched: None })
+        })
+    }
+
+    /// Records nothing yet.
+    pub fn nothing() -> Box<Self> {
+        Box::new(Self {
+            histograms: None,
+            first_response: None,
+            window: None,
+            quantiles: Arc::default(),
+            watched: None,
+        })
+    }
+
+    /// Begins to record what somebody watches, unless that is done already.
+    pub fn watch(&mut self, now: Instant) {
+        self.watched.get_or_insert_with(|| Window::new(now));
+    }
+
+    /// Nobody watches any more; whether there is nothing else to record.
+    pub fn unwatch(&mut self) -> bool {
+        self.watched = None;
+        self.histograms.is_none() && self.window.is_none()
+    }
+
+    /// Of whole requests in the last minute; `None` where there were none, or nobody watches.
+    pub fn recent(&mut self, now: Instant) -> Option<RecentDurations> {
+        self.watched.as_mut()?.recent(now)
     }
 
     pub fn has_first_response(&self) -> bool {
@@ -128,6 +159,9 @@ impl Distributions {
         }
         if let Some(window) = &mut self.window {
             window.observe(now, phases);
+        }
+        if let Some(watched) = &mut self.watched {
+            watched.observe(now, [request.total]);
         }
     }
 

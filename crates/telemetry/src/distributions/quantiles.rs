@@ -31,14 +31,28 @@ impl SizeCounts {
 /// The value below which `quantile` of all observations in `counts` are, for each of `quantiles`; `None` where there
 /// are none.
 pub(super) fn quantiles(counts: &[SizeCounts], quantiles: &[f64]) -> Vec<Option<u64>> {
+    let sums = sums(counts);
+    let total: u64 = sums.iter().sum();
+    quantiles.iter().map(|&quantile| value_at(&sums, rank(quantile, total))).collect()
+}
+
+/// How many observations there are in `counts`, and their mean, which is as exact as a quantile; 0 where there are none.
+pub(super) fn count_and_mean(counts: &[SizeCounts]) -> (u64, f64) {
+    let sums = sums(counts);
+    let total: u64 = sums.iter().sum();
+    let weighted = sums.iter().enumerate().filter(|(_, count)| **count > 0);
+    let sum: f64 = weighted.map(|(at, count)| middle(at) as f64 * *count as f64).sum();
+    (total, if total == 0 { 0.0 } else { sum / total as f64 })
+}
+
+fn sums(counts: &[SizeCounts]) -> [u64; SIZES] {
     let mut sums = [0_u64; SIZES];
     for counts in counts {
         for (sum, count) in sums.iter_mut().zip(&counts.0) {
             *sum += u64::from(*count);
         }
     }
-    let total: u64 = sums.iter().sum();
-    quantiles.iter().map(|&quantile| value_at(&sums, rank(quantile, total))).collect()
+    sums
 }
 
 /// Which of `total` observations in ascending order, counted from 1; 0 where there are none.
@@ -120,6 +134,16 @@ mod tests {
     #[test]
     fn nothing_observed_has_no_quantiles() {
         assert_eq!(quantiles(&[SizeCounts::default()], &[0.5, 1.0]), [None, None]);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_all_parts() {
+        let mut counts = [SizeCounts::default(), SizeCounts::default(), SizeCounts::default()];
+        assert_eq!(count_and_mean(&counts), (0, 0.0));
+        counts[0].observe(10);
+        counts[2].observe(20);
+        counts[2].observe(60);
+        assert_eq!(count_and_mean(&counts), (3, 30.0));
     }
 
     #[test]

@@ -43,3 +43,24 @@ fn a_family_has_its_own_bounds_where_it_is_given_some() {
     assert_eq!(histograms.phases[1].cumulated().collect::<Vec<_>>(), [(0.5, 0)]);
     assert_eq!(histograms.phases[0].cumulated().count(), SECONDS.len());
 }
+
+#[test]
+fn what_is_watched_is_recorded_beside_the_rest_and_goes_with_the_watcher() {
+    let second = RequestRecord { total: Duration::from_secs(1), ..RequestRecord::default() };
+    for has_histograms in [false, true] {
+        let settings = DistributionSettings { has_histograms, ..DistributionSettings::default() };
+        let statistics = crate::ModelStatistics::new(&settings);
+        statistics.record_successes([second]);
+        assert_eq!(statistics.recent(), None, "nobody watches");
+        statistics.set_watched(true);
+        statistics.record_successes([second, second]);
+        statistics.set_watched(true);
+        let recent = statistics.recent().expect("two requests");
+        assert_eq!(recent.count, 2);
+        assert!(recent.p50.abs_diff(1_000_000) < 1_000_000 / 64);
+        statistics.set_watched(false);
+        assert_eq!(statistics.recent(), None);
+        assert_eq!(statistics.scrape().1.histograms.is_some(), has_histograms);
+        assert_eq!(statistics.activity().ended, 3);
+    }
+}

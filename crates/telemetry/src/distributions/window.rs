@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::quantiles::{SizeCounts, quantiles};
+use super::quantiles::{SizeCounts, count_and_mean, quantiles};
 
 /// What a quantile looks back on, at most; and at least four fifths of it. The Prometheus library of Triton has the same.
 const LENGTH: Duration = Duration::from_secs(60);
@@ -35,6 +35,33 @@ pub struct Summary {
     pub micros: u64,
     /// Of those in the window, one per quantile that is asked for; `None` where there are none.
     pub quantiles: Vec<Option<u64>>,
+}
+
+/// What lies in the window of a series, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecentDurations {
+    /// How many there are; more than 0.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Half of them are at most this long.
+    pub p50: u64,
+    /// Nine of ten are at most this long.
+    pub p90: u64,
+    /// 99 of 100 are at most this long.
+    pub p99: u64,
+}
+
+impl Window<1> {
+    /// Of the one series; `None` where its window is empty.
+    pub fn recent(&mut self, now: Instant) -> Option<RecentDurations> {
+        self.advance(now);
+        let [Series { parts, .. }] = &self.series;
+        let (count, mean) = count_and_mean(parts);
+        let found = quantiles(parts, &[0.5, 0.9, 0.99]);
+        let [p50, p90, p99] = found.try_into().ok()?;
+        Some(RecentDurations { count, mean, p50: p50?, p90: p90?, p99: p99? })
+    }
 }
 
 impl<const N: usize> Window<N> {
@@ -108,6 +135,19 @@ mod tests {
         assert_eq!(median(&mut window, start + 108 * SECOND), None);
         let [summary] = window.summaries(start + 109 * SECOND, &[]);
         assert_eq!((summary.count, summary.micros), (2, 27));
+    }
+
+    #[test]
+    fn what_lies_in_the_window_is_summed_up() {
+        let start = Instant::now();
+        let mut window = Window::<1>::new(start);
+        assert_eq!(window.recent(start), None);
+        for micros in 1..=50 {
+            window.observe(start, [Duration::from_micros(micros)]);
+        }
+        let recent = RecentDurations { count: 50, mean: 25.5, p50: 25, p90: 45, p99: 50 };
+        assert_eq!(window.recent(start + 30 * SECOND), Some(recent));
+        assert_eq!(window.recent(start + 61 * SECOND), None);
     }
 
     #[test]

@@ -4,19 +4,21 @@ use bytes::Bytes;
 use galatea_proto::inference::{
     ModelConfig, ModelConfigRequest, ModelConfigResponse, ModelMetadataRequest,
     ModelMetadataResponse, ModelStatistics as StatisticsMessage, ModelStatisticsRequest,
-    ModelStatisticsResponse, ServerMetadataRequest, ServerMetadataResponse, StatisticDuration,
+    ModelStatisticsResponse, RepositoryIndexRequest, RepositoryIndexResponse,
+    ServerMetadataRequest, ServerMetadataResponse, StatisticDuration,
     SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse,
     SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse, TraceSettingRequest,
     TraceSettingResponse, model_config::SchedulingChoice,
-    model_metadata_response::TensorMetadata as TensorMessage, trace_setting_request::SettingValue,
+    model_metadata_response::TensorMetadata as TensorMessage,
+    repository_index_response::ModelIndex, trace_setting_request::SettingValue,
 };
 use galatea_types::{DataType, Result};
 use prost::Message;
 
 use super::{GrpcCaller, metadata, unary::framed};
 use crate::{
-    CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
-    facts::unknown_data_type, response_error::ResponseError,
+    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
+    ServerMetadata, TensorMetadata, facts::unknown_data_type, response_error::ResponseError,
 };
 
 pub(crate) struct GrpcAdmin {
@@ -68,6 +70,16 @@ impl GrpcAdmin {
         let request = ModelStatisticsRequest { name: model.into(), version: version.into() };
         let response: ModelStatisticsResponse = self.call("ModelStatistics", &request).await?;
         Ok(response.model_stats.into_iter().map(model_statistics).collect())
+    }
+
+    pub(crate) async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
+        let request = RepositoryIndexRequest::default();
+        let response: RepositoryIndexResponse = self.call("RepositoryIndex", &request).await?;
+        let entries = response.models.into_iter().map(|model| {
+            let ModelIndex { name, version, state, reason } = model;
+            ModelIndexEntry { name, version, state, reason }
+        });
+        Ok(entries.collect())
     }
 
     pub(crate) async fn set_trace(
@@ -167,6 +179,7 @@ fn model_statistics(message: StatisticsMessage) -> ModelStatistics {
         inference_count: message.inference_count,
         execution_count: message.execution_count,
         success: time(stats.success),
+        fail: time(stats.fail),
         queue: time(stats.queue),
         compute_input: time(stats.compute_input),
         compute_infer: time(stats.compute_infer),

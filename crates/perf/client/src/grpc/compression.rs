@@ -52,15 +52,20 @@ fn write_all<'a>(to: &mut impl Write, parts: impl Iterator<Item = &'a [u8]>) -> 
     Ok(())
 }
 
-/// `encoding`: of the response's `grpc-encoding`.
-pub(super) fn decompress(encoding: &str, message: &[u8]) -> io::Result<Bytes> {
+/// `encoding`: of the response's `grpc-encoding`. `None` where more than `limit` bytes come out.
+pub(super) fn decompress(
+    encoding: &str,
+    message: &[u8],
+    limit: usize,
+) -> io::Result<Option<Bytes>> {
     let mut plain = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     match encoding {
-        "gzip" => MultiGzDecoder::new(message).read_to_end(&mut plain)?,
-        "deflate" => ZlibDecoder::new(message).read_to_end(&mut plain)?,
+        "gzip" => MultiGzDecoder::new(message).take(most).read_to_end(&mut plain)?,
+        "deflate" => ZlibDecoder::new(message).take(most).read_to_end(&mut plain)?,
         _ => return Err(io::Error::other(format!("unknown encoding '{encoding}'"))),
     };
-    Ok(plain.into())
+    Ok((plain.len() <= limit).then(|| plain.into()))
 }
 
 #[cfg(test)]
@@ -74,10 +79,12 @@ mod tests {
             let parts = [&one[..], &two[..]];
             let packed = compress(compression, parts.into_iter()).unwrap();
             assert!(packed.len() < 100, "{compression:?} {}", packed.len());
-            let plain = decompress(compression.encoding().unwrap(), &packed).unwrap();
-            assert_eq!(plain, parts.concat());
-            assert!(decompress("br", &packed).is_err());
-            assert!(decompress(compression.encoding().unwrap(), b"no").is_err());
+            let encoding = compression.encoding().unwrap();
+            let plain = decompress(encoding, &packed, 1003).unwrap();
+            assert_eq!(plain.unwrap(), parts.concat());
+            assert_eq!(decompress(encoding, &packed, 1002).unwrap(), None);
+            assert!(decompress("br", &packed, 1003).is_err());
+            assert!(decompress(encoding, b"no", 1003).is_err());
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::response_error::ResponseError;
+
 /// Compressed flag and length.
 pub(super) const PREFIX: usize = 5;
 /// Most that is set aside for a message before its bytes have come.
@@ -32,6 +34,15 @@ impl MessageReader {
             self.piece = piece;
         } else {
             self.partial.extend_from_slice(&piece);
+        }
+    }
+
+    /// Refuses a message whose length, as announced, is above the limit.
+    pub(super) fn check_length(&self, limit: usize) -> Result<(), ResponseError> {
+        let front = if self.partial.is_empty() { &self.piece[..] } else { &self.partial[..] };
+        match extent(front) {
+            Some((_, end)) if end - PREFIX > limit => Err(ResponseError::TooLong { limit }),
+            _ => Ok(()),
         }
     }
 
@@ -98,6 +109,19 @@ mod tests {
                 [(false, b"first"), (true, b""), (false, b"the third one")];
             assert_eq!(found.len(), 3, "{size}");
             assert!(found.iter().zip(expected).all(|(a, b)| a.0 == b.0 && a.1 == b.1), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_refused_by_the_length_that_it_announces() {
+        for split in [PREFIX, PREFIX + 2] {
+            let data = [&prefix(false, 8).unwrap()[..], b"12"].concat();
+            let mut reader = MessageReader::default();
+            reader.push(Bytes::copy_from_slice(&data[..split]));
+            assert!(reader.check_length(8).is_ok());
+            assert!(reader.check_length(7).is_err());
+            assert!(reader.next().is_none());
+            assert!(reader.check_length(7).is_err(), "also once it has been looked at");
         }
     }
 }

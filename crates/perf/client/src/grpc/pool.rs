@@ -32,12 +32,17 @@ pub(crate) struct GrpcPool {
     tls: Option<Arc<ClientConfig>>,
     infer: Rc<Request<()>>,
     channels: RefCell<Vec<Weak<Channel>>>,
+    response_limit: usize,
 }
 
 impl GrpcPool {
-    pub(crate) fn new(target: Rc<Target>, tls: Option<Arc<ClientConfig>>) -> Result<Self> {
+    pub(crate) fn new(
+        target: Rc<Target>,
+        tls: Option<Arc<ClientConfig>>,
+        response_limit: usize,
+    ) -> Result<Self> {
         let infer = Rc::new(metadata::head(&target, "ModelInfer")?);
-        Ok(Self { target, tls, infer, channels: RefCell::default() })
+        Ok(Self { target, tls, infer, channels: RefCell::default(), response_limit })
     }
 
     pub(crate) async fn caller(&self) -> Result<GrpcCaller> {
@@ -59,6 +64,7 @@ impl GrpcPool {
             tls: self.tls.clone(),
             link: Mutex::default(),
             answered: Cell::new(false),
+            response_limit: self.response_limit,
         });
         channels.push(Rc::downgrade(&channel));
         channel
@@ -72,6 +78,8 @@ pub(super) struct Channel {
     link: Mutex<Option<Link>>,
     /// Whether a response has come over any of its connections.
     pub(super) answered: Cell<bool>,
+    /// Most bytes of one message.
+    pub(super) response_limit: usize,
 }
 
 /// A caller's reference to a connection. Connections of one channel count up from 1.

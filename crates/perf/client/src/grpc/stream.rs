@@ -127,6 +127,7 @@ impl GrpcReceiver {
     }
 
     async fn advance(&mut self, keep: Keep) -> Result<Option<StreamReply>> {
+        let limit = self.channel.response_limit;
         loop {
             match &mut self.state {
                 State::Ended => return Ok(None),
@@ -145,7 +146,7 @@ impl GrpcReceiver {
                 State::Open(body, headers) => {
                     if let Some(message) = self.reader.next() {
                         let at = Instant::now();
-                        return reply(at, plain(message, headers)?, keep).map(Some);
+                        return reply(at, plain(message, headers, limit)?, keep).map(Some);
                     }
                     match body.data().await {
                         Some(piece) => {
@@ -153,6 +154,7 @@ impl GrpcReceiver {
                             // Cannot fail: no more is given back than came.
                             let _ = body.flow_control().release_capacity(piece.len());
                             self.reader.push(piece);
+                            self.reader.check_length(limit)?;
                         }
                         None => return ended(body, &self.channel, &self.reader).await,
                     }

@@ -124,12 +124,14 @@ impl GrpcCaller {
         let (head, mut body) = response.into_parts();
         let mut reader = MessageReader::default();
         let mut message = None;
+        let limit = self.channel.response_limit;
         while let Some(piece) = body.data().await {
             let piece = piece.map_err(|error| self.channel.broken(error))?;
             // Cannot fail: no more is given back than came.
             let _ = body.flow_control().release_capacity(piece.len());
             if keep {
                 reader.push(piece);
+                reader.check_length(limit)?;
                 message = message.or_else(|| reader.next());
             }
         }
@@ -141,7 +143,7 @@ impl GrpcCaller {
             None => return Err(ResponseError::NoStatus.into()),
         }
         match message {
-            Some(message) => plain(message, &head.headers),
+            Some(message) => plain(message, &head.headers, limit),
             None if keep => Err(ResponseError::NoMessage.into()),
             None => Ok(Bytes::new()),
         }
@@ -149,13 +151,14 @@ impl GrpcCaller {
 }
 
 /// The message as it was before the server compressed it.
-pub(super) fn plain(message: Message, headers: &HeaderMap) -> Result<Bytes> {
+pub(super) fn plain(message: Message, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
     if !message.is_compressed {
         return Ok(message.bytes);
     }
     let encoding = headers.get("grpc-encoding").and_then(|value| value.to_str().ok());
-    let plain = decompress(encoding.unwrap_or("identity"), &message.bytes);
-    Ok(plain.map_err(ResponseError::Decompression)?)
+    let plain = decompress(encoding.unwrap_or("identity"), &message.bytes, limit);
+    let plain = plain.map_err(ResponseError::Decompression)?;
+    Ok(plain.ok_or(ResponseError::TooLong { limit })?)
 }
 
 /// Hands the whole message to the connection, which holds references and sends as fast as the server takes it.

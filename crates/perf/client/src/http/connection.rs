@@ -18,7 +18,9 @@ use super::{
     parser::{Progress, Response, ResponseParser},
     request::request_line,
 };
-use crate::{CallTimes, InferMark, Keep, Reply, Target, transport::Transport};
+use crate::{
+    CallTimes, InferMark, Keep, Reply, Target, response_error::ResponseError, transport::Transport,
+};
 
 /// Free capacity that every read has, and the most that is set aside for what a response announces.
 const MIN_READ: usize = 4 << 10;
@@ -32,6 +34,8 @@ pub(crate) struct HttpConnection {
     io: Option<Transport>,
     buffer: BytesMut,
     scratch: Vec<u8>,
+    /// Most bytes of a response, its head included.
+    response_limit: usize,
 }
 
 /// Why an attempt failed, and whether anything of a response had come.
@@ -41,9 +45,13 @@ struct Failure {
 }
 
 impl HttpConnection {
-    pub(crate) fn new(target: Rc<Target>, tls: Option<Arc<ClientConfig>>) -> Self {
+    pub(crate) fn new(
+        target: Rc<Target>,
+        tls: Option<Arc<ClientConfig>>,
+        response_limit: usize,
+    ) -> Self {
         let buffer = BytesMut::with_capacity(INITIAL_READ);
-        Self { target, tls, io: None, buffer, scratch: Vec::new() }
+        Self { target, tls, io: None, buffer, scratch: Vec::new(), response_limit }
     }
 
     pub(crate) async fn connect(&mut self) -> Result<()> {
@@ -144,6 +152,7 @@ impl HttpConnection {
         let mut parser = ResponseParser::new(keep_body);
         let mut first_byte = None;
         let mut missing = MIN_READ;
+        let mut left = self.response_limit;
         loop {
             self.buffer.reserve(missing.clamp(MIN_READ, MAX_READ));
             let began = first_byte.is_some();
@@ -159,6 +168,10 @@ impl HttpConnection {
                     error: self.broken("waiting for an answer of", cause),
                 });
             }
+            left = left.checked_sub(count).ok_or_else(|| Failure {
+                began: true,
+                error: ResponseError::TooLong { limit: self.response_limit }.into(),
+            })?;
             let progress = match count {
                 0 => parser.end(&mut self.buffer).map(Progress::Done),
                 _ => parser.advance(&mut self.buffer),

@@ -13,10 +13,19 @@ use crate::{Compression, Protocol, Target};
 /// # Errors
 /// If the URL is of another kind, or there is no response.
 pub async fn get(url: &str) -> Result<(u16, Bytes)> {
+    get_at_most(url, usize::MAX).await
+}
+
+/// Like [`get`], for a response of at most `limit` bytes, its head included.
+///
+/// # Errors
+/// Also if the response is longer.
+pub async fn get_at_most(url: &str, limit: usize) -> Result<(u16, Bytes)> {
     let (target, path) = parse(url).ok_or_else(|| {
         Error::invalid_arg(format!("'{url}' is not a URL of the form http://host:port/path"))
     })?;
-    let response = HttpConnection::new(Rc::new(target), None).exchange("GET", &path, None).await?;
+    let mut connection = HttpConnection::new(Rc::new(target), None, limit);
+    let response = connection.exchange("GET", &path, None).await?;
     Ok((response.status, response.body))
 }
 

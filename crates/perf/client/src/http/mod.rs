@@ -10,7 +10,7 @@ mod request;
 
 pub(crate) use admin::HttpAdmin;
 pub(crate) use connection::HttpConnection;
-pub use get::get;
+pub use get::{get, get_at_most};
 pub(crate) use request::HttpInfer;
 
 use bytes::BytesMut;

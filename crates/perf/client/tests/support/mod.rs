@@ -48,7 +48,7 @@ pub fn template(data: impl Into<Bytes>) -> InferTemplate {
             shape: vec![data.len() as i64],
             data: InputData::Inline(data),
         }],
-        outputs: vec![RequestedOutput { name: "B".into(), region: None }],
+        outputs: vec![RequestedOutput { name: "B".into(), region: None, classes: 0 }],
         parameters: Vec::new(),
         input_format: TensorFormat::Binary,
         output_format: TensorFormat::Binary,

@@ -44,6 +44,14 @@ pub const SHUTDOWN: &[Row] = &[Row::new(
     Ok(())
 })];
 
+pub const CONSOLE: &[Row] = &[Row::new(
+    "console",
+    Kind::Bool,
+    "Serve a page at / of the HTTP port that shows models, their figures and failed requests. \
+     Default is true.",
+)
+.stores(|o, v| v.put(&mut o.has_console))];
+
 pub const LOGGING: &[Row] = &[
     Row::new(
         "log-verbose",

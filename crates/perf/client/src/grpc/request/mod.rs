@@ -19,8 +19,8 @@ use super::{
     message::{PREFIX, prefix},
 };
 use crate::{
-    Compression, InferMark, InferTemplate, InputData, RegionSlice, SequenceMark, Target,
-    request_error::RequestError,
+    Compression, InferMark, InferTemplate, InputData, RegionSlice, RequestedOutput, SequenceMark,
+    Target, request_error::RequestError,
 };
 
 /// Up to here tensor data is joined with the head, so that it travels in one frame.
@@ -140,7 +140,7 @@ fn message(template: &InferTemplate) -> ModelInferRequest {
             .iter()
             .map(|output| InferRequestedOutputTensor {
                 name: output.name.clone(),
-                parameters: output.region.as_ref().map(region_parameters).unwrap_or_default(),
+                parameters: output_parameters(output),
             })
             .collect(),
         raw_input_contents: Vec::new(),
@@ -156,6 +156,17 @@ fn parameter(value: &ParameterValue) -> InferParameter {
         ParameterValue::String(value) => ParameterChoice::StringParam(value.clone()),
     };
     InferParameter { parameter_choice: Some(choice) }
+}
+
+fn output_parameters(output: &RequestedOutput) -> BTreeMap<String, InferParameter> {
+    match (&output.region, output.classes) {
+        (Some(region), _) => region_parameters(region),
+        (None, 0) => BTreeMap::new(),
+        (None, classes) => {
+            let classes = parameter(&ParameterValue::Int(classes.into()));
+            BTreeMap::from([("classification".to_owned(), classes)])
+        }
+    }
 }
 
 fn region_parameters(region: &RegionSlice) -> BTreeMap<String, InferParameter> {

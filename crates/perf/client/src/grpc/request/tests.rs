@@ -3,7 +3,7 @@
 use galatea_types::DataType;
 
 use super::*;
-use crate::{InputTensor, OutputTensor, Protocol, RequestedOutput, TensorFormat};
+use crate::{InputTensor, OutputTensor, Protocol, TensorFormat};
 
 fn target(compression: Compression) -> Target {
     Target {
@@ -29,7 +29,7 @@ fn template(data: Bytes) -> InferTemplate {
         model: "m".into(),
         version: "2".into(),
         inputs: vec![input("A", InputData::Inline(data)), input("B", InputData::Region(region))],
-        outputs: vec![RequestedOutput { name: "C".into(), region: None }],
+        outputs: vec![RequestedOutput { name: "C".into(), region: None, classes: 0 }],
         parameters: vec![
             ("text".into(), ParameterValue::String("x".into())),
             ("half".into(), ParameterValue::Double(0.5)),
@@ -47,7 +47,9 @@ fn decoded(request: &GrpcInfer, mark: InferMark) -> ModelInferRequest {
     assert_eq!(u32::from_be_bytes(prefix[1..].try_into().unwrap()) as usize, message.len());
     let message = match request.compression.encoding() {
         None => Bytes::copy_from_slice(message),
-        Some(encoding) => crate::grpc::compression::decompress(encoding, message).unwrap(),
+        Some(encoding) => {
+            crate::grpc::compression::decompress(encoding, message, usize::MAX).unwrap().unwrap()
+        }
     };
     assert_eq!(prefix[0], u8::from(request.compression != Compression::None));
     ModelInferRequest::decode(message).unwrap()
@@ -123,4 +125,14 @@ fn outputs_decode_from_raw_and_typed_contents() {
     response.outputs[0].datatype = "FP8".into();
     let error = crate::grpc::outputs::decode(response.encode_to_vec().into()).unwrap_err();
     assert!(error.message().contains("'FP8'"), "{error}");
+}
+
+#[test]
+fn classes_are_asked_for_by_a_parameter_of_the_output() {
+    let mut template = template(Bytes::from_static(b"abcd"));
+    template.outputs[0].classes = 3;
+    let request = GrpcInfer::new(&target(Compression::None), &template).unwrap();
+    let message = decoded(&request, InferMark::default());
+    let asked = message.outputs[0].parameters["classification"].parameter_choice.clone();
+    assert_eq!(asked, Some(ParameterChoice::Int64Param(3)));
 }

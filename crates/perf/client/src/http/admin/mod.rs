@@ -5,10 +5,10 @@ use std::fmt::Write;
 use galatea_types::{DataType, Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::{HttpConnection, checked, model_path, path_segment};
+use super::{HttpConnection, checked, model_path, parser::Response, path_segment};
 use crate::{
-    CountAndTime, ModelConfigFacts, ModelMetadata, ModelStatistics, ServerMetadata, TensorMetadata,
-    facts::unknown_data_type,
+    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
+    ServerMetadata, TensorMetadata, facts::unknown_data_type,
 };
 
 pub(crate) struct HttpAdmin {
@@ -61,6 +61,13 @@ impl HttpAdmin {
         Ok(list(&value, "model_stats").iter().map(model_statistics).collect())
     }
 
+    pub(crate) async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
+        let path = "/v2/repository/index";
+        let response = self.connection.exchange("POST", path, Some("{}")).await?;
+        let value = document(&response, path)?;
+        Ok(value.as_array().map_or(&[][..], Vec::as_slice).iter().map(index_entry).collect())
+    }
+
     pub(crate) async fn set_trace(
         &mut self,
         model: &str,
@@ -104,16 +111,30 @@ impl HttpAdmin {
 
     async fn get(&mut self, path: &str) -> Result<Value> {
         let response = self.connection.exchange("GET", path, None).await?;
-        checked(&response, path)?;
-        serde_json::from_slice(&response.body).map_err(|error| {
-            Error::internal(format!("failed to read the server's answer to {path}: {error}"))
-                .with_source(error)
-        })
+        document(&response, path)
     }
 
     async fn post(&mut self, path: &str, body: &Value) -> Result<()> {
         let response = self.connection.exchange("POST", path, Some(&body.to_string())).await?;
         checked(&response, path)
+    }
+}
+
+/// The JSON of a response that is no error.
+fn document(response: &Response, path: &str) -> Result<Value> {
+    checked(response, path)?;
+    serde_json::from_slice(&response.body).map_err(|error| {
+        Error::internal(format!("failed to read the server's answer to {path}: {error}"))
+            .with_source(error)
+    })
+}
+
+fn index_entry(value: &Value) -> ModelIndexEntry {
+    ModelIndexEntry {
+        name: text(value, "name"),
+        version: text(value, "version"),
+        state: text(value, "state"),
+        reason: text(value, "reason"),
     }
 }
 
@@ -180,6 +201,7 @@ fn model_statistics(value: &Value) -> ModelStatistics {
         inference_count: number("inference_count"),
         execution_count: number("execution_count"),
         success: time("success"),
+        fail: time("fail"),
         queue: time("queue"),
         compute_input: time("compute_input"),
         compute_infer: time("compute_infer"),

@@ -68,3 +68,15 @@ fn statistics_give_counts_and_times() {
     assert_eq!(facts.queue, CountAndTime { count: 4, ns: 0 });
     assert_eq!(facts.cache_hit, CountAndTime::default());
 }
+
+#[test]
+fn an_index_may_lack_all_but_names() {
+    let entry =
+        index_entry(&json!({"name": "m", "version": "2", "state": "UNAVAILABLE", "reason": "r"}));
+    assert_eq!(
+        (entry.version.as_str(), entry.state.as_str(), entry.reason.as_str()),
+        ("2", "UNAVAILABLE", "r")
+    );
+    let bare = index_entry(&json!({"name": "m"}));
+    assert_eq!(bare, ModelIndexEntry { name: "m".into(), ..Default::default() });
+}

@@ -224,6 +224,9 @@ fn write_output(json: &mut String, output: &RequestedOutput, format: TensorForma
         Some(region) => json.push_str(&region_members(region)?),
         None => {
             let _ = write!(json, "\"binary_data\":{}", format == TensorFormat::Binary);
+            if output.classes > 0 {
+                let _ = write!(json, ",\"classification\":{}", output.classes);
+            }
         }
     }
     json.push_str("}}");

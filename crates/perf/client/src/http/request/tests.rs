@@ -26,7 +26,7 @@ fn template(format: TensorFormat, data: InputData) -> InferTemplate {
             shape: vec![1, 2],
             data,
         }],
-        outputs: vec![RequestedOutput { name: "B".into(), region: None }],
+        outputs: vec![RequestedOutput { name: "B".into(), region: None, classes: 0 }],
         parameters: Vec::new(),
         input_format: format,
         output_format: format,
@@ -87,7 +87,8 @@ fn json_tensors_stand_in_the_json() {
 fn regions_replace_data() {
     let slice = |offset| RegionSlice { region: "r".into(), offset, byte_size: 4 };
     let mut template = template(TensorFormat::Binary, InputData::Region(slice(0)));
-    template.outputs = vec![RequestedOutput { name: "B".into(), region: Some(slice(8)) }];
+    template.outputs =
+        vec![RequestedOutput { name: "B".into(), region: Some(slice(8)), classes: 0 }];
     let text = sent(&template, InferMark { id: Some(0), sequence: None });
     let json = r#"{"id":"0","inputs":[{"name":"A","shape":[1,2],"datatype":"INT16","parameters":{"shared_memory_region":"r","shared_memory_byte_size":4}}],"outputs":[{"name":"B","parameters":{"shared_memory_region":"r","shared_memory_byte_size":4,"shared_memory_offset":8}}]}"#;
     assert!(text.ends_with(&format!("\r\n\r\n{json}")), "{text}");
@@ -147,4 +148,12 @@ fn responses_give_binary_and_json_tensors() {
     let wrong = json.replace("\"binary_data_size\":1", "\"binary_data_size\":9");
     let error = crate::decode_infer_response(format!("{head}{wrong}xyz").as_bytes()).unwrap_err();
     assert!(error.message().contains("output 'D' has 9 bytes, but 1 are left"), "{error}");
+}
+
+#[test]
+fn classes_are_asked_for_by_a_parameter_of_the_output() {
+    let mut template = template(TensorFormat::Binary, inline());
+    template.outputs[0].classes = 3;
+    let request = sent(&template, InferMark::default());
+    assert!(request.contains(r#"{"binary_data":true,"classification":3}"#), "{request}");
 }

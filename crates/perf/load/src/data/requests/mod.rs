@@ -83,6 +83,7 @@ impl Requests {
         let outputs = self.model.outputs.iter().map(|output| RequestedOutput {
             name: output.name.clone(),
             region: region(&output.name),
+            classes: 0,
         });
         Arc::new(InferTemplate {
             model: self.model.name.clone(),

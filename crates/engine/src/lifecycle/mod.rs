@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Condvar, Mutex, MutexGuard},
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
@@ -109,6 +112,8 @@ struct Table {
     models: BTreeMap<ModelId, BTreeMap<i64, Record>>,
     /// Models that have no version, and why.
     poll_failures: BTreeMap<ModelId, PollFailure>,
+    /// Of models that failed for a line of their configuration, and are known here: that line, with what is wrong there.
+    excerpts: BTreeMap<ModelId, String>,
     /// Those whose record has passed to a later load and that are still answering requests: the exit waits for them
     /// too.
     replaced: BTreeSet<Generation>,
@@ -120,16 +125,18 @@ struct Table {
 pub(crate) struct Lifecycle {
     table: Mutex<Table>,
     changed: Condvar,
+    revision: AtomicU64,
 }
 
 impl Lifecycle {
     /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository
     /// holds the model.
     pub fn begin_loading(&self, model: &ModelId, version: i64, is_transient: bool) -> Generation {
-        let mut table = self.lock();
+        let mut table = self.change();
         table.last_generation += 1;
         let generation = Generation(table.last_generation);
         table.poll_failures.remove(model);
+        table.excerpts.remove(model);
         let versions = table.models.entry(model.clone()).or_default();
         match versions.get(&version) {
             Some(Record { state: VersionState::Ready { .. }, .. }) => {}
@@ -149,7 +156,7 @@ impl Lifecycle {
 
     /// The version is ready.
     pub fn loaded(&self, model: &ModelId, version: i64, generation: Generation) {
-        let mut table = self.lock();
+        let mut table = self.change();
         let versions = table.models.entry(model.clone()).or_default();
         let known = versions.get(&version);
         let remembered = known.map_or(Remembered::Always, |record| record.remembered);
@@ -169,7 +176,7 @@ impl Lifecycle {
         outcome: Option<&str>,
     ) {
         let reason = shortened(outcome.unwrap_or_default().to_owned());
-        let mut table = self.lock();
+        let mut table = self.change();
         let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
         let is_ready = |r: &&mut Record| r.owner == generation && r.state.is_ready();
         if let Some(record) = record.filter(is_ready) {
@@ -199,14 +206,15 @@ impl Lifecycle {
             PollFailure::Unreadable(reason) => PollFailure::Unreadable(shortened(reason)),
             PollFailure::NoVersion(reason) => PollFailure::NoVersion(shortened(reason)),
         };
-        self.lock().poll_failures.insert(model.clone(), why);
+        self.change().poll_failures.insert(model.clone(), why);
         self.changed.notify_all();
     }
 
     /// No repository holds the model any more.
     pub fn removed(&self, model: &ModelId) {
-        let mut table = self.lock();
+        let mut table = self.change();
         table.poll_failures.remove(model);
+        table.excerpts.remove(model);
         for record in table.models.get_mut(model).into_iter().flat_map(BTreeMap::values_mut) {
             record.remembered = record.remembered.max(Remembered::AsRemoved);
         }
@@ -222,6 +230,19 @@ impl Lifecycle {
             .flatten()
             .map(|(&v, r)| (v, r.state.clone()))
             .collect()
+    }
+
+    /// Why a model that has just failed did: the line of its configuration, with a caret. Not for one that is not known.
+    pub fn set_excerpt(&self, model: &ModelId, excerpt: String) {
+        let mut table = self.change();
+        if table.models.contains_key(model) || table.poll_failures.contains_key(model) {
+            table.excerpts.insert(model.clone(), shortened(excerpt));
+        }
+    }
+
+    /// The line of its configuration that a model failed for, with a caret; empty where there is none.
+    pub fn excerpt(&self, model: &ModelId) -> String {
+        self.lock().excerpts.get(model).cloned().unwrap_or_default()
     }
 
     pub fn poll_failure(&self, model: &ModelId) -> Option<PollFailure> {
@@ -280,7 +301,7 @@ impl Lifecycle {
         generation: Generation,
         state: VersionState,
     ) {
-        let mut table = self.lock();
+        let mut table = self.change();
         let is_over = matches!(state, VersionState::Unavailable { .. });
         if is_over && table.replaced.remove(&generation) {
             self.changed.notify_all();
@@ -292,6 +313,23 @@ impl Lifecycle {
             table.forget_removed();
             self.changed.notify_all();
         }
+    }
+
+    /// Another number after every change: two that are the same have nothing between them.
+    pub fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    /// What is served has changed, and was told here before.
+    pub fn touch(&self) {
+        self.revision.fetch_add(1, Ordering::Release);
+    }
+
+    /// For a change: who sees the new revision finds the table as it is then, or waits for it.
+    fn change(&self) -> MutexGuard<'_, Table> {
+        let table = self.lock();
+        self.touch();
+        table
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -318,6 +356,7 @@ impl Table {
         }
         if versions.is_empty() {
             self.models.remove(model);
+            self.excerpts.remove(model);
         }
     }
 
@@ -331,6 +370,7 @@ impl Table {
         let oldest = removed().min_by_key(|(_, versions)| last_owner(versions));
         if let Some(name) = oldest.map(|(name, _)| name.clone()) {
             self.models.remove(&name);
+            self.excerpts.remove(&name);
         }
     }
 }
@@ -362,116 +402,4 @@ fn count_live(table: &Table) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn state(lifecycle: &Lifecycle, version: i64) -> String {
-        let versions = lifecycle.versions(&"m".into());
-        let (_, state) = versions.iter().find(|(v, _)| *v == version).expect("known version");
-        format!("{} {}", state.name(), state.reason())
-    }
-
-    #[test]
-    fn the_life_of_a_version() {
-        let lifecycle = Lifecycle::default();
-        let first = lifecycle.begin_loading(&"m".into(), 1, false);
-        assert_eq!(state(&lifecycle, 1), "LOADING ");
-        assert!(!lifecycle.is_all_ready());
-        lifecycle.loaded(&"m".into(), 1, first);
-        assert_eq!(state(&lifecycle, 1), "READY ");
-        lifecycle.unloading(&"m".into(), 1, first);
-        assert!(!lifecycle.wait_until_idle(Instant::now()));
-        lifecycle.unloaded(&"m".into(), 1, first);
-        assert_eq!(state(&lifecycle, 1), "UNAVAILABLE unloaded");
-        assert!(lifecycle.is_all_ready());
-        assert!(lifecycle.wait_until_idle(Instant::now() + Duration::from_secs(1)));
-    }
-
-    #[test]
-    fn an_unload_after_a_reload_leaves_the_new_record_alone() {
-        let lifecycle = Lifecycle::default();
-        let old = lifecycle.begin_loading(&"m".into(), 1, false);
-        lifecycle.loaded(&"m".into(), 1, old);
-        let new = lifecycle.begin_loading(&"m".into(), 1, false);
-        assert_eq!(state(&lifecycle, 1), "READY ");
-        lifecycle.loaded(&"m".into(), 1, new);
-        lifecycle.unloading(&"m".into(), 1, old);
-        lifecycle.unloaded(&"m".into(), 1, old);
-        assert_eq!(state(&lifecycle, 1), "READY ");
-    }
-
-    #[test]
-    fn a_failed_reload_keeps_the_old_one_ready() {
-        let lifecycle = Lifecycle::default();
-        let old = lifecycle.begin_loading(&"m".into(), 1, false);
-        lifecycle.loaded(&"m".into(), 1, old);
-        let new = lifecycle.begin_loading(&"m".into(), 1, false);
-        lifecycle.failed(&"m".into(), 1, new, "no such file".to_owned());
-        assert_eq!(state(&lifecycle, 1), "READY ");
-        lifecycle.failed(&"m".into(), 1, old, "gone".to_owned());
-        assert_eq!(state(&lifecycle, 1), "UNAVAILABLE gone");
-    }
-
-    #[test]
-    fn a_model_that_no_repository_holds_is_known_only_if_it_was_ready() {
-        let lifecycle = Lifecycle::default();
-        let failing = lifecycle.begin_loading(&"m".into(), 1, true);
-        lifecycle.failed(&"m".into(), 1, failing, "no such file".to_owned());
-        let other = lifecycle.begin_loading(&"m".into(), 2, true);
-        lifecycle.loaded(&"m".into(), 2, other);
-        assert_eq!(state(&lifecycle, 2), "READY ");
-        lifecycle.unloading(&"m".into(), 2, other);
-        lifecycle.unloaded(&"m".into(), 2, other);
-        let known: Vec<_> = lifecycle.versions(&"m".into()).iter().map(|(v, _)| *v).collect();
-        assert_eq!(known, [2]);
-        assert_eq!(lifecycle.models(), []);
-        assert!(lifecycle.is_all_ready());
-    }
-
-    #[test]
-    fn a_model_that_was_removed_is_known_and_not_listed() {
-        let lifecycle = Lifecycle::default();
-        let first = lifecycle.begin_loading(&"m".into(), 1, false);
-        lifecycle.loaded(&"m".into(), 1, first);
-        let failing = lifecycle.begin_loading(&"m".into(), 2, false);
-        lifecycle.failed(&"m".into(), 2, failing, "no such file".to_owned());
-        lifecycle.removed(&"m".into());
-        assert_eq!(lifecycle.models(), ["m".into()]);
-        lifecycle.unloading(&"m".into(), 1, first);
-        lifecycle.unloaded(&"m".into(), 1, first);
-        assert_eq!(lifecycle.models(), []);
-        assert_eq!(lifecycle.versions(&"m".into()).len(), 2);
-        assert!(lifecycle.is_all_ready());
-        let again = lifecycle.begin_loading(&"m".into(), 1, false);
-        lifecycle.loaded(&"m".into(), 1, again);
-        assert_eq!(lifecycle.models(), ["m".into()]);
-    }
-
-    #[test]
-    fn removed_models_are_bounded() {
-        let lifecycle = Lifecycle::default();
-        for number in 0..=MAX_REMOVED_MODELS {
-            let name = format!("m{number}");
-            let generation = lifecycle.begin_loading(&name.as_str().into(), 1, false);
-            lifecycle.failed(&name.as_str().into(), 1, generation, "no such file".to_owned());
-            lifecycle.removed(&name.as_str().into());
-        }
-        assert_eq!(lifecycle.versions(&"m0".into()), []);
-        assert_eq!(lifecycle.versions(&"m1".into()).len(), 1);
-    }
-
-    #[test]
-    fn past_versions_and_reasons_are_bounded() {
-        let lifecycle = Lifecycle::default();
-        for version in 1..=1000 {
-            let generation = lifecycle.begin_loading(&"m".into(), version, false);
-            lifecycle.failed(&"m".into(), version, generation, "ö".repeat(1 << 20));
-        }
-        let versions = lifecycle.versions(&"m".into());
-        assert_eq!((versions.len(), versions[0].0), (MAX_PAST_VERSIONS, 745));
-        let reason = versions[0].1.reason();
-        assert!(reason.len() < MAX_REASON + 50 && reason.ends_with("(2088960 bytes more)"));
-    }
-}
+mod tests;

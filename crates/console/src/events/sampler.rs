@@ -1,0 +1,117 @@
+//! Samples of a server, written as events.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use galatea_engine::Engine;
+use galatea_frontend::{FailedCall, recent_failures};
+use serde::Serialize;
+
+use crate::state::{Change, FailureRow, Models, ServerRow, State, millis};
+
+/// Between two samples.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What was sampled last, and its texts.
+pub(super) struct Sampler {
+    started: Instant,
+    restricted: Vec<&'static str>,
+    models: Models,
+    server: Option<ServerRow>,
+    sequence: u64,
+    sampled_at: Instant,
+    /// The failed request that was sent last.
+    last_failure: u64,
+    /// Those of the last sample.
+    new_failures: Vec<std::sync::Arc<FailedCall>>,
+    /// The whole of the last sample, once somebody has asked for it.
+    state: Option<Bytes>,
+}
+
+impl Sampler {
+    pub fn new(started: Instant, restricted: Vec<&'static str>) -> Self {
+        Self {
+            started,
+            restricted,
+            models: Models::default(),
+            server: None,
+            sequence: 0,
+            sampled_at: Instant::now(),
+            last_failure: recent_failures().count(),
+            new_failures: Vec::new(),
+            state: None,
+        }
+    }
+
+    /// Reads everything again.
+    pub fn sample(&mut self, engine: &Engine, watchers: usize) {
+        let now = Instant::now();
+        let elapsed = now - self.sampled_at;
+        (self.sampled_at, self.state) = (now, None);
+        self.sequence += 1;
+        self.models.sample(engine, elapsed);
+        let uptime = self.started.elapsed();
+        self.server = Some(ServerRow::of(engine, uptime, watchers, &self.restricted));
+        self.new_failures = recent_failures().since(self.last_failure);
+        if let Some(last) = self.new_failures.last() {
+            self.last_failure = last.sequence;
+        }
+    }
+
+    /// What the last sample has found to be different, as an event.
+    pub fn change(&self) -> Bytes {
+        let Some(server) = &self.server else { return Bytes::new() };
+        event(
+            "change",
+            &Change {
+                sequence: self.sequence,
+                time_ms: millis(SystemTime::now()),
+                server,
+                models: self.models.changed_rows(),
+                removed: self.models.removed(),
+                models_left_out: self.models.left_out(),
+                failures: self.new_failures.iter().cloned().map(FailureRow).collect(),
+            },
+        )
+    }
+
+    /// The whole of the last sample as an event; the first one is taken here.
+    pub fn state(&mut self, engine: &Engine) -> Bytes {
+        if self.server.is_none() {
+            self.sample(engine, 1);
+        }
+        let Self { server: Some(server), state, .. } = self else { return Bytes::new() };
+        if let Some(known) = state {
+            return known.clone();
+        }
+        // Those that the next change brings are not among them.
+        let kept = recent_failures().since(0);
+        let kept = kept.into_iter().filter(|call| call.sequence <= self.last_failure);
+        let failures: Vec<_> = kept.map(FailureRow).collect();
+        let written = event(
+            "state",
+            &State {
+                sequence: self.sequence,
+                time_ms: millis(SystemTime::now()),
+                interval_ms: u64::try_from(INTERVAL.as_millis()).unwrap_or(u64::MAX),
+                server,
+                models: self.models.rows(),
+                models_left_out: self.models.left_out(),
+                failures_left_out: self.last_failure.saturating_sub(failures.len() as u64),
+                failures,
+            },
+        );
+        state.insert(written).clone()
+    }
+}
+
+/// JSON has no line breaks of its own.
+fn event(name: &str, data: &impl Serialize) -> Bytes {
+    let mut text = format!("event: {name}\ndata: ").into_bytes();
+    if let Err(error) = serde_json::to_writer(&mut text, data) {
+        log::error!("console: an event cannot be written: {error}");
+        return Bytes::new();
+    }
+    text.extend_from_slice(b"\n\n");
+    text.into()
+}

@@ -1,0 +1,100 @@
+//! Watching an engine without models: its events, and how many may watch.
+
+use std::{
+    task::Waker,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use galatea_engine::{BackendRegistry, EngineOptions};
+
+use super::*;
+
+fn engine() -> Arc<Engine> {
+    Engine::new(EngineOptions::default(), BackendRegistry::default())
+}
+
+fn poll(watcher: &mut Watcher) -> Poll<Option<Bytes>> {
+    watcher.poll_next(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The next event, or `None` at the end of them.
+fn next(watcher: &mut Watcher) -> Option<String> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match poll(watcher) {
+            Poll::Ready(event) => {
+                return event.map(|event| String::from_utf8(event.to_vec()).expect("text"));
+            }
+            Poll::Pending => assert!(Instant::now() < deadline, "no event in 20 seconds"),
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn who_comes_gets_the_state_and_then_changes() {
+    let engine = engine();
+    let console = Console::new(&engine, vec!["trace"]);
+    let mut first = console.watch().expect("room");
+    let state = next(&mut first).expect("an event");
+    assert!(state.starts_with("event: state\ndata: {\"sequence\":1,"), "{state}");
+    assert!(state.ends_with("}\n\n") && state.contains("\"restricted\":[\"trace\"]"), "{state}");
+    let mut second = console.watch().expect("room");
+    let same = next(&mut second).expect("an event");
+    let number = |event: &str| event.split([':', ',']).nth(3).map(str::to_owned);
+    let change = next(&mut first).expect("an event");
+    assert!(change.starts_with("event: change\ndata: {\"sequence\":2,"), "{change}");
+    assert!(number(&same) == number(&state) || number(&same) == number(&change), "{same}");
+}
+
+#[test]
+fn one_more_than_may_is_refused_until_somebody_leaves() {
+    let engine = engine();
+    let console = Console::new(&engine, Vec::new());
+    let mut watchers: Vec<_> = (0..MOST_WATCHERS).map(|_| console.watch().expect("room")).collect();
+    let refused = console.watch().expect_err("no room").to_string();
+    assert!(refused.starts_with("64 clients watch this server"), "{refused}");
+    watchers.pop();
+    console.watch().expect("room again");
+}
+
+#[test]
+fn who_does_not_read_is_cut_off_and_the_others_are_not() {
+    let mut hall = Hall::default();
+    let (slow, mut waiting) = mpsc::channel(MOST_WAITING);
+    hall.present.push(slow);
+    let (quick, mut read) = mpsc::channel(MOST_WAITING);
+    hall.present.push(quick);
+    for _ in 0..=MOST_WAITING {
+        hall.send(&Bytes::from_static(b"x"));
+        read.try_recv().expect("an event");
+    }
+    assert_eq!(hall.count(), 1);
+    let mut watcher = Watcher({
+        for _ in 0..MOST_WAITING {
+            waiting.try_recv().expect("what had come before");
+        }
+        waiting
+    });
+    assert_eq!(next(&mut watcher), None);
+}
+
+#[test]
+fn the_thread_ends_when_nobody_watches_and_the_events_when_the_engine_goes() {
+    let console = {
+        let engine = engine();
+        let console = Console::new(&engine, Vec::new());
+        let mut watcher = console.watch().expect("room");
+        next(&mut watcher).expect("an event");
+        drop(watcher);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while console.shared.hall.lock_unpoisoned().has_thread {
+            assert!(Instant::now() < deadline, "the thread stays");
+            sleep(Duration::from_millis(20));
+        }
+        console
+    };
+    let mut watcher = console.watch().expect("room");
+    assert_eq!(next(&mut watcher), None);
+}

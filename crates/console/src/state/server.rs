@@ -1,0 +1,123 @@
+//! The server itself.
+
+use std::time::Duration;
+
+use galatea_engine::{ControlMode, Engine};
+use galatea_telemetry::metrics::GpuMetrics;
+use galatea_types::product;
+use serde::Serialize;
+
+/// The server itself: what a page shows above the models.
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerRow {
+    name: String,
+    product: &'static str,
+    contract: &'static str,
+    uptime_s: f64,
+    state: &'static str,
+    live: bool,
+    ready: bool,
+    may_load: bool,
+    may_load_reason: String,
+    /// How loaded the server is, 0 to 1; `None`: it has no such figure.
+    load: Option<f64>,
+    memory: Memory,
+    gpus: Vec<Gpu>,
+    watchers: usize,
+    restricted: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Memory {
+    resident_bytes: Option<usize>,
+    budget_limit_bytes: Option<usize>,
+    budget_used_bytes: usize,
+    budget_refused: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Gpu {
+    uuid: String,
+    utilization: Option<f64>,
+    memory_used_bytes: Option<u64>,
+    memory_total_bytes: Option<u64>,
+    power_watts: Option<f64>,
+    power_limit_watts: Option<f64>,
+    energy_joules: Option<f64>,
+}
+
+impl ServerRow {
+    /// As it is now. `restricted`: names of the groups of calls that need a header.
+    pub fn of(
+        engine: &Engine,
+        uptime: Duration,
+        watchers: usize,
+        restricted: &[&'static str],
+    ) -> Self {
+        let (live, ready) = (engine.is_live(), engine.is_ready());
+        Self {
+            name: engine.options().server_id.clone(),
+            product: product::NAME_AND_VERSION,
+            contract: engine.version(),
+            uptime_s: (uptime.as_secs_f64() * 10.0).round() / 10.0,
+            state: stage(engine, live, ready),
+            live,
+            ready,
+            may_load: engine.check_control().is_ok(),
+            may_load_reason: why_not_to_load(engine),
+            load: None,
+            memory: Memory::of(engine),
+            gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
+            watchers,
+            restricted: restricted.to_vec(),
+        }
+    }
+}
+
+/// Why clients may not load and unload models; empty where they may.
+fn why_not_to_load(engine: &Engine) -> String {
+    const ADVICE: &str =
+        "start the server with --model-control-mode=explicit to load and unload them";
+    match (engine.check_control(), engine.options().control_mode) {
+        (Ok(()), _) => String::new(),
+        (Err(error), ControlMode::Explicit) => error.message().to_owned(),
+        (_, ControlMode::None) => format!("the models are those of the start; {ADVICE}"),
+        (_, ControlMode::Poll) => format!("models follow the repository as it changes; {ADVICE}"),
+    }
+}
+
+fn stage(engine: &Engine, live: bool, ready: bool) -> &'static str {
+    match (live, ready) {
+        (false, _) => "exiting",
+        _ if engine.is_leaving() => "draining",
+        _ if engine.is_starting() => "starting",
+        (true, true) => "ready",
+        (true, false) => "not_ready",
+    }
+}
+
+impl Memory {
+    fn of(engine: &Engine) -> Self {
+        let budget = &engine.options().memory;
+        Self {
+            resident_bytes: galatea_process_memory::resident(),
+            budget_limit_bytes: Some(budget.limit()).filter(|limit| *limit < isize::MAX as usize),
+            budget_used_bytes: budget.used(),
+            budget_refused: budget.refused(),
+        }
+    }
+}
+
+impl From<GpuMetrics> for Gpu {
+    fn from(gpu: GpuMetrics) -> Self {
+        Self {
+            uuid: gpu.uuid,
+            utilization: gpu.utilization,
+            memory_used_bytes: gpu.memory_used_bytes,
+            memory_total_bytes: gpu.memory_total_bytes,
+            power_watts: gpu.power_usage_watts,
+            power_limit_watts: gpu.power_limit_watts,
+            energy_joules: gpu.energy_joules,
+        }
+    }
+}

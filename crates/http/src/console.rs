@@ -1,0 +1,220 @@
+//! The console, its events, and the document that describes the routes. Not for the paths of cloud platforms.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use galatea_console::{
+    Console,
+    openapi::{self, Models},
+    page::{self, PageFile},
+};
+use galatea_engine::Engine;
+use galatea_frontend::{ApiCategory, RestrictedApis};
+use galatea_types::Error;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
+    header::{ETAG, IF_NONE_MATCH},
+};
+
+use crate::{
+    body::Body,
+    event_body::EventBody,
+    received::Received,
+    responses::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
+    same_site,
+    state::ServerState,
+};
+
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+/// The groups of calls that tell what the events tell.
+const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
+    ApiCategory::Health,
+    ApiCategory::Metadata,
+    ApiCategory::ModelConfig,
+    ApiCategory::ModelRepository,
+    ApiCategory::Statistics,
+];
+/// Those that tell what the document tells: which models there are, and what they take.
+const SHOWN_BY_DOCUMENT: [ApiCategory; 2] = [ApiCategory::Metadata, ApiCategory::ModelRepository];
+
+/// What a path names that is none of the protocol's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ConsoleRoute {
+    File(&'static PageFile),
+    Events,
+    Document,
+}
+
+/// What `path` names; `has_console`: whether there is a page.
+pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
+    match path {
+        "/openapi.json" => Some(ConsoleRoute::Document),
+        _ if !has_console => None,
+        "/" | "/docs" => page::file(page::INDEX).map(ConsoleRoute::File),
+        "/console/events" => Some(ConsoleRoute::Events),
+        _ => page::file(path.strip_prefix("/console/")?).map(ConsoleRoute::File),
+    }
+}
+
+/// The console of a server that has one.
+pub(crate) fn of(engine: &Arc<Engine>, apis: &RestrictedApis) -> Console {
+    Console::new(engine, apis.restricted_names())
+}
+
+pub(crate) async fn respond(
+    state: &ServerState,
+    route: ConsoleRoute,
+    received: &mut Received,
+) -> Response<Body> {
+    received.exchange.is_routine();
+    if !matches!(*received.request.method(), Method::GET | Method::HEAD) {
+        return method_not_allowed(JSON);
+    }
+    match route {
+        ConsoleRoute::File(file) => send_file(file, received.headers()),
+        ConsoleRoute::Events => refused(state, &SHOWN_BY_EVENTS, received.headers())
+            .unwrap_or_else(|| send_events(state, received)),
+        ConsoleRoute::Document => match refused(state, &SHOWN_BY_DOCUMENT, received.headers()) {
+            Some(refusal) => refusal,
+            None => send_document(state, received).await,
+        },
+    }
+}
+
+/// Of a client that may not read what these groups of calls tell, and of a server that ends.
+fn refused(
+    state: &ServerState,
+    categories: &[ApiCategory],
+    headers: &HeaderMap,
+) -> Option<Response<Body>> {
+    let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+    let apis = &state.options.restricted_apis;
+    let unmet = categories.iter().find_map(|category| apis.check(*category, value_of).err());
+    if let Some(unmet) = unmet {
+        return Some(restricted(unmet));
+    }
+    if let Some(refusal) = same_site::refusal(headers) {
+        return Some(refusal);
+    }
+    let is_over = state.in_flight.is_closed();
+    is_over.then(|| failure(&Error::unavailable("Server exiting"), JSON))
+}
+
+fn send_file(file: &PageFile, headers: &HeaderMap) -> Response<Body> {
+    let validators = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let mut response = match validators.is_some_and(|known| page::is_known(file, known)) {
+        true => {
+            let mut response = Response::new(Body::default());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        false => {
+            let content = Body::pieces(Bytes::from_static(file.content), Vec::new());
+            reply(StatusCode::OK, HeaderValue::from_static(file.content_type), content)
+        }
+    };
+    if let Ok(etag) = HeaderValue::from_str(&file.etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    protected(response)
+}
+
+/// With what tells a browser to be careful.
+fn protected(mut response: Response<Body>) -> Response<Body> {
+    for (name, value) in page::HEADERS {
+        let (name, value) = (HeaderName::from_static(name), HeaderValue::from_static(value));
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+fn send_events(state: &ServerState, received: &Received) -> Response<Body> {
+    let Some(console) = &state.console else { return crate::responses::not_found() };
+    if received.request.method() == Method::HEAD {
+        return protected(reply(StatusCode::OK, EVENTS, Body::default()));
+    }
+    match console.watch() {
+        Ok(watcher) => {
+            let mut closing = received.connection().closing.clone();
+            let drain = Box::pin(async move { closing.wait_for_drain().await });
+            let body = EventBody::new(watcher, drain);
+            protected(reply(StatusCode::OK, EVENTS, Body::Events(Box::new(body))))
+        }
+        Err(error) => failure(&Error::unavailable(error.to_string()), JSON),
+    }
+}
+
+/// On a control thread: it goes through models.
+async fn send_document(state: &ServerState, received: &Received) -> Response<Body> {
+    let engine = state.engine.clone();
+    let models = Models::of_query(received.request.uri().query().unwrap_or_default());
+    let has_console = state.console.is_some();
+    let write = move || openapi::document(&engine, &models?, has_console);
+    let written = state.engine.control().query(write).await.flatten();
+    protected(ok_or_failure(written))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::route;
+
+    /// Routes of extensions that are not built answer that, and are not described.
+    const NOT_DESCRIBED: [&str; 2] = ["trace/setting", "register"];
+
+    #[test]
+    fn what_the_document_describes_is_answered() {
+        let routes = openapi::base_routes();
+        assert!(routes.len() > 25);
+        for (path, method) in routes {
+            let filled = path.replace("{model_name}", "m").replace("{model_version}", "3");
+            let method: Method = method.parse().expect("a method");
+            match route::parse(&filled) {
+                Some(route) => assert!(route.allows(&method), "{method} {path}"),
+                None => assert!(parse(&filled, true).is_some() && method == Method::GET, "{path}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_answered_is_described() {
+        let described: BTreeSet<(String, String)> = openapi::base_routes().into_iter().collect();
+        let model = "/v2/models/{model_name}";
+        let actions =
+            ["", "/ready", "/config", "/stats", "/infer", "/generate", "/generate_stream"];
+        let of_versions = actions.iter().map(|a| format!("{model}/versions/{{model_version}}{a}"));
+        let of_models = actions.iter().map(|action| format!("{model}{action}"));
+        let others =
+            ["/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/stats", "/v2/logging"];
+        let repository = ["index", "models/{model_name}/load", "models/{model_name}/unload"];
+        let repository = repository.map(|path| format!("/v2/repository/{path}"));
+        let regions = ["system", "cuda"].map(|kind| format!("/v2/{kind}sharedmemory"));
+        let regions =
+            regions.iter().flat_map(|at| [format!("{at}/status"), format!("{at}/unregister")]);
+        let paths = of_versions.chain(of_models).chain(others.map(str::to_owned));
+        for path in paths.chain(repository).chain(regions) {
+            let filled = path.replace("{model_name}", "m").replace("{model_version}", "3");
+            let route = route::parse(&filled).expect("a route");
+            for method in [Method::GET, Method::POST] {
+                let key = (path.clone(), method.to_string());
+                assert_eq!(described.contains(&key), route.allows(&method), "{method} {path}");
+            }
+        }
+        for path in described.iter().map(|(path, _)| path) {
+            assert!(!NOT_DESCRIBED.iter().any(|end| path.ends_with(&format!("/{end}"))), "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_console_only_the_document_is_there() {
+        for path in ["/", "/docs", "/console/events", "/console/index.html"] {
+            assert!(parse(path, true).is_some() && parse(path, false).is_none(), "{path}");
+        }
+        assert!(matches!(parse("/openapi.json", false), Some(ConsoleRoute::Document)));
+        for path in ["", "/console", "/console/", "/docs/", "/v2/docs", "/openapi.json/"] {
+            assert!(parse(path, true).is_none(), "{path}");
+        }
+    }
+}

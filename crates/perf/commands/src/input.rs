@@ -1,0 +1,150 @@
+//! The inputs of a request: what is typed, matched with what the model takes.
+
+use galatea_client::{InputData, InputTensor, TensorMetadata};
+use galatea_types::suggest;
+
+use crate::{
+    shape::{self, Given, ShapeError},
+    value::{self, ValueError},
+};
+
+/// Why the inputs do not fit the model.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    #[error("the model has no input '{name}'{hint}; it has {known}")]
+    Unknown { name: String, hint: String, known: String },
+    #[error("which input is '{text}'? The model has {known}: write --input NAME=VALUE")]
+    Unnamed { text: String, known: String },
+    #[error("input '{0}' is given twice")]
+    Twice(String),
+    #[error(
+        "missing input: {0}; give each with --input NAME=VALUE, VALUE may be `zeros` or `random`"
+    )]
+    Missing(String),
+    #[error("input '{name}': {reason}")]
+    Value { name: String, reason: ValueError },
+    #[error("input '{input}' wants {wanted}: {reason}")]
+    Shape { input: String, wanted: String, reason: ShapeError },
+}
+
+/// `optional`: names of inputs that may be left out.
+pub(crate) fn inputs(
+    typed: &[String],
+    known: &[TensorMetadata],
+    optional: &[String],
+) -> Result<Vec<InputTensor>, InputError> {
+    let mut made: Vec<InputTensor> = Vec::new();
+    for text in typed {
+        let (input, value) = matched(text, known)?;
+        if made.iter().any(|made| made.name == input.name) {
+            return Err(InputError::Twice(input.name.clone()));
+        }
+        made.push(tensor(input, value)?);
+    }
+    let is_missing = |input: &&TensorMetadata| {
+        !optional.contains(&input.name) && made.iter().all(|made| made.name != input.name)
+    };
+    let missing: Vec<String> = known.iter().filter(is_missing).map(describe).collect();
+    match missing.is_empty() {
+        true => Ok(made),
+        false => Err(InputError::Missing(missing.join(", "))),
+    }
+}
+
+/// `INPUT0 INT32 [-1,16]`
+pub(crate) fn describe(tensor: &TensorMetadata) -> String {
+    format!("{} {} {}", tensor.name, tensor.data_type, shape::text(&tensor.shape))
+}
+
+fn matched<'a, 'b>(
+    text: &'b str,
+    known: &'a [TensorMetadata],
+) -> Result<(&'a TensorMetadata, &'b str), InputError> {
+    let names = || known.iter().map(|input| input.name.as_str());
+    let list = || names().collect::<Vec<_>>().join(", ");
+    let typed = text.split_once('=');
+    let named = known.iter().find_map(|input| {
+        let value = text.strip_prefix(input.name.as_str())?.strip_prefix('=')?;
+        Some((input, value))
+    });
+    if let Some(named) = named {
+        return Ok(named);
+    }
+    let near = typed.and_then(|(name, _)| suggest::nearest(name, names()).first().copied());
+    match (known, typed) {
+        ([only], _) if near.is_none() => Ok((only, text)),
+        (_, Some((name, _))) => {
+            let hint = near.map(|near| format!(", did you mean '{near}'?")).unwrap_or_default();
+            Err(InputError::Unknown { name: name.to_owned(), hint, known: list() })
+        }
+        (_, None) => {
+            let text = text.chars().take(40).collect();
+            Err(InputError::Unnamed { text, known: list() })
+        }
+    }
+}
+
+fn tensor(input: &TensorMetadata, text: &str) -> Result<InputTensor, InputError> {
+    let (name, data_type) = (input.name.clone(), input.data_type);
+    let of_value = |reason| InputError::Value { name: input.name.clone(), reason };
+    let of_shape = |reason| InputError::Shape {
+        input: input.name.clone(),
+        wanted: format!("{data_type} {}", shape::text(&input.shape)),
+        reason,
+    };
+    let is_filled = matches!(text, "zeros" | "random");
+    let (shape, data) = match is_filled {
+        true => {
+            let shape = shape::complete(&input.shape, &Given::Any).map_err(of_shape)?;
+            let count = shape.iter().try_fold(1usize, |product, &size| {
+                product.checked_mul(usize::try_from(size).ok()?)
+            });
+            let count = count.ok_or_else(|| of_shape(ShapeError::TooLarge))?;
+            (shape, value::fill(count, data_type, text == "random").map_err(of_value)?)
+        }
+        false => {
+            let elements = value::read(text, data_type).map_err(of_value)?;
+            (shape::complete(&input.shape, &elements.given).map_err(of_shape)?, elements.data)
+        }
+    };
+    Ok(InputTensor { name, data_type, shape, data: InputData::Inline(data.into()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::DataType;
+
+    use super::*;
+
+    fn known(names: &[&str]) -> Vec<TensorMetadata> {
+        let tensor = |name: &&str| TensorMetadata {
+            name: name.to_string(),
+            data_type: DataType::Int32,
+            shape: vec![-1, 2],
+        };
+        names.iter().map(tensor).collect()
+    }
+
+    #[test]
+    fn names_are_matched() {
+        let typed = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        let made = inputs(&typed(&["1,2"]), &known(&["A"]), &[]).expect("one input");
+        assert_eq!((made[0].name.as_str(), &made[0].shape[..]), ("A", &[1, 2][..]));
+        for (words, names, expected) in [
+            (&["INPUT=1,2"][..], &["INPUTS"][..], "did you mean 'INPUTS'?"),
+            (&["1,2"], &["A", "B"], "which input is '1,2'? The model has A, B"),
+            (&["A=zeros"], &["A", "B"], "missing input: B INT32 [-1,2]"),
+            (&["A=zeros", "A=zeros"], &["A", "B"], "'A' is given twice"),
+            (
+                &["A=1,2,3"],
+                &["A"],
+                "input 'A' wants INT32 [-1,2]: 3 elements given; give a multiple of 2",
+            ),
+            (&["A=x"], &["A"], "input 'A': 'x' is no INT32"),
+        ] {
+            let error = inputs(&typed(words), &known(names), &[]).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(inputs(&typed(&["A=zeros"]), &known(&["A", "B"]), &["B".to_owned()]).is_ok());
+    }
+}

@@ -1,0 +1,80 @@
+//! Commands by which people ask a running server: `galatea models` lists what it has, `galatea infer` sends it one
+//! request.
+//!
+//! [`models`] and [`infer`] are the whole commands: they read their command line, ask the server within a time and
+//! an amount of data that are bounded, and print.
+//!
+//! **Invariants.** The server is not trusted: no control character of it reaches the terminal, and a response that is
+//! too long or too late is an error.
+
+#![warn(missing_docs)]
+
+mod elements;
+mod error;
+mod infer;
+mod input;
+mod models;
+mod options;
+mod printing;
+mod session;
+mod shape;
+mod value;
+
+use std::io::{self, Write};
+
+use galatea_command_line::{OptionOutline, outline};
+
+pub use self::error::Exit;
+use self::{
+    error::CommandError,
+    options::{InferOptions, ModelsOptions},
+};
+
+/// `galatea models`, with the words behind that.
+pub fn models(words: impl Iterator<Item = String>) -> Exit {
+    finish(
+        "models",
+        options::read(words).and_then(|options| match options {
+            Some(options) => models::run(&options),
+            None => Ok(options::models_help()),
+        }),
+    )
+}
+
+/// `galatea infer`, with the words behind that.
+pub fn infer(words: impl Iterator<Item = String>) -> Exit {
+    finish(
+        "infer",
+        options::read(words).and_then(|options| match options {
+            Some(options) => infer::run(&options),
+            None => Ok(options::infer_help()),
+        }),
+    )
+}
+
+/// The options of `galatea models`, for texts about all commands.
+pub fn models_outline() -> Vec<OptionOutline> {
+    outline::<ModelsOptions>()
+}
+
+/// The options of `galatea infer`, for texts about all commands.
+pub fn infer_outline() -> Vec<OptionOutline> {
+    outline::<InferOptions>()
+}
+
+fn finish(command: &str, made: Result<String, CommandError>) -> Exit {
+    match made {
+        Ok(text) => {
+            // A reader that went away (`| head`) is no error.
+            let _ = io::stdout().write_all(text.as_bytes());
+            Exit::Success
+        }
+        Err(error) => {
+            eprintln!("error: {}", printing::lines(&error.to_string()));
+            if error.is_of_command_line() {
+                eprintln!("`galatea {command} --help` says more");
+            }
+            error.exit()
+        }
+    }
+}

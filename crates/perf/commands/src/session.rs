@@ -1,0 +1,97 @@
+//! A connection to the server, within bounds of time and size.
+
+use std::time::Duration;
+
+use galatea_client::{Address, AddressError, Connector, Protocol, Target, Tls};
+use tokio::{runtime, task::LocalSet};
+
+use crate::{error::CommandError, options::ServerOptions};
+
+/// The longest response that is read, in bytes.
+const RESPONSE_LIMIT: usize = 64 << 20;
+
+/// Connects and asks; all together may take as long as the options say.
+pub(crate) fn ask<T>(
+    options: &ServerOptions,
+    question: impl AsyncFnOnce(&Connector, &Target) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let target = target(options)?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    let connector = Connector::with_response_limit(target.clone(), RESPONSE_LIMIT)?;
+    let late = || CommandError::Late { url: target.url(), seconds: options.timeout };
+    local.block_on(&runtime, async {
+        let limit = Duration::from_secs_f64(options.timeout);
+        let asked = tokio::time::timeout(limit, question(&connector, &target)).await;
+        asked.unwrap_or_else(|_| Err(late()))
+    })
+}
+
+fn target(options: &ServerOptions) -> Result<Target, CommandError> {
+    let url = options.url.as_deref().unwrap_or("localhost");
+    let lower = url.to_ascii_lowercase();
+    let says_grpc = lower.starts_with("grpc://") || lower.starts_with("grpcs://");
+    let protocol = match options.protocol.as_deref() {
+        Some(name) if name.eq_ignore_ascii_case("grpc") => Protocol::Grpc,
+        None if says_grpc => Protocol::Grpc,
+        _ => Protocol::Http,
+    };
+    let is_grpcs = protocol == Protocol::Grpc && lower.starts_with("grpcs://");
+    let plain = if is_grpcs { &url["grpcs://".len()..] } else { url };
+    let address = Address::read(plain, protocol).map_err(|reason| match reason {
+        AddressError::GrpcOverTls => CommandError::GrpcTls(url.to_owned()),
+        reason => CommandError::Address { url: url.to_owned(), reason },
+    })?;
+    let has_tls = is_grpcs || lower.starts_with("https://");
+    Ok(Target {
+        protocol,
+        host: address.host.to_owned(),
+        port: address.port.unwrap_or(protocol.default_port()),
+        base_path: address.path.to_owned(),
+        headers: Vec::new(),
+        tls: has_tls.then(system_tls),
+        compression: Default::default(),
+    })
+}
+
+/// With the system's certificate authorities.
+fn system_tls() -> Tls {
+    Tls {
+        roots: None,
+        certificate_chain: None,
+        certificate_is_der: false,
+        private_key: None,
+        private_key_is_der: false,
+        verify_peer: true,
+        verify_host: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target_of(url: Option<&str>, protocol: Option<&str>) -> Result<String, String> {
+        let (url, protocol) = (url.map(str::to_owned), protocol.map(str::to_owned));
+        let options = ServerOptions { url, protocol, ..ServerOptions::default() };
+        target(&options).map(|target| target.url()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_url_says_the_protocol_unless_an_option_does() {
+        for (url, protocol, expected) in [
+            (None, None, "http://localhost:8000"),
+            (None, Some("GRPC"), "grpc://localhost:8001"),
+            (Some("h:1"), Some("grpc"), "grpc://h:1"),
+            (Some("grpc://h"), None, "grpc://h:8001"),
+            (Some("grpcs://h:443"), None, "grpcs://h:443"),
+            (Some("https://h:1/a"), None, "https://h:1/a"),
+        ] {
+            assert_eq!(target_of(url, protocol).as_deref(), Ok(expected));
+        }
+        let refused = |url, protocol| target_of(Some(url), Some(protocol)).expect_err(url);
+        assert!(refused("https://h:1", "grpc").contains("grpcs://host:port"));
+        assert!(refused("grpc://h:1", "http").contains("-i grpc"));
+        assert!(refused("h:x", "http").contains("'x' is no port"));
+    }
+}

@@ -1,0 +1,240 @@
+"""The console without its page: files and their headers, the events while requests run, who may see what."""
+
+import json
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+import clients
+import raw_http
+import repositories
+import servers
+from console_events import Events
+from repositories import identity_config
+
+FAILING = identity_config(max_batch_size=8) + 'parameters { key: "fail" value { string_value: "execute" } }\n'
+WRONG = "max_batch_size: 8\nmax_batch_sise: 8\n"
+FILES = {"/": "text/html; charset=utf-8", "/docs": "text/html; charset=utf-8", "/console/index.html": "text/html; charset=utf-8"}
+RESTRICTED = "--http-restricted-api=model-repository:x-admin=sesame"
+LOAD = "/v2/repository/models/identity/load"
+
+
+def infer(server, model="identity", numbers=2, **more):
+    tensor = {"name": "INPUT0", "shape": [1, numbers], "datatype": "FP32", "data": [1.0] * numbers}
+    return clients.ask(server.http, "POST", f"/v2/models/{model}/infer", {"inputs": [tensor], **more})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models")
+    repositories.write_model(path, "identity", "galatea", "identity", identity_config(max_batch_size=8))
+    repositories.write_model(path, "failing", "galatea", "failing", FAILING)
+    repositories.write_model(path, "wrong", "galatea", "identity", WRONG)
+    flags = ("--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false")
+    with servers.galatea(path, *flags) as running:
+        running.repository = path
+        yield running
+
+
+def test_the_files_of_the_page(server):
+    for path, kind in FILES.items():
+        status, headers, body = clients.ask(server.http, "GET", path)
+        assert (status, headers["Content-Type"]) == (200, kind) and b"<html" in body, path
+        policy = headers["Content-Security-Policy"].split("; ")
+        assert policy[0] == "default-src 'none'" and "frame-ancestors 'none'" in policy
+        assert "script-src 'self'" in policy and "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
+        known = {"If-None-Match": headers["ETag"]}
+        status, again, nothing = clients.ask(server.http, "GET", path, headers=known)
+        assert (status, nothing, again["ETag"]) == (304, b"", headers["ETag"])
+        status, head, nothing = clients.ask(server.http, "HEAD", path)
+        assert (status, nothing, head["Content-Length"]) == (200, b"", str(len(body)))
+        assert clients.ask(server.http, "POST", path)[0] == 405
+    assert b"<html" not in clients.ask(server.metrics, "GET", "/")[2], "the port of the metrics has none"
+    for path in ("/console", "/console/", "/console/x.js", "/console/../Cargo.toml", "/console/%2e%2e/x", "/docs/"):
+        assert clients.ask(server.http, "GET", path)[0] == 404, path
+    assert clients.ask(server.http, "HEAD", "/console/events")[0] == 200
+    assert clients.ask(server.http, "POST", "/console/events")[0] == 405
+
+
+def test_the_files_that_the_page_names_are_there(server):
+    index = clients.ask(server.http, "GET", "/")[2].decode()
+    for path in re.findall(r'(?:src|href)="([^"#:]+)"', index):
+        assert not path.startswith("/"), f"{path}: behind a proxy's prefix only relative addresses work"
+        if path.startswith("console/"):
+            assert clients.ask(server.http, "GET", "/" + path)[0] == 200, path
+
+
+def test_a_page_sees_requests_while_they_run(server):
+    with Events(server) as events:
+        assert events.next()[0] == "state"
+        row = events.models["identity/1"]
+        before = row["counts"]["success"]
+        assert (row["state"], row["backend"], row["max_batch_size"]) == ("READY", "identity", 8)
+        assert row["instances"] == {"all": 1, "working": 1} and events.server["state"] == "ready"
+        assert events.server["memory"]["resident_bytes"] > 1 << 20
+        for _ in range(20):
+            assert infer(server)[0] == 200
+        assert infer(server, "failing", id="the-one")[0] == 500
+        assert infer(server, "nothing", id="lost")[0] == 404
+        events.until(lambda: row["counts"]["success"] == before + 20 and len(events.failures) >= 2, "the requests")
+        latency = row["latency_ms"]
+        assert latency["count"] == 20 and 0 < latency["p50"] <= latency["p90"] <= latency["p99"] < 10_000
+        assert [1, before + 20] in row["batch_sizes"] and row["ns"]["success"] > 0
+        failed, unknown = events.failures[-2:]
+        assert (failed["model"], failed["version"], failed["id"]) == ("failing", 1, "the-one")
+        assert (failed["protocol"], failed["status"], failed["code"]) == ("http", 500, "Internal")
+        assert failed["call"] == "POST /v2/models/failing/infer" and "told to fail" in failed["reason"]
+        assert unknown["call"] == "POST /v2/models/nothing/infer" and "nothing" in unknown["reason"]
+        assert events.models["failing/1"]["counts"]["failure"] >= 1
+        events.until(lambda: row["rates"]["requests"] == 0, "the end of the requests")
+
+
+def test_who_comes_later_sees_the_failures_before(server):
+    infer(server, "failing", id="seen before")
+    with Events(server) as events:
+        events.until(lambda: any(f["id"] == "seen before" for f in events.failures), "the failure", 3)
+        assert [f["sequence"] for f in events.failures] == sorted(f["sequence"] for f in events.failures)
+
+
+def test_a_wrong_configuration_is_shown_with_its_line(server):
+    with Events(server) as events:
+        events.next()
+        reason = events.models["wrong/-"]["reason"]
+    assert events.models["wrong/-"]["state"] == "UNAVAILABLE"
+    lines = reason.split("\n")
+    number = next(n for n, line in enumerate(lines) if "max_batch_sise: 8" in line)
+    assert lines[number].index("max_batch_sise") == lines[number + 1].index("^"), reason
+    assert "did you mean `max_batch_size`?" in reason
+
+
+def test_load_and_unload_are_seen(server):
+    with Events(server) as events:
+        events.next()
+        assert events.server["may_load"] is True
+        row = events.models["identity/1"]
+        assert clients.ask(server.http, "POST", "/v2/repository/models/identity/unload", {})[0] == 200
+        events.until(lambda: row["state"] == "UNAVAILABLE", "the unload")
+        assert row["reason"] == "unloaded"
+        assert clients.ask(server.http, "POST", LOAD, {})[0] == 200
+        events.until(lambda: row["state"] == "READY" and row["counts"]["success"] == 0, "the load")
+        repositories.write_model(server.repository, "late", "galatea", "identity", identity_config())
+        assert clients.ask(server.http, "POST", "/v2/repository/models/late/load", {})[0] == 200
+        events.until(lambda: events.models.get("late/1", {}).get("state") == "READY", "the new model")
+        assert events.models["late/1"]["counts"]["success"] == 0
+
+
+def test_watching_keeps_no_model_from_being_unloaded(server):
+    with Events(server) as events:
+        events.next()
+        assert clients.ask(server.http, "POST", "/v2/repository/models/identity/unload", {})[0] == 200
+        server.wait_for_line("successfully unloaded 'identity'")
+        assert clients.ask(server.http, "POST", LOAD, {})[0] == 200
+
+
+def test_pages_of_other_sites_change_nothing(server):
+    calls = {LOAD: {}, "/v2/repository/models/identity/unload": {}, "/v2/logging": {"log_verbose_level": 0}}
+    for path, body in calls.items():
+        for site in ("cross-site", "same-site"):
+            status, _, said = clients.ask(server.http, "POST", path, body, {"Sec-Fetch-Site": site})
+            assert status == 403 and b"pages of other sites" in said, path
+    assert clients.ask(server.http, "GET", "/v2/models/identity/ready")[0] == 200
+    for site in ("same-origin", "none"):
+        assert clients.ask(server.http, "POST", LOAD, {}, {"Sec-Fetch-Site": site})[0] == 200
+    with Events(server, {"Sec-Fetch-Site": "cross-site"}) as events:
+        assert events.status == 403
+    assert infer(server)[0] == 200
+
+
+def test_no_more_may_watch_than_there_is_room_for(server):
+    watching = [Events(server) for _ in range(64)]
+    try:
+        assert {events.status for events in watching} == {200}
+        with Events(server) as refused:
+            assert refused.status == 503
+            assert json.loads(refused.reply.read())["error"].startswith("64 clients watch this server")
+        assert infer(server)[0] == 200
+        first = [events.next() for events in watching]
+        assert {name for name, _ in first} == {"state"}
+    finally:
+        for events in watching:
+            events.close()
+
+
+def test_without_a_console_everything_is_as_before(repository, serve):
+    repository.add("identity", "identity", identity_config())
+    server = serve(repository.path, "--console=false")
+    status, headers, body = clients.ask(server.http, "GET", "/nowhere")
+    assert status == 404
+    for path in (*FILES, "/console/events"):
+        for method in ("GET", "POST", "HEAD"):
+            said = clients.ask(server.http, method, path)
+            assert said[0] == 404 and said[1].items() == headers.items(), path
+            assert said[2] == (b"" if method == "HEAD" else body)
+    document = json.loads(clients.ask(server.http, "GET", "/openapi.json")[2])
+    assert "/" not in document["paths"] and "/v2/models/identity/infer" in document["paths"]
+    assert "The console is at" not in server.text()
+
+
+def test_what_is_restricted_is_not_shown(repository, serve):
+    repository.add("identity", "identity", identity_config())
+    server = serve(repository.path, RESTRICTED, "--http-restricted-api=statistics:x-stats=open")
+    assert clients.ask(server.http, "GET", "/")[0] == 200
+    keys = {"x-admin": "sesame", "x-stats": "open"}
+    for missing in ("x-admin", "x-stats"):
+        given = {name: value for name, value in keys.items() if name != missing}
+        for headers in (given, {**given, missing: "wrong"}):
+            status, _, said = clients.ask(server.http, "GET", "/console/events", headers=headers)
+            assert status == 403 and f"expecting header '{missing}'".encode() in said
+    assert clients.ask(server.http, "GET", "/openapi.json")[0] == 403
+    assert clients.ask(server.http, "GET", "/openapi.json", headers=keys)[0] == 200
+    with Events(server, keys) as events:
+        events.next()
+        assert events.server["restricted"] == ["model-repository", "statistics"]
+        assert events.server["may_load"] is False and "--model-control-mode=explicit" in events.server["may_load_reason"]
+
+
+def test_a_server_that_ends_ends_the_events(repository, serve):
+    repository.add("identity", "identity", identity_config())
+    server = serve(repository.path)
+    with Events(server) as events:
+        assert events.next()[0] == "state"
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        seen = []
+        while (event := events.next()) is not None:
+            seen.append(event)
+        assert seen[-1] == ("end", {"reason": "the server is about to exit"})
+        assert server.wait_for_exit() == 0
+        assert time.monotonic() - began < 10, "nobody waits for who watches"
+
+
+def test_a_watcher_that_does_not_read_is_left_and_holds_up_nobody(server):
+    host, port = server.http.rsplit(":", 1)
+    deaf = raw_http.connect((host, int(port)), receive_buffer=2048)
+    deaf.sendall(b"GET /console/events HTTP/1.1\r\nHost: x\r\n\r\n")
+    with Events(server) as events:
+        events.next()
+        assert events.next()[0] == "change" and infer(server)[0] == 200
+    deaf.shutdown(socket.SHUT_RDWR)
+    deaf.close()
+
+
+def test_two_thousand_models_cost_little_each_second(repository, serve):
+    for number in range(2000):
+        repository.add(f"model_{number:04}", "identity", identity_config())
+    server = serve(repository.path, "--model-control-mode=explicit", "--load-model=model_0007")
+    with Events(server) as events:
+        events.next()
+        assert len(events.models) == 2000 and events.bytes < 500_000
+        before, sizes = server.cpu_seconds(), []
+        for _ in range(3):
+            assert infer(server, "model_0007")[0] in (200, 400)
+            events.next()
+            sizes.append(events.bytes)
+        assert max(sizes) < 5_000, sizes
+        assert server.cpu_seconds() - before < 1.0
+        assert events.models["model_0007/1"]["state"] == "READY"

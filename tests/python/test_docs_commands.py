@@ -1,0 +1,113 @@
+"""Every command of README.md, of the pages in docs and of the examples' pages runs as it stands there, or has its reason here."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+import doc_pages
+from doc_pages import ROOT
+from repositories import EXAMPLES, copy_example, tensor
+
+# Pages whose commands a test of their own runs, with what comes out.
+ELSEWHERE = {
+    "docs/first-start.md": "test_first_start.py",
+}
+
+TASKS = "a task of the project that builds and fetches; `cargo xtask test` is what runs this"
+PACKAGES = "needs what `cargo xtask dist` makes; test_dist.py installs each of them and asks it"
+# Blocks that are not run, by page and first line, each with its reason.
+NOT_RUN = {
+    ("docs/gpu.md", "python3 -m venv gpu"): "needs a GPU, and fetches two gigabytes",
+    ("README.md", "cargo xtask demo   # build, fetch four real models, serve them, ask them something (--keep leaves it serving)"): TASKS,
+    ("README.md", "pip install target/dist/galatea_server-*.whl"): PACKAGES,
+    ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
+    ("docs/install.md", "tar -xzf galatea-*-linux-gnu.tar.gz --strip-components=1 -C ~/.local"): PACKAGES,
+    ("docs/install.md", "pip install ./galatea_server-*.whl"): PACKAGES,
+    ("docs/install.md", "sudo apt install ./galatea_*_amd64.deb"): "changes the machine; " + PACKAGES,
+    ("docs/install.md", "docker build -t galatea ."): "needs a container engine; test_container.py runs what the image is made by",
+    ("docs/install.md", "cargo build --release --package galatea"): TASKS,
+    ("examples/pipelines/README.md", "cargo xtask demo sentences     # build, fetch the model, serve it all and print how close some sentences are"): TASKS,
+    ("examples/pipelines/README.md", "target/release/galatea serve \\"): "fetches packages; test_real_packages.py serves the same and asks it",
+    ("examples/seeds/README.md", "cargo build --release"): "builds; test_seeds.py runs the scripts",
+}
+# The languages of blocks that are no commands.
+TEXTS = {"", "json", "dockerfile", "nginx", "pbtxt", "html"}
+
+
+def simple(folder):
+    copy_example(folder / "models", "simple")
+
+
+def wrong_models(folder):
+    """What docs/check.md finds."""
+    (folder / "models/iris/1").mkdir(parents=True)
+    shutil.copy(EXAMPLES / "simple/1/model.onnx", folder / "models/iris/1/iris.onnx")
+    shutil.copy(EXAMPLES / "simple/1/model.onnx", folder / "iris.onnx")
+    (folder / "models/iris/config.pbtxt").write_text('backend: "onnxruntime"\n')
+    copy_example(folder / "models", "simple", 'backend: "onnxruntime"\ninput [ { name: "x" datatype: TYPE_FP32 } ]\n')
+
+
+def load_models(folder):
+    simple(folder)
+    tagger = folder / "models/tagger"
+    (tagger / "1").mkdir(parents=True)
+    tensors = tensor("input", "INPUT0", "TYPE_STRING", "-1") + tensor("output", "OUTPUT0", "TYPE_STRING", "-1")
+    (tagger / "config.pbtxt").write_text(f'backend: "identity"\n{tensors.replace("INPUT0", "text")}')
+    (folder / "data.json").write_text(json.dumps({"data": [{"text": ["word"] * 70}]}))
+
+
+# What lies in the folder of a page before its first command: `models` with the model `simple`, or what is named here.
+PREPARED = {"docs/check.md": wrong_models, "docs/perf.md": load_models, "docs/migrate-from-torchserve.md": lambda folder: None}
+# Pages whose commands ask a server that is there already.
+SERVED = {"docs/perf.md", "docs/performance.md", "README.md"}
+
+
+def is_command(block):
+    return block.kind in ("sh", "console", "python")
+
+
+def commands(page):
+    return [block for block in doc_pages.blocks(page) if is_command(block)]
+
+
+PAGES = [page for page in doc_pages.pages() if commands(page)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+def test_the_commands_of_a_page_run(page, tmp_path):
+    to_run = [block for block in commands(page) if (page, block.first) not in NOT_RUN]
+    if not to_run:
+        return
+    folder = tmp_path / "place"
+    folder.mkdir()
+    PREPARED.get(page, simple)(folder)
+    place = doc_pages.Place(folder, tmp_path / "tools")
+    try:
+        if page in SERVED:
+            place.serve("galatea serve models")
+        for block in to_run:
+            place.run(block)
+    finally:
+        place.stop()
+
+
+def test_no_block_is_left_out():
+    """A block with a language nobody knows, or without one and with a command in it, would be run by nobody."""
+    for page in doc_pages.pages():
+        for block in doc_pages.blocks(page):
+            assert is_command(block) or block.kind in TEXTS, f"{block}: a block in '{block.kind}'"
+            is_hidden = not is_command(block) and doc_pages.COMMAND.match(block.first)
+            assert not is_hidden, f"{block}: a command; make it a block in sh or console"
+            if block.kind == "json":
+                json.loads(block.text)
+        indented = re.findall(r"\n\n {4}(\S[^\n]*)", doc_pages.FENCE.sub("", (ROOT / page).read_text()))
+        assert not [line for line in indented if doc_pages.COMMAND.match(line)], f"{page}: commands in an indented block"
+
+
+def test_every_reason_is_of_a_block_that_there_is():
+    there = {(block.page, block.first) for page in PAGES for block in commands(page)}
+    assert set(NOT_RUN) <= there, set(NOT_RUN) - there
+    for page, test in ELSEWHERE.items():
+        assert page in (ROOT / "tests/python" / test).read_text(), f"{test} does not read {page}"

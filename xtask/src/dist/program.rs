@@ -1,0 +1,62 @@
+//! The program of a release: built so that it runs with an old glibc, and stripped.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::{elf, target::Target};
+use crate::{process, setup};
+
+/// The oldest glibc a release runs with, that of Debian 10, Ubuntu 20.04 and Red Hat's 8.
+pub const GLIBC: (u32, u32) = (2, 28);
+
+/// Builds it with a linker that knows that glibc's symbols, and proves by them that it will do.
+pub fn build(target: &Target) -> Result<PathBuf> {
+    check_standard_library(target)?;
+    let tools = setup::dist_tools()?.join("bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path)))?;
+    let triple = target.triple();
+    let with_version = format!("{triple}.{}.{}", GLIBC.0, GLIBC.1);
+    let folder = process::target_dir().join("dist-build");
+    process::run(
+        process::cargo()
+            .args(["zigbuild", "--release", "--locked", "--package", "galatea", "--target"])
+            .arg(with_version)
+            .env("PATH", path)
+            .env("CARGO_TARGET_DIR", &folder),
+    )?;
+    let program = folder.join(triple).join("release/galatea");
+    elf::check(&elf::needs(&fs::read(&program)?)?, GLIBC)?;
+    Ok(program)
+}
+
+/// A target whose standard library is not installed is said so, before minutes of building.
+fn check_standard_library(target: &Target) -> Result<()> {
+    let triple = target.triple();
+    let mut rustc = Command::new("rustc");
+    let (ok, folder) = process::output(
+        rustc.args(["--print", "target-libdir", "--target", &triple]).current_dir(process::root()),
+    )?;
+    if !ok || !Path::new(folder.trim()).is_dir() {
+        bail!(
+            "nothing is built for {triple}: Rust's standard library for it is not here; `rustup target add {triple}`"
+        );
+    }
+    Ok(())
+}
+
+/// A copy of a program without what only a debugger reads.
+pub fn stripped(program: &Path, folder: &Path) -> Result<PathBuf> {
+    let bytes = fs::read(program).with_context(|| program.display().to_string())?;
+    if !elf::has_debug_information(&bytes)? {
+        return Ok(program.to_owned());
+    }
+    let stripped = folder.join("galatea.stripped");
+    process::run(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
+    Ok(stripped)
+}
