@@ -58,10 +58,16 @@ def load_models(folder):
     (folder / "data.json").write_text(json.dumps({"data": [{"text": ["word"] * 70}]}))
 
 
+def client_models(folder):
+    (folder / "examples/models").mkdir(parents=True)
+    copy_example(folder / "examples/models", "simple")
+    shutil.copytree(ROOT / "examples/clients/models", folder / "examples/clients/models")
+
+
 # What lies in the folder of a page before its first command: `models` with the model `simple`, or what is named here.
-PREPARED = {"docs/check.md": wrong_models, "docs/perf.md": load_models, "docs/migrate-from-torchserve.md": lambda folder: None}
+PREPARED = {"examples/clients/README.md": client_models, "docs/check.md": wrong_models, "docs/perf.md": load_models, "docs/migrate-from-torchserve.md": lambda folder: None}
 # Pages whose commands ask a server that is there already.
-SERVED = {"docs/perf.md", "docs/performance.md", "README.md"}
+SERVED = {"docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
 
 
 def is_command(block):

@@ -1,0 +1,3 @@
+module example.com/galatea-client
+
+go 1.23
