@@ -6,12 +6,13 @@ mod banner;
 mod cloud;
 mod connections;
 pub mod gpus;
+pub mod guide;
 mod invitation;
 pub mod model_path;
 pub mod model_worker;
 mod native;
 mod poller;
-mod port_holder;
+pub mod port_holder;
 mod repositories;
 mod services;
 mod shutdown;
@@ -75,13 +76,17 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         engine.add_figures(access_log::figures(access_log));
     }
     let _watch = gpus.watch(&options);
-    let mut signals = shutdown::Signals::new(access_log, options.log.file.is_some())
-        .context("failed to register signal handlers")?;
+    let guide = options.guide.as_deref();
+    let mut signals =
+        shutdown::Signals::new(access_log, options.log.file.is_some(), guide.is_none())
+            .context("failed to register signal handlers")?;
     let mut services = Services::new(sockets);
     engine.begin_start();
     services.start_early(&engine, &options)?;
     let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
-        return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));
+        let code = shutdown::after_interrupted_start(&engine, exit_timeout);
+        invitation::take_leave(false, guide);
+        return Ok(code);
     };
     banner::log_tables(&engine, &backends, &options, loaded.is_err());
     match loaded {
@@ -109,9 +114,11 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     // Before the lines that scripts wait for.
     engine.finish_start();
     services.start(&engine, &options)?;
-    invitation::show(&engine, services.http_address(), options.http_options.has_console);
+    invitation::show(&engine, &services, options.http_options.has_console, guide);
     let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
-    Ok(signals.serve_until_stopped(&engine, services, ending))
+    let code = signals.serve_until_stopped(&engine, services, ending);
+    invitation::take_leave(code == ExitCode::SUCCESS, guide);
+    Ok(code)
 }
 
 fn start_log(settings: &LogSettings) -> Result<()> {
