@@ -2,6 +2,7 @@
 //!
 //! Every step leaves a stamp with the text of what it installed and is skipped while that text is the same.
 
+mod deploy;
 pub mod peers;
 mod steps;
 
@@ -36,6 +37,7 @@ pub fn run() -> Result<()> {
             scope.spawn(dist_checks),
             scope.spawn(site),
             scope.spawn(openapi_checks),
+            scope.spawn(deploy::checks),
         ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
