@@ -76,7 +76,7 @@ pub fn install_package(
         None => data_folder(&options.environment)?,
     };
     let folder = data_folder.join(package.place);
-    let installed = folder.join(package.version);
+    let installed = folder.join(package.folder_name());
     let is_done = || is_complete(package, &installed) && !options.reinstalls;
     // A file that the user names must be right, also where nothing is left to install.
     if let (Some(path), Some(part)) = (&options.wheel, package.parts.first()) {
@@ -110,7 +110,7 @@ pub fn install_package(
 
 /// Where `package` is, once it is installed there.
 pub fn find_package(package: &Package<'_>, environment: &Environment) -> Option<PathBuf> {
-    let installed = data_folder(environment).ok()?.join(package.place).join(package.version);
+    let installed = data_folder(environment).ok()?.join(package.place).join(package.folder_name());
     is_complete(package, &installed).then_some(installed)
 }
 
@@ -291,7 +291,7 @@ fn place(
     folder: &Path,
     installed: &Path,
 ) -> Result<()> {
-    let staging = folder.join(format!(".{}.new", package.version));
+    let staging = folder.join(format!(".{}.new", package.folder_name()));
     remove_folder(&staging)?;
     let filled = fill(package, wheels, &staging);
     if filled.is_err() {
