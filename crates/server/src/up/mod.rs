@@ -95,7 +95,7 @@ fn start_example(
         Err(error) => {
             let name = BUILT_IN.name;
             eprintln!(
-                "\n{} is not to be had: {error}\n\nIn its place: {name}, {}.",
+                "\n{} is not to be had: {error}\nOnce that is put right, `galatea up` tries again.\n\nIn its place: {name}. {}",
                 example.name, BUILT_IN.question
             );
             (BUILT_IN, obtain(BUILT_IN, &flags.runtimes, environment)?)
@@ -147,11 +147,11 @@ fn obtain(
     let package = example.package(&folder);
     let path = match find_package(&package, environment) {
         Some(path) => path,
-        None if runtimes.may_download => install_package(
-            &package,
-            &InstallOptions::new(environment),
-            &mut TerminalProgress::new(),
-        )?,
+        None if runtimes.may_download => {
+            say(&format!("To be installed: {}.\n", example.needs));
+            let options = InstallOptions::new(environment);
+            install_package(&package, &options, &mut TerminalProgress::new())?
+        }
         None => {
             return Err(Error::unavailable(
                 "it is not installed, and --runtime-downloads=never forbids to fetch it",
