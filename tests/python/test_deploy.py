@@ -52,7 +52,7 @@ VALUES = {
     "everything": EVERYTHING,
     "keda and a PodMonitor": {"autoscaling": {"enabled": True, "kind": "keda"}, "monitoring": {"kind": "PodMonitor"}},
     "fetched": FETCH,
-    "host": {"models": {"volume": {"persistentVolumeClaim": None, "hostPath": {"path": "/srv/models", "type": "Directory"}}}},
+    "host": {"models": {"volume": {"hostPath": {"path": "/srv/models", "type": "Directory"}}}},
     "openshift": OPENSHIFT,
     "least": {
         "podDisruptionBudget": {"enabled": False}, "networkPolicy": {"enabled": False}, "serviceAccount": {"create": False, "name": "own"},
@@ -88,7 +88,7 @@ def test_what_the_chart_makes_is_valid_in_every_version(name, tmp_path):
 
 def test_an_oci_image_can_be_the_repository(tmp_path):
     """A source of volumes that there is from 1.31 on."""
-    values = {"models": {"volume": {"persistentVolumeClaim": None, "image": {"reference": "models:3", "pullPolicy": "IfNotPresent"}}}}
+    values = {"models": {"volume": {"image": {"reference": "models:3", "pullPolicy": "IfNotPresent"}}}}
     objects = list(rendered(values, tmp_path).values())
     assert not faults(objects, "1.31", "1.37")
     assert "image" in faults(objects, "1.30")[0]
@@ -103,7 +103,8 @@ def test_values_that_make_no_sense_are_refused(tmp_path):
         "monitoring.kind=Monitor": "/monitoring/kind",
         "drain.delaySeconds=-1": "/drain/delaySeconds",
         "args={model-control-mode=poll}": "/args/0",
-        "models.volume=null": "no models: set models.volume",
+        "models.claimName=": "no models: set models.claimName",
+        "models.volume.nfs.path=/,models.volume.hostPath.path=/": "/models/volume",
     }
     for value, told in wrong.items():
         done = helm("template", "my", CHART, "--set", value, home=tmp_path)
@@ -117,7 +118,7 @@ def test_every_value_is_in_the_schema_and_used():
     assert set(values) == set(schema["properties"]) - {"global"}
     templates = "".join(path.read_text() for path in (CHART / "templates").iterdir())
     for name, value in values.items():
-        inner = value if isinstance(value, dict) and "properties" in schema["properties"][name] else {}
+        inner = value if "properties" in schema["properties"][name] else {}
         assert set(inner) <= set(schema["properties"][name].get("properties", {})), name
         for path in [f"{name}.{key}" for key in inner if key not in ("requests", "limits")] or [name]:
             assert f".Values.{path}" in templates, path
@@ -147,7 +148,8 @@ def test_the_pod_has_time_to_drain_and_probes_notice_first(tmp_path):
 
 
 def test_models_come_from_a_volume_or_are_fetched(tmp_path):
-    objects = rendered({"models": {"path": "/srv", "subPath": "a"}}, tmp_path)
+    objects = rendered({"models": {"path": "/srv", "subPath": "a", "claimName": "mine"}}, tmp_path)
+    assert {"name": "models", "persistentVolumeClaim": {"claimName": "mine", "readOnly": True}} in pod(objects)["volumes"]
     assert "--model-repository=/srv" in container(objects)["args"]
     assert {"name": "models", "mountPath": "/srv", "readOnly": True, "subPath": "a"} in container(objects)["volumeMounts"]
     objects = rendered(FETCH, tmp_path)
