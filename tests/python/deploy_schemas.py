@@ -3,6 +3,7 @@ target/peers/deploy-checks, which has the schemas:
 
     python deploy_schemas.py write FOLDER      what is not part of Kubernetes itself, once
     python deploy_schemas.py check FOLDER VERSION ...    the objects on standard input, as YAML, for each version
+    python deploy_schemas.py board FILE    a board of Grafana
 
 KServe's schemas are made of the classes of its Python package, which KServe generates from the same source as its CRDs, and
 of the definitions of Kubernetes; those of the Prometheus operator and of KEDA are written by classes that are made from their
@@ -146,9 +147,40 @@ def faults(document, folder, versions):
             yield f"{name}, {version}: {'.'.join(map(str, found.absolute_path))}: {found.message[:300]}"
 
 
+# --- boards --------------------------------------------------------------------------------------------------------
+
+
+def lost(before, after, path="board"):
+    """What is in one value and not, or otherwise, in another."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key, value in before.items():
+            yield from lost(value, after[key], f"{path}.{key}") if key in after else [f"{path}.{key}"]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, pair in enumerate(zip(before, after)):
+            yield from lost(*pair, f"{path}[{index}]")
+    elif before != after:
+        yield path
+
+
+def check_board(file):
+    """Reads it into the classes of Grafana's own kit, which know the options of each kind of panel, and writes it again."""
+    from grafana_foundation_sdk.cog import plugins
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.models import dashboard
+
+    plugins.register_default_plugins()
+    before = json.loads(file.read_text())
+    after = json.loads(JSONEncoder().encode(dashboard.Dashboard.from_json(before)))
+    found = list(lost(before, after))
+    print(*found, sep="\n")
+    sys.exit(1 if found else 0)
+
+
 def main():
     import yaml
 
+    if sys.argv[1] == "board":
+        return check_board(Path(sys.argv[2]))
     task, folder, versions = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     if task == "write":
         return write(folder)

@@ -5,6 +5,7 @@ import threading
 import time
 
 import numpy as np
+
 import clients
 from repositories import REPEAT_CONFIG, identity_config, tensor
 
@@ -165,6 +166,34 @@ def test_a_python_model_that_is_handed_requests_ahead(repository, serve):
         until(server, "python", lambda seen: seen > 2.4)
         assert 2.4 < mean(server, "python", 1) < 3.4
     until(server, "python", lambda seen: seen == 0, FORGOTTEN)
+
+
+ENDS = """\
+import os
+import time
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        {senders}
+        time.sleep(0.4)
+        os._exit(1)
+"""
+
+
+def test_what_a_process_was_at_when_it_ended_does_not_count_on(repository, serve):
+    """An execution, and a stream."""
+    repository.add("executes", "python", identity_config(), files={"1/model.py": ENDS.format(senders="")})
+    stream = identity_config(more="model_transaction_policy { decoupled: true }\n")
+    senders = "self.kept = [request.get_response_sender() for request in requests]"
+    repository.add("streams", "python", stream, files={"1/model.py": ENDS.format(senders=senders)})
+    server = serve(repository.path)
+    for model in ("executes", "streams"):
+        assert clients.ask(server.http, "POST", f"/v2/models/{model}/generate", {"INPUT0": [1.0]})[0] >= 400
+        until(server, model, lambda seen: seen > 0)
+        until(server, model, lambda seen: seen == 0, FORGOTTEN)
 
 
 def test_the_load_of_an_ensemble_is_that_of_its_steps(repository, serve):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,7 +15,7 @@ import yaml
 import clients
 import repositories
 import servers
-from deploying import DEPLOY, PROMETHEUS, PROMTOOL, ROOT, Prometheus, output
+from deploying import CHECKS, DEPLOY, PROMETHEUS, PROMTOOL, ROOT, Prometheus, output
 from repositories import add_sub_config, identity_config
 
 BOARD = json.loads((DEPLOY / "grafana/galatea.json").read_text())
@@ -53,6 +54,26 @@ def test_every_metric_that_is_asked_for_is_documented():
     wanted = [expression for panel in PANELS for expression in expressions(panel)] + [rule["expr"] for rule in ALERTS]
     named = {re.sub(r"_bucket$", "", name) for expression in wanted for name in METRIC.findall(expression)}
     assert len(named) > 30 and named <= documented(), named - documented()
+
+
+def check_board(board, folder):
+    """What Grafana does not know of a board."""
+    (folder / "board.json").write_text(json.dumps(board))
+    script = Path(__file__).parent / "deploy_schemas.py"
+    done = subprocess.run([CHECKS / "bin/python", script, "board", folder / "board.json"], text=True, capture_output=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(not (CHECKS / "schemas").exists(), reason="the schemas are not installed: `cargo xtask setup`")
+def test_grafana_knows_every_field_of_the_board(tmp_path):
+    assert check_board(BOARD, tmp_path) == []
+    wrong = json.loads(json.dumps(BOARD))
+    graph = next(panel for panel in wrong["panels"] if panel["type"] == "timeseries")
+    graph["options"]["legend"]["place"] = "bottom"
+    graph["fieldConfig"]["defaults"]["units"] = "s"
+    (first, second) = check_board(wrong, tmp_path)
+    assert first.endswith(".fieldConfig.defaults.units") and second.endswith(".options.legend.place")
 
 
 def test_panels_are_apart_and_have_what_they_need():
@@ -176,7 +197,7 @@ def test_each_panel_has_data_of_a_running_server(tmp_path):
             prometheus.until(lambda: max(value for _, value in prometheus.query(failing)) > 0, "failures")
             assert {labels["model"] for labels, _ in prometheus.query(failing)} == {"failing"}
             for variable in BOARD["templating"]["list"][1:]:
-                metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["definition"]).groups()
+                metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
                 assert {labels[label] for labels, _ in prometheus.query(asked(metric))}, variable["name"]
             prometheus.until(lambda: all(rule["health"] != "unknown" for rule in prometheus.rules()), "all rules to be evaluated")
             assert {rule["health"] for rule in prometheus.rules()} == {"ok"}
