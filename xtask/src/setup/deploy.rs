@@ -15,14 +15,10 @@ use crate::process;
 const TOOLS: &str = "deploy-tools.txt";
 const SCHEMAS: &str = "deploy-checks.txt";
 
-/// All of it. A machine without Debian's packages goes without the Prometheus.
+/// Schemas, helm and kubectl.
 pub fn checks() -> Result<()> {
     schemas()?;
-    tools()?;
-    if let Err(error) = prometheus() {
-        eprintln!("setup: without Prometheus its tests are left out: {error:#}");
-    }
-    Ok(())
+    tools()
 }
 
 /// An environment with schemas, and those written down that its packages have as classes.
@@ -66,7 +62,7 @@ fn tools() -> Result<()> {
 }
 
 /// `usr/bin/prometheus` and `usr/bin/promtool` in `target/peers/prometheus`, which is no service of the machine.
-fn prometheus() -> Result<()> {
+pub fn prometheus() -> Result<()> {
     let packages = ["prometheus"];
     steps::step("prometheus", &packages.join(" "), || {
         steps::unpack_debian(&packages, &steps::dir().join("prometheus"))

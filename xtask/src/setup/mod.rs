@@ -57,6 +57,8 @@ fn peers() -> Result<()> {
         ("real Triton", peers::triton()),
         ("libtorch", peers::libtorch()),
         ("trained tagger", peers::tagger()),
+        // After the others that ask apt, which does one thing at a time.
+        ("Prometheus", deploy::prometheus()),
     ] {
         if let Err(error) = result {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");
