@@ -18,6 +18,7 @@ import urllib.request
 
 import pytest
 
+import processes
 import servers
 from package_index import WHEELS, PackageIndex
 from repositories import EXAMPLES, identity_config, write_model
@@ -107,10 +108,6 @@ def free():
     return [f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"]
 
 
-def offline(folder=WHEELS):
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": "/dev/null"}
-
-
 def nothing(tmp_path):
     """No network: no index answers, and nothing lies ready."""
     with socket.create_server(("127.0.0.1", 0)) as gone:
@@ -192,7 +189,7 @@ def test_the_second_time_nothing_is_fetched(tmp_path):
 
 
 def test_sentences(tmp_path):
-    with Up("minilm", *free(), f"--backend-config=python,python-interpreter={sys.executable}", home=tmp_path, env=offline()) as up:
+    with Up("minilm", *free(), f"--backend-config=python,python-interpreter={sys.executable}", home=tmp_path, env=processes.offline(WHEELS)) as up:
         up.serving()
         same, meal, baby = paste(up.line)["closeness"]
         assert abs(same - 1) < 1e-4 and meal > 0.5 and -0.2 < baby < 0.1
@@ -273,7 +270,7 @@ def test_two_at_once_fetch_it_once(tmp_path):
 
 def test_a_home_that_cannot_be_written_to(tmp_path):
     (tmp_path / "file").write_text("")
-    with Up(*free(), home=tmp_path / "file/home", env=offline()) as up:
+    with Up(*free(), home=tmp_path / "file/home", env=processes.offline(WHEELS)) as up:
         up.serving()
         assert paste(up.line)["OUTPUT0"] == [11, 22, 33, 44]
         assert "cannot write to" in up.text()
@@ -426,7 +423,7 @@ def terminal(words, env):
 
 
 def test_at_a_terminal(tmp_path):
-    env = {**servers.onnx_runtime(), "GALATEA_HOME": str(tmp_path), **offline()}
+    env = {**servers.onnx_runtime(), "GALATEA_HOME": str(tmp_path), **processes.offline(WHEELS)}
     text, answer = terminal([servers.galatea_binary(), "up", *free()], env)
     assert answer["kind"] == ["elf"]
     assert "Signal" not in text and text.rstrip().splitlines()[-1].startswith("  galatea --help")

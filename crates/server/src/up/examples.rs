@@ -52,8 +52,8 @@ const MAGIKA: Example = Example {
         ("file_bytes/1/model.onnx", include_bytes!("examples/magika/file_bytes/1/model.onnx")),
         ("kind_of_file/config.pbtxt", include_bytes!("examples/magika/kind_of_file/config.pbtxt")),
         ("kind_of_file/1/model.onnx", include_bytes!("examples/magika/kind_of_file/1/model.onnx")),
-        ("magika/config.pbtxt", include_bytes!("../../../../examples/models/magika/config.pbtxt")),
-        ("magika/labels.txt", include_bytes!("../../../../examples/models/magika/labels.txt")),
+        ("magika/config.pbtxt", include_bytes!("examples/magika/magika/config.pbtxt")),
+        ("magika/labels.txt", include_bytes!("examples/magika/magika/labels.txt")),
     ],
     has_onnx: true,
     request: "/v2/models/file_type/infer -H 'Inference-Header-Content-Length: 0' -H 'Accept: application/x-ndjson' \
@@ -98,11 +98,8 @@ const MINILM: Example = Example {
     files: &[
         ("sentences/config.pbtxt", include_bytes!("examples/minilm/sentences/config.pbtxt")),
         ("sentences/1/model.py", include_bytes!("examples/minilm/sentences/1/model.py")),
-        ("sentences/1/wordpiece.py", include_bytes!("../../../../examples/wordpiece.py")),
-        (
-            "minilm_int8/config.pbtxt",
-            include_bytes!("../../../../examples/models/minilm_int8/config.pbtxt"),
-        ),
+        ("sentences/1/wordpiece.py", include_bytes!("examples/minilm/sentences/1/wordpiece.py")),
+        ("minilm_int8/config.pbtxt", include_bytes!("examples/minilm/minilm_int8/config.pbtxt")),
     ],
     has_onnx: true,
     request: "/v2/models/sentences/infer -d '{\"inputs\":[{\"name\":\"text\",\"shape\":[3],\"datatype\":\"BYTES\",\
@@ -159,4 +156,46 @@ pub fn list() -> String {
         out.push_str(&format!("           {}\n           {}\n", example.origin, example.needs));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    /// The program is also built where the example repository is not.
+    #[test]
+    fn files_are_those_of_the_example_repository() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for (example, path, original) in [
+            (MAGIKA, "magika/config.pbtxt", "models/magika/config.pbtxt"),
+            (MAGIKA, "magika/labels.txt", "models/magika/labels.txt"),
+            (MINILM, "minilm_int8/config.pbtxt", "models/minilm_int8/config.pbtxt"),
+            (MINILM, "sentences/1/wordpiece.py", "wordpiece.py"),
+        ] {
+            let original = fs::read(root.join(original)).expect("an example's file");
+            let kept = example.files.iter().find(|(name, _)| *name == path).expect("kept");
+            assert!(kept.1 == original, "copy examples/{path} to src/up/examples again");
+        }
+    }
+
+    #[test]
+    fn wheels_are_those_of_the_tests() {
+        let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/model-wheels.txt");
+        let pinned = fs::read_to_string(list).expect("the list");
+        for wheel in EXAMPLES.iter().flat_map(|e| e.parts).flat_map(|part| part.wheels) {
+            assert!(pinned.contains(wheel.sha256), "{}", wheel.filename);
+        }
+    }
+
+    #[test]
+    fn all_are_listed_with_their_licences() {
+        let list = list();
+        for example in EXAMPLES {
+            assert!(list.contains(example.question) && list.contains(example.origin), "{list}");
+            assert_eq!(Example::named(example.name), Some(example));
+            assert!(example.parts.is_empty() || example.origin.contains("licence"));
+        }
+    }
 }
