@@ -68,13 +68,13 @@ def faults(objects, *versions):
 
 
 class Prometheus:
-    """One that reads the servers of these addresses, five times a second, by the name of their job."""
+    """One that reads the servers of these addresses, twice a second, by the name of their job."""
 
     def __init__(self, folder, targets, rules=None):
         (port,) = servers.free_ports(1)
         self.address = f"127.0.0.1:{port}"
         jobs = [
-            {"job_name": job, "scrape_interval": "200ms", "scrape_timeout": "200ms", "static_configs": [{"targets": [target]}]}
+            {"job_name": job, "scrape_interval": "500ms", "scrape_timeout": "500ms", "static_configs": [{"targets": [target]}]}
             for job, target in targets.items()
         ]
         configuration = {"global": {"evaluation_interval": "1s"}, "scrape_configs": jobs, "rule_files": [str(rules)] if rules else []}
