@@ -20,6 +20,9 @@ use crate::{
 /// Attempts in one go, each where the one before stopped.
 const ATTEMPTS: usize = 4;
 
+/// No file that is pinned is as long: what is longer would only fill the disk until its content is compared.
+const LONGEST: u64 = 1 << 30;
+
 /// Fetches `url` into `part`, going on with what is there.
 pub(crate) fn download(
     agent: &Agent,
@@ -34,7 +37,7 @@ pub(crate) fn download(
         let fetched = fetch(agent, url, filename, part, progress);
         progress.finished();
         let Err(reason) = fetched else { return Ok(()) };
-        if matches!(reason, DownloadError::Write(_)) {
+        if matches!(reason, DownloadError::Write(_) | DownloadError::TooLong) {
             // What is there of it would only keep a full disk full.
             let _ = fs::remove_file(part);
         }
@@ -79,7 +82,10 @@ fn fetch(
         }
         status => return Err(DownloadError::Status(status)),
     };
-    let total = response.body().content_length().map(|rest| start + rest);
+    let total = response.body().content_length().map(|rest| start.saturating_add(rest));
+    if total.is_some_and(|total| total > LONGEST) {
+        return Err(DownloadError::TooLong);
+    }
     progress.started(filename, start, total);
     let mut file = open_part(part, start).map_err(DownloadError::Write)?;
     let mut done = start;
@@ -124,6 +130,9 @@ fn copy(
         };
         to.write_all(buffer.get(..count).unwrap_or_default()).map_err(DownloadError::Write)?;
         *done += count as u64;
+        if *done > LONGEST {
+            return Err(DownloadError::TooLong);
+        }
         progress.advanced(*done);
     }
 }

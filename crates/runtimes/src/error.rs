@@ -44,6 +44,8 @@ pub(crate) enum RuntimeError {
 pub(crate) enum DownloadError {
     Http(ureq::Error),
     Io(io::Error),
+    /// It cannot be the file that is wanted.
+    TooLong,
     /// There was no room for it, or no permission.
     Write(io::Error),
     /// Neither the file nor a part of it.
@@ -73,6 +75,7 @@ impl fmt::Display for DownloadError {
         match self {
             Self::Http(error) => error.fmt(f),
             Self::Io(error) => error.fmt(f),
+            Self::TooLong => f.write_str("it is longer than any file that is fetched"),
             Self::Write(error) => write!(f, "it cannot be written: {error}"),
             Self::Status(status) => write!(f, "the server answers {status}"),
             Self::Cut { done, total, source } => {

@@ -216,6 +216,15 @@ fn another_content_is_refused() {
 }
 
 #[test]
+fn a_file_without_end_is_not_begun() {
+    let package = Package::new();
+    let endless = attempt(&package, &[Fault::Endless]);
+    let error = endless.outcome.unwrap_err();
+    assert!(error.message().contains("longer than any file"), "{error}");
+    assert!(!part(endless.folder.path()).exists());
+}
+
+#[test]
 fn a_connection_cut_again_and_again_reports_how_far_it_got() {
     let package = Package::new();
     let faults: Vec<Fault> = (0..10).map(|_| Fault::CutAfter(1000)).collect();

@@ -168,15 +168,15 @@ mod tests {
     #[test]
     fn files_are_those_of_the_example_repository() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-        for (example, path, original) in [
+        for (example, path, source) in [
             (MAGIKA, "magika/config.pbtxt", "models/magika/config.pbtxt"),
             (MAGIKA, "magika/labels.txt", "models/magika/labels.txt"),
             (MINILM, "minilm_int8/config.pbtxt", "models/minilm_int8/config.pbtxt"),
             (MINILM, "sentences/1/wordpiece.py", "wordpiece.py"),
         ] {
-            let original = fs::read(root.join(original)).expect("an example's file");
+            let original = fs::read(root.join(source)).expect("an example's file");
             let kept = example.files.iter().find(|(name, _)| *name == path).expect("kept");
-            assert!(kept.1 == original, "copy examples/{path} to src/up/examples again");
+            assert!(kept.1 == original, "copy examples/{source} to src/up/examples again");
         }
     }
 
