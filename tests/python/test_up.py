@@ -35,7 +35,8 @@ class Up:
         variables = {**os.environ, **servers.onnx_runtime(), "GALATEA_HOME": str(home), **(env or {})}
         command = [*through, servers.galatea_binary(), "up", *words]
         # A folder without models: one that is there would be proposed.
-        cwd = cwd or tempfile.mkdtemp(prefix="galatea-up-")
+        self.empty = tempfile.TemporaryDirectory(prefix="galatea-up-")
+        cwd = cwd or self.empty.name
         self.process = subprocess.Popen(
             [str(word) for word in command], env=variables, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
