@@ -18,6 +18,7 @@ ALONE = {
     "test_chaos",
     "test_disk_full",
     "test_isolation",
+    "test_load",
     "test_perf",
     "test_perf_beyond",
     "test_perf_formats",

@@ -17,9 +17,17 @@ ELSEWHERE = {
 
 TASKS = "a task of the project that builds and fetches; `cargo xtask test` is what runs this"
 PACKAGES = "needs what `cargo xtask dist` makes; test_dist.py installs each of them and asks it"
+CLUSTER = "needs a cluster; test_deploy.py renders and checks the same, and starts servers by what is rendered"
 # Blocks that are not run, by page and first line, each with its reason.
 NOT_RUN = {
     ("docs/gpu.md", "python3 -m venv gpu"): "needs a GPU, and fetches two gigabytes",
+    ("docs/kubernetes.md", "docker build -t registry.example.com/galatea:0.1.0 ."): "needs a container engine; test_container.py runs what the image is made by",
+    ("docs/kubernetes.md", "helm install my deploy/helm/galatea --namespace models --create-namespace \\"): CLUSTER,
+    ("docs/kubernetes.md", "kubectl create namespace models"): CLUSTER,
+    ("docs/kubernetes.md", "kubectl --namespace models port-forward service/my-galatea 8000:8000 &"): CLUSTER,
+    ("docs/kubernetes.md", "helm upgrade my deploy/helm/galatea --namespace models --reuse-values \\"): CLUSTER,
+    ("docs/kubernetes.md", "helm upgrade my deploy/helm/galatea --namespace models --reuse-values --set gpu.count=1"): CLUSTER,
+    ("docs/kubernetes.md", "kubectl apply -f deploy/kserve/clusterservingruntime.yaml"): CLUSTER,
     ("README.md", "cargo xtask demo   # build, fetch four real models, serve them, ask them something (--keep leaves it serving)"): TASKS,
     ("README.md", "pip install target/dist/galatea_server-*.whl"): PACKAGES,
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,

@@ -11,7 +11,9 @@ import urllib.request
 
 import pytest
 
+import processes
 import servers
+from package_index import WHEELS
 from repositories import EXAMPLES, identity_config, write_model
 
 ECHO = """\
@@ -32,6 +34,12 @@ def command(*words):
 
 def start(*words):
     return servers.Server(command(*words), servers.onnx_runtime())
+
+
+def start_up(home):
+    """`galatea up` with the log, which says where it serves."""
+    env = {**servers.onnx_runtime(), **processes.offline(WHEELS), "GALATEA_HOME": str(home)}
+    return servers.Server([servers.galatea_binary(), "up", *PORTS, "--log-info=true"], env)
 
 
 def metadata(server, model):
@@ -161,10 +169,10 @@ def test_the_page_of_the_first_start_says_what_runs(tmp_path):
     server, answers = None, []
     try:
         for block in blocks(page, "sh"):
-            if words := re.match(r"galatea serve (\S+)\n", block):
+            if words := re.match(r"galatea (serve \S+|up)\n", block):
                 if server:
                     server.stop()
-                server = start(tmp_path / words[1])
+                server = start_up(tmp_path / "home") if words[1] == "up" else start(tmp_path / words[1].split()[1])
                 continue
             if server:
                 block = block.replace("localhost:8000", server.http)
@@ -175,7 +183,8 @@ def test_the_page_of_the_first_start_says_what_runs(tmp_path):
     finally:
         if server:
             server.stop()
-    sums, metadata_of_file, doubled, config = answers
+    kind, sums, metadata_of_file, doubled, config = answers
+    assert kind["outputs"][0]["data"] == ["elf"]
     assert sums["outputs"][0]["data"] == [2] * 16
     assert metadata_of_file["name"] == "simple" and len(metadata_of_file["inputs"]) == 2
     assert doubled["outputs"][0]["data"] == [2.0, 4.0, 6.0]

@@ -63,15 +63,29 @@ impl Demo {
         );
         let addresses = ["--http", &server.http, "--grpc", &server.grpc];
         let script = process::root().join(self.script);
-        let asked = process::run(Command::new(setup::python()).arg(script).args(addresses));
-        if keep && asked.is_ok() {
+        process::run(Command::new(setup::python()).arg(script).args(addresses))?;
+        if keep {
             let (http, path) = (&server.http, self.path);
-            println!("\nstill serving; try: curl {http}/{path}   (Ctrl-C ends it)");
+            println!("\n{NEXT}");
+            println!("Still serving; try: curl {http}/{path}   (Ctrl-C ends it)");
             server.process.wait()?;
+        } else {
+            drop(server);
+            println!("\n{NEXT}");
         }
-        asked
+        Ok(())
     }
 }
+
+/// What to do after it: the last thing that is read.
+const NEXT: &str = "\
+What to do next:
+
+  cargo xtask demo --keep              the same, and it goes on serving: http://localhost:PORT/ is its console
+  target/release/galatea up            a first look as one has it who installed the program
+  target/release/galatea up my.onnx    serve a model of yours
+  docs/first-start.md                  from a model file to an answer
+";
 
 /// The release build of the server.
 pub fn build() -> Result<PathBuf> {
@@ -151,8 +165,9 @@ const SHOWN: [&str; 6] = [
     "pip: Installing",
 ];
 
+/// Not that the signal of the demo's end has come: its end is told by what to do next.
 fn is_shown(line: &str) -> bool {
-    !line.starts_with(['I', '|', '+']) && !line.is_empty()
+    !line.starts_with(['I', '|', '+']) && !line.is_empty() && !line.starts_with("Signal (")
         || SHOWN.iter().any(|word| line.contains(word))
 }
 
@@ -181,5 +196,14 @@ mod tests {
         let metrics = "\"Started Metrics Service at 127.0.0.1:9002\"";
         assert_eq!(started(metrics).unwrap().1, "127.0.0.1:9002");
         assert_eq!(started("\"loading: simple:1\""), None);
+    }
+
+    #[test]
+    fn problems_are_shown_and_the_signal_of_the_end_is_not() {
+        assert!(is_shown("W1121 11:45:39.147141 9939 model.rs:1] \"slow\""));
+        assert!(is_shown("error: creating server"));
+        assert!(is_shown("I1121 11:45:39.1 9939 model.rs:1] \"successfully loaded 'simple'\""));
+        assert!(!is_shown("I1121 11:45:39.1 9939 model.rs:1] \"loading: simple:1\""));
+        assert!(!is_shown("Signal (15) received."));
     }
 }

@@ -320,6 +320,12 @@ impl Engine {
         self.models.all().iter().map(|model| model.release_abandoned()).sum()
     }
 
+    /// Notes what the models are at, from which [`Engine::metrics_text`] tells their load. Meant for twice a second.
+    pub fn sample_load(&self) {
+        let now = Instant::now();
+        self.models.all().iter().for_each(|model| model.sample_load(now));
+    }
+
     /// Refuses requests and loads from now on; loads under way are finished. [`Engine::shutdown`] does it too.
     pub fn begin_exit(&self) {
         self.models.begin_exit();

@@ -145,6 +145,18 @@ impl ServedModel {
         self.spec.instances.as_ref().map(|queue| queue.instance_counts())
     }
 
+    /// How much of what its instances can do was asked of them in the last second: [`QueueScheduler::load`]. `None` for an
+    /// ensemble, whose requests are at work in the models of its steps.
+    pub fn load(&self, now: Instant) -> Option<f64> {
+        self.spec.instances.as_ref().map(|queue| queue.load(now))
+    }
+
+    pub(crate) fn sample_load(&self, now: Instant) {
+        if let Some(queue) = &self.spec.instances {
+            queue.sample_load(now);
+        }
+    }
+
     pub(crate) fn release_abandoned(&self) -> usize {
         self.spec.scheduler.release_abandoned()
     }

@@ -20,6 +20,9 @@ use crate::{
 /// Attempts in one go, each where the one before stopped.
 const ATTEMPTS: usize = 4;
 
+/// No file that is pinned is as long: what is longer would only fill the disk until its content is compared.
+const LONGEST: u64 = 1 << 30;
+
 /// Fetches `url` into `part`, going on with what is there.
 pub(crate) fn download(
     agent: &Agent,
@@ -33,18 +36,18 @@ pub(crate) fn download(
         let before = size_of(part);
         let fetched = fetch(agent, url, filename, part, progress);
         progress.finished();
-        let fetched = fetched.map_err(|reason| {
-            Error::from(RuntimeError::Download { url: without_credentials(url), reason })
-        });
-        match fetched {
-            Ok(()) => return Ok(()),
-            // An attempt that brought something is worth another.
-            Err(error) if attempt < ATTEMPTS && size_of(part) > before => {
-                progress.note(&format!("{error}; trying again"));
-                attempt += 1;
-            }
-            Err(error) => return Err(error),
+        let Err(reason) = fetched else { return Ok(()) };
+        if matches!(reason, DownloadError::Write(_) | DownloadError::TooLong) {
+            // What is there of it would only keep a full disk full.
+            let _ = fs::remove_file(part);
         }
+        let error = Error::from(RuntimeError::Download { url: without_credentials(url), reason });
+        // An attempt that brought something is worth another.
+        if attempt == ATTEMPTS || size_of(part) <= before {
+            return Err(error);
+        }
+        progress.note(&format!("{error}; trying again"));
+        attempt += 1;
     }
 }
 
@@ -79,18 +82,23 @@ fn fetch(
         }
         status => return Err(DownloadError::Status(status)),
     };
-    let total = response.body().content_length().map(|rest| start + rest);
+    let total = response.body().content_length().map(|rest| start.saturating_add(rest));
+    if total.is_some_and(|total| total > LONGEST) {
+        return Err(DownloadError::TooLong);
+    }
     progress.started(filename, start, total);
-    let mut file = open_part(part, start)?;
+    let mut file = open_part(part, start).map_err(DownloadError::Write)?;
     let mut done = start;
     let copied = copy(&mut response.body_mut().as_reader(), &mut file, &mut done, progress);
     match (copied, total) {
-        (Err(error), Some(total)) => Err(DownloadError::Cut { done, total, source: Some(error) }),
-        (Err(error), None) => Err(error.into()),
+        (Err(DownloadError::Io(error)), Some(total)) => {
+            Err(DownloadError::Cut { done, total, source: Some(error) })
+        }
+        (Err(error), _) => Err(error),
         (Ok(()), Some(total)) if done < total => {
             Err(DownloadError::Cut { done, total, source: None })
         }
-        (Ok(()), _) => Ok(file.sync_all()?),
+        (Ok(()), _) => file.sync_all().map_err(DownloadError::Write),
     }
 }
 
@@ -111,17 +119,20 @@ fn copy(
     to: &mut File,
     done: &mut u64,
     progress: &mut dyn Progress,
-) -> io::Result<()> {
+) -> Result<(), DownloadError> {
     let mut buffer = vec![0; 1 << 16];
     loop {
         let count = match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(count) => count,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
+            Err(e) => return Err(e.into()),
         };
-        to.write_all(buffer.get(..count).unwrap_or_default())?;
+        to.write_all(buffer.get(..count).unwrap_or_default()).map_err(DownloadError::Write)?;
         *done += count as u64;
+        if *done > LONGEST {
+            return Err(DownloadError::TooLong);
+        }
         progress.advanced(*done);
     }
 }

@@ -4,8 +4,6 @@ use std::{fmt, io, path::PathBuf};
 
 use galatea_types::Error;
 
-use crate::Runtime;
-
 /// Why a runtime is not there. Converted into the workspace's error at the crate's border.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RuntimeError {
@@ -23,13 +21,12 @@ pub(crate) enum RuntimeError {
     Content { path: PathBuf, found: String, pinned: &'static str },
     #[error("cannot unpack {member} of '{}': {reason}", .wheel.display())]
     Unpack { member: String, wheel: PathBuf, reason: String },
-    #[error("{title} {version} is not offered for {arch}: name a library with {variable}",
-        title = .0.title, version = .0.version, arch = std::env::consts::ARCH, variable = .0.variable)]
-    NotOffered(Runtime),
+    #[error("{title} {version} is not offered for {arch}: {otherwise}", arch = std::env::consts::ARCH)]
+    NotOffered { title: String, version: String, otherwise: String },
     /// One reason per index that was asked.
-    #[error("{}. Without a network, copy '{filename}' here and name it as the wheel to install, or name a library \
-             with {variable}", .reasons.join("; "))]
-    NoIndex { reasons: Vec<String>, filename: &'static str, variable: &'static str },
+    #[error("{}. Without a network, copy '{filename}' to this machine and name its folder with PIP_FIND_LINKS, or \
+             {otherwise}", .reasons.join("; "))]
+    NoIndex { reasons: Vec<String>, filename: &'static str, otherwise: String },
     #[error("no folder for runtimes: set GALATEA_HOME, XDG_DATA_HOME or HOME")]
     NoDataFolder,
     #[error("the proxy of pip's settings cannot be used: {0}")]
@@ -47,6 +44,10 @@ pub(crate) enum RuntimeError {
 pub(crate) enum DownloadError {
     Http(ureq::Error),
     Io(io::Error),
+    /// It cannot be the file that is wanted.
+    TooLong,
+    /// There was no room for it, or no permission.
+    Write(io::Error),
     /// Neither the file nor a part of it.
     Status(u16),
     /// After `done` of `total` bytes, with the error of the connection if it had one.
@@ -74,6 +75,8 @@ impl fmt::Display for DownloadError {
         match self {
             Self::Http(error) => error.fmt(f),
             Self::Io(error) => error.fmt(f),
+            Self::TooLong => f.write_str("it is longer than any file that is fetched"),
+            Self::Write(error) => write!(f, "it cannot be written: {error}"),
             Self::Status(status) => write!(f, "the server answers {status}"),
             Self::Cut { done, total, source } => {
                 write!(f, "the connection ended after {done} of {total} bytes")?;
@@ -87,7 +90,7 @@ impl From<RuntimeError> for Error {
     fn from(error: RuntimeError) -> Self {
         let text = error.to_string();
         let outer = match &error {
-            RuntimeError::NotOffered(_) => Error::unsupported(text),
+            RuntimeError::NotOffered { .. } => Error::unsupported(text),
             RuntimeError::Unpack { .. } => Error::internal(text),
             RuntimeError::Proxy(_) => Error::invalid_arg(text),
             _ => Error::unavailable(text),

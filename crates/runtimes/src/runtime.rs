@@ -3,12 +3,17 @@
 /// A file of the package index, pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wheel {
-    /// As in `std::env::consts::ARCH`.
+    /// As in `std::env::consts::ARCH`, or [`Wheel::ANY`].
     pub arch: &'static str,
     /// On the package index.
     pub filename: &'static str,
     /// Hexadecimal.
     pub sha256: &'static str,
+}
+
+impl Wheel {
+    /// What is kept of the file is the same on all machines.
+    pub const ANY: &'static str = "any";
 }
 
 /// A native library that can be installed.

@@ -6,7 +6,8 @@ mod server;
 use std::{fs, io::Write, path::Path};
 
 use galatea_runtimes::{
-    Environment, FindOptions, InstallOptions, Progress, Runtime, Wheel, find, install,
+    Environment, FindOptions, InstallOptions, Package as Folder, Part, Progress, Runtime, Wheel,
+    find, find_package, install, install_package,
 };
 use galatea_types::Result;
 use server::{Fault, Server};
@@ -215,6 +216,15 @@ fn another_content_is_refused() {
 }
 
 #[test]
+fn a_file_without_end_is_not_begun() {
+    let package = Package::new();
+    let endless = attempt(&package, &[Fault::Endless]);
+    let error = endless.outcome.unwrap_err();
+    assert!(error.message().contains("longer than any file"), "{error}");
+    assert!(!part(endless.folder.path()).exists());
+}
+
+#[test]
 fn a_connection_cut_again_and_again_reports_how_far_it_got() {
     let package = Package::new();
     let faults: Vec<Fault> = (0..10).map(|_| Fault::CutAfter(1000)).collect();
@@ -301,4 +311,41 @@ fn two_installers_do_not_disturb_each_other() {
     });
     let downloads = server.requests().iter().filter(|r| r.contains(FILENAME)).count();
     assert_eq!(downloads, 1, "the others found it installed");
+}
+
+#[test]
+fn a_package_is_made_of_files_of_the_index_and_of_the_programs_own() {
+    let package = Package::new();
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(FILENAME, package.wheel.clone(), &[]);
+    let options = options(home.path(), &server.index());
+    let environment = Environment::of([("GALATEA_HOME", home.path())]);
+    let pin = Wheel { arch: Wheel::ANY, ..package.runtime.wheels[0].clone() };
+    let part = Part {
+        project: "thing",
+        wheels: &[pin],
+        members: &[("thing/libthing.so", "thing/1/model.onnx")],
+    };
+    let parts = [part];
+    let of = |files| Folder {
+        title: "Thing",
+        version: "1.0",
+        place: "examples/thing",
+        parts: &parts,
+        files,
+        otherwise: "do without",
+    };
+    let first = of(&[("thing/config.pbtxt", b"name: 'thing'"), ("empty/1/.keep", b"")]);
+    assert_eq!(find_package(&first, &environment), None);
+    let folder = install_package(&first, &options, &mut Recorder::default()).unwrap();
+    assert_eq!(find_package(&first, &environment).as_ref(), Some(&folder));
+    assert_eq!(fs::read(folder.join("thing/1/model.onnx")).unwrap(), LIBRARY);
+    assert_eq!(fs::read(folder.join("thing/config.pbtxt")).unwrap(), b"name: 'thing'");
+    assert!(folder.join("empty/1").is_dir());
+    // A program with another configuration does not take the old one for its own.
+    let other = of(&[("thing/config.pbtxt", b"name: 'other'"), ("empty/1/.keep", b"")]);
+    assert_eq!(find_package(&other, &environment), None);
+    assert_ne!(install_package(&other, &options, &mut Recorder::default()).unwrap(), folder);
+    fs::remove_file(folder.join("thing/1/model.onnx")).unwrap();
+    assert_eq!(find_package(&first, &environment), None, "without what it is all about");
 }

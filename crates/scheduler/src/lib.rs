@@ -22,6 +22,7 @@ mod accounting;
 mod completion;
 mod ensemble;
 mod instance;
+mod load;
 mod parking;
 mod queue;
 mod queue_scheduler;

@@ -8,7 +8,8 @@ use galatea_types::suggest;
 use crate::flags::{self, FlagError, Words};
 
 /// The commands, as they are suggested for a mistyped one.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
+    "up",
     "serve",
     "check",
     "config",
@@ -25,11 +26,12 @@ const COMMANDS: [&str; 13] = [
 ];
 
 /// What other programs call a command.
-const OTHER_COMMANDS: [(&[&str], &str); 7] = [
+const OTHER_COMMANDS: [(&[&str], &str); 8] = [
     (&["list", "ls", "ps"], "models"),
     (&["predict", "ask", "call", "client"], "infer"),
     (&["validate", "lint", "verify", "doctor"], "check"),
-    (&["start", "run", "up", "launch", "host", "tritonserver"], "serve"),
+    (&["start", "run", "demo", "example", "try", "quickstart", "hello"], "up"),
+    (&["launch", "host", "tritonserver"], "serve"),
     (&["bench", "benchmark", "perf_analyzer", "load", "test"], "perf"),
     (&["install", "download", "pull"], "runtime install"),
     (&["version"], "--version"),
@@ -125,7 +127,7 @@ fn name_of(word: &str) -> &str {
 }
 
 /// The words as they were typed, as far as a shell would read them so.
-fn typed(words: &[String]) -> String {
+pub fn typed(words: &[String]) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=/.,:+@%".contains(c);
     match words.iter().all(|word| word.chars().all(is_plain)) {
         true => words.join(" "),
@@ -148,7 +150,10 @@ mod tests {
             ("--model-repository=/m", "galatea serve --model-repository=/m"),
             ("--http-port 80 --id=x", "galatea serve --http-port 80 --id=x"),
             ("-m simple", "galatea perf -m simple"),
-            ("start", "did you mean `galatea serve`?"),
+            ("start", "did you mean `galatea up`?"),
+            ("run", "did you mean `galatea up`?"),
+            ("demo", "did you mean `galatea up`?"),
+            ("launch", "did you mean `galatea serve`?"),
             ("bench -m x", "did you mean `galatea perf`?"),
             ("/dev/null", "galatea serve /dev/null"),
             ("/nonexistent", "`galatea --help` lists the commands"),

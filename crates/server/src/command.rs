@@ -11,11 +11,13 @@ use crate::{
     runtime, sagemaker,
     serve::{self, model_worker},
     texts::{self, TextError},
+    up,
 };
 
 const USAGE: &str = "\
 Usage: galatea <command>
 
+  up [example | path]      Serve a model for a first look: fetches a small one, and says what to ask it
   serve [path] [options]   Serve the models of a repository, one model's folder, or a model file
   check <repository>...    Find the mistakes in a repository without serving it: file, line, and what to do
   config <model>           Print the completed config.pbtxt of a model's folder or file
@@ -35,7 +37,7 @@ Usage: galatea <command>
   -h, --help               Print this text; each command prints its own with --help
   -V, --version            Print the version
 
-To begin: galatea serve iris.onnx
+To begin: galatea up
 
 Started under the name `tritonserver` it is `galatea serve`, under `perf_analyzer` it is `galatea perf`, and under
 `serve`, the command that SageMaker starts a container with, it is `galatea sagemaker`.
@@ -51,6 +53,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         _ => {}
     }
     match arguments.next().as_deref() {
+        Some("up") => up::run(arguments.collect(), &environment()),
         Some("serve") => serve_command("galatea serve", arguments, Words::Paths),
         Some("check") => check::run(arguments.collect(), &environment()),
         Some("config") => check::run_config(arguments.collect()),

@@ -14,6 +14,7 @@ mod sagemaker;
 mod serve;
 mod table;
 mod texts;
+mod up;
 
 use std::{env, process::ExitCode};
 

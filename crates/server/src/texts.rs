@@ -4,7 +4,7 @@ use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
 use galatea_telemetry::metrics;
 use galatea_types::suggest;
 
-use crate::{check, flags, runtime};
+use crate::{check, flags, runtime, up};
 
 /// What is wrong with the words behind one of these commands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +94,7 @@ fn only(words: &[String]) -> Result<Option<&str>, TextError> {
 fn commands() -> Vec<CommandOutline> {
     let command = |path, summary, words, options| CommandOutline { path, summary, words, options };
     const SERVE: &str = "Serve the models of a repository";
+    const UP: &str = "Serve an example model, or one of yours, for a first look";
     const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
     const CHECK: &str = "Find the mistakes in a model repository without serving it";
     const CONFIG: &str = "Print the completed config.pbtxt of a model";
@@ -104,6 +105,7 @@ fn commands() -> Vec<CommandOutline> {
     let top = "Inference server that speaks Triton's protocols, and its load tool";
     vec![
         command("galatea", top, &["--help", "--version"], Vec::new()),
+        command("galatea up", UP, up::WORDS, flags::outline()),
         command("galatea serve", SERVE, &[], flags::outline()),
         command("galatea check", CHECK, &[], check::check_outline()),
         command("galatea config", CONFIG, &[], check::check_outline()),

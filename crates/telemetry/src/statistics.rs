@@ -273,6 +273,11 @@ impl ModelStatistics {
         self.pending.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Requests in the queue at this moment.
+    pub fn pending(&self) -> u64 {
+        u64::try_from(self.pending.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
     /// How often something has happened to it: two that are the same have nothing between them. Cheaper than a snapshot.
     pub fn activity(&self) -> Activity {
         let pending = self.pending.load(Ordering::Relaxed);

@@ -2,6 +2,7 @@
 //!
 //! Every step leaves a stamp with the text of what it installed and is skipped while that text is the same.
 
+mod deploy;
 mod languages;
 pub mod peers;
 mod steps;
@@ -38,6 +39,7 @@ pub fn run() -> Result<()> {
             scope.spawn(site),
             scope.spawn(openapi_checks),
             scope.spawn(languages::languages),
+            scope.spawn(deploy::checks),
         ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
@@ -57,6 +59,8 @@ fn peers() -> Result<()> {
         ("real Triton", peers::triton()),
         ("libtorch", peers::libtorch()),
         ("trained tagger", peers::tagger()),
+        // After the others that ask apt, which does one thing at a time.
+        ("Prometheus", deploy::prometheus()),
     ] {
         if let Err(error) = result {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");

@@ -51,22 +51,7 @@ pub fn libtorch() -> Result<()> {
 pub fn tagger() -> Result<()> {
     const UNPACKED: [&str; 2] = ["debian-history", "libopenblas0-pthread"];
     steps::step("tagger", &UNPACKED.join(" "), || {
-        let home = steps::dir().join("debian");
-        let archives = home.join("archives");
-        fs::create_dir_all(&archives)?;
-        let download = || {
-            let apt = ["-qq", "-o", "APT::Sandbox::User=", "download"];
-            process::run(Command::new("apt-get").args(apt).args(UNPACKED).current_dir(&archives))
-        };
-        if download().is_err() {
-            process::run(Command::new("apt-get").args(["-qq", "update"]))?;
-            download()?;
-        }
-        for archive in fs::read_dir(&archives)? {
-            let archive = archive?.path();
-            process::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&home))?;
-        }
-        Ok(())
+        steps::unpack_debian(&UNPACKED, &steps::dir().join("debian"))
     })?;
     let imports = ["-c", "import numpy, torch"];
     let has_torch =

@@ -45,6 +45,25 @@ pub fn debian(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Unpacks Debian packages into a folder, which needs no rights and changes nothing on the machine.
+pub fn unpack_debian(packages: &[&str], home: &Path) -> Result<()> {
+    let archives = home.join("archives");
+    fs::create_dir_all(&archives)?;
+    let download = || {
+        let apt = ["-qq", "-o", "APT::Sandbox::User=", "download"];
+        process::run(Command::new("apt-get").args(apt).args(packages).current_dir(&archives))
+    };
+    if download().is_err() {
+        process::run(Command::new("apt-get").args(["-qq", "update"]))?;
+        download()?;
+    }
+    for archive in fs::read_dir(&archives)? {
+        let archive = archive?.path();
+        process::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(home))?;
+    }
+    Ok(())
+}
+
 /// Where the packages of a list are unpacked.
 pub fn unpacked(list: &str) -> PathBuf {
     dir().join("unpacked").join(list.trim_end_matches(".txt"))

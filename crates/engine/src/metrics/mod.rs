@@ -2,7 +2,10 @@
 
 mod distributions;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use galatea_telemetry::{
     CustomMetrics, DistributionsSnapshot, StatisticsSnapshot,
@@ -44,8 +47,9 @@ impl ServerMetrics {
         add_own: impl FnOnce(&mut Figures),
     ) -> String {
         let counted: Vec<_> = models.iter().map(|m| m.statistics().scrape()).collect();
+        let now = Instant::now();
         let rows: Vec<ModelMetrics<'_>> =
-            models.iter().zip(&counted).map(|(model, counted)| row(model, counted)).collect();
+            models.iter().zip(&counted).map(|(model, counted)| row(model, counted, now)).collect();
         let process = ProcessMetrics {
             gpus: self.gpus.latest(),
             memory: MemoryMetrics::from(&*self.memory),
@@ -63,6 +67,7 @@ impl ServerMetrics {
 fn row<'a>(
     model: &'a ServedModel,
     (statistics, distributions): &'a (StatisticsSnapshot, DistributionsSnapshot),
+    now: Instant,
 ) -> ModelMetrics<'a> {
     let counts = model.instance_counts();
     ModelMetrics {
@@ -75,6 +80,7 @@ fn row<'a>(
         load_duration: model.load_duration(),
         in_flight: model.in_flight(),
         instances: counts.map(|(all, working)| InstanceCounts { all, working }),
+        load: model.load(now),
     }
 }
 

@@ -14,6 +14,8 @@ pub enum Fault {
     CutAfter(usize),
     /// Ranges are passed over.
     NoRanges,
+    /// The file is said to be longer than any disk.
+    Endless,
     /// The file is another one.
     WrongContent,
     /// The project page comes as JSON.
@@ -135,6 +137,10 @@ impl Site {
         let status = if start > 0 { "206 Partial Content" } else { "200 OK" };
         let range = format!("Content-Range: bytes {start}-{}/{total}\r\n", total - 1);
         let range = if start > 0 { range } else { String::new() };
+        if self.has(Fault::Endless) {
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", u64::MAX - 1)?;
+            return stream.write_all(body);
+        }
         let Some(cut) = self.cuts.lock().unwrap().pop_front() else {
             return send(stream, status, &range, body);
         };

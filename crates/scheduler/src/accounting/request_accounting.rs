@@ -36,6 +36,11 @@ impl RequestAccounting {
         self.statistics.pending_up();
     }
 
+    /// Requests in the queue at this moment.
+    pub fn pending(&self) -> u64 {
+        self.statistics.pending()
+    }
+
     /// A request has left the queue.
     pub fn dequeued(&self) {
         self.statistics.pending_down();
@@ -72,14 +77,14 @@ impl RequestAccounting {
         context.finish(end);
     }
 
-    /// Counts an executed batch. `once` is shared with the requests of the batch that are answered later;
-    /// `unanswered` is the error of requests that got no response.
+    /// Counts an executed batch, and returns when its execution ended. `once` is shared with the requests of the batch that
+    /// are answered later; `unanswered` is the error of requests that got no response.
     pub fn executed(
         &self,
         batch: &mut Batch,
         once: Option<&CountOnce>,
         unanswered: impl Fn() -> Error,
-    ) {
+    ) -> Instant {
         let end = Instant::now();
         batch.end_at(end);
         let taken = batch.taken();
@@ -110,6 +115,7 @@ impl RequestAccounting {
         }
         // Not before all is counted: a trace is foreign code.
         batch.pending_mut().for_each(|pending| pending.context.finish(end));
+        end
     }
 
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.

@@ -1,22 +1,34 @@
 //! How many executions of an instance still answer requests after `execute` has returned.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use crate::sync::{Condvar, CondvarExt, LockExt, Mutex};
+use crate::{
+    load::BusyTime,
+    sync::{Condvar, CondvarExt, LockExt, Mutex},
+};
 
 /// The executions of one instance whose requests are not all answered: as long as there are any, the instance is needed.
-#[derive(Default)]
 pub(crate) struct OpenStreams {
     count: Mutex<usize>,
     changed: Condvar,
+    /// Of the instance, which is at work as long as there are any.
+    busy: Arc<BusyTime>,
 }
 
 /// One of them, until it is dropped.
 pub(crate) struct OpenStream(Arc<OpenStreams>);
 
 impl OpenStreams {
-    pub fn open(self: &Arc<Self>) -> OpenStream {
-        *self.count.lock_unpoisoned() += 1;
+    pub fn new(busy: Arc<BusyTime>) -> Self {
+        Self { count: Mutex::new(0), changed: Condvar::new(), busy }
+    }
+
+    /// `begun`: when the execution began.
+    pub fn open(self: &Arc<Self>, begun: Instant) -> OpenStream {
+        let mut count = self.count.lock_unpoisoned();
+        *count += 1;
+        self.busy.begin(begun);
+        drop(count);
         OpenStream(self.clone())
     }
 
@@ -29,7 +41,12 @@ impl OpenStreams {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        *self.0.count.lock_unpoisoned() -= 1;
+        let mut count = self.0.count.lock_unpoisoned();
+        *count -= 1;
+        if *count == 0 {
+            self.0.busy.end(Instant::now());
+        }
+        drop(count);
         self.0.changed.notify_all();
     }
 }

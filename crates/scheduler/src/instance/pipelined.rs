@@ -24,7 +24,7 @@ impl InstanceThread<'_> {
         loop {
             let mut done = self.hand_all_over(ahead);
             self.with_pipeline(&mut current, |pipeline, batch| pipeline.complete(batch));
-            self.slot.responses.answer_batch(current, None);
+            (self.busy_until, _) = self.slot.responses.answer_batch(current, None);
             done += 1;
             let next = queue.next(self.slot.index, done, self.room());
             let Next { begun: Some((number, begun)), ahead: behind } = next else { return 0 };
@@ -86,7 +86,9 @@ impl InstanceThread<'_> {
 
     /// A batch whose execution begins now.
     fn batch_of(&self, request: QueuedRequest) -> Batch {
-        self.new_batch(vec![self.slot.responses.take(request)])
+        let batch = self.new_batch(vec![self.slot.responses.take(request)]);
+        self.slot.busy.begin(batch.execution().received);
+        batch
     }
 
     /// Nothing is done after a panic, which fails the batch.

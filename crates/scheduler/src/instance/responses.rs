@@ -1,7 +1,7 @@
 //! How the requests of a queue are answered: counted first, so that a client that has its response finds it counted,
 //! and in the order of arrival where the configuration asks for that.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use galatea_backend::{Batch, Outcome, PendingRequest};
 use galatea_telemetry::{FailureReason, RefusalReason};
@@ -47,10 +47,15 @@ impl Responses {
         pending
     }
 
-    /// Counts and answers an executed batch. Returns how many of its requests are answered later.
-    pub fn answer_batch(&self, mut batch: Batch, streams: Option<&StreamAccounting>) -> usize {
+    /// Counts and answers an executed batch. Returns when its execution ended, and how many of its requests are answered
+    /// later.
+    pub fn answer_batch(
+        &self,
+        mut batch: Batch,
+        streams: Option<&StreamAccounting>,
+    ) -> (Instant, usize) {
         let once = streams.map(StreamAccounting::once);
-        self.accounting.executed(&mut batch, once, || self.unanswered());
+        let end = self.accounting.executed(&mut batch, once, || self.unanswered());
         let taken = batch.taken().requests;
         for (pending, outcome) in batch.into_outcomes() {
             match outcome {
@@ -60,7 +65,7 @@ impl Responses {
                 }
             }
         }
-        taken
+        (end, taken)
     }
 
     /// Answers requests that left the queue without being executed.

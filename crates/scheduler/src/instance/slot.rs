@@ -10,7 +10,7 @@ use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
 use galatea_types::Result;
 
 use super::{error::InstanceError, open_streams::OpenStreams, responses::Responses};
-use crate::request_queue::RequestQueue;
+use crate::{load::BusyTime, request_queue::RequestQueue};
 
 /// What the instance of one thread is made for, and the queue it takes its requests from.
 pub(crate) struct InstanceSlot {
@@ -21,6 +21,8 @@ pub(crate) struct InstanceSlot {
     pub spec: InstanceSpec,
     /// What it answers after `execute` has returned.
     pub streams: Arc<OpenStreams>,
+    /// How long it has been at work.
+    pub busy: Arc<BusyTime>,
 }
 
 impl InstanceSlot {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     accounting::StreamAccounting,
+    load::LoadMeter,
     queue::Queued,
     queued_request::QueuedRequest,
     request_queue::{RequestQueue, Work},
@@ -38,6 +39,8 @@ pub(crate) struct ModelContext {
     pub may_answer_later: bool,
     /// Each request is executed alone, so that the next one can be handed over ahead.
     pub is_pipelined: bool,
+    /// What all of them are at.
+    pub load: LoadMeter,
 }
 
 /// Runs on the thread of one instance: starts the instance, sends the outcome to `ready`, and executes
@@ -59,6 +62,7 @@ pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sende
                 backoff,
                 has_panicked: false,
                 handed_over: 0,
+                busy_until: Instant::now(),
             };
             thread.serve();
         }
@@ -84,6 +88,8 @@ pub(super) struct InstanceThread<'a> {
     pub(super) has_panicked: bool,
     /// Number of the batch that was handed over last.
     pub(super) handed_over: usize,
+    /// When it ended what it executed last.
+    pub(super) busy_until: Instant,
 }
 
 impl InstanceThread<'_> {
@@ -94,18 +100,20 @@ impl InstanceThread<'_> {
                 self.slot.queue.finish(std::mem::take(&mut done));
                 self.catch_up();
             }
-            match self.slot.queue.pull(self.slot.index, done) {
+            match self.slot.queue.pull(self.slot.index, done, || self.rest()) {
                 Work::Batch(requests) => done = self.execute(requests),
                 Work::Dropped(dropped) => {
                     done = dropped.len();
                     self.slot.responses.answer_dropped(dropped);
                 }
                 Work::Restart(reason) => {
+                    self.rest();
                     done = 0;
                     let Some(restarted) = self.restart(reason) else { return };
                     self = restarted;
                 }
                 Work::Retire => {
+                    self.rest();
                     self.slot.streams.wait_until_none();
                     return discard(self.instance);
                 }
@@ -124,6 +132,15 @@ impl InstanceThread<'_> {
         while self.instance.is_behind() && queue.can_do_without(*index) {
             self.instance.catch_up(CATCH_UP_STEP);
         }
+        self.busy_until = Instant::now();
+    }
+
+    /// It has nothing to do from now on. One that answers after `execute` has returned is at work until it has answered:
+    /// its open streams tell that.
+    fn rest(&self) {
+        if !self.context.may_answer_later {
+            self.slot.busy.end(self.busy_until);
+        }
     }
 
     /// Executes and answers what was pulled, and what is handed over meanwhile. Returns how many requests are finished that
@@ -138,15 +155,19 @@ impl InstanceThread<'_> {
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
     /// Returns how many requests are finished. After a panic the instance counts as broken.
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let InstanceSlot { queue, responses, streams: open, .. } = &self.slot;
+        let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
         let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
         // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
         let mut pending = Vec::with_capacity(count);
         pending.extend(requests.into_iter().map(|request| responses.take(request)));
         let mut batch = self.new_batch(pending);
+        let begun = batch.execution().received;
+        if !self.context.may_answer_later {
+            busy.begin(begun);
+        }
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams = StreamAccounting::new(queue.clone(), accounting, items, open.open());
+            let streams = StreamAccounting::new(queue.clone(), accounting, items, open.open(begun));
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams
@@ -156,7 +177,8 @@ impl InstanceThread<'_> {
         if let Err(panic) = &result {
             batch.fail_all(&self.note_panic(&**panic));
         }
-        let taken = self.slot.responses.answer_batch(batch, streams.as_deref());
+        let (end, taken) = self.slot.responses.answer_batch(batch, streams.as_deref());
+        self.busy_until = end;
         // Without an observer nobody reports when a request that was taken has ended.
         count - if streams.is_some() { taken } else { 0 }
     }

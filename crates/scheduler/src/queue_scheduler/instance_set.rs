@@ -140,12 +140,14 @@ impl InstanceSet {
         spec: InstanceSpec,
         ready: Outcomes,
     ) -> Result<()> {
+        let busy = context.load.add_instance(Instant::now());
         let slot = InstanceSlot {
             queue: self.queue.clone(),
             responses: self.responses.clone(),
             index,
             spec: spec.clone(),
-            streams: Arc::<OpenStreams>::default(),
+            streams: Arc::new(OpenStreams::new(busy.clone())),
+            busy,
         };
         let context = context.clone();
         let thread = Builder::new().name(spec.name.clone());

@@ -18,6 +18,7 @@ use crate::{
     accounting::RequestAccounting,
     completion::CompletionQueue,
     instance::{ModelContext, Responses},
+    load::{Capacity, LoadMeter},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
     request_queue::{Refusal, RequestQueue},
@@ -58,6 +59,8 @@ pub struct QueueScheduler {
     route: Route,
     context: Arc<ModelContext>,
     has_batching: bool,
+    /// Requests that one execution takes at most, if each is of one item.
+    per_execution: usize,
     accounting: Arc<RequestAccounting>,
     /// One change of the instances at a time.
     changing: Mutex<()>,
@@ -108,10 +111,14 @@ impl QueueScheduler {
             model,
             may_answer_later,
             is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
+            load: LoadMeter::default(),
         });
         let has_batching = config.has_batching();
+        let per_execution = per_execution(&config);
         let changing = Mutex::new(());
-        let scheduler = Self { sets, route, context, has_batching, accounting, changing };
+        let scheduler =
+            Self { sets, route, context, has_batching, per_execution, accounting, changing };
+        scheduler.sample_load(Instant::now());
         scheduler.start_instances(groups).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
@@ -125,6 +132,20 @@ impl QueueScheduler {
     pub fn instance_counts(&self) -> (usize, usize) {
         let counts = self.sets.iter().map(|set| set.queue.instance_counts());
         counts.fold((0, 0), |(all, working), (a, w)| (all + a, working + w))
+    }
+
+    /// Notes what the instances and the queue are at, for [`QueueScheduler::load`]. Meant for twice a second.
+    pub fn sample_load(&self, now: Instant) {
+        self.context.load.sample(now, self.accounting.pending());
+    }
+
+    /// How much of what the instances can do was asked of them in the last second, or little more: the share of the time in
+    /// which those that work were executing, or answering what they had executed, and beside that the requests that waited,
+    /// in rounds of executions. 1: all are at work and none waits.
+    pub fn load(&self, now: Instant) -> f64 {
+        let (instances, working) = self.instance_counts();
+        let capacity = Capacity { instances, working, per_execution: self.per_execution };
+        self.context.load.load(now, self.accounting.pending(), capacity)
     }
 
     /// The instances there are.
@@ -287,6 +308,13 @@ fn check(spec: &SchedulerSpec) -> Result<()> {
         Scheduling::Sequence(_) | Scheduling::Ensemble(_) => {
             Err(Error::internal(format!("model '{name}' needs another scheduler")))
         }
+    }
+}
+
+fn per_execution(config: &ModelConfig) -> usize {
+    match config.scheduling() {
+        Scheduling::Dynamic(_) => config.max_batch_size() as usize,
+        _ => 1,
     }
 }
 

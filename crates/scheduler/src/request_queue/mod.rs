@@ -147,8 +147,9 @@ impl<T: Queued> RequestQueue<T> {
     /// Waits for something to do for instance `index`.
     ///
     /// `done`: how many requests this thread took before have their final response now. [`Work::End`] comes only
-    /// when all requests have, so that no instance is dropped while a stream of it is open.
-    pub fn pull(&self, index: usize, done: usize) -> Work<T> {
+    /// when all requests have, so that no instance is dropped while a stream of it is open. `rest` is called before the
+    /// thread sleeps.
+    pub fn pull(&self, index: usize, done: usize, rest: impl Fn()) -> Work<T> {
         let mut state = self.parking.lock();
         state.finish(done);
         loop {
@@ -171,10 +172,14 @@ impl<T: Queued> RequestQueue<T> {
                     Back::Request(request) => return Work::of(request),
                     Back::Nothing => {}
                     Back::NotYet => {
+                        rest();
                         state = state.sleep_for(UNREAD_PAUSE, |s| s.is_called_off(index));
                         continue;
                     }
                 }
+            }
+            if !matches!(decision, Decision::Take(_)) {
+                rest();
             }
             // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
             // would sleep, and the requests stay in the backlog.

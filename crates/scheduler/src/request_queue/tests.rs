@@ -84,7 +84,7 @@ pub(super) fn serve(queue: &Queue, index: usize) -> Vec<u64> {
     queue.instance_started(index);
     let (mut executed, mut done) = (Vec::new(), 0);
     loop {
-        match queue.pull(index, done) {
+        match queue.pull(index, done, || ()) {
             Work::Batch(requests) => {
                 done = requests.len();
                 executed.extend(requests.iter().map(|request| request.arrival));
@@ -177,7 +177,7 @@ fn threads_stay_until_the_last_stream_has_ended() {
         || {
             let queue = direct(2, 0);
             queue.push(Numbered::new()).expect("accepted");
-            let Work::Batch(taken) = queue.pull(0, 0) else { panic!("a request waits") };
+            let Work::Batch(taken) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
             queue.close();
             let other = {
                 let queue = queue.clone();
@@ -208,7 +208,7 @@ fn abandoned_requests_are_taken_once() {
                 thread::spawn(move || {
                     let (mut seen, mut done) = (Vec::new(), 0);
                     loop {
-                        let arrivals: Vec<u64> = match queue.pull(0, done) {
+                        let arrivals: Vec<u64> = match queue.pull(0, done, || ()) {
                             Work::Batch(requests) => requests.iter().map(|r| r.arrival).collect(),
                             Work::Dropped(dropped) => {
                                 dropped.iter().map(|(request, _)| request.arrival).collect()

@@ -22,6 +22,7 @@ pub use self::{
 use crate::{
     flags::{FlagError, RuntimeOptions, ServeFlags},
     memory::MemorySize,
+    serve::guide::Guide,
 };
 
 /// Everything a server needs to know to start.
@@ -61,6 +62,8 @@ pub struct ServeOptions {
     pub notes: Vec<Note>,
     /// The options in force, as the table at start shows them.
     pub rows: Vec<(String, String)>,
+    /// What a command for people says in place of the log.
+    pub guide: Option<Box<dyn Guide>>,
 }
 
 /// A line of the log about an option.
@@ -92,6 +95,7 @@ impl ServeOptions {
             has_gpu_metrics: has_gpu_metrics(&flags, environment),
             notes: notes(&flags.notices, environment),
             rows: rows::rows(&flags),
+            guide: None,
             repositories: flags.repositories,
             paths: flags.paths,
             memory_budget: flags.memory_budget,
@@ -184,7 +188,8 @@ fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
     LogSettings { file: given(log.file), has_escaping, has_colours, ..log }
 }
 
-fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
+/// Where libraries come from, with the variables that name them.
+pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
     RuntimeOptions {
         onnxruntime_lib: given(runtimes.onnxruntime_lib),
         libtorch: given(runtimes.libtorch),

@@ -1,8 +1,8 @@
-//! The line that tells a person at a terminal what to ask the server that has just started. Not for pipes and files, where
-//! scripts match lines.
+//! The lines that tell a person at a terminal what to ask the server that has just started, and that it has ended. Not for
+//! pipes and files, where scripts match lines, unless the command that serves is one for people.
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     net::SocketAddr,
 };
 
@@ -11,23 +11,56 @@ use galatea_engine::Engine;
 use galatea_types::DataType;
 use serde_json::{Value, json};
 
+use super::{
+    guide::{Guide, Started},
+    services::Services,
+};
+
 /// The longest request that is still shown.
 const LONGEST: usize = 300;
 
 /// Most elements of an input that are written out.
 const MOST_ELEMENTS: usize = 16;
 
-/// Shows it, where stdout is a terminal. `http`: where HTTP is served.
-pub fn show(engine: &Engine, http: Option<SocketAddr>, has_console: bool) {
-    if let Some(http) = http.filter(|_| io::stdout().is_terminal()) {
-        // The log has a writer of its own: what a person reads last should stand last.
-        log::logger().flush();
-        println!("\nAsk it:  {}", command(engine, http));
-        if has_console {
-            println!("Look at it:  http://{}/", place(http));
+/// Shows it, where stdout is a terminal. A `guide` has words of its own, which stand in pipes and files too.
+pub fn show(engine: &Engine, services: &Services, has_console: bool, guide: Option<&dyn Guide>) {
+    let http = services.http_address();
+    let command = http.map(|http| command(engine, http));
+    let text = match (guide, command) {
+        (Some(guide), command) => guide.welcome(&Started {
+            command: command.unwrap_or_default(),
+            http: http.map(place),
+            grpc: services.grpc_address().map(place),
+            metrics: services.metrics_address().map(place),
+            is_local: http.is_none_or(|http| http.ip().is_loopback()),
+            has_console: has_console && http.is_some(),
+        }),
+        (None, Some(command)) if io::stdout().is_terminal() => {
+            let console = http.filter(|_| has_console).map(place);
+            let console = console.map(|at| format!("Look at it:  http://{at}/\n"));
+            format!("\nAsk it:  {command}\n{}\n", console.unwrap_or_default())
         }
-        println!();
+        _ => return,
+    };
+    say(&text);
+}
+
+/// The last words of a server that was asked to stop: `all_answered`, unless requests were cut off.
+pub fn take_leave(all_answered: bool, guide: Option<&dyn Guide>) {
+    match guide {
+        Some(guide) => say(&guide.farewell()),
+        None if all_answered && io::stdout().is_terminal() => {
+            say("Stopped: nothing was left unanswered.\n");
+        }
+        None => {}
     }
+}
+
+/// The log has a writer of its own: what a person reads last should stand last. A reader that went away is no error.
+fn say(text: &str) {
+    log::logger().flush();
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// As a client on this machine names it, where one can.

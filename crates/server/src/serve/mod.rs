@@ -6,12 +6,13 @@ mod banner;
 mod cloud;
 mod connections;
 pub mod gpus;
+pub mod guide;
 mod invitation;
 pub mod model_path;
 pub mod model_worker;
 mod native;
 mod poller;
-mod port_holder;
+pub mod port_holder;
 mod repositories;
 mod services;
 mod shutdown;
@@ -75,18 +76,46 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         engine.add_figures(access_log::figures(access_log));
     }
     let _watch = gpus.watch(&options);
-    let mut signals = shutdown::Signals::new(access_log, options.log.file.is_some())
-        .context("failed to register signal handlers")?;
+    let guide = options.guide.as_deref();
+    let mut signals =
+        shutdown::Signals::new(access_log, options.log.file.is_some(), guide.is_none())
+            .context("failed to register signal handlers")?;
     let mut services = Services::new(sockets);
     engine.begin_start();
     services.start_early(&engine, &options)?;
     let Some(loaded) = signals.load_unless_stopped(&engine, exit_timeout)? else {
-        return Ok(shutdown::after_interrupted_start(&engine, exit_timeout));
+        let code = shutdown::after_interrupted_start(&engine, exit_timeout);
+        invitation::take_leave(false, guide);
+        return Ok(code);
     };
     banner::log_tables(&engine, &backends, &options, loaded.is_err());
+    check_loaded(loaded, &engine, &options)?;
+    let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
+        .context("failed to start a thread")?;
+    let _poller = options
+        .poll_interval
+        .map(|interval| Poller::start(&engine, interval))
+        .transpose()
+        .context("failed to start a thread")?;
+    // Before the lines that scripts wait for.
+    engine.finish_start();
+    services.start(&engine, &options)?;
+    invitation::show(&engine, &services, options.http_options.has_console, guide);
+    let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
+    let code = signals.serve_until_stopped(&engine, services, ending);
+    invitation::take_leave(code == ExitCode::SUCCESS, guide);
+    Ok(code)
+}
+
+/// Whether the server goes on with what could be loaded.
+fn check_loaded(
+    loaded: Result<(), StartupError>,
+    engine: &Engine,
+    options: &ServeOptions,
+) -> Result<()> {
     match loaded {
         Err(error) if options.exits_on_error => {
-            engine.shutdown(Instant::now() + exit_timeout);
+            engine.shutdown(Instant::now() + options.engine.exit_timeout);
             let code = error.code().as_str();
             bail!("creating server: {code} - {error}{}", where_to_look(&options.log));
         }
@@ -99,19 +128,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         Err(error) => log::warn!("serving what could be loaded: {error}"),
         Ok(()) => {}
     }
-    let _upkeep = Upkeep::start(&engine, &options.engine.memory, budget_rule)
-        .context("failed to start a thread")?;
-    let _poller = options
-        .poll_interval
-        .map(|interval| Poller::start(&engine, interval))
-        .transpose()
-        .context("failed to start a thread")?;
-    // Before the lines that scripts wait for.
-    engine.finish_start();
-    services.start(&engine, &options)?;
-    invitation::show(&engine, services.http_address(), options.http_options.has_console);
-    let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
-    Ok(signals.serve_until_stopped(&engine, services, ending))
+    Ok(())
 }
 
 fn start_log(settings: &LogSettings) -> Result<()> {

@@ -84,10 +84,17 @@ impl Services {
 
     /// Where HTTP is served, once it is.
     pub fn http_address(&self) -> Option<SocketAddr> {
-        match &self.http {
-            Service::Running(front_end) => front_end.local_addr(),
-            _ => None,
-        }
+        self.http.address()
+    }
+
+    /// Where gRPC is served, once it is.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc.address()
+    }
+
+    /// Where metrics are served, once they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.address()
     }
 
     /// Calls `act` with every front end that is served, what the log calls it, and how it is started.
@@ -158,9 +165,13 @@ impl Service {
             }
             other => other,
         };
+        Ok(self.address())
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
         match self {
-            Self::Running(front_end) => Ok(front_end.local_addr()),
-            _ => Ok(None),
+            Self::Running(front_end) => front_end.local_addr(),
+            _ => None,
         }
     }
 

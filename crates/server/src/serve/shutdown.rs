@@ -24,6 +24,8 @@ pub struct Signals {
     runtime: Runtime,
     interrupt: Signal,
     terminate: Signal,
+    /// Whether a line tells of each: scripts match it.
+    are_told: bool,
 }
 
 /// How a server ends that was asked to.
@@ -36,8 +38,12 @@ pub struct Ending {
 
 impl Signals {
     /// SIGHUP opens the files of the log and of the access log again, where there is one; else it ends the process, as it
-    /// does by default.
-    pub fn new(access_log: Option<Arc<AccessLog>>, has_log_file: bool) -> io::Result<Self> {
+    /// does by default. `are_told`: whether a line tells of SIGINT and SIGTERM.
+    pub fn new(
+        access_log: Option<Arc<AccessLog>>,
+        has_log_file: bool,
+        are_told: bool,
+    ) -> io::Result<Self> {
         // The front ends have threads of their own: this runtime only waits.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
@@ -52,7 +58,7 @@ impl Signals {
             });
         }
         drop(guard);
-        Ok(Self { runtime, interrupt, terminate })
+        Ok(Self { runtime, interrupt, terminate, are_told })
     }
 
     /// Loads the models that are loaded at start. `None`: a signal came meanwhile, and loading has stopped,
@@ -63,7 +69,8 @@ impl Signals {
         timeout: Duration,
     ) -> io::Result<Option<Result<(), StartupError>>> {
         let mut loaded = load(engine.clone())?;
-        let Self { runtime, interrupt, terminate } = self;
+        let Self { runtime, interrupt, terminate, are_told } = self;
+        let report = |number| report(number, *are_told);
         Ok(runtime.block_on(async {
             tokio::select! {
                 loaded = &mut loaded => Some(loaded.unwrap_or_else(|_| Err(load_panicked()))),
@@ -89,7 +96,8 @@ impl Signals {
         services: Services,
         Ending { drain_delay, exit_timeout }: Ending,
     ) -> ExitCode {
-        let Self { runtime, interrupt, terminate } = &mut self;
+        let Self { runtime, interrupt, terminate, are_told } = &mut self;
+        let report = |number| report(number, *are_told);
         let is_clean = runtime.block_on(async {
             report(next(interrupt, terminate).await);
             if !drain_delay.is_zero() {
@@ -165,8 +173,10 @@ async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
 }
 
 /// Without the form of a log line: scripts match this text.
-fn report(number: i32) {
-    logger::print(log::Level::Info, &format!("Signal ({number}) received."));
+fn report(number: i32, is_told: bool) {
+    if is_told {
+        logger::print(log::Level::Info, &format!("Signal ({number}) received."));
+    }
 }
 
 /// Stops everything on a thread of its own, so that further signals are handled. True when nothing was cut off.

@@ -1,5 +1,5 @@
 //! What is done now and then by a server that serves: requests that nobody waits for leave the queues, what a burst has left
-//! free goes back to the system, and the log is told how many lines it did not get.
+//! free goes back to the system, the load of the models is noted, and the log is told how many lines it did not get.
 
 use std::{
     io,
@@ -40,6 +40,7 @@ impl Upkeep {
         let work = move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 engine.release_abandoned();
+                engine.sample_load();
                 galatea_telemetry::tell_suppressed();
                 if let Some(own) = trimming.look(&memory) {
                     rule.apply(own, &memory);

@@ -198,6 +198,17 @@ pub(super) const RESTARTS: Family = Family::counter(
 )
 .per_model();
 
+pub(super) const MODEL_LOAD: Family = Family::gauge(
+    "galatea_model_load",
+    "How much of what the instances of a model can do was asked of them in the last second: the share of it in which they \
+     worked, and beside that the requests that waited over those that the instances take at once; 1: all work and none waits",
+)
+.per_model();
+pub(super) const LOAD: Family = Family::gauge(
+    "galatea_load",
+    "The highest galatea_model_load of all models: what an autoscaler adds servers by",
+);
+
 pub(super) const MEMORY_LIMIT: Family = Family::gauge(
     "galatea_memory_budget_limit_bytes",
     "Memory that requests and responses may take in all, in bytes",
@@ -326,6 +337,7 @@ pub(super) const SECTIONS: &[Section] = &[
         title: "What keeps a model from answering",
         families: &[REFUSED, IN_FLIGHT, INSTANCES, INSTANCES_WORKING, RESTARTS],
     },
+    Section { title: "Load", families: &[MODEL_LOAD, LOAD] },
     Section {
         title: "Memory of requests and responses",
         families: &[MEMORY_LIMIT, MEMORY_USED, MEMORY_REFUSED],

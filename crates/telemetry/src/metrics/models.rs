@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
     families::{
         BATCH_SIZE_HISTOGRAM, EXECUTIONS, FAILURE, FIRST_RESPONSE_HISTOGRAM, IN_FLIGHT, INFERENCES,
-        INSTANCES, INSTANCES_WORKING, LOAD_DURATION, PENDING, PHASE_COUNTERS, PHASE_HISTOGRAMS,
-        PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
+        INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD, PENDING, PHASE_COUNTERS,
+        PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
     },
     family::Family,
     text::{Labels, Text},
@@ -34,6 +34,8 @@ pub struct ModelMetrics<'a> {
     pub in_flight: usize,
     /// Its instances; `None` for an ensemble.
     pub instances: Option<InstanceCounts>,
+    /// How much of what its instances can do is asked of them; `None` for an ensemble.
+    pub load: Option<f64>,
 }
 
 /// The instances of a model.
@@ -114,6 +116,20 @@ impl<'a> Models<'a> {
         self.write_instances(text, &INSTANCES, |counts, _| counts.all as u64);
         self.write_instances(text, &INSTANCES_WORKING, |counts, _| counts.working as u64);
         self.write_instances(text, &RESTARTS, |_, statistics| statistics.restarts);
+        self.write_load(text);
+    }
+
+    /// Of each model, and of the server: that of the model that is worst off, for a server that cannot take more for one of
+    /// its models is full, whatever the others are at.
+    fn write_load(&self, text: &mut Text) {
+        text.family(&MODEL_LOAD);
+        for (labels, model) in &self.0 {
+            if let Some(load) = model.load {
+                text.of_model(&MODEL_LOAD, labels, load);
+            }
+        }
+        let loads = self.0.iter().filter_map(|(_, model)| model.load);
+        text.single(&LOAD, loads.fold(0.0, f64::max));
     }
 
     /// Writes the samples of each model, and the head of the family if there are any.

@@ -28,6 +28,7 @@ fn metrics<'a>(
         load_duration: Duration::from_nanos(100),
         in_flight: 4,
         instances: Some(InstanceCounts { all: 3, working: 2 }),
+        load: Some(0.25),
     }
 }
 
@@ -85,6 +86,8 @@ fn families_come_in_order_even_without_models() {
             "galatea_model_instances",
             "galatea_model_instances_working",
             "galatea_model_instance_restarts_total",
+            "galatea_model_load",
+            "galatea_load",
             "galatea_memory_budget_limit_bytes",
             "galatea_memory_budget_used_bytes",
             "galatea_memory_budget_refused_total",
@@ -146,10 +149,16 @@ fn figures_of_a_model() {
         ("galatea_model_instances", "3"),
         ("galatea_model_instances_working", "2"),
         ("galatea_model_instance_restarts_total", "1"),
+        ("galatea_model_load", "0.25"),
     ] {
         let line = format!("{name}{{{labels},version=\"3\"}} {expected}");
         assert_eq!(family(&text, name).get(2), Some(&line.as_str()));
     }
+    let worse = ModelMetrics { name: "worse", load: Some(1.5), ..model };
+    let ensemble = ModelMetrics { load: None, ..model };
+    let of_all = page(&[model, worse, ensemble], &PROCESS);
+    assert_eq!(family(&of_all, "galatea_load")[2..], ["galatea_load 1.5"]);
+    assert_eq!(family(&of_all, "galatea_model_load").len(), 2 + 2);
     let failures = family(&text, "nv_inference_request_failure");
     let expected =
         [("REJECTED", 0), ("CANCELED", 0), ("BACKEND", 1), ("OTHER", 0)].map(|(reason, n)| {

@@ -215,7 +215,7 @@ impl Simulation {
         while let Some(index) = self.instances.iter().position(|i| i.current.is_none())
             && self.begun.len() + self.dropped.len() < self.abandoned.len()
         {
-            match self.queue.pull(index, 0) {
+            match self.queue.pull(index, 0, || ()) {
                 Work::Batch(requests) => {
                     let request = requests[0].arrival as usize;
                     self.instances[index].current = Some(request);

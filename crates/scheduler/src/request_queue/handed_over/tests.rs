@@ -114,7 +114,7 @@ pub(in crate::request_queue) fn serve_pipelined(
     };
     let (mut worker, mut executed, mut sent) = (begins(), Vec::new(), 0);
     loop {
-        let mut current = match queue.pull(index, 0) {
+        let mut current = match queue.pull(index, 0, || ()) {
             Work::Batch(mut requests) => requests.pop().map(|request| (0, request)),
             Work::Dropped(dropped) => panic!("nothing expires here: {dropped:?}"),
             Work::Restart(_) => {
@@ -197,7 +197,7 @@ fn nothing_waits_in_an_instance_while_another_is_free() {
         let queue = direct(2, 0);
         queue.instance_started(0);
         push(&queue, 1);
-        let Work::Batch(_) = queue.pull(0, 0) else { panic!("a request waits") };
+        let Work::Batch(_) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
         let other = {
             let queue = queue.clone();
             thread::spawn(move || serve(&queue, 1))
@@ -262,7 +262,7 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
         let is_abandoned = abandoned.is_abandoned.clone();
         queue.push(abandoned).expect("accepted");
         push(&queue, 2);
-        let Work::Batch(first) = queue.pull(0, 0) else { panic!("a request waits") };
+        let Work::Batch(first) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
         assert_eq!(arrivals(&first), [0]);
         let ahead = queue.next_ahead(0, 0, 3);
         assert_eq!(arrivals(&ahead), [1, 2, 3]);
@@ -274,7 +274,7 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
         queue.finish(1);
         assert_eq!(queue.in_flight(), 4);
         assert!(queue.next(0, 1, Some(3)).begun.is_none());
-        let Work::Batch(next) = queue.pull(0, 0) else { panic!("a request waits") };
+        let Work::Batch(next) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
         assert_eq!(arrivals(&next), [1]);
         assert_eq!(arrivals(&queue.next_ahead(0, 0, 3)), [3, 4]);
     };
@@ -288,7 +288,7 @@ fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
         let (queue, worker) = (direct(2, 0), idle_worker());
         [0, 1].into_iter().for_each(|index| queue.instance_started(index));
         push(&queue, 4);
-        let Work::Batch(_) = queue.pull(0, 0) else { panic!("a request waits") };
+        let Work::Batch(_) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
         let mut ahead = queue.next_ahead(0, 0, 3);
         assert_eq!(arrivals(&ahead), [1, 2], "its share");
         let late = ahead.pop().expect("two");
@@ -296,11 +296,11 @@ fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
         // The first is read, the second sent and not added, when the other instance becomes free.
         worker.send(2);
         worker.state().unread.pop_front();
-        let Work::Batch(other) = queue.pull(1, 0) else { panic!("a request waits") };
+        let Work::Batch(other) = queue.pull(1, 0, || ()) else { panic!("a request waits") };
         assert_eq!(arrivals(&other), [3]);
         let other = {
             let queue = queue.clone();
-            thread::spawn(move || match queue.pull(1, 1) {
+            thread::spawn(move || match queue.pull(1, 1, || ()) {
                 Work::Batch(requests) => arrivals(&requests),
                 _ => panic!("a request waits"),
             })
@@ -323,7 +323,7 @@ fn what_waits_in_an_instance_that_does_not_go_on_is_queued_again() {
         let (queue, worker) = (direct(1, 0), idle_worker());
         queue.instance_started(0);
         push(&queue, 5);
-        let Work::Batch(_) = queue.pull(0, 0) else { panic!("a request waits") };
+        let Work::Batch(_) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
         let ahead = queue.next_ahead(0, 0, 3);
         hand_over(&queue, &worker, ahead, 1);
         worker.state().unread.pop_front();
@@ -332,7 +332,7 @@ fn what_waits_in_an_instance_that_does_not_go_on_is_queued_again() {
         assert!(ahead.is_empty() && worker.state().unread.is_empty());
         assert!(queue.next(0, 1, None).begun.is_none());
         for expected in 2..5 {
-            let Work::Batch(next) = queue.pull(0, 0) else { panic!("a request waits") };
+            let Work::Batch(next) = queue.pull(0, 0, || ()) else { panic!("a request waits") };
             assert_eq!(arrivals(&next), [expected]);
             queue.finish(1);
         }

@@ -1,0 +1,87 @@
+//! How long an instance has been at work: one number, written when its work begins and when it ends, with the instants
+//! that are noted for the statistics anyway.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+/// How long one instance has been at work since it was made. One thread at a time tells it, any may ask.
+#[derive(Debug)]
+pub(crate) struct BusyTime {
+    epoch: Instant,
+    /// Twice a number of nanoseconds, and 1 more while at work. The number is what does not change meanwhile: at work the
+    /// time that was no work, at rest the time that was. So that what is read fits itself, whenever it is read.
+    state: AtomicU64,
+}
+
+impl BusyTime {
+    /// At rest. Nothing is before `epoch`.
+    pub fn new(epoch: Instant) -> Self {
+        Self { epoch, state: AtomicU64::new(0) }
+    }
+
+    /// Work began at this instant, unless the instance is at work already.
+    pub fn begin(&self, at: Instant) {
+        let (is_busy, busy) = parts(self.state.load(Ordering::Relaxed));
+        if !is_busy {
+            let idle = self.since_epoch(at).saturating_sub(busy);
+            self.state.store(idle << 1 | 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Work ended at this instant, unless the instance is at rest already.
+    pub fn end(&self, at: Instant) {
+        let (is_busy, idle) = parts(self.state.load(Ordering::Relaxed));
+        if is_busy {
+            self.state.store(self.since_epoch(at).saturating_sub(idle) << 1, Ordering::Relaxed);
+        }
+    }
+
+    /// In all, what goes on at `now` included.
+    pub fn until(&self, now: Instant) -> Duration {
+        let busy = match parts(self.state.load(Ordering::Relaxed)) {
+            (true, idle) => self.since_epoch(now).saturating_sub(idle),
+            (false, busy) => busy,
+        };
+        Duration::from_nanos(busy)
+    }
+
+    fn since_epoch(&self, at: Instant) -> u64 {
+        let nanos = at.saturating_duration_since(self.epoch).as_nanos();
+        // One bit is taken: that leaves 292 years.
+        u64::try_from(nanos).unwrap_or(u64::MAX).min(u64::MAX >> 1)
+    }
+}
+
+fn parts(state: u64) -> (bool, u64) {
+    (state & 1 == 1, state >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_counts_while_it_goes_on_and_rest_does_not() {
+        let epoch = Instant::now();
+        let at = |ms| epoch + Duration::from_millis(ms);
+        let busy = BusyTime::new(epoch);
+        let told = |ms| busy.until(at(ms)).as_millis();
+        assert_eq!(told(100), 0);
+        busy.begin(at(100));
+        assert_eq!((told(100), told(150), told(10_100)), (0, 50, 10_000));
+        busy.begin(at(150));
+        busy.end(at(200));
+        assert_eq!((told(200), told(900)), (100, 100), "it had begun before");
+        busy.end(at(800));
+        busy.begin(at(1000));
+        busy.end(at(1001));
+        assert_eq!(told(2000), 101);
+        // Instants of other threads may be a little older than those that were told.
+        busy.begin(at(3000));
+        assert_eq!(told(2999), 100);
+        busy.end(at(2999));
+        assert_eq!(told(4000), 100);
+    }
+}

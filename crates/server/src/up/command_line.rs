@@ -1,0 +1,108 @@
+//! The words behind `galatea up`: an example, or what `serve` takes, and the options of `serve` with other defaults.
+
+use std::path::Path;
+
+use galatea_types::Error;
+
+use super::{examples::Example, ports::NOT_NAMED};
+use crate::flags::{self, FlagError, ServeFlags, Words};
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Request {
+    Help,
+    List,
+    /// An example, and whether it was named.
+    Example(&'static Example, bool, ServeFlags),
+    /// What the flags name: paths, or repositories by option.
+    Own(ServeFlags),
+}
+
+/// What is wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    #[error(transparent)]
+    Flag(#[from] FlagError),
+    #[error(
+        "there is no file or folder '{given}', and no example of that name{}; `galatea up --list` lists the examples",
+        near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+    )]
+    NoExample { given: String, near: Option<&'static str> },
+    #[error(transparent)]
+    Example(#[from] Error),
+}
+
+/// For a first look on a laptop: this machine alone, and no more of the log than what is wrong. What the user gives
+/// comes behind it, and wins.
+const DEFAULTS: [&str; 3] =
+    ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--log-info=false"];
+
+/// Reads the words behind `up`.
+pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, UpError> {
+    if words.iter().any(|word| word == "--list") {
+        return Ok(Request::List);
+    }
+    let ports = ["http", "grpc", "metrics"].map(|name| format!("--{name}-port={NOT_NAMED}"));
+    let defaults = DEFAULTS.iter().map(|&word| word.to_owned()).chain(ports);
+    let Some(mut flags) = flags::parse(defaults.chain(words), Words::Paths)? else {
+        return Ok(Request::Help);
+    };
+    let word = match flags.paths.as_slice() {
+        [] if flags.repositories.is_empty() => return Ok(Request::Example(default, false, flags)),
+        [path] if !path.exists() && is_word(path) => path.display().to_string(),
+        _ => return Ok(Request::Own(flags)),
+    };
+    let near = Example::nearest(&word);
+    let example = Example::named(&word).ok_or(UpError::NoExample { given: word, near })?;
+    flags.paths.clear();
+    Ok(Request::Example(example, true, flags))
+}
+
+/// As names of examples are: the paths of models have a slash or an ending.
+fn is_word(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    !text.contains(['/', '.'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::up::examples::{BUILT_IN, EXAMPLES};
+
+    fn read_line(line: &str) -> Result<Request, UpError> {
+        read(line.split_whitespace().map(str::to_owned).collect(), EXAMPLES[0])
+    }
+
+    #[test]
+    fn examples_and_what_is_ones_own() {
+        let example = |line: &str| match read_line(line).expect(line) {
+            Request::Example(example, is_named, _) => (example.name, is_named),
+            other => panic!("{line}: {other:?}"),
+        };
+        assert_eq!(example(""), ("magika", false));
+        assert_eq!(example("--http-port=9000"), ("magika", false));
+        assert_eq!(example("simple --http-port 9000"), (BUILT_IN.name, true));
+        for line in ["/dev/null", "a/b", "my.onnx", "magika simple", "--model-repository=/m"] {
+            assert!(matches!(read_line(line).expect(line), Request::Own(_)), "{line}");
+        }
+        assert!(matches!(read_line("--list"), Ok(Request::List)));
+        assert!(matches!(read_line("--help"), Ok(Request::Help)));
+        let error = read_line("magica").expect_err("unknown").to_string();
+        assert!(error.contains("did you mean 'magika'?"), "{error}");
+        assert!(read_line("nothing-like-it").is_err() && read_line("--what").is_err());
+    }
+
+    #[test]
+    fn what_is_given_wins_over_the_defaults_of_a_first_look() {
+        let flags = |line: &str| match read_line(line).expect(line) {
+            Request::Example(_, _, flags) => flags,
+            other => panic!("{other:?}"),
+        };
+        let plain = flags("");
+        assert_eq!((&*plain.http.address, &*plain.grpc.address), ("127.0.0.1", "127.0.0.1"));
+        assert_eq!((plain.http.port, plain.grpc.port, plain.metrics.port), (-1, -1, -1));
+        let given = flags("--http-address=0.0.0.0 --grpc-port=1 --log-info=true");
+        assert_eq!((&*given.http.address, given.grpc.port), ("0.0.0.0", 1));
+        assert_eq!(given.http.port, NOT_NAMED);
+    }
+}
