@@ -29,6 +29,7 @@ NOT_RUN = {
     ("docs/kubernetes.md", "helm upgrade my deploy/helm/galatea --namespace models --reuse-values --set gpu.count=1"): CLUSTER,
     ("docs/kubernetes.md", "kubectl apply -f deploy/kserve/clusterservingruntime.yaml"): CLUSTER,
     ("README.md", "cargo xtask demo   # build, fetch four real models, serve them, ask them something (--keep leaves it serving)"): TASKS,
+    ("README.md", "galatea up"): "fetches a model; test_up.py and test_first_start.py run it",
     ("README.md", "pip install target/dist/galatea_server-*.whl"): PACKAGES,
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
     ("docs/install.md", "tar -xzf galatea-*-linux-gnu.tar.gz --strip-components=1 -C ~/.local"): PACKAGES,
