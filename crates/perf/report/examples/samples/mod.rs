@@ -86,6 +86,7 @@ fn point(mode: &str, value: f64, throughput: f64, average: f64, machine: Machine
         mode: mode.into(),
         value,
         unstable: false,
+        instability: None,
         request_count: (throughput * 15.0) as u64,
         duration_s: 15.0,
         throughput,
