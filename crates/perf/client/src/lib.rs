@@ -32,8 +32,8 @@ pub use admin::Admin;
 pub use call::{CallTimes, Keep, Reply};
 pub use connector::{Caller, Connector};
 pub use facts::{
-    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
-    ServerMetadata, TensorMetadata,
+    BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,
+    ModelStatistics, ServerMetadata, TensorMetadata,
 };
 #[doc(hidden)]
 pub use grpc::decode_infer_message;

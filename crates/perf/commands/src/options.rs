@@ -1,13 +1,13 @@
-//! The command lines of both commands.
+//! The command lines of `galatea models` and `galatea infer`, and what all commands have in theirs.
 
 use galatea_command_line::{Asked, Group, Kind, Occurrence, OptionRow, OptionSet, help, parse};
 
 use crate::error::CommandError;
 
-const HELP_WIDTH: usize = 80;
+pub(crate) const HELP_WIDTH: usize = 80;
 /// Seconds.
 const DEFAULT_TIMEOUT: f64 = 60.0;
-const PROTOCOLS: &[&str] = &["http", "grpc"];
+pub(crate) const PROTOCOLS: &[&str] = &["http", "grpc"];
 
 /// Where the server is.
 #[derive(Debug)]
@@ -16,11 +16,13 @@ pub(crate) struct ServerOptions {
     pub protocol: Option<String>,
     /// For the whole command, in seconds.
     pub timeout: f64,
+    /// HTTP headers, over gRPC metadata.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { url: None, protocol: None, timeout: DEFAULT_TIMEOUT }
+        Self { url: None, protocol: None, timeout: DEFAULT_TIMEOUT, headers: Vec::new() }
     }
 }
 
@@ -84,29 +86,46 @@ pub(crate) fn infer_help() -> String {
     help::<InferOptions>(INFER, HELP_WIDTH)
 }
 
-/// The rows that both commands have: where the server is, and how it is asked.
+/// The rows that all commands have: where the server is, and how it is asked. What the time is for differs.
 macro_rules! server_rows {
-    () => {
+    ($timeout:literal, $json:literal) => {
         [
             OptionRow::new("url", Kind::Name, "The server: host:port, also with http://, https:// (and a path), grpc:// or grpcs:// before it; localhost with the protocol's usual port if it is not given.")
                 .short('u')
                 .stores(|o, v| v.put(&mut o.server.url)),
-            OptionRow::new("protocol", Kind::Choice(PROTOCOLS), "The protocol: http or grpc. Without it, what the URL says, or http.")
+            OptionRow::new("protocol", Kind::Choice($crate::options::PROTOCOLS), "The protocol: http or grpc. Without it, what the URL says, or http.")
                 .short('i')
                 .stores(|o, v| v.put(&mut o.server.protocol)),
-            OptionRow::new("timeout", Kind::Number, "Seconds that the whole command may take; 60 if it is not given.")
-                .stores(|o, v| timeout(&mut o.server, v)),
-            OptionRow::new("json", Kind::Switch, "Print one JSON object, with everything in it.")
+            OptionRow::new("timeout", Kind::Number, $timeout)
+                .stores(|o, v| $crate::options::timeout(&mut o.server, v)),
+            OptionRow::new("header", Kind::Form("<name>:<value>"), "A header of every request, over gRPC metadata: a token, or the key of a restricted API. May be repeated.")
+                .short('H')
+                .stores(|o, v| $crate::options::header(&mut o.server, v)),
+            OptionRow::new("json", Kind::Switch, $json)
                 .stores(|o, v| v.put(&mut o.is_json)),
             OptionRow::help("Print this text."),
         ]
     };
 }
 
+pub(crate) use server_rows;
+
 /// A day is as good as for ever, and can be added to any clock.
-fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
+pub(crate) fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
     const LONGEST: f64 = 86_400.0;
     server.timeout = value.number()?.clamp(0.001, LONGEST);
+    Ok(())
+}
+
+pub(crate) fn header(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
+    // RFC 9110, 5.6.2
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let parts = value.text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let fits = |(name, value): &(&str, &str)| {
+        !name.is_empty() && name.chars().all(is_token) && !value.chars().any(char::is_control)
+    };
+    let (name, text) = parts.filter(fits).ok_or_else(|| value.malformed("<name>:<value>"))?;
+    server.headers.push((name.to_owned(), text.to_owned()));
     Ok(())
 }
 
@@ -114,7 +133,10 @@ impl OptionSet for ModelsOptions {
     type Error = CommandError;
 
     fn groups() -> &'static [Group<Self>] {
-        const ROWS: &[OptionRow<ModelsOptions>] = &server_rows!();
+        const ROWS: &[OptionRow<ModelsOptions>] = &server_rows!(
+            "Seconds that the whole command may take; 60 if it is not given.",
+            "Print one JSON object, with everything in it."
+        );
         &[Group { title: "", rows: ROWS, is_own: false }]
     }
 
@@ -149,7 +171,10 @@ impl OptionSet for InferOptions {
             )
             .stores(|o, v| v.put(&mut o.version)),
         ];
-        const SERVER: &[OptionRow<InferOptions>] = &server_rows!();
+        const SERVER: &[OptionRow<InferOptions>] = &server_rows!(
+            "Seconds that the whole command may take; 60 if it is not given.",
+            "Print one JSON object, with everything in it."
+        );
         &[
             Group { title: "Request", rows: REQUEST, is_own: false },
             Group { title: "Server", rows: SERVER, is_own: false },
