@@ -30,7 +30,7 @@ mod transport;
 pub use address::{Address, AddressError};
 pub use admin::Admin;
 pub use call::{CallTimes, Keep, Reply};
-pub use connector::{Caller, Connector};
+pub use connector::{Caller, Connector, Responses};
 pub use facts::{
     BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,
     ModelStatistics, ServerMetadata, TensorMetadata,
