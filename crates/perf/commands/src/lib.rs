@@ -9,12 +9,16 @@
 
 #![warn(missing_docs)]
 
+mod audio;
 mod elements;
 mod error;
 mod infer;
 mod input;
 mod models;
+mod npy;
 mod options;
+mod output;
+mod picture;
 mod printing;
 mod session;
 mod shape;

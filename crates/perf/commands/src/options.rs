@@ -2,7 +2,12 @@
 
 use galatea_command_line::{Asked, Group, Kind, Occurrence, OptionRow, OptionSet, help, parse};
 
-use crate::error::CommandError;
+use galatea_types::ParameterValue;
+
+use crate::{
+    error::CommandError,
+    picture::{Layout, PictureOptions, Scale},
+};
 
 pub(crate) const HELP_WIDTH: usize = 80;
 /// Seconds.
@@ -29,7 +34,10 @@ impl Default for ServerOptions {
 #[derive(Debug, Default)]
 pub(crate) struct ModelsOptions {
     pub server: ServerOptions,
-    pub model: Option<String>,
+    /// A model, or what is to be done and with which.
+    pub words: Vec<String>,
+    /// With an ensemble the models it is made of are unloaded.
+    pub has_dependents: bool,
     pub is_json: bool,
 }
 
@@ -45,15 +53,24 @@ pub(crate) struct InferOptions {
     pub outputs: Vec<String>,
     /// Zero: outputs as they are.
     pub classes: u32,
+    /// Whether responses are read one by one, of any model.
+    pub is_stream: bool,
+    pub request_id: Option<String>,
+    pub parameters: Vec<(String, ParameterValue)>,
+    /// Names of outputs and files.
+    pub files: Vec<(String, String)>,
+    pub picture: PictureOptions,
     pub is_json: bool,
 }
 
 const MODELS: &str = "\
 Usage: galatea models [model] [options]
+       galatea models load|unload|reload <model> [options]
 
 Lists the models of a running server: versions, states and why, platforms, inputs and outputs. With a model's name:
-that model in detail, and a command that asks it. The exit code is 0, 1 where the server refuses or cannot be reached,
-2 where the command line is wrong.
+that model in detail, what it has done, and a command that asks it. `load`, `unload` and `reload` (unload, then load)
+change what a server has that is started with --model-control-mode=explicit. The exit code is 0, 1 where the server
+refuses or cannot be reached, 2 where the command line is wrong.
 
 ";
 
@@ -61,7 +78,7 @@ const INFER: &str = "\
 Usage: galatea infer <model> [--input <name>=<value>]... [options]
 
 Sends one request to a running server and prints the answer. A value is numbers (1,2,3 or JSON), a text for a BYTES
-input, @file.json, @file.txt, @file.bin, `zeros` or `random`; the name may be left out where the model has one input.
+input, a file (@x.json, @x.txt, @x.bin, @x.npy, @x.png, @x.jpg, @x.wav, @- for stdin), `zeros` or `random`; the name may be left out where the model has one input.
 Shapes are completed from what the server says about the model. The exit code is 0, 1 where the server refuses or cannot
 be reached, 2 where the command line is wrong or does not fit the model.
 
@@ -137,11 +154,21 @@ impl OptionSet for ModelsOptions {
             "Seconds that the whole command may take; 60 if it is not given.",
             "Print one JSON object, with everything in it."
         );
-        &[Group { title: "", rows: ROWS, is_own: false }]
+        const CONTROL: &[OptionRow<ModelsOptions>] = &[OptionRow::new(
+            "dependents",
+            Kind::Switch,
+            "With `unload` of an ensemble: the models it is made of too.",
+        )
+        .stores(|o, v| v.put(&mut o.has_dependents))];
+        &[
+            Group { title: "Control", rows: CONTROL, is_own: false },
+            Group { title: "Server", rows: ROWS, is_own: false },
+        ]
     }
 
     fn word(&mut self, word: String) -> Result<(), CommandError> {
-        only(&mut self.model, word)
+        self.words.push(word);
+        Ok(())
     }
 }
 
@@ -170,6 +197,33 @@ impl OptionSet for InferOptions {
                 "The model's version; else the server chooses.",
             )
             .stores(|o, v| v.put(&mut o.version)),
+            OptionRow::new("stream", Kind::Switch, "Print each response as it comes. That is so anyway with a model whose configuration says that it is decoupled.")
+                .stores(|o, v| v.put(&mut o.is_stream)),
+            OptionRow::new("parameter", Kind::Form("<key>=<value>"), "A parameter of the request: true, false, a number, or else a text. May be repeated.")
+                .stores(parameter),
+            OptionRow::new("request-id", Kind::Name, "The request's id, for the server's log and traces.")
+                .stores(|o, v| v.put(&mut o.request_id)),
+        ];
+        const FILES: &[OptionRow<InferOptions>] = &[
+            OptionRow::new("output-file", Kind::Form("<output>=<file>"), "Save an output: .npy, .bin (as it lies in memory), .json or .png. May be repeated.")
+                .stores(output_file),
+            OptionRow::new("layout", Kind::Choice(&["nchw", "nhwc"]), "How pictures lie in tensors: a plane for each colour, or the colours of a pixel together. Without it, as the model's configuration or its shape says.")
+                .stores(|o, v| {
+                    o.picture.layout = if v.is("nhwc") { Layout::Nhwc } else { Layout::Nchw };
+                    Ok(())
+                }),
+            OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "The numbers that pixels become; imagenet: less its mean, by its deviation. Without it 0-1 in floating point, else 0-255.")
+                .stores(|o, v| {
+                    o.picture.scale = match v.text.to_ascii_lowercase().as_str() {
+                        "0-1" => Scale::ToOne,
+                        "0-255" => Scale::To255,
+                        "-1-1" => Scale::AroundZero,
+                        _ => Scale::ImageNet,
+                    };
+                    Ok(())
+                }),
+            OptionRow::new("bgr", Kind::Switch, "Pictures are blue, green, red instead of red, green, blue.")
+                .stores(|o, v| v.put(&mut o.picture.is_bgr)),
         ];
         const SERVER: &[OptionRow<InferOptions>] = &server_rows!(
             "Seconds that the whole command may take; 60 if it is not given.",
@@ -177,6 +231,7 @@ impl OptionSet for InferOptions {
         );
         &[
             Group { title: "Request", rows: REQUEST, is_own: false },
+            Group { title: "Files", rows: FILES, is_own: false },
             Group { title: "Server", rows: SERVER, is_own: false },
         ]
     }
@@ -184,6 +239,30 @@ impl OptionSet for InferOptions {
     fn word(&mut self, word: String) -> Result<(), CommandError> {
         only(&mut self.model, word)
     }
+}
+
+fn parameter(options: &mut InferOptions, value: &Occurrence) -> Result<(), CommandError> {
+    let parts = value.text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, text) = parts.ok_or_else(|| value.malformed("<key>=<value>"))?;
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    let read = match (text, text.parse(), number) {
+        ("true", ..) => ParameterValue::Bool(true),
+        ("false", ..) => ParameterValue::Bool(false),
+        (_, Ok(number), _) => ParameterValue::Int(number),
+        (_, _, Some(number)) => ParameterValue::Double(number),
+        _ => ParameterValue::String(text.to_owned()),
+    };
+    options.parameters.retain(|(known, _)| known != key);
+    options.parameters.push((key.to_owned(), read));
+    Ok(())
+}
+
+fn output_file(options: &mut InferOptions, value: &Occurrence) -> Result<(), CommandError> {
+    let parts = value.text.split_once('=');
+    let parts = parts.filter(|(name, file)| !name.is_empty() && !file.is_empty());
+    let (name, file) = parts.ok_or_else(|| value.malformed("<output>=<file>"))?;
+    options.files.push((name.to_owned(), file.to_owned()));
+    Ok(())
 }
 
 fn only(model: &mut Option<String>, word: String) -> Result<(), CommandError> {

@@ -26,6 +26,7 @@ use crate::{error::CommandError, printing};
 use observer::Observer;
 use row::Observation;
 
+pub(crate) use columns::duration;
 pub use metrics_text::{MetricSample, metric_samples};
 pub(crate) use options::{TopOptions, top_help as help};
 
