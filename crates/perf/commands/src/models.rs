@@ -27,7 +27,7 @@ impl Control {
             "unload" => Ok(Self::Unload),
             "reload" => Ok(Self::Reload),
             other => {
-                let near = suggest::nearest(other, Self::WORDS.into_iter());
+                let near = suggest::nearest(other, Self::WORDS);
                 let hint = near.first().map(|near| format!(", did you mean '{near}'?"));
                 Err(CommandError::Words(format!(
                     "'{other}' is nothing that can be done with a model{}; there is load, unload and reload",

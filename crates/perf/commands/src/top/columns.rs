@@ -209,7 +209,7 @@ impl Column {
 /// At most six characters: `0.5`, `1234`, `12.3k`, `4.5M`.
 pub(crate) fn amount(number: f64, decimals: usize) -> String {
     match number {
-        n if n == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         n if n < 99.95 => format!("{n:.decimals$}"),
         n if n < 99_999.5 => format!("{n:.0}"),
         n if n < 999_950.0 => format!("{:.0}k", n / 1e3),
@@ -222,7 +222,7 @@ pub(crate) fn amount(number: f64, decimals: usize) -> String {
 /// At most six characters: `950ns`, `12us`, `1.2ms`, `3.4s`.
 pub(crate) fn duration(ns: f64) -> String {
     match ns {
-        n if n == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         n if n < 999.5 => format!("{n:.0}ns"),
         n if n < 999_500.0 => format!("{:.0}us", n / 1e3),
         n if n < 99_950_000.0 => format!("{:.1}ms", n / 1e6),

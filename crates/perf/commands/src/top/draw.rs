@@ -27,7 +27,10 @@ pub(crate) fn lines(view: &mut View, width: usize, height: usize) -> Vec<Line> {
         ViewPage::Help => help(),
     };
     view.room = room.saturating_sub(1).max(1);
-    lines.extend(body.into_iter().take(room));
+    if view.page != ViewPage::Models {
+        view.scrolled = view.scrolled.min(body.len().saturating_sub(room));
+    }
+    lines.extend(body.into_iter().skip(view.scrolled).take(room));
     lines.resize(height.saturating_sub(foot.len()), Line::default());
     lines.extend(foot);
     lines.truncate(height);
@@ -205,7 +208,7 @@ fn foot(view: &View, width: usize) -> Vec<Line> {
         false if view.page == ViewPage::Models => {
             Line::new(Style::Dim, "q quit  h help  Enter detail  s sort  / filter  p pause")
         }
-        false => Line::new(Style::Dim, "q back"),
+        false => Line::new(Style::Dim, "q back  up, down scroll"),
     });
     lines
 }
@@ -300,6 +303,19 @@ mod tests {
             );
             assert!(lines.last().is_some_and(|line| line.starts_with("q quit")));
         }
+    }
+
+    #[test]
+    fn texts_that_are_longer_than_the_window_scroll_to_their_end() {
+        use crossterm::event::KeyCode;
+        let mut view = view(1);
+        view.key(KeyCode::Char('h').into());
+        view.key(KeyCode::End.into());
+        assert!(text(&lines(&mut view, 80, 24)).iter().any(|line| line.contains("BUSY")));
+        view.key(KeyCode::Up.into());
+        assert!(!text(&lines(&mut view, 80, 24)).iter().any(|line| line.contains("BUSY")));
+        view.key(KeyCode::Char('q').into());
+        assert_eq!(view.scrolled, 0);
     }
 
     #[test]

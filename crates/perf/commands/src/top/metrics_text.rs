@@ -94,7 +94,9 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Option<(String, Vec<(String, String)>, f64)> {
+    type Read = (String, Vec<(String, String)>, f64);
+
+    fn read(line: &str) -> Option<Read> {
         let sample = metric_samples(line).next()?;
         let labels =
             sample.labels.iter().map(|(name, value)| (name.to_string(), value.to_string()));

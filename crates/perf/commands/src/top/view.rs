@@ -29,6 +29,8 @@ pub(crate) struct View {
     pub page: ViewPage,
     /// Of the rows shown.
     pub selected: usize,
+    /// How many lines of a page of text are above the window.
+    pub scrolled: usize,
     /// How many rows the window has room for: as it was drawn last.
     pub room: usize,
     pub interval: Duration,
@@ -65,6 +67,7 @@ impl View {
             is_paused: false,
             page: ViewPage::Models,
             selected: 0,
+            scrolled: 0,
             room: 1,
             interval: Duration::from_secs_f64(options.interval),
         }
@@ -123,6 +126,15 @@ impl View {
     }
 
     fn plain_key(&mut self, code: KeyCode) -> Command {
+        let before = self.page.clone();
+        let command = self.page_key(code);
+        if self.page != before {
+            self.scrolled = 0;
+        }
+        command
+    }
+
+    fn page_key(&mut self, code: KeyCode) -> Command {
         match code {
             KeyCode::Char('q') if self.page == ViewPage::Models => return Command::Quit,
             KeyCode::Char('q') | KeyCode::Esc | KeyCode::Backspace => self.page = ViewPage::Models,
@@ -158,17 +170,20 @@ impl View {
     }
 
     fn move_to(&mut self, code: KeyCode) {
-        let last = self.rows().len().saturating_sub(1);
+        let is_table = self.page == ViewPage::Models;
+        // How long a text is, is known when it is drawn.
+        let last = if is_table { self.rows().len().saturating_sub(1) } else { usize::MAX };
+        let from = if is_table { self.selected } else { self.scrolled };
         let to = match code {
-            KeyCode::Up | KeyCode::Char('k') => self.selected.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.selected + 1,
-            KeyCode::PageUp => self.selected.saturating_sub(self.room),
-            KeyCode::PageDown => self.selected + self.room,
+            KeyCode::Up | KeyCode::Char('k') => from.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => from.saturating_add(1),
+            KeyCode::PageUp => from.saturating_sub(self.room),
+            KeyCode::PageDown => from.saturating_add(self.room),
             KeyCode::Home | KeyCode::Char('g') => 0,
             KeyCode::End | KeyCode::Char('G') => last,
-            _ => self.selected,
+            _ => from,
         };
-        self.selected = to.min(last);
+        *(if is_table { &mut self.selected } else { &mut self.scrolled }) = to.min(last);
     }
 }
 
