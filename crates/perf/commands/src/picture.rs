@@ -63,7 +63,7 @@ pub(crate) enum PictureError {
         "{shape} is not the shape of a picture with 1 or 3 colours; --layout nchw or nhwc says where they are"
     )]
     Shape { shape: String },
-    #[error("{0} cannot hold pixels; --scale says what numbers they become")]
+    #[error("{0} cannot hold the numbers that the pixels become; --scale 0-255 makes whole ones")]
     Type(DataType),
     #[error("there are {found} elements, a picture of shape {shape} has others")]
     Length { shape: String, found: usize },
@@ -169,6 +169,10 @@ fn laid_out(
     data_type: DataType,
     options: &PictureOptions,
 ) -> Result<Vec<u8>, PictureError> {
+    // Parts of whole numbers would be lost.
+    if !is_float(data_type) && !matches!(options.scale, Scale::Usual | Scale::To255) {
+        return Err(PictureError::Type(data_type));
+    }
     let channels = plan.channels;
     let count = pixels.len() / channels;
     let mut data = Vec::with_capacity(pixels.len() * data_type.byte_size().unwrap_or(1));
