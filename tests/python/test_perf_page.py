@@ -19,7 +19,7 @@ FLAGS = [
     "--hide-scrollbars", "--enable-logging=stderr",
 ]
 SCHEMES = {"light": [], "dark": ["--blink-settings=preferredColorScheme=0"]}
-WIDTHS = [1200, 800, 420]
+WIDTHS = [1200, 800, 420, 320]
 LEAST_CONTRAST = 4.5
 # Two lines of text may share the space that fonts leave above and below their letters.
 LEADING = 4
@@ -29,6 +29,12 @@ PROBE = """
 addEventListener("load", function () {
   document.querySelectorAll("details").forEach(function (box) { box.open = true; });
   var faults = [];
+  document.querySelectorAll("svg.chart").forEach(function (svg) {
+    if (svg.getBoundingClientRect().width > innerWidth) { faults.push("a chart is wider than the window"); }
+  });
+  document.querySelectorAll(".scroll").forEach(function (box) {
+    if (!box.querySelector("table")) { faults.push("what scrolls is no table"); }
+  });
   function name(node) { return node.tagName + "." + (node.getAttribute("class") || "") + " " + node.textContent.slice(0, 40); }
   var root = document.documentElement;
   if (root.scrollWidth > root.clientWidth) { faults.push("the page is " + root.scrollWidth + " wide"); }
