@@ -1,5 +1,7 @@
 //! `galatea models`: what a server has.
 
+use std::time::Duration;
+
 use galatea_client::{
     Admin, CountAndTime, ModelIndexEntry, ModelMetadata, ModelStatistics, Target, TensorMetadata,
 };
@@ -67,6 +69,7 @@ async fn changed(
 ) -> Result<String, CommandError> {
     if control != Control::Load {
         admin.unload_model(model, options.has_dependents).await.map_err(not_allowed)?;
+        unloaded(admin, model).await;
     }
     if control != Control::Unload {
         admin.load_model(model, None).await.map_err(not_allowed)?;
@@ -80,6 +83,15 @@ async fn changed(
         (false, true) => "Done.\n".to_owned(),
         (false, false) => table(&entries),
     })
+}
+
+/// Servers answer before requests in flight have been answered and the model is gone; `--timeout` bounds this.
+async fn unloaded(admin: &mut Admin, model: &str) {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let is_going = |entry: &ModelIndexEntry| entry.name == model && entry.state == "UNLOADING";
+    while admin.repository_index().await.is_ok_and(|index| index.iter().any(is_going)) {
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 fn not_allowed(reason: Error) -> CommandError {

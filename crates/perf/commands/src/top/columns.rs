@@ -179,13 +179,17 @@ impl Column {
     }
 
     /// The columns that there is room for, with their widths; a blank stands between two. Those without any figure are
-    /// given up first.
-    pub fn fitting(width: usize, rows: &[&Row]) -> Vec<(Self, usize)> {
+    /// given up first, the one that is sorted by never, and it has room for the mark that says so.
+    pub fn fitting(width: usize, rows: &[&Row], sort: Self) -> Vec<(Self, usize)> {
         let longest = rows.iter().map(|row| printing::line(&row.key.name).chars().count()).max();
         let longest = longest.unwrap_or_default();
         // Names come before columns, to a third of the window.
         let name = longest.min(width / 3).max(NAME_WIDTH);
-        let wide = |column: Self| if column == Model { name } else { column.width() };
+        let wide = |column: Self| match column {
+            Model => name,
+            _ if column == sort => column.width().max(column.head().len() + 1),
+            _ => column.width(),
+        };
         let needed = |columns: &[Self]| columns.iter().map(|&c| wide(c) + 1).sum::<usize>() - 1;
         let mut columns = Self::ALL.to_vec();
         let is_empty = |column: &Self| {
@@ -197,12 +201,12 @@ impl Column {
             if needed(&columns) <= width {
                 break;
             }
-            columns.retain(|column| column != given_up);
+            columns.retain(|column| column != given_up || *column == sort);
         }
         let left = width.saturating_sub(needed(&columns));
         let more = longest.saturating_sub(name).min(left);
-        let wide = |column: Self| if column == Model { name + more } else { column.width() };
-        columns.into_iter().map(|column| (column, wide(column))).collect()
+        let more = |column: Self| if column == Model { more } else { 0 };
+        columns.into_iter().map(|column| (column, wide(column) + more(column))).collect()
     }
 }
 
@@ -279,13 +283,15 @@ mod tests {
     #[test]
     fn columns_go_where_there_is_no_room() {
         let row = Row::default();
-        let heads =
-            |width| Column::fitting(width, &[&row]).iter().map(|(c, _)| *c).collect::<Vec<_>>();
+        let heads = |width| {
+            Column::fitting(width, &[&row], Requests).iter().map(|(c, _)| *c).collect::<Vec<_>>()
+        };
         assert_eq!(heads(120), Column::ALL);
         assert_eq!(heads(40), [Model, Requests, Failed, Latency]);
         assert_eq!(heads(1), [Model, Requests]);
         for width in 22..200 {
-            let wide: usize = Column::fitting(width, &[&row]).iter().map(|(_, w)| w + 1).sum();
+            let wide: usize =
+                Column::fitting(width, &[&row], Requests).iter().map(|(_, w)| w + 1).sum();
             assert!(wide - 1 <= width, "{width}");
         }
     }

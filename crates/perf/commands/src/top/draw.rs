@@ -131,7 +131,7 @@ fn table(view: &View, width: usize, room: usize) -> Vec<Line> {
         return Vec::new();
     }
     let rows = view.rows();
-    let fitting = Column::fitting(width, &rows);
+    let fitting = Column::fitting(width, &rows, view.sort);
     let mut lines = vec![heads(view, &fitting, width)];
     if rows.is_empty() {
         let text = match view.filter.is_empty() {
