@@ -191,15 +191,15 @@ fn table_of(given: &Given<'_>, trials: &[(usize, &Trial)], deciding: &Deciding) 
     let rows = trials.iter().map(|(number, trial)| {
         let cells = vec![
             number.to_string(),
+            if trial.merged { "merged".into() } else { "no".into() },
             format::number(trial.throughput),
             trial.latency_us.map_or("failed".into(), |us| unit.write(us)),
-            if trial.merged { "merged".into() } else { "no".into() },
         ];
         Row { class: "point", cells: cells.into_iter().map(Into::into).collect() }
     });
     Table {
         caption: format!("{}: windows, oldest first", given.name),
-        head: ["Window", "Inferences/s", &latency, "In the figures"]
+        head: ["Window", "In the figures", "Inferences/s", &latency]
             .iter()
             .map(ToString::to_string)
             .collect(),

@@ -52,7 +52,8 @@ impl History {
     pub(super) fn instability(&self, spread: f64, limit_ms: Option<u64>) -> Instability {
         let last = self.last().filter(|windows| windows.iter().all(is_measured));
         let apart = |of: fn(&(f64, Nanos)) -> f64| {
-            last.map(|windows| ratio(windows.iter().map(of)) - 1.0).filter(|apart| apart.is_finite())
+            last.map(|windows| ratio(windows.iter().map(of)) - 1.0)
+                .filter(|apart| apart.is_finite())
         };
         Instability {
             allowed: spread,
