@@ -111,7 +111,7 @@ fn number(value: &str) -> Option<String> {
     match parts.as_slice() {
         // What is a fraction or a negative number is no range.
         [_, _] if plain.contains('.') && !plain.contains("..") => None,
-        _ if !parts.iter().all(|part| is_number(part)) => None,
+        _ if !parts.iter().all(is_number) => None,
         [only] if *only == plain && plain != value => Some((*only).to_owned()),
         many if is_range => Some(many.join(":")).filter(|meant| meant != value),
         _ => None,
