@@ -12,7 +12,8 @@ use crate::{
     error::CommandError,
     input::{self, Taken},
     options::InferOptions,
-    output, printing, session,
+    output::{self, Form},
+    printing, session,
 };
 
 pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
@@ -35,8 +36,15 @@ pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
         let mut caller = connector.caller().await?;
         let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
         output::save(&options.files, &reply.outputs, &options.picture)?;
-        Ok(output::text(model, &reply.outputs, options))
+        Ok(output::text(model, &reply.outputs, form(options)))
     })
+}
+
+fn form(options: &InferOptions) -> Form {
+    match options.is_json {
+        true => Form::Json,
+        false => Form::Readable { is_classes: options.classes > 0 },
+    }
 }
 
 fn template(
@@ -79,7 +87,7 @@ async fn streamed(
             (false, _) => "\n",
         };
         count += 1;
-        let text = format!("{head}{}", output::text(model, &outputs, options));
+        let text = format!("{head}{}", output::text(model, &outputs, form(options)));
         let mut out = io::stdout();
         // A reader that went away (`| head`) wants no more.
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {

@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::{
     elements::Elements,
     npy::{self, NpyError},
-    options::InferOptions,
     picture::{self, PictureError, PictureOptions},
     printing, shape,
 };
@@ -87,16 +86,27 @@ pub(crate) fn save(
     Ok(())
 }
 
-/// As the options want it.
-pub(crate) fn text(model: &str, outputs: &[OutputTensor], options: &InferOptions) -> String {
-    let has_bars = options.classes > 0 && io::stdout().is_terminal();
+/// How outputs are printed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Json,
+    /// For people; of classes each with a bar where that can be seen.
+    Readable {
+        is_classes: bool,
+    },
+}
+
+/// The outputs of one response.
+pub(crate) fn text(model: &str, outputs: &[OutputTensor], form: Form) -> String {
+    let is_classes = matches!(form, Form::Readable { is_classes: true });
+    let has_bars = is_classes && io::stdout().is_terminal();
     let shown = |output: &OutputTensor| match classes(output).filter(|_| has_bars) {
         Some(classes) => bars(output, &classes),
         None => readable(output),
     };
-    match options.is_json {
-        true => json_text(model, outputs),
-        false => outputs.iter().map(shown).collect(),
+    match form {
+        Form::Json => json_text(model, outputs),
+        Form::Readable { .. } => outputs.iter().map(shown).collect(),
     }
 }
 
