@@ -57,8 +57,9 @@ const AGAIN: &str = include_str!("../../testdata/summaries/again.json");
 const SLOW_MODEL: &str = include_str!("../../testdata/summaries/slow.json");
 
 fn measured(texts: &[&str]) -> Vec<Summary> {
-    let read = |text: &&str| serde_json::from_str(text).expect("a summary as this version reads it");
-    texts.iter().map(read).collect()
+    let read =
+        |text| serde_json::from_str(text).unwrap_or_else(|error| panic!("not a summary: {error}"));
+    texts.iter().copied().map(read).collect()
 }
 
 /// Five windows, of which the last three were merged and one failed before.
