@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "http_request", run: http::request::run },
     Target { name: "load_data", run: load_tool::data },
     Target { name: "load_overrides", run: engine::overrides::run },
+    Target { name: "metrics_text", run: load_tool::metrics },
     Target { name: "onnx_header", run: archives::onnx_header },
     Target { name: "perf_summary", run: load_tool::summary },
     Target { name: "worker_exchange", run: worker::exchange },

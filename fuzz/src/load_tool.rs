@@ -1,8 +1,10 @@
-//! What the load tool reads: data files, the answers of servers, the summaries of other runs.
+//! What the load tool and the commands read: data files, the answers of servers, their metrics, the summaries of other
+//! runs.
 
 use std::sync::LazyLock;
 
 use galatea_client::{decode_infer_message, decode_infer_response};
+use galatea_client_commands::{metric_samples, read_metrics_page};
 use galatea_perf_load::data::read_json;
 use galatea_perf_report::html;
 use galatea_perf_types::{
@@ -61,6 +63,16 @@ pub fn grpc_response(data: &[u8]) {
     for output in cut.into_iter().flatten() {
         assert!(output.data.len() <= 8 * data.len(), "{output:?}");
     }
+}
+
+/// Any page of metrics is read: names and labels are parts of it, and there are no more models than lines.
+pub fn metrics(page: &[u8]) {
+    let page = String::from_utf8_lossy(page);
+    for sample in metric_samples(&page) {
+        assert!(page.contains(sample.name) && !sample.name.is_empty());
+        assert!(sample.labels.iter().all(|(name, value)| name.len() + value.len() < page.len()));
+    }
+    assert!(read_metrics_page(&page) <= page.lines().count());
 }
 
 /// Any summary of another run can be drawn beside one's own.

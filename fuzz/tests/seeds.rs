@@ -85,6 +85,7 @@ replayed! {
     http_request
     load_data
     load_overrides
+    metrics_text
     onnx_header
     perf_summary
     worker_exchange

@@ -62,13 +62,22 @@ def test_summary_agrees_with_the_report(line, mode, loads, perf_servers, perf_da
 
 def test_what_does_not_become_stable_is_reported_and_marked(perf_servers, tmp_path):
     """Exit code and words are those of perf_analyzer, which reports nothing more."""
-    args = ["-m", "simple", "-s", "0.000001", "-r", "3", "-f", "report.csv", "--json", "summary.json"]
+    args = ["-m", "simple", "-s", "0.000001", "-r", "5", "-f", "report.csv", "--json", "summary.json"]
     done = run(perf_servers.get("galatea"), tmp_path, *args)
     assert done.code == 2 and "Failed to obtain stable measurement" in done.err
     assert "\n  Unstable windows:\n    throughput: " in done.out
+    listed = re.findall(r"^    throughput: (\S+) infer/sec, latency (\d+) usec( \(merged\))?$", done.out, re.MULTILINE)
     (reported,) = done.report()["points"]
     (point,) = json.loads(done.path("summary.json").read_text())["points"]
     assert point["unstable"] is True and len(point["windows"]) == 3
+    why = point["instability"]
+    assert f"\n  Unstable because {why['reason']}\n" in done.out
+    assert why["allowed_percent"] == pytest.approx(1e-6) and why["throughput_percent"] > 1e-6
+    assert [trial["merged"] for trial in why["trials"]] == [False, False, True, True, True]
+    assert [bool(mark) for *_, mark in listed] == [trial["merged"] for trial in why["trials"]]
+    assert [int(latency) for _, latency, _ in listed] == [int(trial["latency_us"]) for trial in why["trials"]]
+    merged = [{"throughput": trial["throughput"], "latency_us": trial["latency_us"]} for trial in why["trials"][2:]]
+    assert merged == point["windows"]
     same_figures(point, reported)
     columns, rows = done.csv()
     assert columns[-1] == "Stable" and [row["Stable"] for row in rows] == ["0"]

@@ -25,6 +25,7 @@ Usage: galatea <command>
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   models [model]           List the models of a running server, or show one: inputs, outputs, how to ask it
   infer <model> [options]  Send one request to a running server and print the answer
+  top [options]            Watch a running server: what its models do each second
   runtime list             List the native runtimes: their versions, and where they are installed
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
                            a wheel on this machine, --reinstall replaces an installed one, and for pytorch
@@ -61,6 +62,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("perf") => perf_command("galatea perf", arguments),
         Some("models") => ExitCode::from(galatea_client_commands::models(arguments) as u8),
         Some("infer") => ExitCode::from(galatea_client_commands::infer(arguments) as u8),
+        Some("top") => ExitCode::from(galatea_client_commands::top(arguments, look()) as u8),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
         Some("completions") => text(texts::completions(&arguments.collect::<Vec<_>>())),
         Some("manual") => text(texts::manual(&arguments.collect::<Vec<_>>())),
@@ -135,6 +137,16 @@ fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitC
         eprintln!("{advice}");
     }
     ExitCode::from(exit as u8)
+}
+
+/// What a view on the terminal may use.
+fn look() -> galatea_client_commands::Look {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let terminal = env::var_os("TERM").unwrap_or_default();
+    galatea_client_commands::Look {
+        has_color: !is_set("NO_COLOR"),
+        is_dumb: terminal.is_empty() || terminal == "dumb",
+    }
 }
 
 /// The variables of this process: read here, and passed to the code that needs them.

@@ -101,6 +101,7 @@ fn commands() -> Vec<CommandOutline> {
     const PERF: &str = "Measure a server";
     const MODELS: &str = "List the models of a running server";
     const INFER: &str = "Send one request to a running server";
+    const TOP: &str = "Watch a running server";
     const RUNTIMES: &[&str] = &["onnxruntime", "pytorch"];
     let top = "Inference server that speaks Triton's protocols, and its load tool";
     vec![
@@ -113,6 +114,7 @@ fn commands() -> Vec<CommandOutline> {
         command("galatea perf", PERF, &[], galatea_perf::options::outline()),
         command("galatea models", MODELS, &[], galatea_client_commands::models_outline()),
         command("galatea infer", INFER, &[], galatea_client_commands::infer_outline()),
+        command("galatea top", TOP, &[], galatea_client_commands::top_outline()),
         command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),
         command("galatea runtime list", "List the native runtimes", &[], Vec::new()),
         command(

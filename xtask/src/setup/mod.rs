@@ -40,6 +40,7 @@ pub fn run() -> Result<()> {
             scope.spawn(openapi_checks),
             scope.spawn(languages::languages),
             scope.spawn(deploy::checks),
+            scope.spawn(terminal),
         ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
@@ -124,6 +125,12 @@ fn dist_checks() -> Result<()> {
 /// What the description of the HTTP routes is checked with.
 pub fn openapi_checks() -> Result<()> {
     environment("openapi-checks").map(drop)
+}
+
+/// A terminal for the test of `galatea top`.
+fn terminal() -> Result<()> {
+    let list = "terminal.txt";
+    step("terminal", &listing(list)?, || unpack(list).map(drop))
 }
 
 /// An environment of its own with a list of packages, of the list's name.

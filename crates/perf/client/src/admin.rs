@@ -33,6 +33,22 @@ impl Admin {
         over_either!(self, server_metadata())
     }
 
+    /// Whether the server says that it takes inference requests.
+    pub async fn is_ready(&mut self) -> Result<bool> {
+        over_either!(self, is_ready())
+    }
+
+    /// Has the server load a model of its repository, again if it is loaded. `config`: a configuration as JSON in place
+    /// of the file's.
+    pub async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
+        over_either!(self, load_model(model, config))
+    }
+
+    /// Has the server unload a model, and of an ensemble with `dependents` the models it is made of.
+    pub async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
+        over_either!(self, unload_model(model, dependents))
+    }
+
     /// An empty `version` leaves the choice to the server.
     ///
     /// # Errors

@@ -2,14 +2,15 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use galatea_types::{Error, Result};
+use galatea_types::{Code, Error, Result};
 use rustls::ClientConfig;
 
 use crate::{
-    Admin, InferMark, Keep, PreparedInfer, Protocol, Reply, StreamReceiver, StreamSender, Target,
+    Admin, InferMark, InferTemplate, Keep, OutputTensor, PreparedInfer, Protocol, Reply,
+    StreamReceiver, StreamReply, StreamSender, Target, TensorMetadata,
     admin::AdminKind,
     grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
-    http::{HttpAdmin, HttpConnection},
+    http::{HttpAdmin, HttpConnection, HttpEvents},
     prepared::WireForm,
     tls,
 };
@@ -77,6 +78,34 @@ impl Connector {
         }
     }
 
+    /// Sends a request whose responses are read one by one as they come: over gRPC as a `ModelStreamInfer` call, over
+    /// HTTP by `generate_stream`, which carries the inputs as plain JSON. `outputs`: what the model has.
+    ///
+    /// # Errors
+    /// Besides those of connecting: over HTTP, inputs that JSON cannot carry.
+    pub async fn responses(
+        &self,
+        template: &InferTemplate,
+        id: Option<&str>,
+        outputs: &[TensorMetadata],
+    ) -> Result<Responses> {
+        let kind = match self.target.protocol {
+            Protocol::Http => {
+                let events = self.http().events(template, id).await?;
+                ResponsesKind::Http(Box::new(events), outputs.to_vec())
+            }
+            Protocol::Grpc => {
+                let request = PreparedInfer::with_id(&self.target, template, id)?;
+                let (mut sender, receiver) = self.stream().await?;
+                // Where it cannot be sent, the receiver knows why.
+                let _ = sender.send(&request, InferMark::default()).await;
+                sender.finish();
+                ResponsesKind::Grpc(Box::new(receiver))
+            }
+        };
+        Ok(Responses { kind })
+    }
+
     /// Connects for everything but inference.
     pub async fn admin(&self) -> Result<Admin> {
         let kind = match self.target.protocol {
@@ -92,6 +121,39 @@ impl Connector {
 
     fn http(&self) -> HttpConnection {
         HttpConnection::new(Rc::clone(&self.target), self.tls.clone(), self.response_limit)
+    }
+}
+
+/// The responses to one request, of which there may be any number.
+pub struct Responses {
+    kind: ResponsesKind,
+}
+
+enum ResponsesKind {
+    Http(Box<HttpEvents>, Vec<TensorMetadata>),
+    Grpc(Box<StreamReceiver>),
+}
+
+impl Responses {
+    /// The outputs of the next response, `None` after the last one.
+    ///
+    /// # Errors
+    /// The server's, with its text; connection errors name the server and the cause.
+    pub async fn next(&mut self) -> Result<Option<Vec<OutputTensor>>> {
+        match &mut self.kind {
+            ResponsesKind::Http(events, outputs) => events.next(outputs).await,
+            ResponsesKind::Grpc(receiver) => loop {
+                match receiver.next(Keep::Outputs).await.transpose()? {
+                    None => return Ok(None),
+                    Some(StreamReply { error: Some(error), .. }) => {
+                        return Err(Error::new(Code::Unknown, error));
+                    }
+                    // It only marks the end.
+                    Some(reply) if reply.is_empty && reply.is_final => {}
+                    Some(reply) => return Ok(Some(reply.outputs)),
+                }
+            },
+        }
     }
 }
 

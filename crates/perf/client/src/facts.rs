@@ -62,6 +62,8 @@ pub struct ModelConfigFacts {
     pub shape_tensors: Vec<String>,
     /// Names of inputs that a request may leave out.
     pub optional_inputs: Vec<String>,
+    /// Names of inputs that are images, and how they lie: `FORMAT_NHWC` or `FORMAT_NCHW`.
+    pub image_formats: Vec<(String, String)>,
 }
 
 /// Counters of one model version since the server started; times in nanoseconds.
@@ -91,6 +93,21 @@ pub struct ModelStatistics {
     pub cache_hit: CountAndTime,
     /// Requests that were looked up in the cache in vain.
     pub cache_miss: CountAndTime,
+    /// Executions by batch size.
+    pub batches: Vec<BatchStatistics>,
+}
+
+/// Counters of the executions with one batch size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchStatistics {
+    /// How many items were executed together.
+    pub batch_size: u64,
+    /// Time in which inputs were prepared, once for a batch.
+    pub compute_input: CountAndTime,
+    /// Time in which the model was executed, once for a batch.
+    pub compute_infer: CountAndTime,
+    /// Time in which outputs were prepared, once for a batch.
+    pub compute_output: CountAndTime,
 }
 
 /// A model version as the repository's index has it.

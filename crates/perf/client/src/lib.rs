@@ -30,10 +30,10 @@ mod transport;
 pub use address::{Address, AddressError};
 pub use admin::Admin;
 pub use call::{CallTimes, Keep, Reply};
-pub use connector::{Caller, Connector};
+pub use connector::{Caller, Connector, Responses};
 pub use facts::{
-    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
-    ServerMetadata, TensorMetadata,
+    BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,
+    ModelStatistics, ServerMetadata, TensorMetadata,
 };
 #[doc(hidden)]
 pub use grpc::decode_infer_message;

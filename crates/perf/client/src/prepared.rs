@@ -23,9 +23,17 @@ impl PreparedInfer {
     /// What the protocol cannot carry: as JSON FP16 and BF16 tensors, numbers that are not finite and text that is
     /// not UTF-8; headers with line breaks.
     pub fn new(target: &Target, template: &InferTemplate) -> Result<Self> {
+        Self::with_id(target, template, None)
+    }
+
+    /// Like [`new`](Self::new), with an id that is any text. It is to be sent with marks that have none.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_id(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
         let form = match target.protocol {
-            Protocol::Http => WireForm::Http(HttpInfer::new(target, template)?),
-            Protocol::Grpc => WireForm::Grpc(GrpcInfer::new(target, template)?),
+            Protocol::Http => WireForm::Http(HttpInfer::new(target, template, id)?),
+            Protocol::Grpc => WireForm::Grpc(GrpcInfer::new(target, template, id)?),
         };
         Ok(Self { form })
     }

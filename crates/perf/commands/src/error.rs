@@ -6,7 +6,7 @@ use galatea_client::AddressError;
 use galatea_command_line::{BadValue, CommandLineError};
 use galatea_types::Error;
 
-use crate::input::InputError;
+use crate::{input::InputError, output::OutputFileError};
 
 /// How a command ended, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(crate) enum CommandError {
     GrpcTls(String),
     #[error("{0}")]
     Input(#[from] InputError),
+    #[error("{0}")]
+    OutputFile(#[from] OutputFileError),
     #[error("{reason}{hint}")]
     Server { reason: Error, hint: String },
     #[error(

@@ -1,48 +1,103 @@
-//! `galatea infer`: one request, and its answer.
+//! `galatea infer`: one request, and its answer or answers.
+
+use std::io::{self, Write};
 
 use galatea_client::{
-    Admin, InferMark, InferTemplate, Keep, ModelMetadata, OutputTensor, PreparedInfer,
-    RequestedOutput, TensorFormat,
+    Admin, InferMark, InferTemplate, Keep, ModelConfigFacts, ModelMetadata, PreparedInfer,
+    RequestedOutput, Responses, TensorFormat,
 };
 use galatea_types::{Error, suggest};
-use serde_json::json;
 
 use crate::{
-    elements::Elements, error::CommandError, input, options::InferOptions, printing, session, shape,
+    error::CommandError,
+    input::{self, Taken},
+    options::InferOptions,
+    output::{self, Form},
+    printing, session,
 };
-
-/// Of a row of numbers, and of the rows, so many are shown.
-const SHOWN: usize = 16;
-/// Of a text so many characters are shown.
-const SHOWN_TEXT: usize = 400;
 
 pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
     let missing = || CommandError::Words("which model? `galatea models` lists them".to_owned());
     let model = options.model.as_deref().ok_or_else(missing)?;
-    let outputs = session::ask(&options.server, async |connector, target| {
+    session::ask(&options.server, async |connector, target| {
         let mut admin = connector.admin().await?;
         let metadata = metadata(&mut admin, model, &options.version).await?;
         // A server that does not tell its configurations has no inputs that may be left out.
         let config = admin.model_config(model, &options.version).await.unwrap_or_default();
-        let inputs = input::inputs(&options.inputs, &metadata.inputs, &config.optional_inputs)?;
-        let template = InferTemplate {
-            model: model.to_owned(),
-            version: options.version.clone(),
-            inputs,
-            outputs: requested(options, &metadata)?,
-            parameters: Vec::new(),
-            input_format: TensorFormat::Binary,
-            output_format: TensorFormat::Binary,
-        };
-        let request = PreparedInfer::new(target, &template)?;
+        let template = template(options, model, &metadata, &config)?;
+        output::check(&options.files, &metadata)?;
+        let is_stream = options.is_stream || config.decoupled;
+        let id = options.request_id.as_deref();
+        if is_stream {
+            let responses = connector.responses(&template, id, &metadata.outputs).await?;
+            return streamed(responses, model, options).await;
+        }
+        let request = PreparedInfer::with_id(target, &template, id)?;
         let mut caller = connector.caller().await?;
         let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
-        Ok(reply.outputs)
-    })?;
-    Ok(match options.is_json {
-        true => json_text(model, &outputs),
-        false => outputs.iter().map(readable).collect(),
+        output::save(&options.files, &reply.outputs, &options.picture)?;
+        Ok(output::text(model, &reply.outputs, form(options)))
     })
+}
+
+fn form(options: &InferOptions) -> Form {
+    match options.is_json {
+        true => Form::Json,
+        false => Form::Readable { is_classes: options.classes > 0 },
+    }
+}
+
+fn template(
+    options: &InferOptions,
+    model: &str,
+    metadata: &ModelMetadata,
+    config: &ModelConfigFacts,
+) -> Result<InferTemplate, CommandError> {
+    let taken = Taken {
+        inputs: &metadata.inputs,
+        optional: &config.optional_inputs,
+        formats: &config.image_formats,
+        picture: options.picture,
+    };
+    let (inputs, notes) = input::inputs(&options.inputs, &taken)?;
+    notes.iter().for_each(|note| eprintln!("{}", printing::line(note)));
+    Ok(InferTemplate {
+        model: model.to_owned(),
+        version: options.version.clone(),
+        inputs,
+        outputs: requested(options, metadata)?,
+        parameters: options.parameters.clone(),
+        input_format: TensorFormat::Binary,
+        output_format: TensorFormat::Binary,
+    })
+}
+
+/// Prints each response as it comes; a file has what came last.
+async fn streamed(
+    mut responses: Responses,
+    model: &str,
+    options: &InferOptions,
+) -> Result<String, CommandError> {
+    let mut count = 0;
+    while let Some(outputs) = responses.next().await? {
+        output::save(&options.files, &outputs, &options.picture)?;
+        let head = match (options.is_json, count) {
+            (true, _) => "",
+            (false, 0) => "",
+            (false, _) => "\n",
+        };
+        count += 1;
+        let text = format!("{head}{}", output::text(model, &outputs, form(options)));
+        let mut out = io::stdout();
+        // A reader that went away (`| head`) wants no more.
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            break;
+        }
+    }
+    match (count, options.is_json) {
+        (0, false) => Ok("The model gave no response.\n".to_owned()),
+        _ => Ok(String::new()),
+    }
 }
 
 /// What the server says of a model; of one that it has not, the nearest name.
@@ -94,72 +149,4 @@ fn requested(
         classes: options.classes,
     };
     Ok(names.into_iter().map(output).collect())
-}
-
-fn readable(output: &OutputTensor) -> String {
-    let elements = Elements::of(output);
-    let (name, shape) = (printing::line(&output.name), shape::text(&output.shape));
-    let mut text = format!("{name}  {} {shape}\n", output.data_type);
-    let last = output.shape.last().and_then(|&last| usize::try_from(last).ok()).unwrap_or(1);
-    let width = last.clamp(1, elements.len().max(1));
-    let rows = elements.len().div_ceil(width);
-    for row in 0..rows.min(SHOWN) {
-        let length = width.min(elements.len() - row * width);
-        let shown = (0..length.min(SHOWN)).map(|at| short(&elements.json(row * width + at)));
-        let mut cells: Vec<String> = shown.collect();
-        if length > SHOWN {
-            cells.push(format!("… {} more", length - SHOWN));
-        }
-        text.push_str(&format!("  {}\n", cells.join(", ")));
-    }
-    if rows > SHOWN {
-        text.push_str(&format!("  … {} more rows; --json prints all\n", rows - SHOWN));
-    }
-    text
-}
-
-fn short(text: &str) -> String {
-    let shown: String = text.chars().take(SHOWN_TEXT).collect();
-    let dots = if shown.len() < text.len() { "…" } else { "" };
-    printing::line(&shown) + dots
-}
-
-fn json_text(model: &str, outputs: &[OutputTensor]) -> String {
-    let outputs: Vec<String> = outputs.iter().map(output_json).collect();
-    let text = format!("{{\"model_name\":{},\"outputs\":[{}]}}\n", json!(model), outputs.join(","));
-    printing::json(&text)
-}
-
-fn output_json(output: &OutputTensor) -> String {
-    let elements = Elements::of(output);
-    let data: Vec<String> = (0..elements.len()).map(|at| elements.json(at)).collect();
-    format!(
-        "{{\"name\":{},\"datatype\":\"{}\",\"shape\":{},\"data\":[{}]}}",
-        json!(output.name),
-        output.data_type,
-        shape::text(&output.shape),
-        data.join(",")
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use galatea_types::DataType;
-
-    use super::*;
-
-    #[test]
-    fn big_tensors_are_shortened_and_json_is_whole() {
-        let (name, shape) = ("o\x1b".to_owned(), vec![20, 18]);
-        let output =
-            OutputTensor { name, data_type: DataType::Uint8, shape, data: vec![7; 360].into() };
-        let text = readable(&output);
-        assert!(
-            text.starts_with("o\\u{1b}  UINT8 [20,18]\n  7, 7,") && text.contains("… 2 more\n")
-        );
-        assert!(text.ends_with("… 4 more rows; --json prints all\n"), "{text}");
-        let value: serde_json::Value =
-            serde_json::from_str(&json_text("m", &[output])).expect("JSON");
-        assert_eq!(value["outputs"][0]["data"].as_array().map(Vec::len), Some(360));
-    }
 }

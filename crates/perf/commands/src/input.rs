@@ -4,8 +4,9 @@ use galatea_client::{InputData, InputTensor, TensorMetadata};
 use galatea_types::suggest;
 
 use crate::{
+    picture::{Layout, PictureOptions},
     shape::{self, Given, ShapeError},
-    value::{self, ValueError},
+    value::{self, ValueError, Wanted},
 };
 
 /// Why the inputs do not fit the model.
@@ -27,26 +28,53 @@ pub(crate) enum InputError {
     Shape { input: String, wanted: String, reason: ShapeError },
 }
 
-/// `optional`: names of inputs that may be left out.
+/// What a model takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken<'a> {
+    pub inputs: &'a [TensorMetadata],
+    /// Names of inputs that may be left out.
+    pub optional: &'a [String],
+    /// Names of inputs that are pictures, and their format in the configuration.
+    pub formats: &'a [(String, String)],
+    pub picture: PictureOptions,
+}
+
+impl Taken<'_> {
+    /// How a picture lies in the input: as the command line says, else the configuration.
+    fn picture(&self, input: &str) -> PictureOptions {
+        let format = self.formats.iter().find(|(name, _)| name == input);
+        let layout = match (self.picture.layout, format.map(|(_, format)| format.as_str())) {
+            (Layout::Guessed, Some("FORMAT_NHWC")) => Layout::Nhwc,
+            (Layout::Guessed, Some("FORMAT_NCHW")) => Layout::Nchw,
+            (layout, _) => layout,
+        };
+        PictureOptions { layout, ..self.picture }
+    }
+}
+
+/// The inputs, and what there is to tell about them.
 pub(crate) fn inputs(
     typed: &[String],
-    known: &[TensorMetadata],
-    optional: &[String],
-) -> Result<Vec<InputTensor>, InputError> {
+    taken: &Taken<'_>,
+) -> Result<(Vec<InputTensor>, Vec<String>), InputError> {
+    let known = taken.inputs;
+    let mut notes = Vec::new();
     let mut made: Vec<InputTensor> = Vec::new();
     for text in typed {
         let (input, value) = matched(text, known)?;
         if made.iter().any(|made| made.name == input.name) {
             return Err(InputError::Twice(input.name.clone()));
         }
-        made.push(tensor(input, value)?);
+        let (tensor, note) = tensor(input, value, &taken.picture(&input.name))?;
+        notes.extend(note.map(|note| format!("{}: {note}", input.name)));
+        made.push(tensor);
     }
     let is_missing = |input: &&TensorMetadata| {
-        !optional.contains(&input.name) && made.iter().all(|made| made.name != input.name)
+        !taken.optional.contains(&input.name) && made.iter().all(|made| made.name != input.name)
     };
     let missing: Vec<String> = known.iter().filter(is_missing).map(describe).collect();
     match missing.is_empty() {
-        true => Ok(made),
+        true => Ok((made, notes)),
         false => Err(InputError::Missing(missing.join(", "))),
     }
 }
@@ -84,7 +112,11 @@ fn matched<'a, 'b>(
     }
 }
 
-fn tensor(input: &TensorMetadata, text: &str) -> Result<InputTensor, InputError> {
+fn tensor(
+    input: &TensorMetadata,
+    text: &str,
+    picture: &PictureOptions,
+) -> Result<(InputTensor, Option<String>), InputError> {
     let (name, data_type) = (input.name.clone(), input.data_type);
     let of_value = |reason| InputError::Value { name: input.name.clone(), reason };
     let of_shape = |reason| InputError::Shape {
@@ -93,21 +125,24 @@ fn tensor(input: &TensorMetadata, text: &str) -> Result<InputTensor, InputError>
         reason,
     };
     let is_filled = matches!(text, "zeros" | "random");
-    let (shape, data) = match is_filled {
+    let (shape, data, note) = match is_filled {
         true => {
             let shape = shape::complete(&input.shape, &Given::Any).map_err(of_shape)?;
             let count = shape.iter().try_fold(1usize, |product, &size| {
                 product.checked_mul(usize::try_from(size).ok()?)
             });
             let count = count.ok_or_else(|| of_shape(ShapeError::TooLarge))?;
-            (shape, value::fill(count, data_type, text == "random").map_err(of_value)?)
+            (shape, value::fill(count, data_type, text == "random").map_err(of_value)?, None)
         }
         false => {
-            let elements = value::read(text, data_type).map_err(of_value)?;
-            (shape::complete(&input.shape, &elements.given).map_err(of_shape)?, elements.data)
+            let wanted = Wanted { data_type, shape: &input.shape, picture: *picture };
+            let elements = value::read(text, &wanted).map_err(of_value)?;
+            let shape = shape::complete(&input.shape, &elements.given).map_err(of_shape)?;
+            (shape, elements.data, elements.note)
         }
     };
-    Ok(InputTensor { name, data_type, shape, data: InputData::Inline(data.into()) })
+    let data = InputData::Inline(data.into());
+    Ok((InputTensor { name, data_type, shape, data }, note))
 }
 
 #[cfg(test)]
@@ -125,10 +160,14 @@ mod tests {
         names.iter().map(tensor).collect()
     }
 
+    fn taken<'a>(inputs: &'a [TensorMetadata], optional: &'a [String]) -> Taken<'a> {
+        Taken { inputs, optional, ..Taken::default() }
+    }
+
     #[test]
     fn names_are_matched() {
         let typed = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
-        let made = inputs(&typed(&["1,2"]), &known(&["A"]), &[]).expect("one input");
+        let made = inputs(&typed(&["1,2"]), &taken(&known(&["A"]), &[])).expect("one input").0;
         assert_eq!((made[0].name.as_str(), &made[0].shape[..]), ("A", &[1, 2][..]));
         for (words, names, expected) in [
             (&["INPUT=1,2"][..], &["INPUTS"][..], "did you mean 'INPUTS'?"),
@@ -142,9 +181,12 @@ mod tests {
             ),
             (&["A=x"], &["A"], "input 'A': 'x' is no INT32"),
         ] {
-            let error = inputs(&typed(words), &known(names), &[]).expect_err(expected).to_string();
+            let error =
+                inputs(&typed(words), &taken(&known(names), &[])).expect_err(expected).to_string();
             assert!(error.contains(expected), "{error}");
         }
-        assert!(inputs(&typed(&["A=zeros"]), &known(&["A", "B"]), &["B".to_owned()]).is_ok());
+        assert!(
+            inputs(&typed(&["A=zeros"]), &taken(&known(&["A", "B"]), &["B".to_owned()])).is_ok()
+        );
     }
 }

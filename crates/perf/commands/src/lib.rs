@@ -1,7 +1,7 @@
 //! Commands by which people ask a running server: `galatea models` lists what it has, `galatea infer` sends it one
-//! request.
+//! request, `galatea top` watches what it does.
 //!
-//! [`models`] and [`infer`] are the whole commands: they read their command line, ask the server within a time and
+//! [`models`], [`infer`] and [`top()`] are the whole commands: they read their command line, ask the server within a time and
 //! an amount of data that are bounded, and print.
 //!
 //! **Invariants.** The server is not trusted: no control character of it reaches the terminal, and a response that is
@@ -9,15 +9,20 @@
 
 #![warn(missing_docs)]
 
+mod audio;
 mod elements;
 mod error;
 mod infer;
 mod input;
 mod models;
+mod npy;
 mod options;
+mod output;
+mod picture;
 mod printing;
 mod session;
 mod shape;
+mod top;
 mod value;
 
 use std::io::{self, Write};
@@ -25,9 +30,13 @@ use std::io::{self, Write};
 use galatea_command_line::{OptionOutline, outline};
 
 pub use self::error::Exit;
+pub use self::top::Look;
+#[doc(hidden)]
+pub use self::top::{MetricSample, metric_samples, read_metrics_page};
 use self::{
     error::CommandError,
     options::{InferOptions, ModelsOptions},
+    top::TopOptions,
 };
 
 /// `galatea models`, with the words behind that.
@@ -50,6 +59,22 @@ pub fn infer(words: impl Iterator<Item = String>) -> Exit {
             None => Ok(options::infer_help()),
         }),
     )
+}
+
+/// `galatea top`, with the words behind that, on a terminal that is as `look` says.
+pub fn top(words: impl Iterator<Item = String>, look: Look) -> Exit {
+    finish(
+        "top",
+        options::read(words).and_then(|options| match options {
+            Some(options) => top::run(&options, look).map(|()| String::new()),
+            None => Ok(top::help()),
+        }),
+    )
+}
+
+/// The options of `galatea top`, for texts about all commands.
+pub fn top_outline() -> Vec<OptionOutline> {
+    outline::<TopOptions>()
 }
 
 /// The options of `galatea models`, for texts about all commands.

@@ -1,19 +1,105 @@
 //! `galatea models`: what a server has.
 
-use galatea_client::{Admin, ModelIndexEntry, ModelMetadata, Target, TensorMetadata};
-use galatea_types::DataType;
+use std::time::Duration;
+
+use galatea_client::{
+    Admin, CountAndTime, ModelIndexEntry, ModelMetadata, ModelStatistics, Target, TensorMetadata,
+};
+use galatea_types::{DataType, Error, suggest};
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, infer, input, options::ModelsOptions, printing, session};
+use crate::{
+    error::CommandError, infer, input, options::ModelsOptions, printing, session, top::duration,
+};
+
+/// What is done with a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Control {
+    Load,
+    Unload,
+    Reload,
+}
+
+impl Control {
+    const WORDS: [&str; 3] = ["load", "unload", "reload"];
+
+    fn named(word: &str) -> Result<Self, CommandError> {
+        match word {
+            "load" => Ok(Self::Load),
+            "unload" => Ok(Self::Unload),
+            "reload" => Ok(Self::Reload),
+            other => {
+                let near = suggest::nearest(other, Self::WORDS);
+                let hint = near.first().map(|near| format!(", did you mean '{near}'?"));
+                Err(CommandError::Words(format!(
+                    "'{other}' is nothing that can be done with a model{}; there is load, unload and reload",
+                    hint.unwrap_or_default()
+                )))
+            }
+        }
+    }
+}
 
 pub(crate) fn run(options: &ModelsOptions) -> Result<String, CommandError> {
+    let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
+    let change = match words[..] {
+        [control, model] => Some((Control::named(control)?, model)),
+        [_, _, more, ..] => {
+            let text = format!("unexpected word '{more}' behind the model");
+            return Err(CommandError::Words(text));
+        }
+        _ => None,
+    };
     session::ask(&options.server, async |connector, target| {
         let mut admin = connector.admin().await?;
-        match &options.model {
-            None => list(&mut admin, target, options.is_json).await,
-            Some(model) => one(&mut admin, model, options).await,
+        match (words.first(), change) {
+            (_, Some((control, model))) => changed(&mut admin, control, model, options).await,
+            (Some(model), None) => one(&mut admin, model, options).await,
+            (None, None) => list(&mut admin, target, options.is_json).await,
         }
     })
+}
+
+/// Has it done, and prints what the index then says of the model.
+async fn changed(
+    admin: &mut Admin,
+    control: Control,
+    model: &str,
+    options: &ModelsOptions,
+) -> Result<String, CommandError> {
+    if control != Control::Load {
+        admin.unload_model(model, options.has_dependents).await.map_err(not_allowed)?;
+        unloaded(admin, model).await;
+    }
+    if control != Control::Unload {
+        admin.load_model(model, None).await.map_err(not_allowed)?;
+    }
+    // A server without an index has done it all the same.
+    let index = admin.repository_index().await.unwrap_or_default();
+    let entries = index.into_iter().filter(|entry| entry.name == model);
+    let entries: Vec<_> = entries.map(|entry| (entry, ModelMetadata::default())).collect();
+    Ok(match (options.is_json, entries.is_empty()) {
+        (true, _) => json_text(&entries.iter().map(|(e, m)| entry_json(e, m)).collect()),
+        (false, true) => "Done.\n".to_owned(),
+        (false, false) => table(&entries),
+    })
+}
+
+/// Servers answer before requests in flight have been answered and the model is gone; `--timeout` bounds this.
+async fn unloaded(admin: &mut Admin, model: &str) {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let is_going = |entry: &ModelIndexEntry| entry.name == model && entry.state == "UNLOADING";
+    while admin.repository_index().await.is_ok_and(|index| index.iter().any(is_going)) {
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn not_allowed(reason: Error) -> CommandError {
+    let hint = match reason.message().contains("explicit model") {
+        true => "; the server must be started with --model-control-mode=explicit",
+        false => "",
+    };
+    CommandError::Server { reason, hint: hint.to_owned() }
 }
 
 async fn list(admin: &mut Admin, target: &Target, is_json: bool) -> Result<String, CommandError> {
@@ -74,8 +160,10 @@ async fn one(
     options: &ModelsOptions,
 ) -> Result<String, CommandError> {
     let metadata = infer::metadata(admin, model, "").await?;
+    // A server that keeps none is shown without.
+    let statistics = admin.statistics(model, "").await.unwrap_or_default();
     if options.is_json {
-        return Ok(json_text(&model_json(&metadata)));
+        return Ok(json_text(&model_json(&metadata, &statistics)));
     }
     let row = |name: &str, text: &str| vec![name.to_owned(), printing::line(text)];
     let mut rows =
@@ -83,6 +171,7 @@ async fn one(
     rows.push(row("platform", &metadata.platform));
     rows.extend(metadata.inputs.iter().map(|tensor| row("input", &input::describe(tensor))));
     rows.extend(metadata.outputs.iter().map(|tensor| row("output", &input::describe(tensor))));
+    rows.extend(statistics.iter().flat_map(statistics_rows));
     Ok(format!(
         "{}\nTo ask it:\n  {}\n",
         printing::table(&rows),
@@ -117,10 +206,45 @@ fn entry_json(entry: &ModelIndexEntry, metadata: &ModelMetadata) -> Value {
     })
 }
 
-fn model_json(metadata: &ModelMetadata) -> Value {
+/// What a version has done since it was loaded.
+fn statistics_rows(version: &ModelStatistics) -> [Vec<String>; 2] {
+    let average = |time: CountAndTime| match time.count {
+        0 => "-".to_owned(),
+        count => duration(time.ns as f64 / count as f64),
+    };
+    let counts = format!(
+        "{} successful, {} failed; {} inferences in {} executions",
+        version.success.count, version.fail.count, version.inference_count, version.execution_count
+    );
+    let times = format!(
+        "{} on average: queue {}, input {}, infer {}, output {}",
+        average(version.success),
+        average(version.queue),
+        average(version.compute_input),
+        average(version.compute_infer),
+        average(version.compute_output)
+    );
+    let version = printing::line(&version.version);
+    [vec![format!("requests to {version}"), counts], vec![format!("times of {version}"), times]]
+}
+
+fn statistics_json(version: &ModelStatistics) -> Value {
+    let time = |time: CountAndTime| json!({"count": time.count, "ns": time.ns});
+    json!({
+        "version": version.version,
+        "inference_count": version.inference_count, "execution_count": version.execution_count,
+        "success": time(version.success), "fail": time(version.fail), "queue": time(version.queue),
+        "compute_input": time(version.compute_input),
+        "compute_infer": time(version.compute_infer),
+        "compute_output": time(version.compute_output),
+    })
+}
+
+fn model_json(metadata: &ModelMetadata, statistics: &[ModelStatistics]) -> Value {
     json!({
         "name": metadata.name, "versions": metadata.versions, "platform": metadata.platform,
         "inputs": tensors_json(&metadata.inputs), "outputs": tensors_json(&metadata.outputs),
+        "statistics": statistics.iter().map(statistics_json).collect::<Vec<_>>(),
     })
 }
 

@@ -1,13 +1,18 @@
-//! The command lines of both commands.
+//! The command lines of `galatea models` and `galatea infer`, and what all commands have in theirs.
 
 use galatea_command_line::{Asked, Group, Kind, Occurrence, OptionRow, OptionSet, help, parse};
 
-use crate::error::CommandError;
+use galatea_types::ParameterValue;
 
-const HELP_WIDTH: usize = 80;
+use crate::{
+    error::CommandError,
+    picture::{Layout, PictureOptions, Scale},
+};
+
+pub(crate) const HELP_WIDTH: usize = 80;
 /// Seconds.
 const DEFAULT_TIMEOUT: f64 = 60.0;
-const PROTOCOLS: &[&str] = &["http", "grpc"];
+pub(crate) const PROTOCOLS: &[&str] = &["http", "grpc"];
 
 /// Where the server is.
 #[derive(Debug)]
@@ -16,18 +21,23 @@ pub(crate) struct ServerOptions {
     pub protocol: Option<String>,
     /// For the whole command, in seconds.
     pub timeout: f64,
+    /// HTTP headers, over gRPC metadata.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { url: None, protocol: None, timeout: DEFAULT_TIMEOUT }
+        Self { url: None, protocol: None, timeout: DEFAULT_TIMEOUT, headers: Vec::new() }
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct ModelsOptions {
     pub server: ServerOptions,
-    pub model: Option<String>,
+    /// A model, or what is to be done and with which.
+    pub words: Vec<String>,
+    /// With an ensemble the models it is made of are unloaded.
+    pub has_dependents: bool,
     pub is_json: bool,
 }
 
@@ -43,15 +53,24 @@ pub(crate) struct InferOptions {
     pub outputs: Vec<String>,
     /// Zero: outputs as they are.
     pub classes: u32,
+    /// Whether responses are read one by one, of any model.
+    pub is_stream: bool,
+    pub request_id: Option<String>,
+    pub parameters: Vec<(String, ParameterValue)>,
+    /// Names of outputs and files.
+    pub files: Vec<(String, String)>,
+    pub picture: PictureOptions,
     pub is_json: bool,
 }
 
 const MODELS: &str = "\
 Usage: galatea models [model] [options]
+       galatea models load|unload|reload <model> [options]
 
 Lists the models of a running server: versions, states and why, platforms, inputs and outputs. With a model's name:
-that model in detail, and a command that asks it. The exit code is 0, 1 where the server refuses or cannot be reached,
-2 where the command line is wrong.
+that model in detail, what it has done, and a command that asks it. `load`, `unload` and `reload` (unload, then load)
+change what a server has that is started with --model-control-mode=explicit. The exit code is 0, 1 where the server
+refuses or cannot be reached, 2 where the command line is wrong.
 
 ";
 
@@ -59,7 +78,7 @@ const INFER: &str = "\
 Usage: galatea infer <model> [--input <name>=<value>]... [options]
 
 Sends one request to a running server and prints the answer. A value is numbers (1,2,3 or JSON), a text for a BYTES
-input, @file.json, @file.txt, @file.bin, `zeros` or `random`; the name may be left out where the model has one input.
+input, a file (@x.json, @x.txt, @x.bin, @x.npy, @x.png, @x.jpg, @x.wav, @- for stdin), `zeros` or `random`; the name may be left out where the model has one input.
 Shapes are completed from what the server says about the model. The exit code is 0, 1 where the server refuses or cannot
 be reached, 2 where the command line is wrong or does not fit the model.
 
@@ -84,29 +103,46 @@ pub(crate) fn infer_help() -> String {
     help::<InferOptions>(INFER, HELP_WIDTH)
 }
 
-/// The rows that both commands have: where the server is, and how it is asked.
+/// The rows that all commands have: where the server is, and how it is asked. What the time is for differs.
 macro_rules! server_rows {
-    () => {
+    ($timeout:literal, $json:literal) => {
         [
             OptionRow::new("url", Kind::Name, "The server: host:port, also with http://, https:// (and a path), grpc:// or grpcs:// before it; localhost with the protocol's usual port if it is not given.")
                 .short('u')
                 .stores(|o, v| v.put(&mut o.server.url)),
-            OptionRow::new("protocol", Kind::Choice(PROTOCOLS), "The protocol: http or grpc. Without it, what the URL says, or http.")
+            OptionRow::new("protocol", Kind::Choice($crate::options::PROTOCOLS), "The protocol: http or grpc. Without it, what the URL says, or http.")
                 .short('i')
                 .stores(|o, v| v.put(&mut o.server.protocol)),
-            OptionRow::new("timeout", Kind::Number, "Seconds that the whole command may take; 60 if it is not given.")
-                .stores(|o, v| timeout(&mut o.server, v)),
-            OptionRow::new("json", Kind::Switch, "Print one JSON object, with everything in it.")
+            OptionRow::new("timeout", Kind::Number, $timeout)
+                .stores(|o, v| $crate::options::timeout(&mut o.server, v)),
+            OptionRow::new("header", Kind::Form("<name>:<value>"), "A header of every request, over gRPC metadata: a token, or the key of a restricted API. May be repeated.")
+                .short('H')
+                .stores(|o, v| $crate::options::header(&mut o.server, v)),
+            OptionRow::new("json", Kind::Switch, $json)
                 .stores(|o, v| v.put(&mut o.is_json)),
             OptionRow::help("Print this text."),
         ]
     };
 }
 
+pub(crate) use server_rows;
+
 /// A day is as good as for ever, and can be added to any clock.
-fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
+pub(crate) fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
     const LONGEST: f64 = 86_400.0;
     server.timeout = value.number()?.clamp(0.001, LONGEST);
+    Ok(())
+}
+
+pub(crate) fn header(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
+    // RFC 9110, 5.6.2
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let parts = value.text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let fits = |(name, value): &(&str, &str)| {
+        !name.is_empty() && name.chars().all(is_token) && !value.chars().any(char::is_control)
+    };
+    let (name, text) = parts.filter(fits).ok_or_else(|| value.malformed("<name>:<value>"))?;
+    server.headers.push((name.to_owned(), text.to_owned()));
     Ok(())
 }
 
@@ -114,12 +150,25 @@ impl OptionSet for ModelsOptions {
     type Error = CommandError;
 
     fn groups() -> &'static [Group<Self>] {
-        const ROWS: &[OptionRow<ModelsOptions>] = &server_rows!();
-        &[Group { title: "", rows: ROWS, is_own: false }]
+        const ROWS: &[OptionRow<ModelsOptions>] = &server_rows!(
+            "Seconds that the whole command may take; 60 if it is not given.",
+            "Print one JSON object, with everything in it."
+        );
+        const CONTROL: &[OptionRow<ModelsOptions>] = &[OptionRow::new(
+            "dependents",
+            Kind::Switch,
+            "With `unload` of an ensemble: the models it is made of too.",
+        )
+        .stores(|o, v| v.put(&mut o.has_dependents))];
+        &[
+            Group { title: "Control", rows: CONTROL, is_own: false },
+            Group { title: "Server", rows: ROWS, is_own: false },
+        ]
     }
 
     fn word(&mut self, word: String) -> Result<(), CommandError> {
-        only(&mut self.model, word)
+        self.words.push(word);
+        Ok(())
     }
 }
 
@@ -148,10 +197,41 @@ impl OptionSet for InferOptions {
                 "The model's version; else the server chooses.",
             )
             .stores(|o, v| v.put(&mut o.version)),
+            OptionRow::new("stream", Kind::Switch, "Print each response as it comes. That is so anyway with a model whose configuration says that it is decoupled.")
+                .stores(|o, v| v.put(&mut o.is_stream)),
+            OptionRow::new("parameter", Kind::Form("<key>=<value>"), "A parameter of the request: true, false, a number, or else a text. May be repeated.")
+                .stores(parameter),
+            OptionRow::new("request-id", Kind::Name, "The request's id, for the server's log and traces.")
+                .stores(|o, v| v.put(&mut o.request_id)),
         ];
-        const SERVER: &[OptionRow<InferOptions>] = &server_rows!();
+        const FILES: &[OptionRow<InferOptions>] = &[
+            OptionRow::new("output-file", Kind::Form("<output>=<file>"), "Save an output: .npy, .bin (as it lies in memory), .json or .png. May be repeated.")
+                .stores(output_file),
+            OptionRow::new("layout", Kind::Choice(&["nchw", "nhwc"]), "How pictures lie in tensors: a plane for each colour, or the colours of a pixel together. Without it, as the model's configuration or its shape says.")
+                .stores(|o, v| {
+                    o.picture.layout = if v.is("nhwc") { Layout::Nhwc } else { Layout::Nchw };
+                    Ok(())
+                }),
+            OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "The numbers that pixels become; imagenet: less its mean, by its deviation. Without it 0-1 in floating point, else 0-255.")
+                .stores(|o, v| {
+                    o.picture.scale = match v.text.to_ascii_lowercase().as_str() {
+                        "0-1" => Scale::ToOne,
+                        "0-255" => Scale::To255,
+                        "-1-1" => Scale::AroundZero,
+                        _ => Scale::ImageNet,
+                    };
+                    Ok(())
+                }),
+            OptionRow::new("bgr", Kind::Switch, "Pictures are blue, green, red instead of red, green, blue.")
+                .stores(|o, v| v.put(&mut o.picture.is_bgr)),
+        ];
+        const SERVER: &[OptionRow<InferOptions>] = &server_rows!(
+            "Seconds that the whole command may take; 60 if it is not given.",
+            "Print one JSON object, with everything in it."
+        );
         &[
             Group { title: "Request", rows: REQUEST, is_own: false },
+            Group { title: "Files", rows: FILES, is_own: false },
             Group { title: "Server", rows: SERVER, is_own: false },
         ]
     }
@@ -159,6 +239,30 @@ impl OptionSet for InferOptions {
     fn word(&mut self, word: String) -> Result<(), CommandError> {
         only(&mut self.model, word)
     }
+}
+
+fn parameter(options: &mut InferOptions, value: &Occurrence) -> Result<(), CommandError> {
+    let parts = value.text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, text) = parts.ok_or_else(|| value.malformed("<key>=<value>"))?;
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    let read = match (text, text.parse(), number) {
+        ("true", ..) => ParameterValue::Bool(true),
+        ("false", ..) => ParameterValue::Bool(false),
+        (_, Ok(number), _) => ParameterValue::Int(number),
+        (_, _, Some(number)) => ParameterValue::Double(number),
+        _ => ParameterValue::String(text.to_owned()),
+    };
+    options.parameters.retain(|(known, _)| known != key);
+    options.parameters.push((key.to_owned(), read));
+    Ok(())
+}
+
+fn output_file(options: &mut InferOptions, value: &Occurrence) -> Result<(), CommandError> {
+    let parts = value.text.split_once('=');
+    let parts = parts.filter(|(name, file)| !name.is_empty() && !file.is_empty());
+    let (name, file) = parts.ok_or_else(|| value.malformed("<output>=<file>"))?;
+    options.files.push((name.to_owned(), file.to_owned()));
+    Ok(())
 }
 
 fn only(model: &mut Option<String>, word: String) -> Result<(), CommandError> {

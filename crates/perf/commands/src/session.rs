@@ -18,7 +18,7 @@ pub(crate) fn ask<T>(
     let target = target(options)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
-    let connector = Connector::with_response_limit(target.clone(), RESPONSE_LIMIT)?;
+    let connector = connector(&target)?;
     let late = || CommandError::Late { url: target.url(), seconds: options.timeout };
     local.block_on(&runtime, async {
         let limit = Duration::from_secs_f64(options.timeout);
@@ -27,7 +27,12 @@ pub(crate) fn ask<T>(
     })
 }
 
-fn target(options: &ServerOptions) -> Result<Target, CommandError> {
+/// Connects to nobody yet; no response may be longer than is sensible.
+pub(crate) fn connector(target: &Target) -> Result<Connector, CommandError> {
+    Ok(Connector::with_response_limit(target.clone(), RESPONSE_LIMIT)?)
+}
+
+pub(crate) fn target(options: &ServerOptions) -> Result<Target, CommandError> {
     let url = options.url.as_deref().unwrap_or("localhost");
     let lower = url.to_ascii_lowercase();
     let says_grpc = lower.starts_with("grpc://") || lower.starts_with("grpcs://");
@@ -48,7 +53,7 @@ fn target(options: &ServerOptions) -> Result<Target, CommandError> {
         host: address.host.to_owned(),
         port: address.port.unwrap_or(protocol.default_port()),
         base_path: address.path.to_owned(),
-        headers: Vec::new(),
+        headers: options.headers.clone(),
         tls: has_tls.then(system_tls),
         compression: Default::default(),
     })

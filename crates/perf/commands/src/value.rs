@@ -1,11 +1,20 @@
 //! The value of an input as it is typed: numbers, JSON, a text, a file, `zeros` or `random`.
 
-use std::{fs::File, io::Read};
+use std::{
+    fs::File,
+    io::{self, Read},
+};
 
 use galatea_types::{DataType, byte_strings};
 use serde_json::Value;
 
-use crate::{elements, shape::Given};
+use crate::{
+    audio::{self, AudioError},
+    elements,
+    npy::{self, NpyError},
+    picture::{self, PictureError, PictureOptions},
+    shape::Given,
+};
 
 /// The longest file that is read, and the longest input that is made, in bytes.
 const LIMIT: usize = 256 << 20;
@@ -15,6 +24,23 @@ const LIMIT: usize = 256 << 20;
 pub(crate) struct Elements {
     pub data: Vec<u8>,
     pub given: Given,
+    /// Something to tell about the file.
+    pub note: Option<String>,
+}
+
+impl Elements {
+    fn new(data: Vec<u8>, given: Given) -> Self {
+        Self { data, given, note: None }
+    }
+}
+
+/// What the value is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub data_type: DataType,
+    /// -1 where any size will do.
+    pub shape: &'a [i64],
+    pub picture: PictureOptions,
 }
 
 /// Why a value cannot be read.
@@ -26,7 +52,9 @@ pub(crate) enum ValueError {
     File { path: String, reason: std::io::Error },
     #[error("it is longer than {LIMIT} bytes")]
     TooLong,
-    #[error("'{0}' must end in .json, .txt or .bin, so that it is clear how to read it")]
+    #[error(
+        "'{0}' must end in .json, .txt, .bin, .npy, .png, .jpg or .wav, so that it is clear how to read it"
+    )]
     Ending(String),
     #[error("the file has {length} bytes, elements of {data_type} have {size} each")]
     Raw { length: usize, size: usize, data_type: DataType },
@@ -34,12 +62,19 @@ pub(crate) enum ValueError {
     Json(serde_json::Error),
     #[error("the lists of the JSON are not all of one length")]
     Ragged,
+    #[error("{0}")]
+    Npy(#[from] NpyError),
+    #[error("{0}")]
+    Picture(#[from] PictureError),
+    #[error("{0}")]
+    Audio(#[from] AudioError),
 }
 
 /// Reads a value of this type, but for `zeros` and `random`.
-pub(crate) fn read(text: &str, data_type: DataType) -> Result<Elements, ValueError> {
+pub(crate) fn read(text: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+    let data_type = wanted.data_type;
     if let Some(path) = text.strip_prefix('@') {
-        return file(path, data_type);
+        return file(path, wanted);
     }
     if text.starts_with('[') {
         match serde_json::from_str(text) {
@@ -71,33 +106,88 @@ pub(crate) fn fill(
     Ok(data)
 }
 
-fn file(path: &str, data_type: DataType) -> Result<Elements, ValueError> {
+fn file(path: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
     let refuse = |reason| ValueError::File { path: path.to_owned(), reason };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(refuse)?;
-    file.take(LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(refuse)?;
+    let bytes = match path {
+        "-" => bounded(io::stdin().lock()).map_err(refuse)?,
+        path => bounded(File::open(path).map_err(refuse)?).map_err(refuse)?,
+    };
     if bytes.len() > LIMIT {
         return Err(ValueError::TooLong);
     }
-    let is = |ending: &str| path.to_ascii_lowercase().ends_with(ending);
-    if is(".json") {
-        return json(&serde_json::from_slice(&bytes).map_err(ValueError::Json)?, data_type);
+    match ending(path, &bytes) {
+        Some(ending) => contents(bytes, ending, wanted),
+        None if wanted.data_type == DataType::Bytes => texts([&bytes[..]].into_iter()),
+        None => Err(ValueError::Ending(path.to_owned())),
     }
-    match data_type.byte_size() {
-        None if is(".txt") => {
+}
+
+fn bounded(file: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+const ENDINGS: &[&str] = &["json", "txt", "bin", "npy", "png", "jpg", "jpeg", "wav"];
+
+/// How a file is read, by its name; what comes from another program by how it begins.
+fn ending(path: &str, bytes: &[u8]) -> Option<&'static str> {
+    if path == "-" {
+        return Some(match bytes {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "npy",
+            [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => "png",
+            [b'R', b'I', b'F', b'F', ..] => "wav",
+            [b'[', ..] => "json",
+            _ => "txt",
+        });
+    }
+    let (_, ending) = path.rsplit_once('.')?;
+    ENDINGS.iter().find(|known| known.eq_ignore_ascii_case(ending)).copied()
+}
+
+fn contents(bytes: Vec<u8>, ending: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+    let data_type = wanted.data_type;
+    let is_bytes = data_type == DataType::Bytes;
+    match ending {
+        "json" => json(&serde_json::from_slice(&bytes).map_err(ValueError::Json)?, data_type),
+        "txt" if is_bytes => {
             let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
             texts(text.split(|&byte| byte == b'\n'))
         }
-        None => texts([&bytes[..]].into_iter()),
-        Some(_) if is(".txt") => numbers(&String::from_utf8_lossy(&bytes), data_type),
-        Some(size) if is(".bin") => {
-            let length = bytes.len();
-            if !length.is_multiple_of(size) {
-                return Err(ValueError::Raw { length, size, data_type });
-            }
-            Ok(Elements { data: bytes, given: Given::Count(length / size) })
+        "txt" => numbers(&String::from_utf8_lossy(&bytes), data_type),
+        // As it is: the model decodes it.
+        _ if is_bytes => texts([&bytes[..]].into_iter()),
+        "npy" => {
+            let (data, shape) = npy::read(&bytes, data_type)?;
+            Ok(Elements::new(data, given(shape)))
         }
-        Some(_) => Err(ValueError::Ending(path.to_owned())),
+        "wav" => {
+            let samples = audio::read(&bytes, data_type)?;
+            let given = Given::Count(samples.count);
+            Ok(Elements { data: samples.data, given, note: Some(samples.note) })
+        }
+        "bin" => raw(bytes, data_type),
+        _ => {
+            let (data, shape) = picture::tensor(&bytes, wanted.shape, data_type, &wanted.picture)?;
+            Ok(Elements::new(data, Given::Nested(shape)))
+        }
+    }
+}
+
+fn raw(bytes: Vec<u8>, data_type: DataType) -> Result<Elements, ValueError> {
+    let (length, size) = (bytes.len(), data_type.byte_size().unwrap_or(1));
+    match length.is_multiple_of(size) {
+        true => Ok(Elements::new(bytes, Given::Count(length / size))),
+        false => Err(ValueError::Raw { length, size, data_type }),
+    }
+}
+
+/// A row is completed to the shape that is wanted, other shapes are as they are.
+fn given(shape: Vec<i64>) -> Given {
+    match shape[..] {
+        [] => Given::Count(1),
+        [count] => Given::Count(count as usize),
+        _ => Given::Nested(shape),
     }
 }
 
@@ -107,7 +197,7 @@ fn texts<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Elements, Value
         byte_strings::push(&mut data, element).map_err(|_| ValueError::TooLong)?;
         count += 1;
     }
-    Ok(Elements { data, given: Given::Count(count) })
+    Ok(Elements::new(data, Given::Count(count)))
 }
 
 /// With commas or blanks between them.
@@ -118,7 +208,7 @@ fn numbers(text: &str, data_type: DataType) -> Result<Elements, ValueError> {
         push(&mut data, data_type, word)?;
         count += 1;
     }
-    Ok(Elements { data, given: Given::Count(count) })
+    Ok(Elements::new(data, Given::Count(count)))
 }
 
 fn json(value: &Value, data_type: DataType) -> Result<Elements, ValueError> {
@@ -131,12 +221,7 @@ fn json(value: &Value, data_type: DataType) -> Result<Elements, ValueError> {
     }
     let mut data = Vec::new();
     push_json(&mut data, data_type, value, &shape)?;
-    let given = match shape[..] {
-        [] => Given::Count(1),
-        [count] => Given::Count(count as usize),
-        _ => Given::Nested(shape),
-    };
-    Ok(Elements { data, given })
+    Ok(Elements::new(data, given(shape)))
 }
 
 fn push_json(
@@ -167,14 +252,29 @@ fn push(data: &mut Vec<u8>, data_type: DataType, text: &str) -> Result<(), Value
 mod tests {
     use super::*;
 
+    fn wanted(data_type: DataType) -> Wanted<'static> {
+        Wanted { data_type, shape: &[-1], picture: PictureOptions::default() }
+    }
+
+    #[test]
+    fn what_comes_from_another_program_is_known_by_its_beginning() {
+        for (bytes, expected) in [
+            (&b"\x93NUMPY\x01"[..], "npy"),
+            (b"\x89PNG\r", "png"),
+            (b"RIFF", "wav"),
+            (b"[1]", "json"),
+            (b"1 2", "txt"),
+        ] {
+            assert_eq!(ending("-", bytes), Some(expected));
+        }
+        assert_eq!((ending("a/b.PNG", b""), ending("a.b/c", b"")), (Some("png"), None));
+    }
+
     #[test]
     fn values_are_read() {
-        let of = |text, data_type| read(text, data_type).expect(text);
-        assert_eq!(
-            of("1, 2 3", DataType::Uint8),
-            Elements { data: vec![1, 2, 3], given: Given::Count(3) }
-        );
-        let nested = Elements { data: vec![1, 2, 3, 4], given: Given::Nested(vec![2, 2]) };
+        let of = |text, data_type| read(text, &wanted(data_type)).expect(text);
+        assert_eq!(of("1, 2 3", DataType::Uint8), Elements::new(vec![1, 2, 3], Given::Count(3)));
+        let nested = Elements::new(vec![1, 2, 3, 4], Given::Nested(vec![2, 2]));
         assert_eq!(of("[[1,2],[3,4]]", DataType::Uint8), nested);
         assert_eq!(of("a,b", DataType::Bytes).data, b"\x03\0\0\0a,b");
         assert_eq!(of(r#"["a",""]"#, DataType::Bytes).data, b"\x01\0\0\0a\0\0\0\0");
@@ -190,7 +290,7 @@ mod tests {
             ("[1", "no JSON"),
             ("@/nonexistent.json", "cannot read '/nonexistent.json'"),
         ] {
-            let error = read(text, DataType::Int32).expect_err(text).to_string();
+            let error = read(text, &wanted(DataType::Int32)).expect_err(text).to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
         assert!(fill(usize::MAX, DataType::Fp32, false).is_err());

@@ -10,3 +10,4 @@ pub mod profile_export;
 mod samples;
 pub mod summary;
 pub mod text;
+mod unstable;

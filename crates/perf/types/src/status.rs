@@ -42,6 +42,34 @@ pub struct PerfStatus {
     pub scheduled_latencies: Vec<Nanos>,
     /// CPU time of the tool itself in this window, user and system.
     pub tool_cpu_ns: u64,
+    /// Why the windows do not agree; `None`: they do, or it is a window's own status.
+    pub instability: Option<Instability>,
+}
+
+/// Why the windows of a point count as unstable, and what each of them measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Instability {
+    /// How far the windows may lie apart, as a ratio: the largest over the smallest, less one.
+    pub allowed: f64,
+    /// So many of the last windows must agree.
+    pub needed: usize,
+    /// How far those lie apart in throughput; `None`: there are fewer, or one of them measured nothing.
+    pub throughput: Option<f64>,
+    /// The same of the latency.
+    pub latency: Option<f64>,
+    /// The latency limit that one of them was over, in milliseconds: more windows would not have helped.
+    pub limit_ms: Option<u64>,
+    /// Every window of the point, oldest first. The last ones are those that were merged.
+    pub trials: Vec<Trial>,
+}
+
+/// A window of a point that was given up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// Throughput in inferences per second.
+    pub infer_per_sec: f64,
+    /// The latency that decides about stability; `None`: the window failed.
+    pub latency_ns: Option<Nanos>,
 }
 
 /// Above this share of busy time the tool itself is taken for the limit, in percent.

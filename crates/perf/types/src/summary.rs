@@ -55,6 +55,9 @@ pub struct Point {
     /// The windows do not agree: the figures are a hint. Absent: they do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unstable: bool,
+    /// Why they do not agree, and every window that was measured; absent: they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instability: Option<Instability>,
     /// Requests that ended in the windows.
     pub request_count: u64,
     /// Length of all windows together, in seconds.
@@ -155,6 +158,38 @@ pub struct WindowPoint {
     pub throughput: f64,
     /// The latency that decides about stability.
     pub latency_us: f64,
+}
+
+/// Why the windows of a point do not agree. Differences are the largest window over the smallest, less one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Instability {
+    /// In words.
+    pub reason: String,
+    /// How far the last windows may differ (`--stability-percentage`).
+    pub allowed_percent: f64,
+    /// How far they differ in throughput; absent: there are too few to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_percent: Option<f64>,
+    /// How far they differ in the latency that decides; absent: there are too few to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_percent: Option<f64>,
+    /// The latency limit that was exceeded, so that no more windows were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ms: Option<u64>,
+    /// Every window of the point, oldest first.
+    pub trials: Vec<Trial>,
+}
+
+/// A window of a point that was given up.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// Inferences per second.
+    pub throughput: f64,
+    /// The latency that decides about stability; absent: the window failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<f64>,
+    /// Whether it is part of the figures reported for the point.
+    pub merged: bool,
 }
 
 fn is_false(value: &bool) -> bool {

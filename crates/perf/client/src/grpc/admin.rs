@@ -2,23 +2,27 @@
 
 use bytes::Bytes;
 use galatea_proto::inference::{
-    ModelConfig, ModelConfigRequest, ModelConfigResponse, ModelMetadataRequest,
-    ModelMetadataResponse, ModelStatistics as StatisticsMessage, ModelStatisticsRequest,
-    ModelStatisticsResponse, RepositoryIndexRequest, RepositoryIndexResponse,
-    ServerMetadataRequest, ServerMetadataResponse, StatisticDuration,
-    SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse,
+    InferBatchStatistics, ModelConfig, ModelConfigRequest, ModelConfigResponse,
+    ModelMetadataRequest, ModelMetadataResponse, ModelRepositoryParameter,
+    ModelStatistics as StatisticsMessage, ModelStatisticsRequest, ModelStatisticsResponse,
+    RepositoryIndexRequest, RepositoryIndexResponse, RepositoryModelLoadRequest,
+    RepositoryModelLoadResponse, RepositoryModelUnloadRequest, RepositoryModelUnloadResponse,
+    ServerMetadataRequest, ServerMetadataResponse, ServerReadyRequest, ServerReadyResponse,
+    StatisticDuration, SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse,
     SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse, TraceSettingRequest,
-    TraceSettingResponse, model_config::SchedulingChoice,
+    TraceSettingResponse, model_config::SchedulingChoice, model_input::Format,
     model_metadata_response::TensorMetadata as TensorMessage,
-    repository_index_response::ModelIndex, trace_setting_request::SettingValue,
+    model_repository_parameter::ParameterChoice, repository_index_response::ModelIndex,
+    trace_setting_request::SettingValue,
 };
 use galatea_types::{DataType, Result};
 use prost::Message;
 
 use super::{GrpcCaller, metadata, unary::framed};
 use crate::{
-    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
-    ServerMetadata, TensorMetadata, facts::unknown_data_type, response_error::ResponseError,
+    BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,
+    ModelStatistics, ServerMetadata, TensorMetadata, facts::unknown_data_type,
+    response_error::ResponseError,
 };
 
 pub(crate) struct GrpcAdmin {
@@ -35,6 +39,35 @@ impl GrpcAdmin {
         let ServerMetadataResponse { name, version, extensions, implementation } =
             self.call("ServerMetadata", &request).await?;
         Ok(ServerMetadata { name, version, extensions, implementation })
+    }
+
+    pub(crate) async fn is_ready(&mut self) -> Result<bool> {
+        let ServerReadyResponse { ready } =
+            self.call("ServerReady", &ServerReadyRequest {}).await?;
+        Ok(ready)
+    }
+
+    pub(crate) async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
+        let text = |config: &str| ParameterChoice::StringParam(config.to_owned());
+        let config = config.map(|config| ("config".to_owned(), parameter(text(config))));
+        let request = RepositoryModelLoadRequest {
+            model_name: model.into(),
+            parameters: config.into_iter().collect(),
+            ..Default::default()
+        };
+        let answer = self.call("RepositoryModelLoad", &request).await;
+        answer.map(|_: RepositoryModelLoadResponse| ())
+    }
+
+    pub(crate) async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
+        let dependents = parameter(ParameterChoice::BoolParam(dependents));
+        let request = RepositoryModelUnloadRequest {
+            model_name: model.into(),
+            parameters: [("unload_dependents".to_owned(), dependents)].into(),
+            ..Default::default()
+        };
+        let answer = self.call("RepositoryModelUnload", &request).await;
+        answer.map(|_: RepositoryModelUnloadResponse| ())
     }
 
     pub(crate) async fn model_metadata(
@@ -128,6 +161,10 @@ impl GrpcAdmin {
     }
 }
 
+fn parameter(choice: ParameterChoice) -> ModelRepositoryParameter {
+    ModelRepositoryParameter { parameter_choice: Some(choice) }
+}
+
 fn tensor_metadata(model: &str, tensor: TensorMessage) -> Result<TensorMetadata> {
     let TensorMessage { name, datatype, shape } = tensor;
     let data_type = DataType::from_protocol_name(&datatype)
@@ -162,17 +199,18 @@ fn model_config(config: ModelConfig) -> ModelConfigFacts {
             .collect(),
         shape_tensors: flagged(|input| input.is_shape_tensor),
         optional_inputs: flagged(|input| input.optional),
+        image_formats: config
+            .input
+            .iter()
+            .filter(|input| input.format() != Format::None)
+            .map(|input| (input.name.clone(), input.format().as_str_name().to_owned()))
+            .collect(),
         name: config.name,
     }
 }
 
 fn model_statistics(message: StatisticsMessage) -> ModelStatistics {
     let stats = message.inference_stats.unwrap_or_default();
-    let time = |duration: Option<StatisticDuration>| {
-        duration
-            .map(|StatisticDuration { count, ns }| CountAndTime { count, ns })
-            .unwrap_or_default()
-    };
     ModelStatistics {
         name: message.name,
         version: message.version,
@@ -186,5 +224,19 @@ fn model_statistics(message: StatisticsMessage) -> ModelStatistics {
         compute_output: time(stats.compute_output),
         cache_hit: time(stats.cache_hit),
         cache_miss: time(stats.cache_miss),
+        batches: message.batch_stats.into_iter().map(batch_statistics).collect(),
     }
+}
+
+fn batch_statistics(message: InferBatchStatistics) -> BatchStatistics {
+    BatchStatistics {
+        batch_size: message.batch_size,
+        compute_input: time(message.compute_input),
+        compute_infer: time(message.compute_infer),
+        compute_output: time(message.compute_output),
+    }
+}
+
+fn time(duration: Option<StatisticDuration>) -> CountAndTime {
+    duration.map(|StatisticDuration { count, ns }| CountAndTime { count, ns }).unwrap_or_default()
 }

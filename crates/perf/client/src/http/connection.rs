@@ -95,6 +95,25 @@ impl HttpConnection {
         Ok(self.call(request.as_bytes(), [].iter(), true).await?.0)
     }
 
+    /// Sends a request whose response is read by somebody else, from the connection that this gives.
+    pub(super) async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<Transport> {
+        let mut request = request_line(&self.target, method, path)?;
+        request.push_str("Content-Type: application/json\r\n");
+        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        let mut io = Transport::connect(&self.target, self.tls.as_ref()).await?;
+        let sent = send(&mut io, request.as_bytes(), [].iter()).await;
+        sent.map_err(|cause| self.broken("sending to", cause))?;
+        Ok(io)
+    }
+
+    pub(super) fn url(&self) -> String {
+        self.target.url()
+    }
+
+    pub(super) fn response_limit(&self) -> usize {
+        self.response_limit
+    }
+
     /// Sends the request, once more if the server had closed an idle connection.
     async fn call(
         &mut self,

@@ -2,6 +2,7 @@
 
 mod admin;
 mod connection;
+mod events;
 mod get;
 mod json_data;
 mod outputs;
@@ -10,6 +11,7 @@ mod request;
 
 pub(crate) use admin::HttpAdmin;
 pub(crate) use connection::HttpConnection;
+pub(crate) use events::HttpEvents;
 pub use get::{get, get_at_most};
 pub(crate) use request::HttpInfer;
 

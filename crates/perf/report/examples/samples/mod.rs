@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use galatea_perf_types::summary::{
-    ClientTimes, FORMAT, Latency, Point, ServerTimes, Summary, WindowPoint,
+    ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, Trial, WindowPoint,
 };
 
 /// A server as a queue sees it.
@@ -41,7 +41,47 @@ pub fn all() -> Vec<(&'static str, Vec<Summary>)> {
         ("hostile", vec![hostile(one.clone()), hostile(two)]),
         ("not_numbers", vec![not_numbers(one)]),
         ("extremes", vec![extremes()]),
+        ("unstable", vec![unstable()]),
+        (
+            "many_loads",
+            vec![run("galatea 0.1.0", QUICK, &(1..=40).map(f64::from).collect::<Vec<_>>()); 2],
+        ),
+        ("measured_alike", measured(&[AGAIN, STABLE])),
+        ("measured_apart", measured(&[SLOW_MODEL, STABLE])),
     ]
+}
+
+/// Summaries of real runs: one model twice, and once more with a delay of 5 ms for its batches.
+const STABLE: &str = include_str!("../../testdata/summaries/stable.json");
+const AGAIN: &str = include_str!("../../testdata/summaries/again.json");
+const SLOW_MODEL: &str = include_str!("../../testdata/summaries/slow.json");
+
+fn measured(texts: &[&str]) -> Vec<Summary> {
+    let read =
+        |text| serde_json::from_str(text).unwrap_or_else(|error| panic!("not a summary: {error}"));
+    texts.iter().copied().map(read).collect()
+}
+
+/// Five windows, of which the last three were merged and one failed before.
+pub fn unstable() -> Summary {
+    let mut run = run("galatea 0.1.0", QUICK, &[1.0, 2.0]);
+    if let Some(point) = run.points.last_mut() {
+        point.unstable = true;
+        let windows = [(9_000.0, None), (8_000.0, Some(900.0)), (8_800.0, Some(820.0))];
+        let last = [(7_000.0, Some(1_000.0)), (6_200.0, Some(1_300.0))];
+        let trials = windows.into_iter().chain(last).enumerate();
+        point.instability = Some(Instability {
+            reason: "the last 3 windows differ by 42% in throughput, allowed are 10% (--stability-percentage)".into(),
+            allowed_percent: 10.0,
+            throughput_percent: Some(42.0),
+            latency_percent: Some(58.0),
+            latency_limit_ms: None,
+            trials: trials
+                .map(|(i, (throughput, latency_us))| Trial { throughput, latency_us, merged: i >= 2 })
+                .collect(),
+        });
+    }
+    run
 }
 
 pub fn run(label: &str, machine: Machine, concurrencies: &[f64]) -> Summary {
@@ -86,6 +126,7 @@ fn point(mode: &str, value: f64, throughput: f64, average: f64, machine: Machine
         mode: mode.into(),
         value,
         unstable: false,
+        instability: None,
         request_count: (throughput * 15.0) as u64,
         duration_s: 15.0,
         throughput,

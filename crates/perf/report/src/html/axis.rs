@@ -122,48 +122,55 @@ pub fn rectangle(svg: &mut Markup, class: &str, [x, y, width, height]: [f64; 4],
     );
 }
 
+/// Every chart is drawn twice, and the style sheet shows one of them: text of a chart that is only scaled down to the
+/// width of a phone cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    Wide,
+    Narrow,
+}
+
+impl Screen {
+    pub const BOTH: [Self; 2] = [Self::Wide, Self::Narrow];
+
+    pub fn pick<T>(self, wide: T, narrow: T) -> T {
+        if self == Self::Wide { wide } else { narrow }
+    }
+}
+
 /// What a chart is, for those who do not see it.
 pub struct Caption<'a> {
-    /// Unique in the page.
+    /// Unique in the page among charts of one kind of screen.
     pub id: &'a str,
     pub title: &'a str,
     pub description: &'a str,
+    pub screen: Screen,
 }
 
-/// A chart in a box of its own, which scrolls where the screen is too narrow for it.
+/// A chart as wide as there is room.
 pub fn chart(
     html: &mut Markup,
     caption: &Caption<'_>,
     [width, height]: [f64; 2],
     draw: impl FnOnce(&mut Markup),
 ) {
-    let size = if width > 600.0 { "wide" } else { "half" };
-    let (title, description) = (format!("{}-title", caption.id), format!("{}-about", caption.id));
+    let class = caption.screen.pick("chart for-wide", "chart for-narrow");
+    let id = format!("{}{}", caption.id, caption.screen.pick("", "-narrow"));
+    let (title, description) = (format!("{id}-title"), format!("{id}-about"));
     let view = format!("0 0 {} {}", Px(width), Px(height));
     html.element(
-        "div",
+        "svg",
         &[
-            ("class", &"scroll"),
-            ("tabindex", &"0"),
-            ("role", &"group"),
-            ("aria-label", &caption.title),
+            ("class", &class),
+            ("viewBox", &view),
+            ("role", &"img"),
+            ("aria-labelledby", &format!("{title} {description}")),
+            ("xmlns", &super::SVG),
         ],
-        |html| {
-            html.element(
-                "svg",
-                &[
-                    ("class", &format!("chart {size}")),
-                    ("viewBox", &view),
-                    ("role", &"img"),
-                    ("aria-labelledby", &format!("{title} {description}")),
-                    ("xmlns", &super::SVG),
-                ],
-                |svg| {
-                    svg.leaf("title", &[("id", &title)], caption.title);
-                    svg.leaf("desc", &[("id", &description)], caption.description);
-                    draw(svg);
-                },
-            );
+        |svg| {
+            svg.leaf("title", &[("id", &title)], caption.title);
+            svg.leaf("desc", &[("id", &description)], caption.description);
+            draw(svg);
         },
     );
     html.line();

@@ -3,7 +3,7 @@
 use galatea_perf_types::summary::{Point, ServerTimes, Summary};
 
 use super::{
-    axis::Caption,
+    axis::{Caption, Screen},
     figures::{self, DEEPEST, amount},
     format,
     markup::Markup,
@@ -21,7 +21,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
         html.leaf(
             "p",
             &[("class", &"about")],
-            "An average request from the client\u{2019}s call to its return: to scale at the left, in shares at the right.",
+            "An average request from the client\u{2019}s call to its return, to scale; where there is room, in shares at the right.",
         );
         let groups: Vec<Vec<Vec<Bar>>> = runs.iter().map(groups_of).collect();
         let bars: Vec<&Bar> = groups.iter().flatten().flatten().collect();
@@ -59,8 +59,10 @@ fn draw_run(html: &mut Markup, index: usize, groups: Vec<Vec<Bar>>, name: &str, 
     let title = format!("Where the time goes, {name}");
     let description = bars.iter().filter(|bar| bar.depth == 0).map(sentence).collect::<String>();
     let id = format!("time-{index}");
-    let caption = Caption { id: &id, title: &title, description: &description };
-    stacked_bars::draw(html, &caption, &bars, longest);
+    for screen in Screen::BOTH {
+        let caption = Caption { id: &id, title: &title, description: &description, screen };
+        stacked_bars::draw(html, &caption, &bars, longest);
+    }
     if drawn.len() < all {
         let text = format!("{} of {all} points are drawn; the table has all.", drawn.len());
         html.leaf("p", &[("class", &"about")], text);

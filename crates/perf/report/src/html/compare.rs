@@ -7,6 +7,7 @@ use super::{
     format::{self, Unit},
     markup::Markup,
     table::{self, Cell, Row, Table},
+    verdict::{Evidence, Finding, Measure},
 };
 
 pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
@@ -25,7 +26,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
             let pair = Pair { ours, theirs, deciding: &deciding };
             pair.draw(html, our_name, name, others.len() > 1);
         }
-        let note = "Changes are grey where the confidence intervals of the two runs overlap: they may be chance.";
+        let note = "\u{2248} marks changes where the 95 % confidence intervals (under the values) of the two runs overlap: no difference was shown. Changes without a mark are not judged, for lack of an interval.";
         html.leaf("p", &[("class", &"about")], note);
     });
 }
@@ -50,9 +51,14 @@ impl Pair<'_> {
             html.leaf("b", &[], our_name);
             html.text(" against ");
             html.leaf("b", &[], their_name);
-            html.text(": ");
-            html.text(self.verdict(&points));
+            html.text(if points.is_empty() { ": no load in common." } else { ":" });
         });
+        let verdicts = self.verdicts(&points);
+        if !verdicts.is_empty() {
+            html.element("ul", &[("class", &"verdicts")], |html| {
+                verdicts.iter().for_each(|verdict| html.leaf("li", &[], verdict));
+            });
+        }
         if self.ours.model != self.theirs.model || self.ours.batch_size != self.theirs.batch_size {
             let note = format!(
                 "Not the same load: {} with batch size {} against {} with batch size {}.",
@@ -80,25 +86,37 @@ impl Pair<'_> {
             .collect()
     }
 
-    /// Averages over the common loads, geometric because they are ratios.
-    fn verdict(&self, points: &[(&Point, &Point)]) -> String {
-        let throughput = average(points.iter().map(|(a, b)| ratio(a.throughput, b.throughput)));
-        let latency = |of: &dyn Fn(&Point) -> Option<f64>| {
-            average(points.iter().map(|(a, b)| ratio(of(a)?, of(b)?)))
+    /// One sentence for each measure that has intervals; p99 has none unless it decides.
+    fn verdicts(&self, points: &[(&Point, &Point)]) -> Vec<String> {
+        let throughput = self.findings(points, |_, point| {
+            (Some(point.throughput), figures::throughput_interval(point))
+        });
+        let latency = self.findings(points, |run, point| {
+            (self.deciding.us(point), self.deciding.interval(run, point))
+        });
+        let rates = |interval: [f64; 2]| format!("{} inferences/s", format::interval(interval));
+        let name = format::capitalized(&self.deciding.name());
+        let measures = [
+            (Measure { name: "Throughput", ratio: format::times, interval: &rates }, throughput),
+            (Measure { name: &name, ratio: format::change, interval: &format::durations }, latency),
+        ];
+        measures.iter().filter_map(|(measure, findings)| measure.sentence(findings)).collect()
+    }
+
+    /// A measure at every common load at which both have it.
+    fn findings(
+        &self,
+        points: &[(&Point, &Point)],
+        of: impl Fn(&Summary, &Point) -> (Option<f64>, Option<[f64; 2]>),
+    ) -> Vec<Finding> {
+        let finding = |(a, b): &(&Point, &Point)| {
+            let ((ours, our_interval), (theirs, their_interval)) =
+                (of(self.ours, a), of(self.theirs, b));
+            let load = figures::load_of_both(a, b);
+            let intervals = [our_interval, their_interval];
+            Some(Finding { load, ratio: ratio(ours?, theirs?)?, intervals })
         };
-        let mut parts = Vec::new();
-        parts.extend(throughput.map(|r| format!("{} throughput", format::times(r))));
-        let deciding = latency(&|point| self.deciding.us(point));
-        parts.extend(deciding.map(|r| format!("{} {}", self.deciding.name(), format::change(r))));
-        if !self.deciding.is_p99() {
-            let p99 = latency(&p99);
-            parts.extend(p99.map(|r| format!("p99 {}", format::change(r))));
-        }
-        match (points.len(), parts.is_empty()) {
-            (0, _) | (_, true) => "no load in common.".into(),
-            (1, _) => format!("{} at the load both have.", parts.join(", ")),
-            (n, _) => format!("{} on average over {n} equal loads.", parts.join(", ")),
-        }
+        points.iter().filter_map(finding).collect()
     }
 
     fn table(&self, points: &[(&Point, &Point)], our_name: &str, their_name: &str) -> Table {
@@ -110,7 +128,8 @@ impl Pair<'_> {
             .map(|(a, b)| self.row(figures::load_cell(&ours, a), (a, b), unit, "point"))
             .collect();
         if let Some((a, b)) = figures::best_of_both(self.ours, self.theirs) {
-            rows.push(self.row("best of each".into(), (a, b), unit, "best"));
+            let loads = format!("best of each: {} and {}", figures::load(a), figures::load(b));
+            rows.push(self.row(loads, (a, b), unit, "best"));
         }
         Table {
             caption: format!("{our_name} (first of each pair) against {their_name}"),
@@ -133,16 +152,17 @@ impl Pair<'_> {
     }
 
     fn row(&self, load: String, (a, b): (&Point, &Point), unit: Unit, class: &'static str) -> Row {
-        let overlap = overlaps(figures::throughput_interval(a), figures::throughput_interval(b));
+        let rates = [figures::throughput_interval(a), figures::throughput_interval(b)];
+        let values = [a.throughput, b.throughput].map(format::number);
         let mut cells: Vec<Cell> = vec![load.into()];
-        cells.extend([format::number(a.throughput).into(), format::number(b.throughput).into()]);
-        cells.push(change(ratio(a.throughput, b.throughput), Better::Higher, overlap));
+        cells.extend(with_intervals(values, rates, &format::interval));
+        let rates = Evidence::of(rates[0], rates[1]);
+        cells.push(change(ratio(a.throughput, b.throughput), Better::Higher, rates));
         let intervals =
             [self.deciding.interval(self.ours, a), self.deciding.interval(self.theirs, b)];
-        let overlap = overlaps(intervals[0], intervals[1]);
-        cells.extend(latency_cells(self.deciding.us(a), self.deciding.us(b), unit, overlap));
+        cells.extend(latency_cells([self.deciding.us(a), self.deciding.us(b)], unit, intervals));
         if !self.deciding.is_p99() {
-            cells.extend(latency_cells(p99(a), p99(b), unit, false));
+            cells.extend(latency_cells([p99(a), p99(b)], unit, [None, None]));
         }
         Row { class, cells }
     }
@@ -152,38 +172,50 @@ fn p99(point: &Point) -> Option<f64> {
     figures::percentile(&point.latency, "99")
 }
 
-fn latency_cells(a: Option<f64>, b: Option<f64>, unit: Unit, overlap: bool) -> [Cell; 3] {
-    let write = |us: Option<f64>| us.map_or("–".into(), |us| unit.write(us)).into();
-    let ratio = a.zip(b).and_then(|(a, b)| ratio(a, b));
-    [write(a), write(b), change(ratio, Better::Lower, overlap)]
+fn latency_cells(
+    values: [Option<f64>; 2],
+    unit: Unit,
+    intervals: [Option<[f64; 2]>; 2],
+) -> impl Iterator<Item = Cell> {
+    let write = |us: Option<f64>| us.map_or("–".into(), |us| unit.write(us));
+    let range = |[low, high]: [f64; 2]| format!("{} – {}", unit.write(low), unit.write(high));
+    let ratio = values[0].zip(values[1]).and_then(|(a, b)| ratio(a, b));
+    let evidence = Evidence::of(intervals[0], intervals[1]);
+    let cells = with_intervals(values.map(write), intervals, &range);
+    cells.into_iter().chain([change(ratio, Better::Lower, evidence)])
+}
+
+fn with_intervals(
+    values: [String; 2],
+    intervals: [Option<[f64; 2]>; 2],
+    write: &dyn Fn([f64; 2]) -> String,
+) -> Vec<Cell> {
+    let cell = |(text, interval): (String, Option<[f64; 2]>)| Cell {
+        below: interval.map(write).unwrap_or_default(),
+        ..text.into()
+    };
+    values.into_iter().zip(intervals).map(cell).collect()
 }
 
 fn ratio(ours: f64, theirs: f64) -> Option<f64> {
     (ours > 0.0 && theirs > 0.0).then_some(ours / theirs)
 }
 
-fn average(ratios: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let logs: Vec<f64> = ratios.flatten().map(f64::ln).collect();
-    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
-}
-
-fn overlaps(a: Option<[f64; 2]>, b: Option<[f64; 2]>) -> bool {
-    matches!((a, b), (Some([a_low, a_high]), Some([b_low, b_high])) if a_low <= b_high && b_low <= a_high)
-}
-
-fn change(ratio: Option<f64>, better: Better, overlap: bool) -> Cell {
+fn change(ratio: Option<f64>, better: Better, evidence: Evidence) -> Cell {
     let Some(ratio) = ratio else { return "–".into() };
     let text = match better {
         Better::Higher => format::times(ratio),
         Better::Lower => format::change(ratio),
     };
     let is_better = (ratio > 1.0) == (better == Better::Higher);
-    let (class, note) = match () {
-        () if overlap || (ratio - 1.0).abs() < 0.005 => ("even", "no clear difference"),
-        () if is_better => ("better", "better"),
-        () => ("worse", "worse"),
+    let (class, note) = match evidence {
+        Evidence::Missing => ("unjudged", "not judged, no confidence interval"),
+        Evidence::Overlapping => ("even", "no difference shown"),
+        Evidence::Apart if (ratio - 1.0).abs() < 0.005 => ("even", "hardly a difference"),
+        Evidence::Apart if is_better => ("better", "better"),
+        Evidence::Apart => ("worse", "worse"),
     };
-    Cell { text, class, note }
+    Cell { text, class, note, ..Cell::default() }
 }
 
 #[cfg(test)]
@@ -191,21 +223,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_better_or_worse_by_what_it_changes() {
+    fn a_change_is_better_or_worse_by_what_it_changes_and_only_where_it_was_shown() {
+        use Evidence::{Apart, Missing, Overlapping};
         let classes = [
-            change(Some(1.2), Better::Higher, false).class,
-            change(Some(1.2), Better::Lower, false).class,
-            change(Some(0.8), Better::Lower, false).class,
-            change(Some(0.8), Better::Lower, true).class,
-            change(Some(1.001), Better::Higher, false).class,
+            change(Some(1.2), Better::Higher, Apart).class,
+            change(Some(1.2), Better::Lower, Apart).class,
+            change(Some(0.8), Better::Lower, Apart).class,
+            change(Some(0.8), Better::Lower, Overlapping).class,
+            change(Some(0.8), Better::Lower, Missing).class,
+            change(Some(1.001), Better::Higher, Apart).class,
         ];
-        assert_eq!(classes, ["better", "worse", "better", "even", "even"]);
-    }
-
-    #[test]
-    fn ratios_are_averaged_as_ratios() {
-        let mean = average([Some(2.0), None, Some(0.5)].into_iter());
-        assert!(mean.is_some_and(|mean| (mean - 1.0).abs() < 1e-12));
-        assert_eq!(average(std::iter::empty()), None);
+        assert_eq!(classes, ["better", "worse", "better", "even", "unjudged", "even"]);
     }
 }

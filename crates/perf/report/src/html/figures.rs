@@ -118,6 +118,12 @@ pub fn load(point: &Point) -> String {
     marked(format::load(&point.mode, point.value), point)
 }
 
+/// The load of a point in each of two runs, marked where it was unstable in one.
+pub fn load_of_both(ours: &Point, theirs: &Point) -> String {
+    let load = format::load(&ours.mode, ours.value);
+    if ours.unstable || theirs.unstable { format!("{load} (unstable)") } else { load }
+}
+
 /// `Concurrency`, `Requests/s`: the head of the column that has the loads.
 pub fn load_name(points: &[&Point]) -> &'static str {
     let is = |mode: &str| !points.is_empty() && points.iter().all(|point| point.mode == mode);

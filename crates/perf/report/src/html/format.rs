@@ -125,6 +125,24 @@ fn with_unit(us: f64, write: fn(f64) -> String) -> String {
     format!("{}\u{a0}{}", write(us / unit.us), unit.name)
 }
 
+/// `9.50 – 10.5`
+pub fn interval([low, high]: [f64; 2]) -> String {
+    format!("{} – {}", number(low), number(high))
+}
+
+/// An interval of times, both ends in the same unit: `0.820 – 1.04 ms`.
+pub fn durations([low, high]: [f64; 2]) -> String {
+    let unit = Unit::of(high);
+    format!("{} – {}\u{a0}{}", unit.write(low), unit.write(high), unit.name)
+}
+
+/// The same text as the beginning of a sentence.
+pub fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+    first.collect::<String>() + characters.as_str()
+}
+
 /// `concurrency 16`, `250 requests/s`.
 pub fn load(mode: &str, value: f64) -> String {
     match mode {
@@ -225,6 +243,9 @@ mod tests {
             [0.0, 0.25, 812.0, 1200.0, 2.5e6].map(duration),
             ["0", "250\u{a0}ns", "812\u{a0}µs", "1.20\u{a0}ms", "2.50\u{a0}s"]
         );
+        assert_eq!(durations([820.0, 1040.0]), "0.820 – 1.04\u{a0}ms");
+        assert_eq!(interval([9.5, 1200.0]), "9.50 – 1,200");
+        assert_eq!(["average latency", ""].map(capitalized), ["Average latency", ""]);
         assert_eq!(tick_duration(1500.0), "1.5\u{a0}ms");
         assert_eq!([0.82, 1.031, 12.0].map(change), ["−18.0 %", "+3.1 %", "+1,100 %"]);
         assert_eq!([1.239, 0.012].map(times), ["×1.24", "×0.0120"]);

@@ -15,6 +15,7 @@ pub struct LineChart {
     pub series: Vec<Series>,
 }
 
+#[derive(Clone)]
 pub struct Series {
     pub look: Look,
     pub marks: Vec<Mark>,
@@ -22,7 +23,7 @@ pub struct Series {
     pub name: String,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Mark {
     pub at: [f64; 2],
     pub x_interval: Option<[f64; 2]>,

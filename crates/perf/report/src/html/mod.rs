@@ -9,6 +9,7 @@ mod compare;
 mod figures;
 mod format;
 mod head;
+mod headline;
 mod line_chart;
 mod markup;
 mod percentiles;
@@ -20,6 +21,8 @@ mod table;
 mod tests;
 mod throughput;
 mod times_table;
+mod unstable;
+mod verdict;
 mod windows;
 
 use galatea_perf_types::summary::Summary;
@@ -66,6 +69,7 @@ fn sections(html: &mut Markup, runs: &[Summary], names: &[String]) {
 }
 
 fn pictures(html: &mut Markup, runs: &[Summary], names: &[String]) {
+    unstable::draw(html, runs, names);
     throughput::draw(html, runs, names);
     compare::draw(html, runs, names);
     percentiles::draw(html, runs, names);

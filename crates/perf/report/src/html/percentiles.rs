@@ -4,7 +4,7 @@
 use galatea_perf_types::summary::{Latency, Point, Summary};
 
 use super::{
-    axis::{Axis, Caption},
+    axis::{Axis, Caption, Screen},
     figures,
     format::{self, Unit},
     line_chart::{LineChart, Mark, Series},
@@ -92,11 +92,15 @@ fn draw_charts(html: &mut Markup, points: &[Vec<&Point>], names: &[String], keys
                     html.leaf("p", &[("class", &"nothing")], "Nothing was measured.");
                     return;
                 }
-                let size = if is_alone { [960.0, 380.0] } else { [470.0, 320.0] };
+                let wide = if is_alone { [960.0, 380.0] } else { [470.0, 320.0] };
                 let title = format!("Latency percentiles, {name}");
                 let (id, description) = (format!("latency-{i}"), description(points, keys));
-                let caption = Caption { id: &id, title: &title, description: &description };
-                chart(points, keys, scale, size).draw(html, &caption);
+                for screen in Screen::BOTH {
+                    let (title, description) = (&title, &description);
+                    let caption = Caption { id: &id, title, description, screen };
+                    let size = screen.pick(wide, [340.0, 320.0]);
+                    chart(points, keys, scale, size).draw(html, &caption);
+                }
             });
         }
     });

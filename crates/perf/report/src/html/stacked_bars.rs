@@ -1,13 +1,12 @@
 //! Bars of what a time is made of: to scale at the left, as shares at the right.
 
 use super::{
-    axis::{self, Axis, Caption, Frame, TICK_SIZE},
+    axis::{self, Axis, Caption, Frame, Screen, TICK_SIZE},
     format,
     markup::{Markup, Px},
     scale::Scale,
 };
 
-const WIDTH: f64 = 960.0;
 const SHARE_WIDTH: f64 = 230.0;
 const TOTAL_WIDTH: f64 = 74.0;
 const INDENT: f64 = 14.0;
@@ -88,8 +87,8 @@ impl Bar {
 
 /// The scale reaches to `longest`, so that several charts can be compared.
 pub fn draw(html: &mut Markup, caption: &Caption<'_>, bars: &[Bar], longest: f64) {
-    let layout = Layout::of(bars, longest);
-    axis::chart(html, caption, [WIDTH, layout.frame.bottom + 48.0], |svg| {
+    let layout = Layout::of(bars, longest, caption.screen);
+    axis::chart(html, caption, [layout.width, layout.frame.bottom + 48.0], |svg| {
         layout.draw_axes(svg);
         for (bar, top) in bars.iter().zip(&layout.tops) {
             layout.draw_bar(svg, bar, *top);
@@ -98,10 +97,11 @@ pub fn draw(html: &mut Markup, caption: &Caption<'_>, bars: &[Bar], longest: f64
 }
 
 struct Layout {
+    width: f64,
     frame: Frame,
-    share: Frame,
     axis: Axis,
-    share_axis: Axis,
+    /// The shares at the right, where there is room.
+    share: Option<(Frame, Axis)>,
     /// From one bar to the next.
     pitch: f64,
     /// Where each bar begins.
@@ -111,7 +111,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(bars: &[Bar], longest: f64) -> Self {
+    fn of(bars: &[Bar], longest: f64, screen: Screen) -> Self {
         let has_steps = bars.iter().any(|bar| bar.depth > 0);
         let pitch = if has_steps {
             21.0
@@ -131,29 +131,27 @@ impl Layout {
         let labels = bars
             .iter()
             .map(|bar| format::text_width(&bar.label, TICK_SIZE) + INDENT * bar.depth as f64);
-        let left = labels.fold(0.0, f64::max).clamp(40.0, 230.0) + 14.0;
-        let (top, bottom) = (TOP, end + 3.0);
-        let share_left = WIDTH - SHARE_WIDTH - 24.0;
-        let frame = Frame { left, top, right: share_left - TOTAL_WIDTH, bottom };
-        let share = Frame { left: share_left, right: share_left + SHARE_WIDTH, ..frame };
-        let axis =
-            Axis::new("time of a request", Scale::from_zero(&[longest]), 6, format::tick_duration);
-        let percent = |share: f64| format!("{} %", format::short(share * 100.0));
-        let share_axis = Axis::new("share", Scale::share(), 4, percent);
-        Self {
-            axis: axis.over(frame.left, frame.right),
-            share_axis: share_axis.over(share.left, share.right),
-            frame,
-            share,
-            pitch,
-            tops,
-            space,
-        }
+        let widest = screen.pick(230.0, 118.0);
+        let left = labels.fold(0.0, f64::max).clamp(40.0, widest) + 14.0;
+        let (top, bottom, width) = (TOP, end + 3.0, screen.pick(960.0, 340.0));
+        let share_left = width - SHARE_WIDTH - 24.0;
+        let right = screen.pick(share_left, width) - TOTAL_WIDTH;
+        let frame = Frame { left, top, right, bottom };
+        let ticks = screen.pick(6, 2);
+        let axis = Axis::new(
+            "time of a request",
+            Scale::from_zero(&[longest]),
+            ticks,
+            format::tick_duration,
+        );
+        let share = (screen == Screen::Wide).then(|| shares(frame, share_left));
+        Self { width, axis: axis.over(frame.left, frame.right), frame, share, pitch, tops, space }
     }
 
     fn draw_axes(&self, svg: &mut Markup) {
         svg.element("g", &[("class", &"axes")], |svg| {
-            for (frame, axis) in [(&self.frame, &self.axis), (&self.share, &self.share_axis)] {
+            let share = self.share.iter().map(|(frame, axis)| (frame, axis));
+            for (frame, axis) in [(&self.frame, &self.axis)].into_iter().chain(share) {
                 for (value, _) in &axis.ticks {
                     let x = axis.scale.position(*value);
                     axis::line(svg, "grid", [x, frame.top - 4.0, x, frame.bottom]);
@@ -169,7 +167,7 @@ impl Layout {
         let middle = top + self.pitch / 2.0 + 4.0;
         if bar.depth == 0 && top > self.frame.top && self.tops.len() > 1 {
             let y = top - self.space / 2.0;
-            axis::line(svg, "separator", [4.0, y, self.share.right, y]);
+            axis::line(svg, "separator", [4.0, y, self.width - 24.0, y]);
         }
         self.draw_label(svg, bar, middle);
         let total = bar.total();
@@ -186,13 +184,11 @@ impl Layout {
             let x = self.axis.scale.position(from);
             let width = self.axis.scale.position(from + segment.us) - x;
             draw_segment(svg, segment.part, [x, y, width, height], &tip);
-            let x = self.share_axis.scale.position(share_from);
-            let width = self.share_axis.scale.position(share_from + share) - x;
-            draw_segment(svg, segment.part, [x, y, width, height], &tip);
-            if width > 31.0 && height > 10.0 {
-                let class = format!("inside middle on-{}", segment.part.class());
-                let percent = format!("{:.0} %", share * 100.0);
-                axis::text(svg, &class, [x + width / 2.0, middle], &percent);
+            if let Some((_, axis)) = &self.share {
+                let x = axis.scale.position(share_from);
+                let width = axis.scale.position(share_from + share) - x;
+                draw_segment(svg, segment.part, [x, y, width, height], &tip);
+                draw_share(svg, segment.part, [x + width / 2.0, middle], [width, height], share);
             }
             from += segment.us;
             share_from += share;
@@ -209,6 +205,21 @@ impl Layout {
             svg.leaf("title", &[], &bar.name);
             svg.text(format::shortened(&bar.label, TICK_SIZE, room));
         });
+    }
+}
+
+/// From 0 to 100 %, beside the frame.
+fn shares(beside: Frame, left: f64) -> (Frame, Axis) {
+    let frame = Frame { left, right: left + SHARE_WIDTH, ..beside };
+    let percent = |share: f64| format!("{} %", format::short(share * 100.0));
+    (frame, Axis::new("share", Scale::share(), 4, percent).over(frame.left, frame.right))
+}
+
+/// Written where it fits into the segment.
+fn draw_share(svg: &mut Markup, part: Part, at: [f64; 2], [width, height]: [f64; 2], share: f64) {
+    if width > 31.0 && height > 10.0 {
+        let class = format!("inside middle on-{}", part.class());
+        axis::text(svg, &class, at, &format!("{:.0} %", share * 100.0));
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Cell {
     pub class: &'static str,
     /// For screen readers only.
     pub note: &'static str,
+    /// In small print under the text.
+    pub below: String,
 }
 
 impl From<String> for Cell {
@@ -91,6 +93,9 @@ impl Row {
             for cell in cells {
                 html.element("td", &[("class", &cell.class)], |html| {
                     html.text(&cell.text);
+                    if !cell.below.is_empty() {
+                        html.leaf("small", &[], &cell.below);
+                    }
                     if !cell.note.is_empty() {
                         html.leaf("span", &[("class", &"said")], format_args!(" {}", cell.note));
                     }

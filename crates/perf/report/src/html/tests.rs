@@ -199,7 +199,13 @@ fn numbers_are_those_of_the_runs() {
     runs[1].points[0].latency.percentiles_us.insert("99".into(), 1000.0);
     let html = page(&runs);
     let (_, text) = read(&html);
-    for wanted in ["12,400", "×1.24 throughput", "p99 −18.0 %", "95 % CI 12,300 – 12,500"] {
+    for wanted in [
+        "12,400",
+        "Throughput: ×1.24 at concurrency 4. The 95 % confidence intervals do not overlap: 12,300 – 12,500 inferences/s against 9,900 – 10,100 inferences/s.",
+        "×1.24 the best of theirs 2",
+        "−18.0 %",
+        "95 % CI 12,300 – 12,500",
+    ] {
         assert!(text.contains(wanted), "{wanted} is not in the page");
     }
     assert!(html.contains("class=\"better\">×1.24"));
@@ -248,4 +254,68 @@ fn an_unstable_point_is_marked_and_not_the_best_one() {
     run.points[1].unstable = true;
     let html = page(&[run]);
     assert!(html.contains("8, unstable") && !html.contains("1, unstable"), "{html}");
+}
+
+#[test]
+fn runs_whose_intervals_overlap_have_no_headline() {
+    let mut runs = [
+        samples::run("ours 1", samples::QUICK, &[4.0]),
+        samples::run("theirs 2", samples::QUICK, &[4.0]),
+    ];
+    runs[0].points[0].throughput_ci95 = Some([5_000.0, 7_000.0]);
+    runs[0].points[0].latency_ci95 = Some([800.0, 1_200.0]);
+    runs[1].points[0].throughput *= 0.8;
+    runs[1].points[0].throughput_ci95 = Some([4_000.0, 6_000.0]);
+    runs[1].points[0].latency_ci95 = Some([900.0, 1_500.0]);
+    let page = page(&runs);
+    let (_, text) = read(&page);
+    for wanted in [
+        "Throughput: no difference was shown. The 95 % confidence intervals overlap: 5,000 – 7,000 inferences/s against 4,000 – 6,000 inferences/s at concurrency 4.",
+        "P95 latency: no difference was shown.",
+        "no difference shown from the best of theirs 2, at concurrency 4 (95 % CI 4,000 – 6,000)",
+    ] {
+        assert!(text.contains(wanted), "{wanted} is not in the page");
+    }
+    assert!(!text.contains("the best of theirs 2, at concurrency 4\n"));
+    assert!(!page.contains("class=\"better\"") && !page.contains("class=\"worse\""));
+}
+
+#[test]
+fn a_load_is_the_best_only_where_its_interval_is_apart() {
+    let mut run = samples::run("galatea 0.1.0", samples::QUICK, &[1.0, 8.0]);
+    let best = page(std::slice::from_ref(&run));
+    assert!(best.contains(">Best throughput<") && best.contains(">Lowest latency<"));
+    let wide = Some([100.0, 90_000.0]);
+    run.points[0].throughput_ci95 = wide;
+    run.points[0].latency_ci95 = wide;
+    let tied = page(std::slice::from_ref(&run));
+    assert!(tied.contains(">Highest throughput measured<"), "{tied}");
+    assert!(tied.contains("no difference shown from concurrency 1 (95 % CI 100 – 90,000)"));
+    assert!(tied.contains(">Lowest latency measured<"));
+    run.points[0].throughput_ci95 = None;
+    assert!(page(&[run]).contains("not every load has a confidence interval"));
+}
+
+#[test]
+fn an_unstable_point_shows_every_window_and_why() {
+    let html = page(&[samples::unstable()]);
+    let (_, text) = read(&html);
+    for wanted in [
+        "Unstable because the last 3 windows differ by 42% in throughput",
+        "Window 1: 9,000 inferences/s. ",
+        "Window 5: 6,200 inferences/s, merged. ",
+        "failed",
+    ] {
+        assert!(text.contains(wanted), "{wanted} is not in the page");
+    }
+    assert_eq!(html.matches("merged</td>").count(), 3);
+    assert!(html.contains("id=\"unstable\""));
+}
+
+#[test]
+fn charts_are_drawn_for_wide_and_for_narrow_screens() {
+    for (name, _, html) in pages() {
+        let wide = html.matches("class=\"chart for-wide\"").count();
+        assert_eq!(wide, html.matches("class=\"chart for-narrow\"").count(), "{name}");
+    }
 }

@@ -3,7 +3,7 @@
 use galatea_perf_types::summary::{Point, Summary};
 
 use super::{
-    axis::{Axis, Caption},
+    axis::{Axis, Caption, Screen},
     figures::{self, Deciding},
     format::{self, Unit},
     line_chart::{LineChart, Mark, Series},
@@ -34,15 +34,18 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
             style::legend(html, &looks);
         }
         let description = runs.iter().zip(names).map(|(r, n)| sentence(r, n, &deciding)).collect::<String>();
-        let caption = Caption {
-            id: "throughput-chart",
-            title: "Throughput against latency",
-            description: &description,
-        };
         if series.iter().all(|series| series.marks.is_empty()) {
             html.leaf("p", &[("class", &"nothing")], "Nothing was measured.");
         } else {
-            chart(series, &deciding).draw(html, &caption);
+            for screen in Screen::BOTH {
+                let caption = Caption {
+                    id: "throughput-chart",
+                    title: "Throughput against latency",
+                    description: &description,
+                    screen,
+                };
+                chart(series.clone(), &deciding, screen).draw(html, &caption);
+            }
         }
         let tables: Vec<Table> =
             runs.iter().zip(names).map(|(run, name)| table_of(run, name, &deciding)).collect();
@@ -50,7 +53,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
     });
 }
 
-fn chart(series: Vec<Series>, deciding: &Deciding) -> LineChart {
+fn chart(series: Vec<Series>, deciding: &Deciding, screen: Screen) -> LineChart {
     // One point has no spread to zoom into.
     let is_single = series.iter().map(|series| series.marks.len()).sum::<usize>() == 1;
     let marks = || series.iter().flat_map(|series| &series.marks);
@@ -65,8 +68,8 @@ fn chart(series: Vec<Series>, deciding: &Deciding) -> LineChart {
     y.extend(marks().filter_map(|mark| mark.y_interval).flatten());
     let x = if is_single { Scale::from_zero(&x) } else { Scale::fitting(&x, LOG_FROM) };
     LineChart {
-        size: [960.0, 440.0],
-        x: Axis::new(&deciding.name(), x, 9, format::tick_duration),
+        size: screen.pick([960.0, 440.0], [340.0, 320.0]),
+        x: Axis::new(&deciding.name(), x, screen.pick(9, 4), format::tick_duration),
         y: Axis::new("inferences/s", Scale::from_zero(&y), 6, format::tick),
         series,
     }

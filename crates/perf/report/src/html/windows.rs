@@ -3,7 +3,7 @@
 use galatea_perf_types::summary::{Point, Summary};
 
 use super::{
-    axis::{self, Caption},
+    axis::{self, Caption, Screen},
     figures,
     format::{self, Unit, usable},
     markup::{Markup, Px},
@@ -11,9 +11,7 @@ use super::{
     table::{self, Row, Table},
 };
 
-const COLUMNS: usize = 6;
 const CELL: [f64; 2] = [158.0, 74.0];
-const WIDTH: f64 = 960.0;
 /// The cells' scale reaches at least this far from the average, so that noise does not look like a trend.
 const LEAST_SPREAD: f64 = 0.1;
 
@@ -27,7 +25,7 @@ pub fn draw(html: &mut Markup, runs: &[Summary], names: &[String]) {
         html.leaf(
             "p",
             &[("class", &"about")],
-            "Throughput of each measurement window against the average of its point; the titles are the load. A flat line is a steady server.",
+            "Throughput of each window that was merged against the average of its point; the titles are the load. A flat line is a steady server.",
         );
         let mut tables = Vec::new();
         for (i, (run, name)) in runs.iter().zip(names).enumerate() {
@@ -49,30 +47,34 @@ fn draw_run(html: &mut Markup, index: usize, points: &[&Point], name: &str, is_o
         return;
     }
     let spread = cells.iter().map(Cell::spread).fold(LEAST_SPREAD, f64::max);
-    let rows = cells.len().div_ceil(COLUMNS);
     let title = format!("Throughput of the windows, {name}");
     let about: String = cells
         .iter()
         .map(|cell| format!("{}: within {} of the average. ", cell.load, percent(cell.spread())))
         .collect();
     let id = format!("windows-{index}");
-    let caption = Caption { id: &id, title: &title, description: &about };
-    axis::chart(html, &caption, [WIDTH, rows as f64 * CELL[1] + 4.0], |svg| {
-        svg.element("g", &[("class", &style::run(index).class)], |svg| {
-            for (i, cell) in cells.iter().enumerate() {
-                cell.draw(
-                    svg,
-                    [(i % COLUMNS) as f64 * (CELL[0] + 2.0), (i / COLUMNS) as f64 * CELL[1]],
-                    spread,
-                );
-            }
-        });
-    });
+    for screen in Screen::BOTH {
+        let caption = Caption { id: &id, title: &title, description: &about, screen };
+        draw_cells(html, &caption, &cells, spread, &style::run(index).class);
+    }
     let text = format!(
         "The lines above and below are ±{} of the average.",
         format::percent(spread * 100.0)
     );
     html.leaf("p", &[("class", &"about")], text);
+}
+
+fn draw_cells(html: &mut Markup, caption: &Caption<'_>, cells: &[Cell], spread: f64, class: &str) {
+    let (columns, width) = caption.screen.pick((6, 960.0), (2, 340.0));
+    let rows = cells.len().div_ceil(columns);
+    axis::chart(html, caption, [width, rows as f64 * CELL[1] + 4.0], |svg| {
+        svg.element("g", &[("class", &class)], |svg| {
+            for (i, cell) in cells.iter().enumerate() {
+                let (column, row) = (i % columns, i / columns);
+                cell.draw(svg, [column as f64 * (CELL[0] + 2.0), row as f64 * CELL[1]], spread);
+            }
+        });
+    });
 }
 
 fn percent(ratio: f64) -> String {

@@ -53,6 +53,7 @@ pub(crate) fn status(requests: u64, infer_per_sec: f64, percentiles: [u64; 4]) -
         scheduled_latencies: Vec::new(),
         is_stable: true,
         tool_cpu_ns: 0,
+        instability: None,
     }
 }
 

@@ -11,9 +11,13 @@ use galatea_perf_types::{
     percentile::percentile,
     record::Nanos,
     settings::Settings,
-    status::{ClientStats, LoadPoint, ModelCounters, PerfStatus, ServerStats, WindowFigures},
-    summary::{ClientTimes, FORMAT, Latency, Point, ServerTimes, Summary, WindowPoint},
+    status::{self, ClientStats, LoadPoint, ModelCounters, PerfStatus, ServerStats, WindowFigures},
+    summary::{
+        ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, Trial, WindowPoint,
+    },
 };
+
+use crate::unstable::reason;
 
 /// What is known of a run but not measured.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +86,7 @@ fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
         mode: mode.to_owned(),
         value,
         unstable: !status.is_stable,
+        instability: status.instability.as_ref().map(|why| instability(why, status.windows.len())),
         request_count: client.request_count,
         duration_s: client.duration_ns as f64 / 1e9,
         throughput: client.infer_per_sec,
@@ -100,6 +105,25 @@ fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
         windows: status.windows.iter().map(window).collect(),
         overhead_percent: status.overhead_percent,
         tool_cpu_us_per_request: per(status.tool_cpu_ns, client.request_count),
+    }
+}
+
+/// `merged`: how many of the last windows the point's figures are made of.
+fn instability(why: &status::Instability, merged: usize) -> Instability {
+    let percent = |ratio: f64| ratio * 100.0;
+    let merged_from = why.trials.len().saturating_sub(merged);
+    let trial = |(i, trial): (usize, &status::Trial)| Trial {
+        throughput: trial.infer_per_sec,
+        latency_us: trial.latency_ns.map(micros),
+        merged: i >= merged_from,
+    };
+    Instability {
+        reason: reason(why),
+        allowed_percent: percent(why.allowed),
+        throughput_percent: why.throughput.map(percent),
+        latency_percent: why.latency.map(percent),
+        latency_limit_ms: why.limit_ms,
+        trials: why.trials.iter().enumerate().map(trial).collect(),
     }
 }
 

@@ -172,3 +172,31 @@ fn only_points_that_are_not_stable_are_marked() {
     assert!(text.contains("\"unstable\":true"), "{text}");
     assert!(serde_json::from_str::<Point>(&text).unwrap().unstable);
 }
+
+#[test]
+fn every_window_of_what_is_not_stable_is_there_and_why() {
+    let trial = |infer_per_sec: f64, latency_ns| status::Trial { infer_per_sec, latency_ns };
+    let why = status::Instability {
+        allowed: 0.1,
+        needed: 3,
+        throughput: Some(0.5),
+        latency: Some(0.05),
+        limit_ms: None,
+        trials: vec![trial(0.0, None), trial(10.0, Some(3000)), trial(15.0, Some(3150))],
+    };
+    let merged = WindowFigures { infer_per_sec: 10.0, latency_ns: 3000, duration_ns: 1 };
+    let status = PerfStatus {
+        is_stable: false,
+        windows: vec![merged; 2],
+        instability: Some(why),
+        ..samples::http_point()
+    };
+    let point = only_point(&status, &samples::settings(), &samples::model());
+    let text = serde_json::to_string(&point).unwrap();
+    let why = serde_json::from_str::<Point>(&text).unwrap().instability.unwrap();
+    assert!(why.reason.starts_with("the last 3 windows differ by 50% in throughput"), "{text}");
+    assert_eq!((why.allowed_percent, why.throughput_percent), (10.0, Some(50.0)));
+    let trials: Vec<_> =
+        why.trials.iter().map(|t| (t.throughput, t.latency_us, t.merged)).collect();
+    assert_eq!(trials, [(0.0, None, false), (10.0, Some(3.0), true), (15.0, Some(3.15), true)]);
+}

@@ -10,6 +10,7 @@ mod server;
 
 use std::fmt::Write as _;
 
+use crate::unstable::reason;
 use galatea_perf_types::{
     model::ModelInfo,
     settings::{DEFAULT_THREADS, Distribution, Load, Range, Search, Settings, Window},
@@ -143,17 +144,29 @@ pub fn point_in(
     text
 }
 
-/// What the windows of a point that is not stable have measured, each for itself. Not in perf_analyzer's report.
+/// More windows than this tell no more about a point that is not stable.
+const MOST_TRIALS: usize = 20;
+
+/// Every window of a point that is not stable, which of them the figures are made of, and why it is not stable. Not
+/// in perf_analyzer's report.
 fn unstable_windows(notation: Notation, status: &PerfStatus) -> String {
-    if status.is_stable {
-        return String::new();
-    }
+    let Some(why) = &status.instability else { return String::new() };
     let mut text = String::from("  Unstable windows:\n");
-    for window in &status.windows {
-        let throughput = notation.number(window.infer_per_sec);
-        let latency = window.latency_ns / 1000;
-        let _ = writeln!(text, "    throughput: {throughput} infer/sec, latency {latency} usec");
+    let hidden = why.trials.len().saturating_sub(MOST_TRIALS);
+    if hidden > 0 {
+        let _ = writeln!(text, "    {hidden} earlier windows (--json has all)");
     }
+    let merged_from = why.trials.len().saturating_sub(status.windows.len());
+    for (i, trial) in why.trials.iter().enumerate().skip(hidden) {
+        let throughput = notation.number(trial.infer_per_sec);
+        let latency = match trial.latency_ns {
+            Some(ns) => format!("latency {} usec", ns / 1000),
+            None => "failed".to_owned(),
+        };
+        let mark = if i >= merged_from { " (merged)" } else { "" };
+        let _ = writeln!(text, "    throughput: {throughput} infer/sec, {latency}{mark}");
+    }
+    let _ = writeln!(text, "  Unstable because {}", reason(why));
     text
 }
 

@@ -11,6 +11,8 @@ use galatea_types::ParameterValue;
 pub struct Given {
     /// For the console, in order; emptied as they are reported.
     pub warnings: Vec<String>,
+    /// The first word that is no option.
+    pub stray: Option<String>,
     pub model_name: String,
     pub model_version: String,
     pub url: Option<String>,
@@ -121,6 +123,7 @@ impl Default for Given {
         let data = settings.data;
         let (Window::Time(window) | Window::Count(window)) = settings.window;
         Self {
+            stray: None,
             warnings: Vec::new(),
             model_name: settings.model_name,
             model_version: settings.model_version,

@@ -5,6 +5,7 @@
 //! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
 //! (`-1`) or aborts, the option is refused.
 
+mod advice;
 mod build;
 mod error;
 mod given;
@@ -54,24 +55,30 @@ pub fn parse(
     console: &mut dyn Console,
 ) -> Result<Parsed> {
     let mut given = Given::default();
-    let asked = parse_into(arguments, &mut given);
+    let words: Vec<String> = arguments.collect();
+    let asked = parse_into(words.iter().cloned(), &mut given);
     report_warnings(&mut given, console);
-    match asked.map_err(|error| refuse(program, error))? {
+    let refuse = |error, stray| refuse(program, error, &words, stray);
+    match asked.map_err(|error| refuse(error, None))? {
         Some(Asked::Help) => return Ok(Parsed::Help(help_text(program))),
         Some(Asked::Version) => return Ok(Parsed::Version(version())),
         None => {}
     }
     let verified = verify::verify(&mut given);
     report_warnings(&mut given, console);
+    let stray = given.stray.clone().filter(|_| given.model_name.is_empty());
     let settings = verified.and_then(|()| build::settings(given));
-    settings.map(|settings| Parsed::Run(Box::new(settings))).map_err(|error| refuse(program, error))
+    settings.map(|settings| Parsed::Run(Box::new(settings))).map_err(|error| refuse(error, stray))
 }
 
-fn refuse(program: &str, error: OptionError) -> Failure {
+fn refuse(program: &str, error: OptionError, words: &[String], stray: Option<String>) -> Failure {
     let error = error::in_own_words(error);
     let who = if error.is_syntax() { program } else { "Error" };
     let hint = format!("Try '{program} --help' for what the options are.");
-    Failure::option(format!("{who}: {error}\n{hint}"))
+    let meant = stray.map(|word| advice::for_stray_word(&word));
+    let meant = meant.or_else(|| advice::for_error(&error, words));
+    let meant = meant.map(|meant| format!("\n{meant}")).unwrap_or_default();
+    Failure::option(format!("{who}: {error}\n{hint}{meant}"))
 }
 
 fn report_warnings(given: &mut Given, console: &mut dyn Console) {
@@ -112,6 +119,7 @@ impl OptionSet for Given {
     }
 
     fn word(&mut self, word: String) -> Result<(), OptionError> {
+        self.stray.get_or_insert_with(|| word.clone());
         self.warn(format!("ignoring '{word}', which is not an option"));
         Ok(())
     }

@@ -38,6 +38,14 @@ pub trait Reading {
     fn file_name(&self) -> Result<PathBuf>;
 }
 
+/// What is expected of a number that must not be lower than `min`.
+fn whole_number_from(min: i128) -> String {
+    if min <= i128::from(i64::MIN) {
+        return "a whole number".to_owned();
+    }
+    format!("a whole number >= {min}")
+}
+
 impl Reading for Occurrence {
     fn failed(&self, requirement: impl Into<String>) -> OptionError {
         OptionError::Unmet { label: self.names.label(), requirement: requirement.into() }
@@ -54,7 +62,7 @@ impl Reading for Occurrence {
 
     fn at_least<T: TryFrom<i128>>(&self, min: i128, requirement: &str) -> Result<T> {
         let number =
-            whole(&self.text).ok_or_else(|| self.invalid(format!("a whole number >= {min}")))?;
+            whole(&self.text).ok_or_else(|| self.invalid(whole_number_from(min)))?;
         if number < min {
             return Err(self.failed(format!("The value must {requirement}")));
         }

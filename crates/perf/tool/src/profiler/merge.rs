@@ -29,6 +29,7 @@ impl Run<'_> {
             windows: windows.iter().map(figures).collect(),
             scheduled_latencies: sorted(windows, |window| &window.scheduled_latencies),
             tool_cpu_ns: sum(windows, |window| window.tool_cpu_ns),
+            instability: None,
         };
         if self.parts.metrics.is_some() {
             let samples = windows.iter().flat_map(|window| &window.metrics);

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use galatea_perf_report::text;
 use galatea_perf_types::{
     failure::{Failure, Result},
-    settings::{Load, Verbosity, Window},
-    status::{LoadPoint, PerfStatus},
+    settings::{Load, Settings, Verbosity, Window},
+    status::{Instability, LoadPoint, PerfStatus},
 };
 
 use super::{
@@ -26,8 +26,8 @@ pub(super) struct Verdict {
 /// The verdict on the windows of a point.
 enum Measured {
     Stable(Box<PerfStatus>),
-    /// The last windows, which do not agree.
-    Unstable(Vec<PerfStatus>),
+    /// The last windows, which do not agree, and why that is so.
+    Unstable(Vec<PerfStatus>, Instability),
 }
 
 impl Run<'_> {
@@ -53,8 +53,8 @@ impl Run<'_> {
                 }
                 Ok(Verdict { meets_limit, is_stable: true })
             }
-            Measured::Unstable(windows) => {
-                self.report_unstable(load, &windows);
+            Measured::Unstable(windows, why) => {
+                self.report_unstable(load, &windows, why);
                 Ok(Verdict { meets_limit: false, is_stable: false })
             }
         }
@@ -97,7 +97,9 @@ impl Run<'_> {
         if is_stable {
             return Ok(Measured::Stable(Box::new(self.merge(&windows)?)));
         }
-        Ok(Measured::Unstable(windows))
+        let Settings { stability, latency_limit, .. } = self.parts.settings;
+        let why = history.instability(*stability, *latency_limit);
+        Ok(Measured::Unstable(windows, why))
     }
 
     fn is_over_limit(&self, history: &History) -> bool {
@@ -142,11 +144,11 @@ impl Run<'_> {
     }
 
     /// The words of perf_analyzer, and beyond it what was measured.
-    fn report_unstable(&mut self, load: LoadPoint, windows: &[PerfStatus]) {
+    fn report_unstable(&mut self, load: LoadPoint, windows: &[PerfStatus], why: Instability) {
         self.warn_of_unstable(load);
         // Counters that do not fit together leave the point without figures; it has failed anyway.
         if let Ok(merged) = self.merge(windows) {
-            self.report(PerfStatus { is_stable: false, ..merged });
+            self.report(PerfStatus { is_stable: false, instability: Some(why), ..merged });
         }
     }
 

@@ -1,6 +1,10 @@
 //! When to stop measuring a point.
 
-use galatea_perf_types::{failure::Result, record::Nanos, status::PerfStatus};
+use galatea_perf_types::{
+    failure::Result,
+    record::Nanos,
+    status::{Instability, PerfStatus, Trial},
+};
 
 /// So many windows in a row must agree.
 pub(super) const STABLE_WINDOWS: usize = 3;
@@ -43,12 +47,43 @@ impl History {
         let limit = limit_ms.saturating_mul(1_000_000);
         self.last().is_some_and(|windows| windows.iter().any(|(_, ns)| *ns >= limit))
     }
+
+    /// Why the point was given up. `spread` and `limit_ms` are those that decided.
+    pub(super) fn instability(&self, spread: f64, limit_ms: Option<u64>) -> Instability {
+        let last = self.last().filter(|windows| windows.iter().all(is_measured));
+        let apart = |of: fn(&(f64, Nanos)) -> f64| {
+            last.map(|windows| ratio(windows.iter().map(of)) - 1.0)
+                .filter(|apart| apart.is_finite())
+        };
+        Instability {
+            allowed: spread,
+            needed: STABLE_WINDOWS,
+            throughput: apart(|(rate, _)| *rate),
+            latency: apart(|(_, ns)| *ns as f64),
+            limit_ms: limit_ms.filter(|limit| self.is_over(*limit)),
+            trials: self.windows.iter().map(trial).collect(),
+        }
+    }
+}
+
+fn is_measured((rate, ns): &(f64, Nanos)) -> bool {
+    *rate > 0.0 && *ns != Nanos::MAX
+}
+
+fn trial(window: &(f64, Nanos)) -> Trial {
+    let (infer_per_sec, ns) = *window;
+    Trial { infer_per_sec, latency_ns: Some(ns).filter(|ns| *ns != Nanos::MAX) }
 }
 
 fn within(spread: f64, values: impl Iterator<Item = f64> + Clone) -> bool {
+    ratio(values) <= 1.0 + spread
+}
+
+/// The largest over the smallest.
+fn ratio(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let max = values.clone().fold(f64::MIN, f64::max);
     let min = values.fold(f64::MAX, f64::min);
-    max / min <= 1.0 + spread
+    max / min
 }
 
 #[cfg(test)]
@@ -81,6 +116,22 @@ mod tests {
         history.add(&Err(Failure::generic("none")));
         assert!(!history.is_stable(1e9) && !history.has_stable_throughput(1e9));
         assert!(!super::History { windows: vec![(0.0, 1); 3] }.has_stable_throughput(0.1));
+    }
+
+    #[test]
+    fn why_it_is_not_stable_has_every_window() {
+        let mut history = history(&[(1.0, 9), (10.0, 50), (12.0, 50), (10.0, 60)]);
+        let why = history.instability(0.1, Some(1));
+        let near = |apart: Option<f64>| apart.is_some_and(|apart| (apart - 0.2).abs() < 1e-9);
+        assert!(near(why.throughput) && near(why.latency), "{why:?}");
+        assert_eq!((why.allowed, why.limit_ms, why.trials.len()), (0.1, None, 4));
+        assert_eq!(why.trials[0], Trial { infer_per_sec: 1.0, latency_ns: Some(9) });
+        assert_eq!(history.instability(0.1, Some(0)).limit_ms, Some(0));
+        history.add(&Err(Failure::generic("none")));
+        let why = history.instability(0.1, None);
+        assert_eq!((why.throughput, why.latency), (None, None));
+        assert_eq!(why.trials[4], Trial { infer_per_sec: 0.0, latency_ns: None });
+        assert_eq!(super::History::default().instability(0.1, None).throughput, None);
     }
 
     #[test]

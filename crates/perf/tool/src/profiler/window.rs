@@ -249,6 +249,7 @@ impl Run<'_> {
             windows: Vec::new(),
             scheduled_latencies: records.scheduled_latencies,
             tool_cpu_ns: end.cpu.saturating_sub(begin.cpu).as_nanos() as u64,
+            instability: None,
         };
         self.summarize(&mut status)?;
         // The calls of a decoupled model's stream cannot be distinguished.

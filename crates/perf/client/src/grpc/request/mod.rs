@@ -44,8 +44,9 @@ pub(crate) struct GrpcInfer {
 }
 
 impl GrpcInfer {
-    pub(crate) fn new(target: &Target, template: &InferTemplate) -> Result<Self> {
-        let mut base = message(template).encode_to_vec();
+    pub(crate) fn new(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
+        let id = id.unwrap_or_default().to_owned();
+        let mut base = ModelInferRequest { id, ..message(template) }.encode_to_vec();
         let contents = template.inputs.iter().filter_map(|input| match &input.data {
             InputData::Inline(data) => Some(data.clone()),
             InputData::Region(_) => None,

@@ -64,7 +64,8 @@ fn small_and_large_requests_carry_the_same_fields() {
     for compression in [Compression::None, Compression::Gzip, Compression::Deflate] {
         for size in [0, 4, JOIN_LIMIT, JOIN_LIMIT + 1, 1 << 20] {
             let data = Bytes::from(vec![7; size]);
-            let request = GrpcInfer::new(&target(compression), &template(data.clone())).unwrap();
+            let request =
+                GrpcInfer::new(&target(compression), &template(data.clone()), None).unwrap();
             let plain = decoded(&request, InferMark::default());
             assert_eq!(plain.raw_input_contents, [data]);
             assert_eq!((plain.model_name.as_str(), plain.model_version.as_str()), ("m", "2"));
@@ -88,7 +89,8 @@ fn small_and_large_requests_carry_the_same_fields() {
 #[test]
 fn large_data_is_not_copied() {
     let data = Bytes::from(vec![7; JOIN_LIMIT + 1]);
-    let request = GrpcInfer::new(&target(Compression::None), &template(data.clone())).unwrap();
+    let request =
+        GrpcInfer::new(&target(Compression::None), &template(data.clone()), None).unwrap();
     assert!(request.tail().any(|part| part.as_ptr() == data.as_ptr()));
 }
 
@@ -131,7 +133,7 @@ fn outputs_decode_from_raw_and_typed_contents() {
 fn classes_are_asked_for_by_a_parameter_of_the_output() {
     let mut template = template(Bytes::from_static(b"abcd"));
     template.outputs[0].classes = 3;
-    let request = GrpcInfer::new(&target(Compression::None), &template).unwrap();
+    let request = GrpcInfer::new(&target(Compression::None), &template, None).unwrap();
     let message = decoded(&request, InferMark::default());
     let asked = message.outputs[0].parameters["classification"].parameter_choice.clone();
     assert_eq!(asked, Some(ParameterChoice::Int64Param(3)));

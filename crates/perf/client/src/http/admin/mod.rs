@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{HttpConnection, checked, model_path, parser::Response, path_segment};
 use crate::{
-    CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics,
-    ServerMetadata, TensorMetadata, facts::unknown_data_type,
+    BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,
+    ModelStatistics, ServerMetadata, TensorMetadata, facts::unknown_data_type,
 };
 
 pub(crate) struct HttpAdmin {
@@ -28,6 +28,27 @@ impl HttpAdmin {
             extensions: texts(&value, "extensions"),
             implementation: text(&value, "implementation"),
         })
+    }
+
+    pub(crate) async fn is_ready(&mut self) -> Result<bool> {
+        let path = "/v2/health/ready";
+        let response = self.connection.exchange("GET", path, None).await?;
+        match response.status {
+            // What is not ready is no error.
+            400 | 503 => Ok(false),
+            _ => checked(&response, path).map(|()| true),
+        }
+    }
+
+    pub(crate) async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
+        let path = format!("/v2/repository/models/{}/load", path_segment(model));
+        let parameters = config.map(|config| json!({"config": config})).unwrap_or(json!({}));
+        self.post(&path, &json!({ "parameters": parameters })).await
+    }
+
+    pub(crate) async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
+        let path = format!("/v2/repository/models/{}/unload", path_segment(model));
+        self.post(&path, &json!({"parameters": {"unload_dependents": dependents}})).await
     }
 
     pub(crate) async fn model_metadata(
@@ -177,6 +198,11 @@ fn model_config(value: &Value) -> ModelConfigFacts {
         ensemble_steps: steps.map_or(&[][..], Vec::as_slice).iter().map(step).collect(),
         shape_tensors: flagged("is_shape_tensor"),
         optional_inputs: flagged("optional"),
+        image_formats: list(value, "input")
+            .iter()
+            .map(|input| (text(input, "name"), text(input, "format")))
+            .filter(|(_, format)| format == "FORMAT_NHWC" || format == "FORMAT_NCHW")
+            .collect(),
     }
 }
 
@@ -187,14 +213,7 @@ fn step(value: &Value) -> (String, i64) {
 
 fn model_statistics(value: &Value) -> ModelStatistics {
     let number = |name: &str| value.get(name).and_then(unsigned).unwrap_or_default();
-    let time = |name: &str| {
-        let found = value.get("inference_stats").and_then(|stats| stats.get(name));
-        let part = |part: &str| found.and_then(|time| time.get(part)).and_then(unsigned);
-        CountAndTime {
-            count: part("count").unwrap_or_default(),
-            ns: part("ns").unwrap_or_default(),
-        }
-    };
+    let time = |name: &str| count_and_time(value.get("inference_stats"), name);
     ModelStatistics {
         name: text(value, "name"),
         version: text(value, "version"),
@@ -208,7 +227,23 @@ fn model_statistics(value: &Value) -> ModelStatistics {
         compute_output: time("compute_output"),
         cache_hit: time("cache_hit"),
         cache_miss: time("cache_miss"),
+        batches: list(value, "batch_stats").iter().map(batch_statistics).collect(),
     }
+}
+
+fn batch_statistics(value: &Value) -> BatchStatistics {
+    BatchStatistics {
+        batch_size: value.get("batch_size").and_then(unsigned).unwrap_or_default(),
+        compute_input: count_and_time(Some(value), "compute_input"),
+        compute_infer: count_and_time(Some(value), "compute_infer"),
+        compute_output: count_and_time(Some(value), "compute_output"),
+    }
+}
+
+fn count_and_time(value: Option<&Value>, name: &str) -> CountAndTime {
+    let found = value.and_then(|value| value.get(name));
+    let part = |part: &str| found.and_then(|time| time.get(part)).and_then(unsigned);
+    CountAndTime { count: part("count").unwrap_or_default(), ns: part("ns").unwrap_or_default() }
 }
 
 fn text(value: &Value, name: &str) -> String {

@@ -117,6 +117,11 @@ impl ResponseParser {
         }
     }
 
+    /// What has come of the body of a response with status 200 since this was asked last.
+    pub(crate) fn take_success(&mut self) -> Option<BytesMut> {
+        (self.head.status == 200 && !self.body.is_empty()).then(|| self.body.split())
+    }
+
     fn keeps(&self) -> bool {
         self.keep_success || self.head.status != 200
     }

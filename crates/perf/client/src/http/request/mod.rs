@@ -34,8 +34,12 @@ pub(crate) struct HttpInfer {
 }
 
 impl HttpInfer {
-    pub(crate) fn new(target: &Target, template: &InferTemplate) -> Result<Self> {
-        let mut rest = String::from("\"inputs\":[");
+    pub(crate) fn new(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
+        let mut rest = String::new();
+        if let Some(id) = id {
+            let _ = write!(rest, "\"id\":{},", string(id)?);
+        }
+        rest.push_str("\"inputs\":[");
         let mut binary = Vec::new();
         separated(&mut rest, &template.inputs, |json, input| {
             write_input(json, &mut binary, input, template.input_format)
@@ -171,19 +175,24 @@ fn parameters(template: &InferTemplate) -> Result<String> {
         if !json.is_empty() {
             json.push(',');
         }
-        let _ = write!(json, "{}:", string(name)?);
-        let _ = match value {
-            ParameterValue::Bool(value) => write!(json, "{value}"),
-            ParameterValue::Int(value) => write!(json, "{value}"),
-            ParameterValue::Uint(value) => write!(json, "{value}"),
-            ParameterValue::Double(value) if value.is_finite() => write!(json, "{value:?}"),
-            &ParameterValue::Double(value) => {
-                return Err(RequestError::Parameter { name: name.to_string(), value }.into());
-            }
-            ParameterValue::String(value) => write!(json, "{}", string(value)?),
-        };
+        json.push_str(&parameter(name, value)?);
     }
     Ok(json)
+}
+
+/// `"name":value`
+pub(super) fn parameter(name: &str, value: &ParameterValue) -> Result<String> {
+    let text = match value {
+        ParameterValue::Bool(value) => value.to_string(),
+        ParameterValue::Int(value) => value.to_string(),
+        ParameterValue::Uint(value) => value.to_string(),
+        ParameterValue::Double(value) if value.is_finite() => format!("{value:?}"),
+        &ParameterValue::Double(value) => {
+            return Err(RequestError::Parameter { name: name.to_owned(), value }.into());
+        }
+        ParameterValue::String(value) => string(value)?,
+    };
+    Ok(format!("{}:{text}", string(name)?))
 }
 
 fn write_input(
@@ -256,7 +265,7 @@ fn separated<T>(
     Ok(())
 }
 
-fn string(text: &str) -> Result<String, RequestError> {
+pub(super) fn string(text: &str) -> Result<String, RequestError> {
     quoted(text).map_err(RequestError::Json)
 }
 

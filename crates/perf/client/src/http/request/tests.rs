@@ -39,7 +39,7 @@ fn inline() -> InputData {
 
 /// The request as it travels.
 fn sent(template: &InferTemplate, mark: InferMark) -> String {
-    let request = HttpInfer::new(&target(), template).unwrap();
+    let request = HttpInfer::new(&target(), template, None).unwrap();
     let mut bytes = request.front(mark, &mut Vec::new()).to_vec();
     request.tail().for_each(|part| bytes.extend_from_slice(part));
     bytes.iter().map(|&byte| char::from(byte)).collect()
@@ -109,7 +109,7 @@ fn without_outputs_all_are_asked_for() {
 fn large_data_is_not_copied() {
     let data = Bytes::from(vec![1; JOIN_LIMIT + 2]);
     let large = template(TensorFormat::Binary, InputData::Inline(data.clone()));
-    let request = HttpInfer::new(&target(), &large).unwrap();
+    let request = HttpInfer::new(&target(), &large, None).unwrap();
     assert!(request.tail().any(|part| part.as_ptr() == data.as_ptr()));
     let text = sent(&large, mark());
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -120,7 +120,8 @@ fn large_data_is_not_copied() {
 fn header_fields_cannot_break_lines() {
     for (name, value) in [("a b", "c"), ("a", "b\r\nc: d"), ("", "x")] {
         let target = Target { headers: vec![(name.into(), value.into())], ..target() };
-        let error = HttpInfer::new(&target, &template(TensorFormat::Binary, inline())).unwrap_err();
+        let error =
+            HttpInfer::new(&target, &template(TensorFormat::Binary, inline()), None).unwrap_err();
         assert!(error.message().contains("cannot be sent"), "{error}");
     }
 }

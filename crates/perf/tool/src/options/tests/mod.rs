@@ -1,5 +1,6 @@
 //! Command lines: what they are read into, and what refuses them.
 
+mod advice;
 mod conflicts;
 mod every_option;
 mod lines;
@@ -69,9 +70,9 @@ fn error_of(words: &[&str]) -> String {
     let (parsed, _) = parse_words(words);
     let failure = parsed.expect_err(&words.join(" "));
     assert_eq!(failure.exit, Exit::Option, "{words:?}");
-    let text = failure
+    let (text, _) = failure
         .message
-        .strip_suffix("\nTry 'perf_analyzer --help' for what the options are.")
+        .split_once("\nTry 'perf_analyzer --help' for what the options are.")
         .expect("the help is pointed to");
     text.strip_prefix("Error: ").unwrap_or(text).to_owned()
 }

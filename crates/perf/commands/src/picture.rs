@@ -1,0 +1,341 @@
+//! Pictures as tensors: decoded, brought to the size that the model wants, laid out and scaled; and back.
+
+use std::io::Cursor;
+
+use galatea_client::OutputTensor;
+use galatea_types::DataType;
+use half::{bf16, f16};
+use image::{
+    DynamicImage, GrayImage, ImageDecoder, ImageReader, Limits, RgbImage,
+    imageops::{self, FilterType},
+};
+
+use crate::{elements::Elements, shape};
+
+/// Largest picture, in pixels to a side and bytes once it is decoded: few bytes may say that they are a huge one.
+const LONGEST_SIDE: u32 = 16_384;
+const MOST_BYTES: u64 = 512 << 20;
+/// Largest tensor that is made of one.
+const MOST_ELEMENTS: usize = 64 << 20;
+/// What the models trained on that collection of pictures expect: mean and deviation of red, green, blue.
+const IMAGENET: [(f32, f32); 3] = [(0.485, 0.229), (0.456, 0.224), (0.406, 0.225)];
+
+/// How a picture lies in a tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// As the model's configuration or its shape says.
+    #[default]
+    Guessed,
+    /// A plane for each colour.
+    Nchw,
+    /// The colours of a pixel together.
+    Nhwc,
+}
+
+/// What becomes of the numbers of a pixel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// 0 to 1 in floating point, else 0 to 255.
+    #[default]
+    Usual,
+    ToOne,
+    To255,
+    AroundZero,
+    ImageNet,
+}
+
+/// How pictures become tensors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PictureOptions {
+    pub layout: Layout,
+    pub scale: Scale,
+    pub is_bgr: bool,
+}
+
+/// Why a picture cannot become a tensor, or a tensor a picture.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PictureError {
+    #[error("the picture cannot be read: {0}")]
+    Decode(#[from] image::ImageError),
+    #[error("the picture is too large: {0}")]
+    TooLarge(String),
+    #[error(
+        "{shape} is not the shape of a picture with 1 or 3 colours; --layout nchw or nhwc says where they are"
+    )]
+    Shape { shape: String },
+    #[error("{0} cannot hold the numbers that the pixels become; --scale 0-255 makes whole ones")]
+    Type(DataType),
+    #[error("there are {found} elements, a picture of shape {shape} has others")]
+    Length { shape: String, found: usize },
+}
+
+/// Which dimensions of a shape are height, width and colours, those before them being of size one.
+struct Plan {
+    height: i64,
+    width: i64,
+    channels: usize,
+    is_planar: bool,
+    rank: usize,
+}
+
+fn plan(wanted: &[i64], layout: Layout) -> Option<Plan> {
+    let rank = wanted.len();
+    let is_colors = |size: i64| matches!(size, 1 | 3);
+    let plan = |height, width, colors: i64, is_planar| {
+        let channels = if colors == 1 { 1 } else { 3 };
+        let fits = is_colors(colors) || colors == -1;
+        fits.then_some(Plan { height, width, channels, is_planar, rank })
+    };
+    match *wanted {
+        [height, width] => plan(height, width, 1, true),
+        [ref before @ .., a, b, c] if before.iter().all(|&size| matches!(size, -1 | 1)) => {
+            match layout {
+                Layout::Nchw => plan(b, c, a, true),
+                Layout::Nhwc => plan(a, b, c, false),
+                Layout::Guessed if is_colors(a) => plan(b, c, a, true),
+                Layout::Guessed if is_colors(c) => plan(a, b, c, false),
+                Layout::Guessed => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The elements and the whole shape.
+pub(crate) fn tensor(
+    file: &[u8],
+    wanted: &[i64],
+    data_type: DataType,
+    options: &PictureOptions,
+) -> Result<(Vec<u8>, Vec<i64>), PictureError> {
+    let shape = || PictureError::Shape { shape: shape::text(wanted) };
+    let plan = plan(wanted, options.layout).ok_or_else(shape)?;
+    let picture = decoded(file)?;
+    let side = |wanted: i64, own: u32| if wanted < 0 { Ok(own) } else { u32::try_from(wanted) };
+    let height = side(plan.height, picture.height()).map_err(|_| shape())?;
+    let width = side(plan.width, picture.width()).map_err(|_| shape())?;
+    let elements =
+        (height as usize).checked_mul(width as usize).and_then(|n| n.checked_mul(plan.channels));
+    if elements.is_none_or(|elements| elements > MOST_ELEMENTS) || height == 0 || width == 0 {
+        return Err(PictureError::TooLarge(format!(
+            "the model wants {height} times {width} pixels"
+        )));
+    }
+    let pixels = pixels(&picture, width, height, plan.channels);
+    let data = laid_out(&pixels, &plan, data_type, options)?;
+    let sizes = [i64::from(height), i64::from(width)];
+    let colors = plan.channels as i64;
+    let inner = match (plan.rank, plan.is_planar) {
+        (2, _) => sizes.to_vec(),
+        (_, true) => vec![colors, sizes[0], sizes[1]],
+        (_, false) => vec![sizes[0], sizes[1], colors],
+    };
+    let mut shape = vec![1; plan.rank - inner.len()];
+    shape.extend(inner);
+    Ok((data, shape))
+}
+
+fn decoded(file: &[u8]) -> Result<DynamicImage, PictureError> {
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(LONGEST_SIDE);
+    limits.max_image_height = Some(LONGEST_SIDE);
+    limits.max_alloc = Some(MOST_BYTES);
+    let mut reader = ImageReader::new(Cursor::new(file));
+    reader.limits(limits);
+    let reader = reader.with_guessed_format().map_err(image::ImageError::IoError)?;
+    let mut decoder = reader.into_decoder()?;
+    let bytes = decoder.total_bytes();
+    if bytes > MOST_BYTES {
+        return Err(PictureError::TooLarge(format!("{bytes} bytes once it is decoded")));
+    }
+    let orientation = decoder.orientation()?;
+    let mut picture = DynamicImage::from_decoder(decoder)?;
+    picture.apply_orientation(orientation);
+    Ok(picture)
+}
+
+/// A byte for each colour of each pixel, row by row.
+fn pixels(picture: &DynamicImage, width: u32, height: u32, channels: usize) -> Vec<u8> {
+    let filter = FilterType::Triangle;
+    match channels {
+        1 => imageops::resize(&picture.to_luma8(), width, height, filter).into_raw(),
+        _ => imageops::resize(&picture.to_rgb8(), width, height, filter).into_raw(),
+    }
+}
+
+fn laid_out(
+    pixels: &[u8],
+    plan: &Plan,
+    data_type: DataType,
+    options: &PictureOptions,
+) -> Result<Vec<u8>, PictureError> {
+    // Parts of whole numbers would be lost.
+    if !is_float(data_type) && !matches!(options.scale, Scale::Usual | Scale::To255) {
+        return Err(PictureError::Type(data_type));
+    }
+    let channels = plan.channels;
+    let count = pixels.len() / channels;
+    let mut data = Vec::with_capacity(pixels.len() * data_type.byte_size().unwrap_or(1));
+    for at in 0..pixels.len() {
+        let (pixel, color) = match plan.is_planar {
+            true => (at % count, at / count),
+            false => (at / channels, at % channels),
+        };
+        let color = if options.is_bgr { channels - 1 - color } else { color };
+        let value = pixels.get(pixel * channels + color).copied().unwrap_or_default();
+        push(&mut data, data_type, scaled(value, color, options.scale, data_type))
+            .ok_or(PictureError::Type(data_type))?;
+    }
+    Ok(data)
+}
+
+fn is_float(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Fp16 | DataType::Bf16 | DataType::Fp32 | DataType::Fp64)
+}
+
+fn scaled(value: u8, color: usize, scale: Scale, data_type: DataType) -> f32 {
+    let value = f32::from(value);
+    match scale {
+        Scale::Usual if is_float(data_type) => value / 255.0,
+        Scale::Usual | Scale::To255 => value,
+        Scale::ToOne => value / 255.0,
+        Scale::AroundZero => value / 127.5 - 1.0,
+        Scale::ImageNet => {
+            let (mean, deviation) = IMAGENET.get(color).copied().unwrap_or_default();
+            (value / 255.0 - mean) / deviation
+        }
+    }
+}
+
+fn unscaled(value: f32, color: usize, scale: Scale, data_type: DataType) -> u8 {
+    let value = match scale {
+        Scale::Usual if is_float(data_type) => value * 255.0,
+        Scale::Usual | Scale::To255 => value,
+        Scale::ToOne => value * 255.0,
+        Scale::AroundZero => (value + 1.0) * 127.5,
+        Scale::ImageNet => {
+            let (mean, deviation) = IMAGENET.get(color).copied().unwrap_or_default();
+            (value * deviation + mean) * 255.0
+        }
+    };
+    // A cast keeps to the bounds of the type.
+    value.round() as u8
+}
+
+/// `None`: the type has no such number, or would lose what is behind the point.
+fn push(data: &mut Vec<u8>, data_type: DataType, value: f32) -> Option<()> {
+    let whole = || (value.fract() == 0.0).then_some(value as i64);
+    match data_type {
+        DataType::Fp16 => data.extend(f16::from_f32(value).to_le_bytes()),
+        DataType::Bf16 => data.extend(bf16::from_f32(value).to_le_bytes()),
+        DataType::Fp32 => data.extend(value.to_le_bytes()),
+        DataType::Fp64 => data.extend(f64::from(value).to_le_bytes()),
+        DataType::Uint8 => data.push(u8::try_from(whole()?).ok()?),
+        DataType::Int8 => data.push(i8::try_from(whole()?).ok()?.cast_unsigned()),
+        DataType::Uint16 => data.extend(u16::try_from(whole()?).ok()?.to_le_bytes()),
+        DataType::Int16 => data.extend(i16::try_from(whole()?).ok()?.to_le_bytes()),
+        DataType::Uint32 => data.extend(u32::try_from(whole()?).ok()?.to_le_bytes()),
+        DataType::Int32 => data.extend(i32::try_from(whole()?).ok()?.to_le_bytes()),
+        DataType::Uint64 => data.extend(u64::try_from(whole()?).ok()?.to_le_bytes()),
+        DataType::Int64 => data.extend(whole()?.to_le_bytes()),
+        DataType::Bool | DataType::Bytes => return None,
+    }
+    Some(())
+}
+
+/// A PNG of the first picture in the tensor.
+pub(crate) fn png(
+    tensor: &OutputTensor,
+    options: &PictureOptions,
+) -> Result<Vec<u8>, PictureError> {
+    let wrong = || PictureError::Shape { shape: shape::text(&tensor.shape) };
+    let plan = plan(&tensor.shape, options.layout).ok_or_else(wrong)?;
+    let (height, width) = (u32::try_from(plan.height), u32::try_from(plan.width));
+    let (Ok(height), Ok(width)) = (height, width) else { return Err(wrong()) };
+    let elements = Elements::of(tensor);
+    let expected =
+        (height as usize).checked_mul(width as usize).and_then(|n| n.checked_mul(plan.channels));
+    if expected != Some(elements.len()) || elements.len() == 0 {
+        let (shape, found) = (shape::text(&tensor.shape), elements.len());
+        return Err(PictureError::Length { shape, found });
+    }
+    let (channels, count) = (plan.channels, elements.len() / plan.channels);
+    let pixel = |at: usize| {
+        let (pixel, place) = (at / channels, at % channels);
+        let color = if options.is_bgr { channels - 1 - place } else { place };
+        let at = if plan.is_planar { color * count + pixel } else { pixel * channels + color };
+        let value = elements.json(at).parse::<f32>().unwrap_or_default();
+        unscaled(value, place, options.scale, tensor.data_type)
+    };
+    let bytes: Vec<u8> = (0..elements.len()).map(pixel).collect();
+    let picture = match channels {
+        1 => GrayImage::from_raw(width, height, bytes).map(DynamicImage::from),
+        _ => RgbImage::from_raw(width, height, bytes).map(DynamicImage::from),
+    };
+    let mut file = Vec::new();
+    picture.ok_or_else(wrong)?.write_to(&mut Cursor::new(&mut file), image::ImageFormat::Png)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two pixels beside each other: red, and blue.
+    fn file() -> Vec<u8> {
+        let name = "x".to_owned();
+        let data = vec![255, 0, 0, 0, 0, 255].into();
+        let tensor = OutputTensor { name, data_type: DataType::Uint8, shape: vec![1, 2, 3], data };
+        png(&tensor, &PictureOptions { layout: Layout::Nhwc, ..Default::default() })
+            .expect("a picture")
+    }
+
+    #[test]
+    fn layouts_and_colours() {
+        let of = |wanted: &[i64], is_bgr| {
+            let options = PictureOptions { is_bgr, ..Default::default() };
+            tensor(&file(), wanted, DataType::Uint8, &options).expect("a tensor")
+        };
+        assert_eq!(of(&[-1, 3, -1, -1], false), (vec![255, 0, 0, 0, 0, 255], vec![1, 3, 1, 2]));
+        assert_eq!(of(&[-1, -1, 3], false), (vec![255, 0, 0, 0, 0, 255], vec![1, 2, 3]));
+        assert_eq!(of(&[-1, -1, 3], true), (vec![0, 0, 255, 255, 0, 0], vec![1, 2, 3]));
+        assert_eq!(of(&[1, 2], false).0.len(), 2);
+        assert_eq!(of(&[3, 4, 5], false).1, [3, 4, 5]);
+    }
+
+    #[test]
+    fn scales_go_there_and_back() {
+        for scale in [Scale::Usual, Scale::ToOne, Scale::To255, Scale::AroundZero, Scale::ImageNet]
+        {
+            for data_type in [DataType::Fp32, DataType::Fp16] {
+                let options = PictureOptions { scale, ..Default::default() };
+                let (data, shape) =
+                    tensor(&file(), &[3, -1, -1], data_type, &options).expect("a tensor");
+                let made =
+                    OutputTensor { name: String::new(), data_type, shape, data: data.into() };
+                assert_eq!(png(&made, &options).expect("a picture"), file(), "{scale:?}");
+            }
+        }
+        assert_eq!(scaled(255, 0, Scale::AroundZero, DataType::Fp32), 1.0);
+        let options = PictureOptions { scale: Scale::ToOne, ..Default::default() };
+        assert!(tensor(&file(), &[3, 2, 2], DataType::Uint8, &options).is_err());
+    }
+
+    #[test]
+    fn what_is_no_picture_or_too_large_is_refused() {
+        let of = |file: &[u8], wanted: &[i64]| {
+            tensor(file, wanted, DataType::Fp32, &PictureOptions::default())
+        };
+        assert!(matches!(of(b"no picture", &[3, 4, 4]), Err(PictureError::Decode(_))));
+        assert!(matches!(of(&file(), &[4]), Err(PictureError::Shape { .. })));
+        assert!(matches!(of(&file(), &[-1, -1, -1]), Err(PictureError::Shape { .. })));
+        assert!(matches!(of(&file(), &[3, 1 << 20, 1 << 20]), Err(PictureError::TooLarge(_))));
+        // A head that says how large the picture is: 65535 times 65535.
+        let mut huge = file();
+        huge[16..24].copy_from_slice(&[0, 0, 255, 255, 0, 0, 255, 255]);
+        assert!(of(&huge, &[3, 4, 4]).is_err());
+        for length in 0..file().len() {
+            let _ = of(&file()[..length], &[3, 4, 4]);
+        }
+    }
+}

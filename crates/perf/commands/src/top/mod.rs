@@ -1,0 +1,95 @@
+//! `galatea top`: what a server does, on a terminal that is refreshed, or printed in intervals.
+
+mod columns;
+mod counters;
+mod detail;
+mod draw;
+mod histogram;
+mod metrics_text;
+mod observer;
+mod options;
+mod page;
+mod plain;
+mod row;
+mod screen;
+mod terminal;
+mod view;
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use tokio::{runtime, task::LocalSet, time};
+
+use crate::{error::CommandError, printing};
+use observer::Observer;
+use row::Observation;
+
+pub(crate) use columns::duration;
+pub use metrics_text::{MetricSample, metric_samples};
+pub(crate) use options::{TopOptions, top_help as help};
+
+/// What the environment says about the terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Unless `NO_COLOR` is set.
+    pub has_color: bool,
+    /// `TERM` names none that a screen can be drawn on.
+    pub is_dumb: bool,
+}
+
+/// Reads a page of metrics as `galatea top` does, and tells how many models it has figures of.
+#[doc(hidden)]
+pub fn read_metrics_page(text: &str) -> usize {
+    page::Page::read(text).models.len()
+}
+
+pub(crate) fn run(options: &TopOptions, look: Look) -> Result<(), CommandError> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    let observer = Observer::new(options)?;
+    let is_plain = options.is_once || options.is_json || look.is_dumb;
+    let ended = match is_plain || !io::stdout().is_terminal() {
+        true => local.block_on(&runtime, print(observer, options)),
+        false => local.block_on(&runtime, terminal::watch(observer, options, look.has_color)),
+    };
+    // A thread that waits for a key ends with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Prints what each interval brought, the first one's after it.
+async fn print(mut observer: Observer, options: &TopOptions) -> Result<(), CommandError> {
+    let mut ticks = time::interval(Duration::from_secs_f64(options.interval));
+    ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (text, is_measured) = match observer.look().await {
+            Ok(seen) if seen.seconds.is_none() => continue,
+            Ok(seen) => (text(&seen, options), true),
+            Err(error) if options.is_once => return Err(error),
+            Err(error) if options.is_json => (plain::away_json(&error.to_string()), false),
+            Err(error) => {
+                eprintln!("{}", printing::lines(&error.to_string()));
+                continue;
+            }
+        };
+        let mut out = io::stdout();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        // A reader that went away (`| head`) is no error.
+        if written.is_err() || options.is_once && is_measured {
+            return Ok(());
+        }
+    }
+}
+
+fn text(seen: &Observation, options: &TopOptions) -> String {
+    let rows = view::shown(&seen.rows, &options.filter, options.sort, false);
+    match options.is_json {
+        true => plain::json(seen, &rows),
+        // A blank line tells the tables apart.
+        false if options.is_once => plain::table(seen, &rows),
+        false => format!("{}\n", plain::table(seen, &rows)),
+    }
+}
