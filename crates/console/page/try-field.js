@@ -36,7 +36,7 @@ export function inputField(input, hasBatch) {
   pick.addEventListener("change", change);
   change();
   const given = input.isOptional ? checkbox("given", "Send this optional input", false) : null;
-  const body = element("div", {}, labelled("Data", pick), panel, shape.node, message.node);
+  const body = element("div", {}, element("div", { class: "try-source" }, labelled("Data", pick), panel), shape.node, message.node);
   if (given) {
     const show = () => body.toggleAttribute("hidden", !given.box.checked);
     given.box.addEventListener("change", show);

@@ -21,7 +21,7 @@ export function labelled(label, control, hint = "") {
 /** A list to choose from; `options` are pairs of value and text. */
 export function choice(name, options, chosen) {
   const list = element("select", { name }, ...options.map(([value, text]) => element("option", { value }, text)));
-  if (options.some(([value]) => value === chosen)) list.value = chosen;
+  if (options.some(([value]) => String(value) === String(chosen))) list.value = chosen;
   return list;
 }
 

@@ -60,14 +60,10 @@ export function fitShape(dims, typed, elements, nested = null) {
   const wanted = dims.map((dim, axis) => (dim < 0 ? typed[axis] ?? null : dim));
   if (nested && nested.length === dims.length - 1) nested = [1, ...nested];
   const shape = nested && nested.length === dims.length ? wanted.map((dim, axis) => dim ?? nested[axis]) : filled(wanted, elements);
-  if (count(shape) !== elements) throw new Error(`shape ${shown(wanted)} wants ${needed(wanted)}, and there ${plural(elements)}`);
+  if (count(shape) !== elements) throw new Error(`shape ${shown(wanted)} wants ${needed(wanted)}, and there ${elements === 1 ? "is 1" : `are ${elements}`}`);
   if (nested && nested.length === dims.length && nested.some((dim, axis) => dim !== shape[axis]))
     throw new Error(`the lists have shape ${shown(nested)}, and ${shown(wanted)} is wanted`);
   return shape;
-}
-
-function plural(elements) {
-  return elements === 1 ? "is 1 element" : `are ${elements} elements`;
 }
 
 function needed(wanted) {

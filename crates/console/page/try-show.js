@@ -9,6 +9,8 @@ import { view, viewLabel, viewsOf } from "./try-views.js";
 /** Of a stream, as many are shown. */
 const MOST_RESPONSES = 50;
 const LONGEST_TEXT = 100000;
+/** Shorter single elements need no file. */
+const SHORTEST_FILE = 1000;
 
 function files(output) {
   const blob = (part, type = "application/octet-stream") => new Blob([part], { type });
@@ -20,6 +22,7 @@ function files(output) {
 
 function showOutput(output) {
   const views = viewsOf(output);
+  const isShort = output.values.length === 1 && output.bytes.length < SHORTEST_FILE;
   const place = element("div", { class: "try-view" });
   const pick = choice("view", views.map((name) => [name, viewLabel(name)]), views[0]);
   const draw = () => place.replaceChildren(view(pick.value, output));
@@ -28,7 +31,7 @@ function showOutput(output) {
   const title = element("h4", {}, output.name, element("span", { class: "try-hint" }, ` ${output.datatype} [${output.shape.join(", ")}]`));
   const picker = views.length > 1 ? [labelled("Show as", pick)] : [];
   const about = output.parameters.length ? [parameterTable(output.name, output.parameters)] : [];
-  return element("section", { class: "try-output", "data-output": output.name }, title, ...picker, place, ...about, files(output));
+  return element("section", { class: "try-output", "data-output": output.name }, title, ...picker, place, ...about, ...(isShort ? [] : [files(output)]));
 }
 
 function parameterTable(name, parameters) {
@@ -36,12 +39,13 @@ function parameterTable(name, parameters) {
 }
 
 /** What one response has: outputs, parameters, or an error. */
-function showResponse(response) {
+function showResponse(response, isStream) {
   if (response.error !== undefined) return [element("pre", { class: "bad" }, response.error)];
   const shown = response.parameters.filter(([key]) => key !== "triton_final_response");
   const facts = [`${response.model}, version ${response.version}`, ...(response.id ? [`id ${response.id}`] : [])];
   const about = shown.length ? [parameterTable("the response", shown)] : [];
-  return [...response.outputs.map(showOutput), element("p", { class: "try-hint" }, facts.join(", ")), ...about];
+  const from = isStream ? [] : [element("p", { class: "try-hint" }, facts.join(", "))];
+  return [...response.outputs.map(showOutput), ...from, ...about];
 }
 
 /** Takes responses as they come and shows them in `node`. */
@@ -57,10 +61,10 @@ export function responseList(node, isStream) {
     },
     take(response, after) {
       taken += 1;
-      if (!isStream) return node.replaceChildren(...showResponse(response));
+      if (!isStream) return node.replaceChildren(...showResponse(response, false));
       joinTexts(node.firstChild, said, response);
       if (taken > MOST_RESPONSES) return (rest.textContent = `${taken - MOST_RESPONSES} more responses, which are not shown`);
-      return list.append(element("li", {}, element("h3", {}, `After ${after.toFixed(0)} ms`), ...showResponse(response)));
+      return list.append(element("li", {}, element("h3", {}, `After ${after.toFixed(0)} ms`), ...showResponse(response, true)));
     },
   };
 }

@@ -12,6 +12,7 @@ function float(array, size) {
 
 /** What is known of each type; `npy` is how numpy's files name it. */
 export const TYPES = {
+  __proto__: null,
   BOOL: { array: Uint8Array, size: 1, isBool: true, npy: "|b1" },
   UINT8: { ...integer(Uint8Array, 0, 255), npy: "|u1" },
   UINT16: { ...integer(Uint16Array, 0, 65535), npy: "<u2" },
@@ -174,9 +175,11 @@ export function digits(name, value) {
   if (typeof value !== "number" || !TYPES[name].isFloat) return String(value);
   if (Object.is(value, -0)) return "-0.0";
   if (name === "FP64" || !Number.isFinite(value)) return String(value);
+  const bits = { FP16: toHalf, BF16: toBrain, FP32: Math.fround }[name];
+  const wanted = bits(value);
   for (let precision = 1; precision <= 9; precision += 1) {
     const short = Number(value.toPrecision(precision));
-    if (Math.fround(short) === value) return String(short);
+    if (bits(short) === wanted) return String(short);
   }
   return String(value);
 }

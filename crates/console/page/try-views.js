@@ -165,6 +165,10 @@ function numbers(output) {
   );
 }
 
+function value(output) {
+  return element("p", { class: "try-value" }, digits(output.datatype, output.values[0]));
+}
+
 /** The layout of a tensor that may be a picture, whatever its values. */
 function pictureLayout({ shape, datatype, values }) {
   const layout = TYPES[datatype] && !TYPES[datatype].isBool ? guessLayout(shape) : null;
@@ -198,12 +202,13 @@ function isProbabilities(row) {
   return row.length > 1 && row.every((value) => value >= 0) && Math.abs(sum - 1) < 0.01;
 }
 
-const VIEWS = { labels: ["Classes", labelBars], scores: ["Classes by score", scoreBars], picture: ["Picture", picture], chart: ["Curve", chart], table: ["Table", matrix], text: ["Text", texts], numbers: ["Numbers", numbers] };
+const VIEWS = { labels: ["Classes", labelBars], scores: ["Classes by score", scoreBars], picture: ["Picture", picture], chart: ["Curve", chart], table: ["Table", matrix], text: ["Text", texts], numbers: ["Numbers", numbers], value: ["Value", value] };
 
 /** The views that fit an output, the likeliest first. */
 export function viewsOf(output) {
   const { datatype, shape, values, name } = output;
-  if (datatype === "BYTES") return [...(classes(output) ? ["labels"] : []), "text", "table"];
+  if (datatype === "BYTES") return [...(classes(output) ? ["labels"] : []), "text", ...(values.length > 1 ? ["table"] : [])];
+  if (values.length === 1) return ["value"];
   if (TYPES[datatype].isBool || !values.length) return ["table", "numbers"];
   const wide = shape[shape.length - 1] ?? 1;
   const rest = count(shape.slice(0, -1));

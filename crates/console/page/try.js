@@ -2,7 +2,7 @@
 // same request for a terminal.
 
 import { element } from "./dom.js";
-import { curl, FILE, infer, needsFile, python } from "./try-code.js";
+import { curl, FILE, infer, python } from "./try-code.js";
 import { inputField } from "./try-field.js";
 import { FieldError, button, download, newId } from "./try-form.js";
 import { outputOptions, parameterOptions } from "./try-options.js";
@@ -178,7 +178,8 @@ function showCode({ about, code }, request) {
     ["galatea infer", infer(request, about.base, secrets)],
   ];
   const file = () => new Blob([request.body], { type: "application/octet-stream" });
-  const needed = needsFile(request) ? [element("p", {}, "Both read the body from a file: ", download(`Download ${FILE}`, FILE, file))] : [];
+  const readers = commands.filter(([, text]) => text?.includes(FILE)).map(([name]) => name);
+  const needed = readers.length ? [element("p", {}, `${readers.join(" and ")} read${readers.length > 1 ? "" : "s"} a file: `, download(`Download ${FILE}`, FILE, file))] : [];
   const hidden = secrets.length ? [element("p", {}, `They take the value of ${secrets.join(", ")} from the environment.`)] : [];
   const shown = commands.filter(([, text]) => text !== null).map(([name, text]) => codeBlock(name, text));
   code.replaceChildren(element("h3", {}, "The same request elsewhere"), ...needed, ...hidden, ...shown);
