@@ -86,6 +86,8 @@ test("numbers are as short as their type allows", () => {
   assert.equal(digits("FP32", Math.fround(0.1)), "0.1");
   assert.equal(digits("FP64", 0.1 + 0.2), "0.30000000000000004");
   assert.equal(digits("FP32", -0), "-0.0");
+  assert.equal(digits("FP16", 65504), "65504");
+  assert.equal(digits("FP16", fromHalf(toHalf(0.1))), "0.1");
   assert.equal(digits("INT64", 12345678901234567890n), "12345678901234567890");
 });
 
@@ -258,7 +260,8 @@ test("what looks like a picture, scores, a curve or a table is shown so first", 
   assert.equal(first("FP32", [1, 3, 8, 8], Array(192).fill(-9)), "numbers");
   assert.equal(first("BYTES", [1], ["hello"]), "text");
   assert.equal(first("BYTES", [1], ["0.5:1:cat"]), "labels");
-  assert.equal(first("BOOL", [1], [true]), "table");
+  assert.equal(first("BOOL", [2], [true, false]), "table");
+  assert.equal(first("BOOL", [1], [true]), "value");
   assert.ok(viewsOf(output("FP32", [0], [])).length > 0);
   const peak = Array(10000).fill(0);
   peak[7777] = 5;

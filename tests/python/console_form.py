@@ -78,15 +78,19 @@ class Form:
             self.set(f"{self.output(name)} [name=view]", view)
         return self.text(f"{self.output(name)} .try-view")
 
-    def kept(self, label):
+    def kept(self, label, within="document"):
         """The bytes of the file that a button gives; the browser saves nothing meanwhile."""
         return base64.b64decode(self.js(
-            "(async () => { const keep = URL.createObjectURL; let file; URL.createObjectURL = (blob) => { file = blob; return '#'; };"
-            f" Array.from(document.querySelectorAll('button')).find((one) => one.textContent === {quoted(label)}).click();"
-            " await new Promise((done) => setTimeout(done)); while (!file) await new Promise((done) => setTimeout(done, 10));"
-            " URL.createObjectURL = keep; const bytes = new Uint8Array(await file.arrayBuffer());"
+            "(async () => { const make = URL.createObjectURL; let file; URL.createObjectURL = (blob) => { file = blob; return '#'; };"
+            f" Array.from({within}.querySelectorAll('button')).find((one) => one.textContent === {quoted(label)}).click();"
+            " while (!file) await new Promise((done) => setTimeout(done, 5));"
+            " URL.createObjectURL = make; const bytes = new Uint8Array(await file.arrayBuffer());"
             " return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')); })()"
         ))
+
+    def kept_of(self, output, label):
+        """One of the files of an output."""
+        return self.kept(label, f"document.querySelector({quoted(self.output(output))})")
 
     def copied(self, name):
         """The command as its button copies it."""

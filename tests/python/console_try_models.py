@@ -1,5 +1,8 @@
 """Models to try from the console's form: one for each kind of data that it knows."""
 
+import ml_dtypes
+import numpy as np
+
 import repositories
 from repositories import identity_config, tensor
 
@@ -72,6 +75,16 @@ IDENTITIES = {
     "texts": "TYPE_STRING",
     "bools": "TYPE_BOOL",
     "bytes": "TYPE_UINT8",
+}
+
+# The numpy type of each of them that holds numbers.
+NUMPY = {
+    "half": np.float16,
+    "brain": ml_dtypes.bfloat16,
+    "single": np.float32,
+    "long": np.int64,
+    "unsigned": np.uint64,
+    "bools": np.bool_,
 }
 
 

@@ -14,7 +14,7 @@ const MOST_PARAMETERS = 50;
 function outputRow(output, hasLabels) {
   const { box, node } = checkbox("output", `${output.name} ${output.datatype} [${output.shape.join(", ")}]`, true);
   const type = TYPES[output.datatype];
-  const classes = type && !type.isBool ? numberField("classes", hasLabels ? FIRST_CLASSES : "", { placeholder: "all", inputmode: "numeric" }) : null;
+  const classes = type && !type.isBool && (hasLabels || output.shape.length <= 2) ? numberField("classes", hasLabels ? FIRST_CLASSES : "", { placeholder: "all", inputmode: "numeric" }) : null;
   const parts = classes ? [labelled("Only the highest classes", classes)] : [];
   const row = element("div", { class: "try-panel", "data-wanted": output.name }, node, ...parts);
   const read = () => ({ ...output, isWanted: box.checked, classes: classes && typedNumber(classes, "Classes", { isWhole: true, low: 1 }) });
@@ -67,7 +67,7 @@ function parameterRow(remove) {
 
 export function parameterOptions() {
   const id = element("input", { name: "id", autocomplete: "off" });
-  const priority = numberField("priority", "", { placeholder: "the model's", inputmode: "numeric" });
+  const priority = numberField("priority", "", { placeholder: "default", inputmode: "numeric" });
   const timeout = numberField("timeout", "", { placeholder: "none", inputmode: "numeric" });
   const message = messageFor(() => id);
   const list = element("div", {});

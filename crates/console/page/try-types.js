@@ -174,7 +174,7 @@ export function asText(bytes) {
 export function digits(name, value) {
   if (typeof value !== "number" || !TYPES[name].isFloat) return String(value);
   if (Object.is(value, -0)) return "-0.0";
-  if (name === "FP64" || !Number.isFinite(value)) return String(value);
+  if (name === "FP64" || !Number.isFinite(value) || Number.isSafeInteger(value)) return String(value);
   const bits = { FP16: toHalf, BF16: toBrain, FP32: Math.fround }[name];
   const wanted = bits(value);
   for (let precision = 1; precision <= 9; precision += 1) {
