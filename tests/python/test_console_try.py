@@ -18,6 +18,7 @@ import pytest
 import browser
 import clients
 import console_try_models
+import repositories
 import servers
 from console_form import Form
 
@@ -48,17 +49,20 @@ def page():
         yield running
 
 
+def mount(page, server, model, waited_for=".try-send"):
+    """The form of a model on a page of its own."""
+    page.goto(f"http://{server.http}/docs")
+    style = "const style = document.createElement('link'); style.rel = 'stylesheet'; style.href = 'console/try.css'; document.head.append(style);"
+    place = f"form.mountTry(document.getElementById('main'), {{model: {json.dumps(model)}}})"
+    page.evaluate(f"{style} import('./console/try.js').then((form) => {{ {place}; }})")
+    page.wait(f"document.querySelector({json.dumps(waited_for)})")
+    return Form(page)
+
+
 @pytest.fixture
 def form(server, page):
     """Opens the form of a model."""
-
-    def show(model):
-        page.goto(f"http://{server.http}/docs")
-        page.evaluate(f"import('./console/try.js').then((form) => form.mountTry(document.getElementById('main'), {{model: {json.dumps(model)}}}))")
-        page.wait("document.querySelector('.try-send')")
-        return Form(page)
-
-    yield show
+    yield lambda model: mount(page, server, model)
     assert page.take_errors() == [], "the page broke a rule of its policy, or threw"
 
 
@@ -438,12 +442,18 @@ def test_errors_of_a_model_are_shown_whole(form):
     assert "content-length: 44" in asked.text(".try-result details pre")
 
 
-def test_the_field_that_an_error_names_is_marked(form, server):
-    asked = form("fixed")
-    asked.dimension("INPUT0", 0, 9)
-    asked.fill("INPUT0", "zeros")
+def test_the_field_that_an_error_names_is_marked(form):
+    asked = form("simple")
+    for name, size in (("INPUT0", 1), ("INPUT1", 2)):
+        asked.fill(name, "zeros")
+        asked.dimension(name, 0, size)
     assert asked.send().startswith("Refused")
-    assert asked.text("[data-error]") in asked.message("INPUT0") or "batch-size must be" in asked.text("[data-error]")
+    told = asked.text("[data-error]")
+    marked = [name for name in ("INPUT0", "INPUT1") if f"'{name}'" in told]
+    assert len(marked) == 1, told
+    assert asked.message(marked[0]) == told and [asked.message(name) for name in ("INPUT0", "INPUT1")].count("") == 1
+    asked.dimension("INPUT1", 0, 1)
+    assert asked.send().startswith("Answer") and asked.message(marked[0]) == ""
 
 
 def test_a_model_that_was_unloaded_is_said_and_may_come_back(form, server):
@@ -453,3 +463,62 @@ def test_a_model_that_was_unloaded_is_said_and_may_come_back(form, server):
     assert asked.send().startswith("Refused") and "bools" in asked.text("[data-error]")
     assert clients.ask(server.http, "POST", "/v2/repository/models/bools/load", {})[0] == 200
     assert asked.send().startswith("Answer")
+
+
+def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, page, commands):
+    repository.add("identity", "identity", repositories.identity_config())
+    groups = ("--http-restricted-api=metadata,model-config:x-look=glass", "--http-restricted-api=inference:x-ask=sesame")
+    server = serve(repository.path, *groups)
+    asked = mount(page, server, "identity", "[name=header]")
+    assert "expecting header 'x-look'" in asked.text("[data-error]")
+    asked.set("[name=header]", "glass")
+    asked.press(".try-panel button")
+    page.wait("document.querySelector('.try-send')")
+    assert asked.send().startswith("Refused") and asked.text(".try-result label") == "Value of the header x-ask"
+    asked.set("[name=header]", "sesame")
+    asked.press(".try-result .try-panel button")
+    page.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
+    assert "sesame" not in asked.text(".try-code") and "x-look" not in asked.copied("curl")
+    run = commands(asked, {"X_ASK": "sesame"})
+    assert json.loads(run.curl())["outputs"][0]["data"] == [1.0]
+    assert run.python()["OUTPUT0"] == ["1.0"]
+
+
+# ---- for everybody
+
+
+def test_every_control_has_a_name_and_the_keyboard_is_enough(form, page):
+    asked = form("simple")
+    page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
+    asked.press("[data-options=parameters] > button")
+    nameless = asked.js(
+        "Array.from(document.querySelectorAll('.try input, .try select, .try textarea, .try button'))"
+        ".filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent)).map((one) => one.outerHTML)"
+    )
+    assert nameless == []
+    asked.press("[data-parameter] button")
+    asked.js(f"document.querySelector('{asked.input('INPUT0')} [data-axis]').focus()")
+    page.press_key("Enter")
+    page.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
+    assert asked.js("document.querySelector('.try-status').getAttribute('role')") == "status"
+    assert asked.js("Array.from(document.querySelectorAll('.try [tabindex]')).every((one) => one.tabIndex === 0)")
+
+
+@pytest.mark.parametrize("width", [320, 375, 1280])
+def test_nothing_but_tables_is_wider_than_the_screen(form, page, width):
+    page.resize(width, 800)
+    try:
+        for model in ("simple", "invert", "optional"):
+            asked = form(model)
+            page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
+            if model == "simple":
+                assert asked.send().startswith("Answer")
+                page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
+            assert asked.js("document.documentElement.scrollWidth <= innerWidth"), model
+    finally:
+        page.resize(1000, 1000)
+
+
+def test_a_name_that_no_path_can_have_is_said(server, page):
+    asked = mount(page, server, "a b", ".try p")
+    assert "cannot stand in an address" in asked.text(".try")

@@ -9,12 +9,14 @@ import { view, viewLabel, viewsOf } from "./try-views.js";
 /** Of a stream, as many are shown. */
 const MOST_RESPONSES = 50;
 const LONGEST_TEXT = 100000;
+/** More elements than these are too long as JSON. */
+const MOST_AS_JSON = 1 << 22;
 /** Shorter single elements need no file. */
 const SHORTEST_FILE = 1000;
 
 function files(output) {
   const blob = (part, type = "application/octet-stream") => new Blob([part], { type });
-  const made = [download("JSON", `${output.name}.json`, () => blob(jsonOf(output), "application/json"))];
+  const made = output.values.length > MOST_AS_JSON ? [] : [download("JSON", `${output.name}.json`, () => blob(jsonOf(output), "application/json"))];
   if (TYPES[output.datatype]) made.unshift(download("Bytes", `${output.name}.bin`, () => blob(output.bytes)));
   if (TYPES[output.datatype]?.npy) made.unshift(download("NumPy", `${output.name}.npy`, () => blob(toNpy(output))));
   return element("p", { class: "try-files" }, "Download: ", ...made);

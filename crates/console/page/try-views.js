@@ -8,6 +8,7 @@ import { TYPES, asText, count, digits } from "./try-types.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const [MOST_BARS, MOST_ROWS, MOST_COLUMNS, MOST_TEXTS, LONGEST_TEXT, FIRST_VALUES, MOST_PICTURES] = [10, 20, 20, 50, 4000, 24, 100];
+const MOST_CLASSES = 1 << 18;
 const MOST_PIXELS = 1 << 24;
 const CHART = { width: 600, height: 160 };
 const PICTURES = [["image/png", [0x89, 0x50, 0x4e, 0x47]], ["image/jpeg", [0xff, 0xd8, 0xff]], ["image/gif", [0x47, 0x49, 0x46, 0x38]]];
@@ -89,7 +90,8 @@ export function curvePoints(values, places) {
   const points = [];
   for (let at = 0; at < values.length; at += step) {
     const part = Array.from(values.slice(at, at + step), Number).filter(Number.isFinite);
-    if (part.length) points.push([at, Math.min(...part)], ...(part.length > 1 ? [[at + step / 2, Math.max(...part)]] : []));
+    const [low, high] = [part.reduce((a, b) => Math.min(a, b), Infinity), part.reduce((a, b) => Math.max(a, b), -Infinity)];
+    if (part.length) points.push([at, low], ...(part.length > 1 ? [[at + step / 2, high]] : []));
   }
   return points;
 }
@@ -212,7 +214,7 @@ export function viewsOf(output) {
   if (TYPES[datatype].isBool || !values.length) return ["table", "numbers"];
   const wide = shape[shape.length - 1] ?? 1;
   const rest = count(shape.slice(0, -1));
-  const isScores = TYPES[datatype].isFloat && wide > 1 && rest <= MOST_ROWS;
+  const isScores = TYPES[datatype].isFloat && wide > 1 && wide <= MOST_CLASSES && rest <= MOST_ROWS;
   const looksLikeScores = isScores && (rowsOf(output).every(isProbabilities) || /logit|prob|score|class/i.test(name));
   const layout = pictureLayout(output);
   const looksLikePicture = layout && layout !== "HW" && guessRange(datatype, summary(output));

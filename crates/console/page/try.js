@@ -4,7 +4,7 @@
 import { element } from "./dom.js";
 import { curl, FILE, infer, python } from "./try-code.js";
 import { inputField } from "./try-field.js";
-import { FieldError, button, download, newId } from "./try-form.js";
+import { FieldError, button, download, labelled, newId } from "./try-form.js";
 import { outputOptions, parameterOptions } from "./try-options.js";
 import { buildRequest } from "./try-request.js";
 import { send } from "./try-send.js";
@@ -45,18 +45,42 @@ function errorText(text) {
   }
 }
 
-/** The form of one model in `node`. `headers` are sent with every call; `signal` ends what is on its way. */
+/** Paths have names as they are: no percent escape is resolved. */
+function fitsPath(name) {
+  return encodeURIComponent(name) === name && !/^\.+$/.test(name);
+}
+
+/** The name of the header that a restricted call asks for. */
+function expectedHeader(error) {
+  return error.status === 403 ? /expecting header '([\w-]+)'/.exec(error.message)?.[1] : undefined;
+}
+
+/** Asks for a header's value, where that is what a server wants; kept in `headers` as long as the page is open. */
+function headerField(error, headers, again) {
+  const name = expectedHeader(error);
+  if (!name) return [];
+  const value = element("input", { type: "password", name: "header", autocomplete: "off" });
+  const use = button("Use it", () => {
+    headers[name] = value.value;
+    again();
+  });
+  return [element("div", { class: "try-panel" }, labelled(`Value of the header ${name}`, value), use)];
+}
+
+/** The form of one model in `node`. `headers` are values for restricted calls; `signal` ends what is on its way. */
 export async function mountTry(node, { model, version = "", headers = {}, base = new URL(".", document.baseURI).href, signal }) {
   const root = `${base}v2/models/${model}${version ? `/versions/${version}` : ""}`;
   node.classList.add("try");
+  if (!fitsPath(model)) return node.replaceChildren(element("p", {}, "The model's name cannot stand in an address, so that it cannot be asked over HTTP."));
   try {
     const asked = [ask(root, { headers, signal }), ask(`${root}/config`, { headers, signal })];
     const [metadata, config] = await Promise.all(asked);
     node.replaceChildren(...tryForm({ model, version, headers, base, signal, ...describe(metadata, config) }));
   } catch (error) {
     if (signal?.aborted) return;
-    const again = button("Try again", () => mountTry(node, { model, version, headers, base, signal }));
-    node.replaceChildren(element("div", { role: "alert" }, element("p", {}, "What the model takes cannot be read:"), ...showRefusal(error)), again);
+    const again = () => mountTry(node, { model, version, headers, base, signal });
+    const told = element("div", { role: "alert" }, element("p", {}, "What the model takes cannot be read:"), ...showRefusal(error));
+    node.replaceChildren(told, ...headerField(error, headers, again), button("Try again", again));
   }
 }
 
@@ -70,7 +94,7 @@ function tryForm(about) {
   const result = element("div", { class: "try-result", role: "region", "aria-label": "Answer" });
   const code = element("div", { class: "try-code" });
   const form = element("form", { novalidate: "", "aria-label": `Request to ${about.model}` }, ...fields.map((field) => field.node), outputs.node, parameters.node, element("p", {}, go, stop), status);
-  const run = { about, fields, outputs, parameters, go, stop, status, result, code, form, current: null };
+  const run = { about, fields, outputs, parameters, go, stop, status, result, code, form, current: null, sent: {} };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (!run.current) submit(run);
@@ -132,15 +156,29 @@ async function prepared(run, signal) {
   await answered(run, request, signal);
 }
 
+/** With the headers that this call turns out to want, of those whose values are known. */
+async function sendAsWanted(run, request, signal, took) {
+  const { base, headers } = run.about;
+  try {
+    await send(request, base + request.path, run.sent, signal, took);
+  } catch (error) {
+    const name = expectedHeader(error);
+    if (!name || !(name in headers) || run.sent[name] === headers[name]) throw error;
+    run.sent[name] = headers[name];
+    showCode(run, request);
+    await sendAsWanted(run, request, signal, took);
+  }
+}
+
 async function answered(run, request, signal) {
-  const { about, status, result } = run;
+  const { status, result } = run;
   const started = performance.now();
   const spent = () => performance.now() - started;
   const list = responseList(result, request.form === "lines");
   let failed = 0;
   status.textContent = "Sent; waiting for the answer …";
   try {
-    await send(request, about.base + request.path, about.headers, signal, (response) => {
+    await sendAsWanted(run, request, signal, (response) => {
       if (response.error !== undefined) failed += 1;
       list.take(response, spent());
     });
@@ -151,14 +189,14 @@ async function answered(run, request, signal) {
   }
 }
 
-function ended({ status, result, fields }, error, list, spent, signal) {
+function ended({ about, status, result, fields, form }, error, list, spent, signal) {
   if (signal.aborted) {
     status.textContent = `Cancelled after ${spent.toFixed(0)} ms${list.size ? `, with ${list.size} responses` : ""}.`;
     return;
   }
   const place = element("div", { role: "alert" }, ...showRefusal(error));
   if (list.size) result.append(place);
-  else result.replaceChildren(place);
+  else result.replaceChildren(place, ...headerField(error, about.headers, () => form.requestSubmit()));
   const named = fields.find((field) => field.isGiven() && names(error.message, field.name));
   named?.message.show(error.message.slice(0, 500));
   status.textContent = error.status ? `Refused after ${spent.toFixed(1)} ms.` : `No answer after ${spent.toFixed(1)} ms.`;
@@ -170,8 +208,8 @@ function names(text, name) {
 }
 
 /** The same request for a terminal, below the answer. */
-function showCode({ about, code }, request) {
-  const secrets = Object.keys(about.headers);
+function showCode({ about, code, sent }, request) {
+  const secrets = Object.keys(sent);
   const commands = [
     ["curl", curl(request, about.base, secrets)],
     ["Python", python(request, about.base, secrets)],
