@@ -55,6 +55,7 @@ fn peers() -> Result<()> {
         ("real Triton", peers::triton()),
         ("libtorch", peers::libtorch()),
         ("trained tagger", peers::tagger()),
+        ("browser's driver", peers::browser()),
     ] {
         if let Err(error) = result {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");
