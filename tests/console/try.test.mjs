@@ -157,8 +157,10 @@ test("outputs, form and parameters stand where the protocol has them", () => {
   assert.deepEqual(JSON.parse(request([], { form: "binary" }).header), { parameters: { binary_data_output: true }, inputs: [] });
   assert.equal(sentHeaders(request([], { form: "lines" })).accept, "application/x-ndjson");
   assert.equal(request([], { version: "3" }).path, "v2/models/m/versions/3/infer");
-  assert.ok(wantsBytes(outputs) && !wantsBytes(outputs.slice(0, 1)));
-  assert.ok(wantsBytes([{ datatype: "UINT8", shape: [-1, 3, -1, -1] }]));
+  const open = [{ datatype: "FP32", shape: [-1] }];
+  assert.ok(wantsBytes(outputs, []) && !wantsBytes(outputs.slice(0, 1), [{ shape: [9999] }]));
+  assert.ok(wantsBytes([{ datatype: "UINT8", shape: [-1, 3, -1, -1] }], []));
+  assert.ok(wantsBytes(open, [{ shape: [9999] }]) && !wantsBytes(open, [{ shape: [9] }]));
 });
 
 test("answers are read whether they are JSON or bytes", () => {

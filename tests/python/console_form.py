@@ -3,7 +3,7 @@
 import base64
 import json
 
-ELEMENT = "document.querySelector({})"
+WAIT_MS = 20_000
 
 
 def quoted(text):
@@ -11,13 +11,21 @@ def quoted(text):
 
 
 class Form:
-    """The form of one model. `page` has evaluate(expression), wait(expression) and set_files(selector, paths)."""
+    """The form of one model. `page` is that of the module `browser`."""
 
     def __init__(self, page):
         self.page = page
 
     def js(self, expression):
         return self.page.evaluate(expression)
+
+    def wait(self, expression):
+        """Until the expression is true. It is looked at within the page: its policy allows no text that is evaluated later."""
+        self.js(
+            f"new Promise((done, failed) => {{ const until = performance.now() + {WAIT_MS};"
+            f" const look = () => {{ if ({expression}) done(true); else if (performance.now() > until) failed(new Error({quoted(expression)}));"
+            " else requestAnimationFrame(look); }; look(); })"
+        )
 
     def text(self, selector):
         return self.js(f"(document.querySelector({quoted(selector)})?.innerText ?? '').trim()")
@@ -59,7 +67,7 @@ class Form:
     def send(self):
         """Sends and waits for the end; the line that tells it."""
         self.start()
-        self.page.wait("/after|Nothing/.test(document.querySelector('.try-status').textContent)")
+        self.wait("/after|Nothing/.test(document.querySelector('.try-status').textContent)")
         return self.status()
 
     def status(self):

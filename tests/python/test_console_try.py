@@ -55,8 +55,9 @@ def mount(page, server, model, waited_for=".try-send"):
     style = "const style = document.createElement('link'); style.rel = 'stylesheet'; style.href = 'console/try.css'; document.head.append(style);"
     place = f"form.mountTry(document.getElementById('main'), {{model: {json.dumps(model)}}})"
     page.evaluate(f"{style} import('./console/try.js').then((form) => {{ {place}; }})")
-    page.wait(f"document.querySelector({json.dumps(waited_for)})")
-    return Form(page)
+    form = Form(page)
+    form.wait(f"document.querySelector({json.dumps(waited_for)})")
+    return form
 
 
 @pytest.fixture
@@ -292,7 +293,7 @@ def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, file
     asked = form("texts")
     asked.fill("INPUT0", "files", files=[files / "no-text.bin", files / "picture.png"])
     assert asked.send().startswith("Answer")
-    asked.page.wait("document.querySelector('.try img')?.naturalWidth === 12")
+    asked.wait("document.querySelector('.try img')?.naturalWidth === 12")
     assert "56 bytes that are no text: c8 c9 ca" in asked.view("OUTPUT0")
     given = [(files / name).read_bytes() for name in ("no-text.bin", "picture.png")]
     run = commands(asked)
@@ -420,11 +421,11 @@ def test_a_request_is_cancelled(form, server):
     asked.fill("IN", "values", "1 2")
     asked.fill("DELAY", "values", "0 60000")
     asked.start()
-    asked.page.wait("document.querySelectorAll('ol .try-output').length === 2")
+    asked.wait("document.querySelectorAll('ol .try-output').length === 2")
     asked.press(".try-send + button")
-    asked.page.wait("document.querySelector('.try-status').textContent.startsWith('Cancelled')")
+    asked.wait("document.querySelector('.try-status').textContent.startsWith('Cancelled')")
     assert asked.status().endswith("with 1 responses.")
-    asked.page.wait("document.querySelector('.try-send + button').disabled")
+    asked.wait("document.querySelector('.try-send + button').disabled")
     asked.fill("DELAY", "values", "0 0")
     assert asked.send().startswith("2 responses")
 
@@ -473,11 +474,11 @@ def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, pa
     assert "expecting header 'x-look'" in asked.text("[data-error]")
     asked.set("[name=header]", "glass")
     asked.press(".try-panel button")
-    page.wait("document.querySelector('.try-send')")
+    asked.wait("document.querySelector('.try-send')")
     assert asked.send().startswith("Refused") and asked.text(".try-result label") == "Value of the header x-ask"
     asked.set("[name=header]", "sesame")
     asked.press(".try-result .try-panel button")
-    page.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
+    asked.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
     assert "sesame" not in asked.text(".try-code") and "x-look" not in asked.copied("curl")
     run = commands(asked, {"X_ASK": "sesame"})
     assert json.loads(run.curl())["outputs"][0]["data"] == [1.0]
@@ -499,9 +500,24 @@ def test_every_control_has_a_name_and_the_keyboard_is_enough(form, page):
     asked.press("[data-parameter] button")
     asked.js(f"document.querySelector('{asked.input('INPUT0')} [data-axis]').focus()")
     page.press_key("Enter")
-    page.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
+    asked.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
     assert asked.js("document.querySelector('.try-status').getAttribute('role')") == "status"
     assert asked.js("Array.from(document.querySelectorAll('.try [tabindex]')).every((one) => one.tabIndex === 0)")
+
+
+@pytest.mark.parametrize("colors", ["light", "dark"])
+def test_axe_finds_nothing_that_keeps_people_from_using_the_form(form, page, colors):
+    page.emulate(colors=colors)
+    try:
+        for model, text in (("simple", None), ("fixed", "1 2"), ("failing", None), ("repeat", None), ("magika", None)):
+            asked = form(model)
+            if text:
+                asked.fill("INPUT0", "values", text)
+            asked.send()
+            page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
+            assert page.violations() == [], model
+    finally:
+        page.emulate(colors="light")
 
 
 @pytest.mark.parametrize("width", [320, 375, 1280])
@@ -514,9 +530,9 @@ def test_nothing_but_tables_is_wider_than_the_screen(form, page, width):
             if model == "simple":
                 assert asked.send().startswith("Answer")
                 page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
-            assert asked.js("document.documentElement.scrollWidth <= innerWidth"), model
+            assert page.overflow() <= 0, model
     finally:
-        page.resize(1000, 1000)
+        page.resize(*browser.VIEW)
 
 
 def test_a_name_that_no_path_can_have_is_said(server, page):

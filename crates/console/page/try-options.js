@@ -34,8 +34,8 @@ export function outputOptions(outputs, isDecoupled) {
     const wanted = all.filter((output) => output.isWanted);
     if (!wanted.length) throw new FieldError(form, "Choose at least one output.");
     const isPlain = wanted.length === all.length && all.every((output) => !output.classes);
-    const chosen = form.value === "auto" ? (wantsBytes(wanted) ? "binary" : "json") : form.value;
-    return { outputs: isPlain ? null : wanted, form: chosen };
+    const formFor = (inputs) => (form.value === "auto" ? (wantsBytes(wanted, inputs) ? "binary" : "json") : form.value);
+    return { outputs: isPlain ? null : wanted, formFor };
   };
   return { node, message, read };
 }

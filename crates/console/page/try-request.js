@@ -27,11 +27,12 @@ function inputText(tensor) {
   return { text: `${head}"parameters":{"binary_data_size":${tensor.bytes.length}}}`, bytes: tensor.bytes };
 }
 
-/** Whether the outputs that are wanted are better asked for as bytes. */
-export function wantsBytes(outputs) {
-  const size = (output) => count(output.shape.map((dim) => Math.max(dim, 1)));
-  const isLarge = (output) => size(output) > MOST_ANSWERED_IN_JSON || output.shape.filter((dim) => dim < 0).length > 2;
-  return outputs.some((output) => !output.classes && (TYPES[output.datatype]?.isHalf || isLarge(output)));
+/** Whether the outputs that are wanted are better asked for as bytes: what goes in tells how much comes out. */
+export function wantsBytes(outputs, inputs) {
+  const isLarge = ({ shape }) => count(shape.map((dim) => Math.max(dim, 1))) > MOST_ANSWERED_IN_JSON;
+  const numbers = outputs.filter((output) => !output.classes);
+  const isOpen = ({ shape }) => shape.filter((dim) => dim < 0).length > 2;
+  return numbers.length > 0 && (inputs.some(isLarge) || numbers.some((output) => TYPES[output.datatype]?.isHalf || isLarge(output) || isOpen(output)));
 }
 
 function outputText({ name, classes }, isBinary) {

@@ -121,7 +121,9 @@ async function readForm({ about, fields, outputs, parameters }) {
   const parts = [readPart(outputs), readPart(parameters)];
   if ([...inputs, ...parts].includes(undefined)) return null;
   const { model, version } = about;
-  return buildRequest({ model, version, inputs: inputs.filter(Boolean), ...parts[0], parameters: parts[1] });
+  const given = inputs.filter(Boolean);
+  const [{ outputs: wanted, formFor }, settings] = parts;
+  return buildRequest({ model, version, inputs: given, outputs: wanted, parameters: settings, form: formFor(given) });
 }
 
 async function submit(run) {
