@@ -2,6 +2,13 @@
 
 import base64
 import json
+import os
+import struct
+import subprocess
+import sys
+import zlib
+
+import servers
 
 WAIT_MS = 20_000
 
@@ -115,3 +122,84 @@ class Form:
             " const all = at.getContext('2d').getImageData(0, 0, at.width, at.height).data;"
             " return [Array.from(all), at.width, at.height]; })()"
         )
+
+
+def mount(page, server, model, waited_for=".try-send"):
+    """The form of a model on a page of its own."""
+    page.goto(f"http://{server.http}/docs")
+    style = "const style = document.createElement('link'); style.rel = 'stylesheet'; style.href = 'console/try.css'; document.head.append(style);"
+    place = f"form.mountTry(document.getElementById('main'), {{model: {json.dumps(model)}}})"
+    page.evaluate(f"{style} import('./console/try.js').then((form) => {{ {place}; }})")
+    form = Form(page)
+    form.wait(f"document.querySelector({json.dumps(waited_for)})")
+    return form
+
+
+# Runs a script, then prints what its outputs hold: texts of numbers, and bytes as characters of one byte.
+RUNNER = """\
+import json, runpy, sys
+
+def text(value):
+    return value.decode("latin1") if isinstance(value, bytes) else str(value)
+
+result = runpy.run_path(sys.argv[1]).get("result")
+outputs = result.get_response()["outputs"] if result else []
+told = {output["name"]: [text(value) for value in result.as_numpy(output["name"]).reshape(-1)] for output in outputs}
+print("\\0" + json.dumps(told))
+"""
+
+
+class Commands:
+    """Runs what the page prints, in a folder with the file it offers."""
+
+    def __init__(self, form, folder, env=None):
+        self.form, self.folder = form, folder
+        self.env = {**os.environ, "PATH": f"{servers.galatea_binary().parent}:{os.environ['PATH']}", **(env or {})}
+        if form.text(".try-code button").startswith("Download"):
+            (folder / "request.bin").write_bytes(form.kept("Download request.bin"))
+
+    def curl(self):
+        """The body of the answer."""
+        run = subprocess.run(["bash", "-c", self.form.copied("curl")], cwd=self.folder, env=self.env, capture_output=True, timeout=60)
+        assert run.returncode == 0 and not run.stderr, run.stderr
+        answer = self.folder / "answer.bin"
+        return answer.read_bytes() if answer.exists() else run.stdout
+
+    def python(self):
+        """Outputs by name, as numpy has them, or the lines it prints."""
+        script = self.folder / "request.py"
+        script.write_text(self.form.copied("Python"))
+        run = subprocess.run([sys.executable, "-c", RUNNER, script], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0, run.stderr
+        printed, _, outputs = run.stdout.partition("\0")
+        assert printed, "it prints the answer"
+        return json.loads(outputs) or printed.splitlines()
+
+    def infer(self):
+        command = self.form.copied("galatea infer") + " --json"
+        run = subprocess.run(["bash", "-c", command], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+
+def kept(form, name):
+    """An output as its file has it."""
+    return json.loads(form.kept_of(name, "JSON"))
+
+
+def strings(values):
+    return [str(value) for value in values]
+
+
+def utf8(texts):
+    """As `Commands.python` has elements of BYTES."""
+    return [text.encode().decode("latin1") for text in texts]
+
+
+def png(width, height, colour):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + b"".join(bytes(colour(x, y)) for x in range(width)) for y in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

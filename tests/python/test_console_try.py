@@ -3,13 +3,10 @@ say the same."""
 
 import json
 import math
-import os
 import shutil
 import struct
 import subprocess
-import sys
 import wave
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +17,7 @@ import clients
 import console_try_models
 import repositories
 import servers
-from console_form import Form
+from console_form import Commands, kept, mount, png, strings, utf8
 
 NODE = shutil.which("node")
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,17 +46,6 @@ def page():
         yield running
 
 
-def mount(page, server, model, waited_for=".try-send"):
-    """The form of a model on a page of its own."""
-    page.goto(f"http://{server.http}/docs")
-    style = "const style = document.createElement('link'); style.rel = 'stylesheet'; style.href = 'console/try.css'; document.head.append(style);"
-    place = f"form.mountTry(document.getElementById('main'), {{model: {json.dumps(model)}}})"
-    page.evaluate(f"{style} import('./console/try.js').then((form) => {{ {place}; }})")
-    form = Form(page)
-    form.wait(f"document.querySelector({json.dumps(waited_for)})")
-    return form
-
-
 @pytest.fixture
 def form(server, page):
     """Opens the form of a model."""
@@ -82,82 +68,9 @@ def files(tmp_path_factory):
     return folder
 
 
-def png(width, height, colour):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(b"\0" + b"".join(bytes(colour(x, y)) for x in range(width)) for y in range(height))
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
-# ---- the commands that are printed
-
-
-# Runs a script, then prints what its outputs hold: texts of numbers, and bytes as characters of one byte.
-RUNNER = """\
-import json, runpy, sys
-
-def text(value):
-    return value.decode("latin1") if isinstance(value, bytes) else str(value)
-
-result = runpy.run_path(sys.argv[1]).get("result")
-outputs = result.get_response()["outputs"] if result else []
-told = {output["name"]: [text(value) for value in result.as_numpy(output["name"]).reshape(-1)] for output in outputs}
-print("\\0" + json.dumps(told))
-"""
-
-
-class Commands:
-    """Runs what the page prints, in a folder with the file it offers."""
-
-    def __init__(self, form, folder, env=None):
-        self.form, self.folder = form, folder
-        self.env = {**os.environ, "PATH": f"{servers.galatea_binary().parent}:{os.environ['PATH']}", **(env or {})}
-        if form.text(".try-code button").startswith("Download"):
-            (folder / "request.bin").write_bytes(form.kept("Download request.bin"))
-
-    def curl(self):
-        """The body of the answer."""
-        run = subprocess.run(["bash", "-c", self.form.copied("curl")], cwd=self.folder, env=self.env, capture_output=True, timeout=60)
-        assert run.returncode == 0 and not run.stderr, run.stderr
-        answer = self.folder / "answer.bin"
-        return answer.read_bytes() if answer.exists() else run.stdout
-
-    def python(self):
-        """Outputs by name, as numpy has them, or the lines it prints."""
-        script = self.folder / "request.py"
-        script.write_text(self.form.copied("Python"))
-        run = subprocess.run([sys.executable, "-c", RUNNER, script], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60)
-        assert run.returncode == 0, run.stderr
-        printed, _, outputs = run.stdout.partition("\0")
-        assert printed, "it prints the answer"
-        return json.loads(outputs) or printed.splitlines()
-
-    def infer(self):
-        command = self.form.copied("galatea infer") + " --json"
-        run = subprocess.run(["bash", "-c", command], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60)
-        assert run.returncode == 0, run.stderr
-        return json.loads(run.stdout)
-
-
 @pytest.fixture
 def commands(tmp_path):
     return lambda form, env=None: Commands(form, tmp_path, env)
-
-
-def kept(form, name):
-    """An output as its file has it."""
-    return json.loads(form.kept_of(name, "JSON"))
-
-
-def strings(values):
-    return [str(value) for value in values]
-
-
-def utf8(texts):
-    """As `Commands.python` has elements of BYTES."""
-    return [text.encode().decode("latin1") for text in texts]
 
 
 # ---- numbers
@@ -294,7 +207,7 @@ def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, file
     asked.fill("INPUT0", "files", files=[files / "no-text.bin", files / "picture.png"])
     assert asked.send().startswith("Answer")
     asked.wait("document.querySelector('.try img')?.naturalWidth === 12")
-    assert "56 bytes that are no text: c8 c9 ca" in asked.view("OUTPUT0")
+    assert "no text but 56 bytes: c8 c9 ca" in asked.view("OUTPUT0")
     given = [(files / name).read_bytes() for name in ("no-text.bin", "picture.png")]
     run = commands(asked)
     assert given[0] in run.curl() and run.python()["OUTPUT0"] == [element.decode("latin1") for element in given]
@@ -353,7 +266,7 @@ def test_a_sound_is_resampled_to_one_channel(form, files):
 
 
 def test_labels_are_bars_and_scores_too(form, commands):
-    if not (servers.ROOT / "examples/models/magika/1/model.onnx").exists():
+    if not (repositories.EXAMPLES / "magika/1/model.onnx").exists():
         pytest.skip("the example models are not fetched")
     asked = form("magika")
     assert asked.send().startswith("Answer")
@@ -367,6 +280,27 @@ def test_labels_are_bars_and_scores_too(form, commands):
     assert asked.send().startswith("Answer")
     rows = asked.texts(f"{asked.output('target_label')} tbody tr")
     assert len(rows) == 10 and rows[0].startswith("class ") and "10 highest values of 214" in asked.view("target_label")
+
+
+def test_models_of_sound_and_of_text_answer(form, commands, files):
+    if not all((repositories.EXAMPLES / name / "1/model.onnx").exists() for name in ("silero_vad", "minilm_int8")):
+        pytest.skip("the example models are not fetched")
+    asked = form("silero_vad")
+    asked.fill("input", "audio", files=[files / "sound.wav"], rate=16000)
+    asked.dimension("input", 0, 1)
+    asked.fill("sr", "values", "16000")
+    assert asked.send().startswith("Answer"), asked.text(".try-result")
+    assert 0 <= float(asked.view("output")) <= 1
+    assert "256 elements: least" in asked.view("stateN", "numbers")
+    run = commands(asked)
+    answer = [float(value) for value in run.python()["output"]]
+    assert answer == [pytest.approx(float(asked.view("output")), rel=1e-3)]
+    asked = form("minilm_int8")
+    for name, typed in (("input_ids", "101 7592 102"), ("attention_mask", "1 1 1"), ("token_type_ids", "0 0 0")):
+        asked.fill(name, "values", typed)
+    assert asked.send().startswith("Answer"), asked.text(".try-result")
+    assert "1152 elements: least" in asked.view("last_hidden_state", "numbers")
+    assert "the first 3 of 3 rows, 20 of 384 columns" in asked.view("last_hidden_state", "table")
 
 
 def test_optional_inputs_parameters_and_outputs(form, commands):
@@ -424,7 +358,7 @@ def test_a_request_is_cancelled(form, server):
     asked.wait("document.querySelectorAll('ol .try-output').length === 2")
     asked.press(".try-send + button")
     asked.wait("document.querySelector('.try-status').textContent.startsWith('Cancelled')")
-    assert asked.status().endswith("with 1 responses.")
+    assert asked.status().endswith("with 1 response.")
     asked.wait("document.querySelector('.try-send + button').disabled")
     asked.fill("DELAY", "values", "0 0")
     assert asked.send().startswith("2 responses")
@@ -470,14 +404,14 @@ def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, pa
     repository.add("identity", "identity", repositories.identity_config())
     groups = ("--http-restricted-api=metadata,model-config:x-look=glass", "--http-restricted-api=inference:x-ask=sesame")
     server = serve(repository.path, *groups)
-    asked = mount(page, server, "identity", "[name=header]")
+    asked = mount(page, server, "identity", ".try .ask")
     assert "expecting header 'x-look'" in asked.text("[data-error]")
-    asked.set("[name=header]", "glass")
-    asked.press(".try-panel button")
+    asked.set(".try .ask input", "glass")
+    asked.press(".try .ask button")
     asked.wait("document.querySelector('.try-send')")
-    assert asked.send().startswith("Refused") and asked.text(".try-result label") == "Value of the header x-ask"
-    asked.set("[name=header]", "sesame")
-    asked.press(".try-result .try-panel button")
+    assert asked.send().startswith("Refused") and asked.text(".try-result label") == "Value of x-ask"
+    asked.set(".try .ask input", "sesame")
+    asked.press(".try .ask button")
     asked.wait("document.querySelector('.try-status').textContent.startsWith('Answer')")
     assert "sesame" not in asked.text(".try-code") and "x-look" not in asked.copied("curl")
     run = commands(asked, {"X_ASK": "sesame"})

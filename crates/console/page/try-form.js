@@ -1,6 +1,6 @@
 // Parts of the form: controls with their labels, messages beside them, numbers as typed.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 
 let made = 0;
 
@@ -33,12 +33,6 @@ export function checkbox(name, label, isChecked) {
   const box = element("input", { type: "checkbox", name, id: newId() });
   box.checked = isChecked;
   return { box, node: element("div", { class: "try-check" }, box, element("label", { for: box.id }, label)) };
-}
-
-export function button(label, pressed) {
-  const node = element("button", { type: "button" }, label);
-  node.addEventListener("click", pressed);
-  return node;
 }
 
 /** What is wrong with one control, told beside it. */

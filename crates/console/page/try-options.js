@@ -1,7 +1,7 @@
 // The rest of a request: outputs and how they come, id, priority, time-out, parameters of the model's own.
 
-import { element } from "./dom.js";
-import { FieldError, button, checkbox, choice, labelled, messageFor, numberField, typedNumber } from "./try-form.js";
+import { button, element } from "./dom.js";
+import { FieldError, checkbox, choice, labelled, messageFor, numberField, typedNumber } from "./try-form.js";
 import { wantsBytes } from "./try-request.js";
 import { TYPES } from "./try-types.js";
 

@@ -9,6 +9,7 @@ import { view, viewLabel, viewsOf } from "./try-views.js";
 /** Of a stream, as many are shown. */
 const MOST_RESPONSES = 50;
 const LONGEST_TEXT = 100000;
+const MOST_PARAMETERS = 100;
 /** More elements than these are too long as JSON. */
 const MOST_AS_JSON = 1 << 22;
 /** Shorter single elements need no file. */
@@ -37,12 +38,12 @@ function showOutput(output) {
 }
 
 function parameterTable(name, parameters) {
-  return region(`Parameters of ${name}`, table(`parameters of ${name}`, ["*Name", "*Value"], parameters.map(([key, value]) => [text(key), text(value, "reason")])));
+  return region(`Parameters of ${name}`, table(`parameters of ${name}`, ["*Name", "*Value"], parameters.slice(0, MOST_PARAMETERS).map(([key, value]) => [text(key), text(value, "reason")])));
 }
 
 /** What one response has: outputs, parameters, or an error. */
 function showResponse(response, isStream) {
-  if (response.error !== undefined) return [element("pre", { class: "bad" }, response.error)];
+  if (response.error !== undefined) return [element("pre", { class: "bad" }, response.error.slice(0, LONGEST_TEXT))];
   const shown = response.parameters.filter(([key]) => key !== "triton_final_response");
   const facts = [`${response.model}, version ${response.version}`, ...(response.id ? [`id ${response.id}`] : [])];
   const about = shown.length ? [parameterTable("the response", shown)] : [];
@@ -91,5 +92,5 @@ function joinTexts(place, said, response) {
 export function showRefusal(error) {
   const headers = error.headers?.length ? [element("details", {}, element("summary", {}, "Headers of the answer"), element("pre", { tabindex: 0 }, error.headers.map((pair) => pair.join(": ")).join("\n")))] : [];
   const status = error.status ? [element("p", {}, `Status ${error.status}`)] : [];
-  return [...status, element("pre", { class: "bad", tabindex: 0, "data-error": "" }, error.message), ...headers];
+  return [...status, element("pre", { class: "bad", tabindex: 0, "data-error": "" }, error.message.slice(0, LONGEST_TEXT)), ...headers];
 }

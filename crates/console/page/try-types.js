@@ -2,30 +2,30 @@
 
 const LARGEST_HALF = 65504;
 
-function integer(array, low, high) {
-  return { array, size: array.BYTES_PER_ELEMENT, low: BigInt(low), high: BigInt(high), isInteger: true };
-}
-
-function float(array, size) {
-  return { array, size, isFloat: true };
+/** `sign` is whether numbers may be negative: `i` or `u`. */
+function integer(array, sign) {
+  const size = array.BYTES_PER_ELEMENT;
+  const half = 1n << BigInt(8 * size - 1);
+  const [low, high] = sign === "i" ? [-half, half - 1n] : [0n, 2n * half - 1n];
+  return { array, size, low, high, isInteger: true, isWide: size === 8, npy: `${size > 1 ? "<" : "|"}${sign}${size}` };
 }
 
 /** What is known of each type; `npy` is how numpy's files name it. */
 export const TYPES = {
   __proto__: null,
   BOOL: { array: Uint8Array, size: 1, isBool: true, npy: "|b1" },
-  UINT8: { ...integer(Uint8Array, 0, 255), npy: "|u1" },
-  UINT16: { ...integer(Uint16Array, 0, 65535), npy: "<u2" },
-  UINT32: { ...integer(Uint32Array, 0, 4294967295), npy: "<u4" },
-  UINT64: { ...integer(BigUint64Array, 0, "18446744073709551615"), npy: "<u8", isWide: true },
-  INT8: { ...integer(Int8Array, -128, 127), npy: "|i1" },
-  INT16: { ...integer(Int16Array, -32768, 32767), npy: "<i2" },
-  INT32: { ...integer(Int32Array, -2147483648, 2147483647), npy: "<i4" },
-  INT64: { ...integer(BigInt64Array, "-9223372036854775808", "9223372036854775807"), npy: "<i8", isWide: true },
-  FP16: { ...float(Uint16Array, 2), npy: "<f2", isHalf: true },
-  BF16: { ...float(Uint16Array, 2), isHalf: true },
-  FP32: { ...float(Float32Array, 4), npy: "<f4" },
-  FP64: { ...float(Float64Array, 8), npy: "<f8" },
+  UINT8: integer(Uint8Array, "u"),
+  UINT16: integer(Uint16Array, "u"),
+  UINT32: integer(Uint32Array, "u"),
+  UINT64: integer(BigUint64Array, "u"),
+  INT8: integer(Int8Array, "i"),
+  INT16: integer(Int16Array, "i"),
+  INT32: integer(Int32Array, "i"),
+  INT64: integer(BigInt64Array, "i"),
+  FP16: { array: Uint16Array, size: 2, isFloat: true, isHalf: true, npy: "<f2" },
+  BF16: { array: Uint16Array, size: 2, isFloat: true, isHalf: true },
+  FP32: { array: Float32Array, size: 4, isFloat: true, npy: "<f4" },
+  FP64: { array: Float64Array, size: 8, isFloat: true, npy: "<f8" },
 };
 
 /** How many elements a shape has. */

@@ -1,24 +1,16 @@
 // The ways to look at an output: classes as bars, a curve, a table, a picture, texts, numbers.
 
-import { element, region, table, text } from "./dom.js";
+import { element, region, svg, table, text } from "./dom.js";
 import { checkbox, choice, download, labelled } from "./try-form.js";
 import { axes, drawn, guessLayout, guessRange, toPixels } from "./try-image.js";
 import { classes, summary } from "./try-response.js";
 import { TYPES, asText, count, digits } from "./try-types.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const [MOST_BARS, MOST_ROWS, MOST_COLUMNS, MOST_TEXTS, LONGEST_TEXT, FIRST_VALUES, MOST_PICTURES] = [10, 20, 20, 50, 4000, 24, 100];
 const MOST_CLASSES = 1 << 18;
 const MOST_PIXELS = 1 << 24;
 const CHART = { width: 600, height: 160 };
 const PICTURES = [["image/png", [0x89, 0x50, 0x4e, 0x47]], ["image/jpeg", [0xff, 0xd8, 0xff]], ["image/gif", [0x47, 0x49, 0x46, 0x38]]];
-
-function drawing(name, attributes, ...children) {
-  const made = document.createElementNS(SVG, name);
-  Object.entries(attributes).forEach(([attribute, value]) => made.setAttribute(attribute, value));
-  made.append(...children);
-  return made;
-}
 
 /** A number for people. */
 export function figure(value) {
@@ -26,22 +18,15 @@ export function figure(value) {
   return String(Number(value.toPrecision(5)));
 }
 
-function bar(share) {
-  const width = `${(100 * Math.max(0, Math.min(1, share))).toFixed(1)}%`;
-  return drawing("svg", { class: "try-bar", "aria-hidden": "true" }, drawing("rect", { width, height: "100%", rx: 2 }));
-}
-
 /** The highest first; negative scores have bars by their distance from the lowest. */
 function bars(rows, caption) {
   const shown = [...rows].sort((a, b) => b.value - a.value).slice(0, MOST_BARS);
-  const low = Math.min(0, ...shown.map((row) => row.value).filter(Number.isFinite));
-  const high = Math.max(low + Number.MIN_VALUE, ...shown.map((row) => row.value).filter(Number.isFinite));
-  const cells = shown.map(({ label, value }) => [text(label), text(bar((value - low) / (Math.max(high, isShares(rows) ? 1 : high) - low)), "bar"), figure(value)]);
+  const values = shown.map((row) => row.value).filter(Number.isFinite);
+  const [low, most] = [Math.min(0, ...values), Math.max(0, ...values)];
+  const high = low === 0 && most <= 1 ? 1 : most;
+  const filled = (value) => svg("rect", { width: `${((value - low) / (high - low || 1)) * 100 || 0}%`, height: "100%" });
+  const cells = shown.map(({ label, value }) => [text(label), text(svg("svg", { class: "try-bar", "aria-hidden": "true" }, filled(value)), "bar"), figure(value)]);
   return region(caption, table(caption, ["*Class", "*", "Value"], cells));
-}
-
-function isShares(rows) {
-  return rows.every(({ value }) => value >= 0 && value <= 1);
 }
 
 function softmax(values) {
@@ -104,10 +89,10 @@ function chart(output) {
     const [x, y] = [(at / last) * CHART.width, CHART.height - ((value - low) / span) * CHART.height];
     return `${x.toFixed(1)},${y.toFixed(1)}`;
   });
-  const line = drawing("polyline", { points: points.join(" ") });
+  const line = svg("polyline", { points: points.join(" ") });
   const view = `0 -4 ${CHART.width} ${CHART.height + 8}`;
   const name = `${output.values.length} values from ${figure(low)} to ${figure(high)}`;
-  const curve = drawing("svg", { class: "try-chart", viewBox: view, preserveAspectRatio: "none", role: "img", "aria-label": name }, line);
+  const curve = svg("svg", { class: "try-chart", viewBox: view, preserveAspectRatio: "none", role: "img", "aria-label": name }, line);
   return element("figure", {}, curve, element("figcaption", {}, name));
 }
 
@@ -119,7 +104,7 @@ function elementText(bytes) {
   const said = asText(bytes);
   if (said !== null) return said.length > LONGEST_TEXT ? `${said.slice(0, LONGEST_TEXT)} … (${said.length} characters)` : said;
   const first = Array.from(bytes.subarray(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
-  return `${bytes.length} bytes that are no text: ${first}${bytes.length > 16 ? " …" : ""}`;
+  return `no text but ${bytes.length} byte${bytes.length === 1 ? "" : "s"}: ${first}${bytes.length > 16 ? " …" : ""}`;
 }
 
 function matrix(output) {

@@ -1,10 +1,12 @@
 // A form to try a model with: made from its metadata and configuration, sent as any client sends, the answer shown, and the
 // same request for a terminal.
 
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
+import { ask } from "./events.js";
+import { headerForm, headers as given, wantedHeader } from "./restricted.js";
 import { curl, FILE, infer, python } from "./try-code.js";
 import { inputField } from "./try-field.js";
-import { FieldError, button, download, labelled, newId } from "./try-form.js";
+import { FieldError, download, newId } from "./try-form.js";
 import { outputOptions, parameterOptions } from "./try-options.js";
 import { buildRequest } from "./try-request.js";
 import { send } from "./try-send.js";
@@ -30,57 +32,25 @@ export function describe(metadata, config) {
   };
 }
 
-async function ask(url, options) {
-  const answer = await fetch(url, { ...options, cache: "no-store" });
-  const text = await answer.text();
-  if (answer.ok) return JSON.parse(text);
-  throw Object.assign(new Error(errorText(text) || answer.statusText), { status: answer.status });
-}
-
-function errorText(text) {
-  try {
-    return String(JSON.parse(text).error ?? text);
-  } catch {
-    return text;
-  }
-}
-
 /** Paths have names as they are: no percent escape is resolved. */
 function fitsPath(name) {
   return encodeURIComponent(name) === name && !/^\.+$/.test(name);
 }
 
-/** The name of the header that a restricted call asks for. */
-function expectedHeader(error) {
-  return error.status === 403 ? /expecting header '([\w-]+)'/.exec(error.message)?.[1] : undefined;
-}
-
-/** Asks for a header's value, where that is what a server wants; kept in `headers` as long as the page is open. */
-function headerField(error, headers, again) {
-  const name = expectedHeader(error);
-  if (!name) return [];
-  const value = element("input", { type: "password", name: "header", autocomplete: "off" });
-  const use = button("Use it", () => {
-    headers[name] = value.value;
-    again();
-  });
-  return [element("div", { class: "try-panel" }, labelled(`Value of the header ${name}`, value), use)];
-}
-
 /** The form of one model in `node`. `headers` are values for restricted calls; `signal` ends what is on its way. */
-export async function mountTry(node, { model, version = "", headers = {}, base = new URL(".", document.baseURI).href, signal }) {
+export async function mountTry(node, { model, version = "", headers = given, base = new URL(".", document.baseURI).href, signal }) {
   const root = `${base}v2/models/${model}${version ? `/versions/${version}` : ""}`;
   node.classList.add("try");
   if (!fitsPath(model)) return node.replaceChildren(element("p", {}, "The model's name cannot stand in an address, so that it cannot be asked over HTTP."));
   try {
-    const asked = [ask(root, { headers, signal }), ask(`${root}/config`, { headers, signal })];
+    const asked = ["", "/config"].map(async (path) => (await ask(root + path, { headers, signal })).json());
     const [metadata, config] = await Promise.all(asked);
     node.replaceChildren(...tryForm({ model, version, headers, base, signal, ...describe(metadata, config) }));
   } catch (error) {
     if (signal?.aborted) return;
     const again = () => mountTry(node, { model, version, headers, base, signal });
     const told = element("div", { role: "alert" }, element("p", {}, "What the model takes cannot be read:"), ...showRefusal(error));
-    node.replaceChildren(told, ...headerField(error, headers, again), button("Try again", again));
+    node.replaceChildren(told, headerForm(error, again) ?? "", button("Try again", again));
   }
 }
 
@@ -164,7 +134,7 @@ async function sendAsWanted(run, request, signal, took) {
   try {
     await send(request, base + request.path, run.sent, signal, took);
   } catch (error) {
-    const name = expectedHeader(error);
+    const name = wantedHeader(error);
     if (!name || !(name in headers) || run.sent[name] === headers[name]) throw error;
     run.sent[name] = headers[name];
     showCode(run, request);
@@ -184,21 +154,24 @@ async function answered(run, request, signal) {
       if (response.error !== undefined) failed += 1;
       list.take(response, spent());
     });
-    const responses = list.size === 1 ? "Answer" : `${list.size} responses`;
-    status.textContent = `${responses} after ${spent().toFixed(1)} ms${failed ? `, ${failed} of them errors` : ""}.`;
+    status.textContent = `${request.form === "lines" ? counted(list.size) : "Answer"} after ${spent().toFixed(1)} ms${failed ? `, ${failed} of them errors` : ""}.`;
   } catch (error) {
     ended(run, error, list, spent(), signal);
   }
 }
 
-function ended({ about, status, result, fields, form }, error, list, spent, signal) {
+function counted(responses) {
+  return `${responses} response${responses === 1 ? "" : "s"}`;
+}
+
+function ended({ status, result, fields, form }, error, list, spent, signal) {
   if (signal.aborted) {
-    status.textContent = `Cancelled after ${spent.toFixed(0)} ms${list.size ? `, with ${list.size} responses` : ""}.`;
+    status.textContent = `Cancelled after ${spent.toFixed(0)} ms${list.size ? `, with ${counted(list.size)}` : ""}.`;
     return;
   }
   const place = element("div", { role: "alert" }, ...showRefusal(error));
   if (list.size) result.append(place);
-  else result.replaceChildren(place, ...headerField(error, about.headers, () => form.requestSubmit()));
+  else result.replaceChildren(place, headerForm(error, () => form.requestSubmit()) ?? "");
   const named = fields.find((field) => field.isGiven() && names(error.message, field.name));
   named?.message.show(error.message.slice(0, 500));
   status.textContent = error.status ? `Refused after ${spent.toFixed(1)} ms.` : `No answer after ${spent.toFixed(1)} ms.`;
