@@ -17,6 +17,10 @@ export function needsFile(request) {
   return request.body.length > LONGEST_INLINE;
 }
 
+function list(shape) {
+  return `[${shape.join(", ")}]`;
+}
+
 function quoted(text) {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -64,10 +68,10 @@ function pythonBytes(bytes) {
 function array(request, at) {
   const { datatype, shape, bytes } = request.inputs[at];
   const dtype = NUMPY[datatype] ?? `np.${datatype.toLowerCase()}`;
-  const whole = `.reshape(${JSON.stringify(shape)})`;
+  const whole = `.reshape(${list(shape)})`;
   const values = datatype === "BYTES" ? [] : decode(datatype, bytes);
   const isEven = values.length > SHORTEST_FULL && values.every((value) => Object.is(value, values[0]));
-  if (isEven) return `np.full(${JSON.stringify(shape)}, ${pythonNumber(datatype, values[0])}, dtype=${dtype})`;
+  if (isEven) return `np.full(${list(shape)}, ${pythonNumber(datatype, values[0])}, dtype=${dtype})`;
   if (request.offsets[at] !== null && needsFile(request)) return fromFile(request, at, dtype) + whole;
   if (datatype === "BYTES") return `np.array([${decode(datatype, bytes).map(pythonBytes).join(", ")}], dtype=np.object_)${whole}`;
   if (count(shape) > LONGEST_LIST) return `np.frombuffer(base64.b64decode("${base64(bytes)}"), dtype=${dtype})${whole}`;
@@ -126,7 +130,7 @@ export function python(request, base, secrets) {
 
 function pythonClient(request, base, secrets) {
   const inputs = request.inputs.flatMap(({ name, shape, datatype }, at) => [
-    `tensor = http.InferInput(${pythonText(name)}, ${JSON.stringify(shape)}, "${datatype}")`,
+    `tensor = http.InferInput(${pythonText(name)}, ${list(shape)}, "${datatype}")`,
     `tensor.set_data_from_numpy(${array(request, at)})`,
     "inputs.append(tensor)",
   ]);
