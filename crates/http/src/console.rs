@@ -9,7 +9,7 @@ use galatea_console::{
     page::{self, PageFile},
 };
 use galatea_engine::Engine;
-use galatea_frontend::{ApiCategory, RestrictedApis};
+use galatea_frontend::ApiCategory;
 use galatea_types::Error;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
@@ -19,6 +19,7 @@ use http::{
 use crate::{
     body::Body,
     event_body::EventBody,
+    options::HttpOptions,
     received::Received,
     responses::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
     same_site,
@@ -57,8 +58,8 @@ pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
 }
 
 /// The console of a server that has one.
-pub(crate) fn of(engine: &Arc<Engine>, apis: &RestrictedApis) -> Console {
-    Console::new(engine, apis.restricted_names())
+pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
+    Console::new(engine, options.limits.clone(), options.restricted_apis.restricted_names())
 }
 
 pub(crate) async fn respond(
