@@ -1,8 +1,15 @@
-//! Lists the files of the page, so that each is embedded without being named elsewhere, and shortens its texts: without
-//! indentation, lines of comments and most of the spaces beside punctuation. Lines stay where they are, so that what a
-//! browser says of one is true of the source.
+//! Lists the files of the page, so that each is embedded without being named elsewhere. Their texts lose indentation and lines
+//! of comments and are compressed. Lines stay where they are, so that what a browser says of one is true of the source.
 
-use std::{env, fmt::Write, fs, io, path::Path};
+use std::{
+    env,
+    fmt::Write as _,
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use flate2::{Compression, write::GzEncoder};
 
 /// Media types by the end of a file's name; other files are not part of the page.
 const TYPES: [(&str, &str); 4] = [
@@ -25,7 +32,8 @@ fn main() -> io::Result<()> {
         let end = name.rsplit('.').next().unwrap_or_default();
         let Some((_, media_type)) = TYPES.iter().find(|(known, _)| *known == end) else { continue };
         let path = Path::new(&out).join(name);
-        fs::write(&path, shortened(name, end, &fs::read_to_string(folder.join(name))?)?)?;
+        let text = shortened(name, end, &fs::read_to_string(folder.join(name))?)?;
+        fs::write(&path, compressed(&text)?)?;
         let _ = writeln!(list, "({name:?}, {media_type:?}, include_bytes!({path:?}).as_slice()),");
     }
     list.push(']');
@@ -46,7 +54,7 @@ fn shortened(name: &str, end: &str, text: &str) -> io::Result<String> {
         }
         is_in_comment |= is_script && line.starts_with("/*");
         if !is_in_comment && !(is_script && line.starts_with("//")) {
-            short.push_str(&without_spaces(line, end));
+            short.push_str(line);
         }
         is_in_comment &= !line.ends_with("*/");
         short.push('\n');
@@ -54,35 +62,10 @@ fn shortened(name: &str, end: &str, text: &str) -> io::Result<String> {
     Ok(short)
 }
 
-/// Without the spaces beside punctuation, in lines that are easily read: those with texts in quotation marks only. In what
-/// stands in other texts, in regular expressions and before a style's selectors, a space may mean something.
-fn without_spaces(line: &str, end: &str) -> String {
-    const UNREAD: [char; 4] = ['`', '\'', '/', '\\'];
-    let is_clear = !line.contains(UNREAD) && line.matches('"').count() % 2 == 0;
-    let (before, after) = match end {
-        "js" if is_clear => ("{}()[],;:?=<>&|", "{}()[],;:?=<>&|"),
-        "css" if !line.contains('"') => ("{}", "{};:,"),
-        _ => return line.to_owned(),
-    };
-    let parts = line.split('"').enumerate().map(|(at, part)| {
-        let is_text = at % 2 == 1;
-        if is_text { part.to_owned() } else { squeezed(part, before, after) }
-    });
-    parts.collect::<Vec<_>>().join("\"")
-}
-
-/// Without spaces that have one of `before` behind them or one of `after` before them.
-fn squeezed(part: &str, before: &str, after: &str) -> String {
-    let mut short = String::with_capacity(part.len());
-    let mut characters = part.chars().peekable();
-    while let Some(character) = characters.next() {
-        let is_before = characters.peek().is_some_and(|&next| before.contains(next));
-        let is_after = short.chars().last().is_some_and(|last| after.contains(last));
-        if character != ' ' || !(is_before || is_after) {
-            short.push(character);
-        }
-    }
-    short
+fn compressed(text: &str) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes())?;
+    encoder.finish()
 }
 
 fn variable(name: &str) -> io::Result<String> {

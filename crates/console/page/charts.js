@@ -1,13 +1,19 @@
 // Charts of the last minutes and bars, drawn as SVG and changed in place.
 
 import { element, setAttribute, setText, svg } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, span as duration } from "./format.js";
 import { MINUTES } from "./store.js";
 
 const [WIDTH, HEIGHT] = [300, 100];
-const SPAN_MS = MINUTES * 60_000;
+/** A chart begins with one minute and grows with what was seen. */
+const [SHORTEST_MS, LONGEST_MS] = [60_000, MINUTES * 60_000];
 /** Between two points that are further apart nothing was seen. */
 const GAP_MS = 3500;
+
+/** How far back these points go, as a chart shows them. */
+function spanOf(points, now) {
+  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, now - (points[0]?.time ?? now)));
+}
 
 /** The next of 1, 2, 5, 10, 20 ... that is not below. */
 function roundUp(value) {
@@ -16,11 +22,12 @@ function roundUp(value) {
 }
 
 function line(points, now, top, of) {
+  const span = spanOf(points, now);
   let [path, last] = ["", -Infinity];
   for (const point of points) {
     const value = of(point);
     if (value === null || value === undefined) continue;
-    const x = WIDTH * (1 - (now - point.time) / SPAN_MS);
+    const x = WIDTH * (1 - (now - point.time) / span);
     if (x < 0) continue;
     path += `${point.time - last > GAP_MS ? "M" : "L"}${x.toFixed(1)} ${(HEIGHT - (HEIGHT * value) / top).toFixed(1)}`;
     last = point.time;
@@ -42,7 +49,7 @@ function picture(attributes, ...children) {
 }
 
 function topOf(points, now, series) {
-  const recent = points.filter((point) => now - point.time < SPAN_MS);
+  const recent = points.filter((point) => now - point.time < LONGEST_MS);
   return Math.max(0, ...recent.flatMap((point) => series.map((one) => one.of(point) ?? 0)));
 }
 
@@ -60,7 +67,7 @@ export function sparkline(of) {
 
 /** The point of a place between 0 and 1, or nothing where nothing was seen. */
 function pointAt(points, now, share) {
-  const time = now - SPAN_MS * (1 - share);
+  const time = now - spanOf(points, now) * (1 - share);
   const near = points.reduce((best, point) => (Math.abs(point.time - time) < Math.abs((best?.time ?? Infinity) - time) ? point : best), null);
   return near && Math.abs(near.time - time) < GAP_MS ? near : null;
 }
@@ -71,7 +78,7 @@ function followPointer(plot, cursor, state, drawLegend) {
     const box = plot.getBoundingClientRect();
     const share = (event.clientX - box.left) / box.width;
     state.at = pointAt(state.points, state.now, share);
-    const x = state.at ? WIDTH * (1 - (state.now - state.at.time) / SPAN_MS) : -1;
+    const x = state.at ? WIDTH * (1 - (state.now - state.at.time) / spanOf(state.points, state.now)) : -1;
     setAttribute(cursor, "d", `M${x} 0V${HEIGHT}`);
     drawLegend();
   });
@@ -99,7 +106,7 @@ export function chart(title, series, write) {
   const drawLegend = () => {
     const point = state.at ?? state.points.at(-1);
     series.forEach((one, at) => setText(values[at], point ? write(one.of(point)) : "–"));
-    setText(from, state.at ? `at ${clock(state.at.time)}` : `${MINUTES} min ago`);
+    setText(from, state.at ? `at ${clock(state.at.time)}` : `${duration(spanOf(state.points, state.now) / 1000)} ago`);
   };
   followPointer(plot, cursor, state, drawLegend);
   const update = (points, now) => {
@@ -111,7 +118,7 @@ export function chart(title, series, write) {
     drawnPaths.forEach((path, at) => setAttribute(paths[at], "d", path));
     setAttribute(fill, "d", series.length === 1 ? area(drawnPaths[0]) : "");
     const told = series.map((one) => `${one.name} ${write(points.length ? one.of(points.at(-1)) : null)}`).join(", ");
-    setAttribute(drawn, "aria-label", `${title} over the last ${MINUTES} minutes. Now ${told}; highest ${write(most)}.`);
+    setAttribute(drawn, "aria-label", `${title} over the last minutes. Now ${told}; highest ${write(most)}.`);
     drawLegend();
   };
   return { node, update };

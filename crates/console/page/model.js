@@ -10,7 +10,7 @@ import { badge } from "./list.js";
 import { headers, refusal } from "./restricted.js";
 import { kindOf, known, pageOf, versionsOf } from "./store.js";
 
-const PARTS = { "": "Live", try: "Try", config: "Inputs, outputs, configuration" };
+const PARTS = { "": "Live", try: "Try", config: "Configuration" };
 /** Paths have names as they are: no percent escape is resolved. */
 const fitsPath = (name) => encodeURIComponent(name) === name && !/^\.+$/.test(name);
 
@@ -68,7 +68,7 @@ function timeSpent() {
 function batchSizes() {
   const rows = new Map();
   const body = element("tbody", {});
-  const head = element("tr", {}, ...["Size", "Executions", "Share"].map((name) => element("th", { scope: "col" }, name)), element("td", {}));
+  const head = element("tr", {}, ...["Size", "Executions", "Share"].map((name) => element("th", { scope: "col" }, name)), element("th", { "aria-hidden": "true" }));
   const node = element("section", {}, element("h3", {}, "Batch sizes"), region("Batch sizes", element("table", { class: "batches" }, element("caption", { class: "unseen" }, "Batch sizes"), element("thead", {}, head), body)));
   function row(batch) {
     const [count, share, drawn] = [element("td", {}), element("td", {}), bar()];

@@ -81,8 +81,8 @@ export function overviewPage() {
     list.node.scrollIntoView();
   });
   const requests = failureTable("", LAST_FAILURES);
-  const models = element("section", { "aria-label": "Models" }, list.node);
-  const more = element("a", { href: "./#/failures" }, "All that are kept");
+  const models = element("div", {}, list.node);
+  const more = element("a", { href: "./#/failures", class: "after" }, "All that are kept");
   const last = element("section", {}, element("h2", {}, "Last failed requests"), requests.node, more);
   const empty = emptyPage();
   const node = element("div", {}, element("h1", {}, "Models"), top.node, failed.node, models, empty, last);

@@ -17,7 +17,10 @@ function objectText(document, schema, indent, depth) {
 
 function shapeText(document, schema, indent, depth) {
   if (schema.prefixItems) return `[${schema.prefixItems.map((one) => schemaText(document, one, indent, depth + 1)).join(", ")}]`;
-  return schema.items ? `[ ${schemaText(document, schema.items, indent, depth + 1)} … ]` : "[ … ]";
+  // Of elements that may be nested, only the plain form is written.
+  const choices = resolved(document, schema.items).anyOf;
+  const plain = choices && !resolved(document, choices[0]).properties ? choices[0] : schema.items;
+  return plain ? `[ ${schemaText(document, plain, indent, depth + 1)} … ]` : "[ … ]";
 }
 
 function rangeText({ type, minimum, maximum }) {
@@ -34,7 +37,7 @@ export function schemaText(document, schema, indent = "", depth = 0) {
   if (known.enum) return known.enum.map((one) => JSON.stringify(one)).join(" | ");
   const comment = known.description && depth > 0 ? `  // ${known.description}` : "";
   if (known.properties || known.type === "object") return objectText(document, known, indent, depth);
-  if (known.type === "array") return shapeText(document, known, indent, depth) + comment;
+  if (known.type === "array") return shapeText(document, known, indent, depth);
   const choices = known.anyOf ?? known.oneOf;
   if (choices) return choices.map((one) => schemaText(document, one, indent, depth + 1)).join(" | ");
   return (known.type ? rangeText(known) : (known.description ?? "any")) + (known.type ? comment : "");

@@ -13,7 +13,7 @@ use galatea_frontend::ApiCategory;
 use galatea_types::Error;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{ETAG, IF_NONE_MATCH},
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY},
 };
 
 use crate::{
@@ -101,7 +101,7 @@ fn refused(
     is_over.then(|| failure(&Error::unavailable("Server exiting"), JSON))
 }
 
-fn send_file(file: &PageFile, headers: &HeaderMap) -> Response<Body> {
+fn send_file(file: &'static PageFile, headers: &HeaderMap) -> Response<Body> {
     let validators = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let mut response = match validators.is_some_and(|known| page::is_known(file, known)) {
         true => {
@@ -110,14 +110,27 @@ fn send_file(file: &PageFile, headers: &HeaderMap) -> Response<Body> {
             response
         }
         false => {
-            let content = Body::pieces(Bytes::from_static(file.content), Vec::new());
-            reply(StatusCode::OK, HeaderValue::from_static(file.content_type), content)
+            let takes_gzip = headers.get(ACCEPT_ENCODING).is_some_and(takes_gzip);
+            let content = if takes_gzip { file.gzip } else { &file.content };
+            let content = Body::pieces(Bytes::from_static(content), Vec::new());
+            let kind = HeaderValue::from_static(file.content_type);
+            let mut response = reply(StatusCode::OK, kind, content);
+            if takes_gzip {
+                response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+            response
         }
     };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(etag) = HeaderValue::from_str(&file.etag) {
         response.headers_mut().insert(ETAG, etag);
     }
     protected(response)
+}
+
+/// Browsers name it; with a weight, which might be 0, the plain text is sent.
+fn takes_gzip(accepted: &HeaderValue) -> bool {
+    accepted.to_str().is_ok_and(|all| all.split(',').any(|one| one.trim() == "gzip"))
 }
 
 /// With what tells a browser to be careful.

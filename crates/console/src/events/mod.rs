@@ -140,7 +140,8 @@ impl Shared {
     fn run(self: Arc<Self>) {
         let _end = EndOfThread(&self);
         let mut empty_looks = 0;
-        let mut sampler = Sampler::new(self.started, self.connections.clone(), self.restricted.clone());
+        let mut sampler =
+            Sampler::new(self.started, self.connections.clone(), self.restricted.clone());
         let mut next_at = Instant::now();
         loop {
             let Some(engine) = self.engine.upgrade() else { return self.close() };
