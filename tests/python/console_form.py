@@ -124,14 +124,13 @@ class Form:
         )
 
 
-def mount(page, server, model, waited_for=".try-send"):
-    """The form of a model on a page of its own."""
-    page.goto(f"http://{server.http}/docs")
-    style = "const style = document.createElement('link'); style.rel = 'stylesheet'; style.href = 'console/try.css'; document.head.append(style);"
-    place = f"form.mountTry(document.getElementById('main'), {{model: {json.dumps(model)}}})"
-    page.evaluate(f"{style} import('./console/try.js').then((form) => {{ {place}; }})")
+def open_form(page, server, model):
+    """The form of a model, in the console's page."""
+    # Anew, also where it is the page that is shown.
+    page.goto("about:blank")
+    page.goto(f"http://{server.http}/#/models/{model}/try")
     form = Form(page)
-    form.wait(f"document.querySelector({json.dumps(waited_for)})")
+    form.wait("document.querySelector('.try-send, .ask')")
     return form
 
 
