@@ -25,7 +25,7 @@ function bars(rows, caption) {
   const [low, most] = [Math.min(0, ...values), Math.max(0, ...values)];
   const high = low === 0 && most <= 1 ? 1 : most;
   const filled = (value) => svg("rect", { width: `${((value - low) / (high - low || 1)) * 100 || 0}%`, height: "100%" });
-  const cells = shown.map(({ label, value }) => [text(label), text(svg("svg", { class: "try-bar", "aria-hidden": "true" }, filled(value)), "bar"), figure(value)]);
+  const cells = shown.map(({ label, value }) => [text(label), text(svg("svg", { class: "try-bar", "aria-hidden": "true" }, filled(value)), "try-cell"), figure(value)]);
   return region(caption, table(caption, ["*Class", "*", "Value"], cells));
 }
 
