@@ -1,37 +1,248 @@
-"""The console's page in a browser, with a real server behind it."""
+"""The console's page in a browser, with a real server behind it: what it shows, what can be done with it, and by whom."""
 
-import shutil
-import subprocess
+import threading
 
 import pytest
 
+import browser
+import clients
 import repositories
+import servers
+from repositories import identity_config
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-WRONG = 'name: "broken"\nmax_batch_sise: 8\n'
+WRONG = "max_batch_size: 8\nmax_batch_sise: 8\n"
+FAILING = identity_config(max_batch_size=8) + 'parameters { key: "fail" value { string_value: "execute" } }\n'
+PAGES = ("#/", "#/models/identity", "#/models/identity/try", "#/models/identity/config", "#/models/wrong", "#/failures", "#/server")
+ROWS = "table.models tbody tr"
+
+
+def infer(server, model="identity", shape=(1, 2), **more):
+    tensor = {"name": "INPUT0", "shape": shape, "datatype": "FP32", "data": [1.0, 2.0]}
+    return clients.ask(server.http, "POST", f"/v2/models/{model}/infer", {"inputs": [tensor], **more})[0]
 
 
 @pytest.fixture(scope="module")
-def read(tmp_path_factory):
-    """The text of a page of a server, as it stands after its scripts have run for some seconds of the page's time."""
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on this machine")
-    profile = tmp_path_factory.mktemp("profile")
-
-    def read(server, path):
-        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--virtual-time-budget=4000"]
-        command += ["--dump-dom", f"http://{server.http}{path}"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-
-    return read
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models")
+    repositories.write_model(path, "identity", "galatea", "identity", identity_config(max_batch_size=8))
+    repositories.write_model(path, "spare", "galatea", "identity", identity_config())
+    repositories.write_model(path, "failing", "galatea", "failing", FAILING)
+    repositories.write_model(path, "wrong", "galatea", "identity", WRONG)
+    with servers.galatea(path, "--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false") as running:
+        yield running
 
 
-def test_models_and_failures_are_shown(repository, serve, read):
-    repository.add("identity", "identity", repositories.identity_config())
-    (repository.path / "broken/1").mkdir(parents=True)
-    (repository.path / "broken/config.pbtxt").write_text(WRONG)
-    server = serve(repository.path, "--exit-on-error=false")
-    page = read(server, "/")
-    assert "READY" in page and "UNAVAILABLE" in page
-    assert "2 | max_batch_sise: 8\n  | ^" in page
-    assert "--model-control-mode=explicit" in page
+@pytest.fixture(scope="module")
+def chromium():
+    with browser.open_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(chromium):
+    """Every test ends with a page that complains about nothing: no exception, nothing that its policy forbids."""
+    yield chromium
+    chromium.resize(*browser.VIEW)
+    chromium.emulate("light", "no-preference")
+    assert chromium.take_errors() == []
+
+
+@pytest.fixture
+def load(server):
+    """Requests one after the other, as long as the test runs."""
+    is_over = threading.Event()
+
+    def send():
+        while not is_over.is_set():
+            infer(server)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
+
+
+def open_page(page, server, hash="#/"):
+    page.goto("about:blank")
+    page.goto(f"http://{server.http}/{hash}")
+    page.wait("document.querySelector('#live').dataset.kind === 'live' && document.querySelector('h1')")
+
+
+def row(model, column=0):
+    """An expression: the text of a cell of a model's row."""
+    return f"[...document.querySelectorAll('{ROWS}')].find((row) => row.cells[0].innerText === '{model}')?.cells[{column}].innerText"
+
+
+def test_models_have_states_and_reasons_with_their_caret(server, page):
+    open_page(page, server)
+    assert [page.evaluate(row(name, 2)) for name in ("identity", "wrong")] == ["Ready", "Failed"]
+    reason = page.text(".failed pre").split("\n")
+    at = next(number for number, line in enumerate(reason) if "max_batch_sise: 8" in line)
+    assert reason[at].index("max_batch_sise") == reason[at + 1].index("^"), reason
+    assert "monospace" in page.evaluate("getComputedStyle(document.querySelector('.failed pre')).fontFamily")
+    page.click(".failed a")
+    page.wait("document.querySelector('h1').textContent === 'wrong'")
+    assert "did you mean `max_batch_size`?" in page.text(".why")
+    assert page.evaluate("document.title") == "wrong – Galatea"
+    assert page.evaluate("document.activeElement.id") == "main", "who uses a keyboard goes on where the page has changed"
+
+
+def test_figures_change_in_place_while_requests_run(server, page, load):
+    open_page(page, server)
+    page.evaluate("void (window.first = document.querySelector('table.models'))")
+    page.wait(f"Number({row('identity', 3)}.replace(',', '')) > 0 && {row('identity', 7)}.includes('s')")
+    assert page.evaluate("window.first.isConnected"), "the table is changed, not made anew"
+    page.click(f"{ROWS} a >> text=identity")
+    page.wait("(document.querySelector('.plot path.line')?.getAttribute('d') ?? '').includes('L')")
+    page.wait("document.querySelector('.batches tbody tr')?.cells[1].innerText !== '0'")
+    assert page.count(".chart") == 4
+    assert page.evaluate("document.querySelector('.chart svg[role=img]').getAttribute('aria-label')").startswith("Throughput per second")
+
+
+def test_failed_requests_are_shown_and_chosen_by_model(server, page):
+    assert infer(server, "failing", id="the-one") == 500 and infer(server, shape=[1, 3]) != 200
+    open_page(page, server, "#/failures")
+    page.wait_for("td.reason", "told to fail")
+    page.wait_for("td.reason", "request the-one")
+    shown = "[...document.querySelectorAll('main tbody tr')].map((row) => row.cells[1].innerText)"
+    page.wait(f"{shown}.includes('identity') || {shown}.includes('identity 1')")
+    page.tab.select_option("#of-model", "failing")
+    assert set(page.evaluate(shown)) == {"failing 1"}
+
+
+def test_unload_and_load(server, page):
+    open_page(page, server, "#/models/spare")
+    page.click(".controls >> text=Unload")
+    page.click("text=Keep it")
+    assert page.text(".state") == "Ready" and infer(server, "spare") in (200, 400)
+    page.click(".controls >> text=Unload")
+    page.click("text=Unload it now")
+    page.wait_for(".state", "Not loaded")
+    page.click(".controls >> text=Load")
+    page.wait_for(".state", "Ready")
+    page.click(".controls >> text=Reload")
+    page.wait("document.querySelector('#said').textContent === 'spare: load done.'")
+
+
+def test_why_nothing_can_be_loaded_is_said_and_what_a_load_says_is_shown(server, page, repository, serve):
+    open_page(page, server, "#/models/wrong")
+    page.click(".controls >> text=Load")
+    page.wait_for(".told.bad", "The load failed")
+    repository.add("identity", "identity", identity_config())
+    open_page(page, serve(repository.path), "#/models/identity")
+    assert "--model-control-mode=explicit" in page.text(".told") and not page.evaluate("document.querySelector('.controls').offsetHeight")
+
+
+@pytest.mark.parametrize("colors", ["light", "dark"])
+def test_everybody_can_use_it(server, page, colors):
+    page.emulate(colors, "reduce")
+    infer(server, "failing")
+    for hash in PAGES:
+        open_page(page, server, hash)
+        assert page.violations() == [], hash
+    page.goto(f"http://{server.http}/docs")
+    page.wait_for(".route")
+    page.click('.route summary >> text="/v2/models/identity/infer"')
+    assert page.violations() == []
+
+
+def test_a_phone_scrolls_nothing_sideways(server, page):
+    page.resize(360, 740)
+    for hash in PAGES:
+        open_page(page, server, hash)
+        assert page.overflow() <= 0, hash
+    page.goto(f"http://{server.http}/docs")
+    page.wait_for(".route")
+    page.click('.route summary >> text="/v2/models/identity/infer"')
+    assert page.overflow() <= 0
+
+
+def test_the_keyboard_is_enough(server, page):
+    open_page(page, server)
+    focused = "document.activeElement.textContent.trim()"
+    seen = []
+    for _ in range(8):
+        page.press_key("Tab")
+        seen.append(page.evaluate(focused))
+    assert seen[:7] == ["Skip to the content", "Galatea", "Models", "Failed requests", "Server", "API", "Auto"], seen
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.evaluate("document.querySelector('input[type=search]').focus()")
+    page.type("ident")
+    page.wait(f"document.querySelectorAll('{ROWS}').length === 1")
+    page.evaluate(f"document.querySelector('{ROWS} a').focus()")
+    page.press_key("Enter")
+    page.wait("document.querySelector('h1').textContent === 'identity'")
+
+
+def test_colours_are_chosen_and_kept(server, page):
+    open_page(page, server)
+    page.click("#theme")
+    page.click("#theme")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    open_page(page, server)
+    assert page.text("#theme") == "Dark" and page.evaluate("getComputedStyle(document.body).backgroundColor") == dark == "rgb(19, 22, 27)"
+    page.click("#theme")
+    assert page.text("#theme") == "Auto"
+
+
+def test_routes_are_described_with_a_command(server, page):
+    page.goto(f"http://{server.http}/docs")
+    page.wait_for(".route")
+    page.fill("input[type=search]", "identity/infer")
+    page.click(".route:not([hidden]) summary")
+    page.wait_for(".route[open] pre")
+    shown = page.text(".route[open]")
+    assert 'name: "INPUT0"' in shown and f"curl -s -X POST 'http://{server.http}/v2/models/identity/infer'" in shown
+
+
+def test_a_server_that_comes_back_is_found(page, repository, serve):
+    repository.add("identity", "identity", identity_config())
+    [port] = servers.free_ports(1)
+    first = serve(repository.path, f"--http-port={port}")
+    open_page(page, first)
+    first.stop()
+    page.wait_for("#banner", "No connection")
+    assert page.text("#live-text") == "Not connected"
+    serve(repository.path, f"--http-port={port}")
+    page.click("text=Try now")
+    page.wait("document.querySelector('#live').dataset.kind === 'live' && document.querySelector('#banner').hidden")
+
+
+def test_a_restricted_server_is_given_its_header(page, repository, serve):
+    repository.add("identity", "identity", identity_config())
+    server = serve(repository.path, "--http-restricted-api=model-repository,metadata:x-admin=sesame")
+    page.goto(f"http://{server.http}/")
+    page.wait_for("#banner", "it wants the header x-admin")
+    page.fill("#header-value", "wrong")
+    page.press_key("Enter")
+    page.wait_for("#banner", "not the one the server expects")
+    page.fill("#header-value", "sesame")
+    page.press_key("Enter")
+    page.wait_for(ROWS)
+
+
+def test_without_models_it_says_how_to_add_one(page, repository, serve):
+    repository.path.mkdir(exist_ok=True)
+    open_page(page, serve(repository.path, "--model-control-mode=explicit"))
+    page.wait_for(".empty", "There is no model yet")
+    assert "v2/repository/models/my_model/load" in page.text(".empty")
+
+
+def test_two_thousand_models_stay_usable(page, repository, serve):
+    for number in range(2000):
+        repository.add(f"model_{number:04}", "identity", identity_config())
+    server = serve(repository.path, "--model-control-mode=explicit", "--load-model=model_0007")
+    open_page(page, server)
+    assert page.count(ROWS) == 50 and page.text(".tools [role=status]") == "50 of 2,000 versions"
+    took = page.evaluate(
+        "(() => { const search = document.querySelector('input[type=search]'); search.value = 'model_19';"
+        " const began = performance.now(); search.dispatchEvent(new Event('input')); return performance.now() - began; })()"
+    )
+    assert page.text(".tools [role=status]") == "50 of 100 versions" and took < 500
+    page.click("text=Show 50 more")
+    assert page.count(ROWS) == 100
+    page.fill("input[type=search]", "")
+    page.click("[data-filter=ready]")
+    page.wait(f"document.querySelectorAll('{ROWS}').length === 1")
+    assert page.text(f"{ROWS} a") == "model_0007"

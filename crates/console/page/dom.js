@@ -1,11 +1,49 @@
-// Elements made of text: nothing that a server says is read as markup.
+// Elements made of text: nothing that a server says is read as markup. What is there is changed, not made anew.
 
-/** An element with attributes and children, which are elements or text. */
-export function element(name, attributes, ...children) {
-  const made = document.createElement(name);
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(made, attributes, children) {
   Object.entries(attributes).forEach(([attribute, value]) => made.setAttribute(attribute, value));
   made.append(...children.map((child) => (child instanceof Node ? child : String(child))));
   return made;
+}
+
+/** An element with attributes and children, which are elements or text. */
+export function element(name, attributes, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same of a picture. */
+export function svg(name, attributes, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+/** A button that does something. */
+export function button(label, action, attributes = {}) {
+  const made = element("button", { type: "button", ...attributes }, label);
+  made.addEventListener("click", action);
+  return made;
+}
+
+/** Sets a text where it is another one: a selection in it stays, and so does what is read out. */
+export function setText(node, text) {
+  const wanted = String(text);
+  if (node.textContent !== wanted) node.textContent = wanted;
+}
+
+/** Sets an attribute where it has another value; `null` removes it. */
+export function setAttribute(node, name, value) {
+  if (value === null) node.removeAttribute(name);
+  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+/** Makes `nodes` the children of `parent`, and touches none that is in its place. */
+export function setChildren(parent, nodes) {
+  nodes.forEach((node, at) => {
+    const there = parent.childNodes[at];
+    if (there !== node) parent.insertBefore(node, there ?? null);
+  });
+  while (parent.childNodes.length > nodes.length) parent.lastChild.remove();
 }
 
 /** A cell of text, which is aligned to the left. */
@@ -29,7 +67,7 @@ export function table(caption, columns, rows) {
   return element(
     "table",
     {},
-    element("caption", {}, caption),
+    ...(caption ? [element("caption", {}, caption)] : []),
     element("thead", {}, element("tr", {}, ...head)),
     element("tbody", {}, ...body),
   );
@@ -37,5 +75,17 @@ export function table(caption, columns, rows) {
 
 /** What scrolls sideways by itself on a narrow screen, by keyboard too. */
 export function region(label, content) {
-  return element("div", { class: "wide", role: "region", "aria-label": label, "data-key": label, tabindex: 0 }, content);
+  return element("div", { class: "wide", role: "region", "aria-label": label, tabindex: 0 }, content);
+}
+
+/** A figure with its name: `set(value, note)`. */
+export function stat(name, ...more) {
+  const value = element("b", {}, "–");
+  const note = element("small", {});
+  const node = element("div", { class: "stat" }, element("dt", {}, name), element("dd", {}, value, " ", note), ...more);
+  const set = (shown, said = "") => {
+    setText(value, shown);
+    setText(note, said);
+  };
+  return { node, set };
 }

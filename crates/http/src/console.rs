@@ -9,16 +9,17 @@ use galatea_console::{
     page::{self, PageFile},
 };
 use galatea_engine::Engine;
-use galatea_frontend::{ApiCategory, RestrictedApis};
+use galatea_frontend::ApiCategory;
 use galatea_types::Error;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{ETAG, IF_NONE_MATCH},
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY},
 };
 
 use crate::{
     body::Body,
     event_body::EventBody,
+    options::HttpOptions,
     received::Received,
     responses::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
     same_site,
@@ -57,8 +58,8 @@ pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
 }
 
 /// The console of a server that has one.
-pub(crate) fn of(engine: &Arc<Engine>, apis: &RestrictedApis) -> Console {
-    Console::new(engine, apis.restricted_names())
+pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
+    Console::new(engine, options.limits.clone(), options.restricted_apis.restricted_names())
 }
 
 pub(crate) async fn respond(
@@ -100,7 +101,7 @@ fn refused(
     is_over.then(|| failure(&Error::unavailable("Server exiting"), JSON))
 }
 
-fn send_file(file: &PageFile, headers: &HeaderMap) -> Response<Body> {
+fn send_file(file: &'static PageFile, headers: &HeaderMap) -> Response<Body> {
     let validators = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let mut response = match validators.is_some_and(|known| page::is_known(file, known)) {
         true => {
@@ -109,14 +110,27 @@ fn send_file(file: &PageFile, headers: &HeaderMap) -> Response<Body> {
             response
         }
         false => {
-            let content = Body::pieces(Bytes::from_static(file.content), Vec::new());
-            reply(StatusCode::OK, HeaderValue::from_static(file.content_type), content)
+            let takes_gzip = headers.get(ACCEPT_ENCODING).is_some_and(takes_gzip);
+            let content = if takes_gzip { file.gzip } else { &file.content };
+            let content = Body::pieces(Bytes::from_static(content), Vec::new());
+            let kind = HeaderValue::from_static(file.content_type);
+            let mut response = reply(StatusCode::OK, kind, content);
+            if takes_gzip {
+                response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+            response
         }
     };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(etag) = HeaderValue::from_str(&file.etag) {
         response.headers_mut().insert(ETAG, etag);
     }
     protected(response)
+}
+
+/// Browsers name it; with a weight, which might be 0, the plain text is sent.
+fn takes_gzip(accepted: &HeaderValue) -> bool {
+    accepted.to_str().is_ok_and(|all| all.split(',').any(|one| one.trim() == "gzip"))
 }
 
 /// With what tells a browser to be careful.

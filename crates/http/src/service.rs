@@ -61,7 +61,7 @@ impl Service {
         let answers_by_media_type =
             matches!(&content, Content::Cloud(front_end) if front_end.answers_by_media_type());
         let has_console = matches!(&content, Content::Inference) && options.has_console;
-        let console = has_console.then(|| console::of(&engine, &options.restricted_apis));
+        let console = has_console.then(|| console::of(&engine, &options));
         let state = ServerState {
             engine,
             options,

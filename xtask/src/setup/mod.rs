@@ -60,6 +60,7 @@ fn peers() -> Result<()> {
         ("real Triton", peers::triton()),
         ("libtorch", peers::libtorch()),
         ("trained tagger", peers::tagger()),
+        ("browser's driver", peers::browser()),
         // After the others that ask apt, which does one thing at a time.
         ("Prometheus", deploy::prometheus()),
     ] {

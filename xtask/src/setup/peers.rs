@@ -34,6 +34,30 @@ pub fn tools() -> Result<()> {
     Ok(())
 }
 
+/// What drives the browser in the tests of the console, and what they check its page with for people who use keyboards and
+/// screen readers: `target/peers/browser`.
+pub fn browser() -> Result<()> {
+    const LISTS: [&str; 3] = ["browser.txt", "browser/package.json", "browser/package-lock.json"];
+    let wanted: String = LISTS.iter().map(|list| steps::listing(list)).collect::<Result<_>>()?;
+    steps::step("browser", &wanted, || {
+        let home = steps::dir().join("browser");
+        let packages = home.join("python");
+        let _ = fs::remove_dir_all(&packages);
+        fs::create_dir_all(&packages)?;
+        let target = packages.to_string_lossy();
+        let install = ["install", "--quiet", "--no-deps", "--target", &*target, "-r"];
+        steps::pip(&steps::dir().join("venv"), &install, &steps::list_path("browser.txt"))?;
+        if process::which(&["npm"]).is_none() {
+            steps::debian(&["npm"])?;
+        }
+        for file in ["package.json", "package-lock.json"] {
+            steps::place(&steps::list_path("browser").join(file), &home.join(file))?;
+        }
+        let quiet = ["ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"];
+        process::run(Command::new("npm").args(quiet).current_dir(&home))
+    })
+}
+
 /// Debian's libtorch with its headers and a compiler for the shim; another one may be named by `GALATEA_LIBTORCH`.
 pub fn libtorch() -> Result<()> {
     let is_here = std::env::var_os("GALATEA_LIBTORCH").is_some()

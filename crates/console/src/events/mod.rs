@@ -12,6 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::Engine;
+use galatea_frontend::ConnectionLimits;
 use galatea_types::{CondvarExt, LockExt};
 use tokio::sync::mpsc;
 
@@ -38,6 +39,7 @@ pub struct Console {
 
 struct Shared {
     engine: Weak<Engine>,
+    connections: Arc<ConnectionLimits>,
     /// Names of the groups of calls that need a header.
     restricted: Vec<&'static str>,
     started: Instant,
@@ -81,9 +83,14 @@ impl Watcher {
 
 impl Console {
     /// Of a server. `restricted`: names of the groups of calls that need a header.
-    pub fn new(engine: &Arc<Engine>, restricted: Vec<&'static str>) -> Self {
+    pub fn new(
+        engine: &Arc<Engine>,
+        connections: Arc<ConnectionLimits>,
+        restricted: Vec<&'static str>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             engine: Arc::downgrade(engine),
+            connections,
             restricted,
             started: Instant::now(),
             hall: Mutex::default(),
@@ -133,7 +140,8 @@ impl Shared {
     fn run(self: Arc<Self>) {
         let _end = EndOfThread(&self);
         let mut empty_looks = 0;
-        let mut sampler = Sampler::new(self.started, self.restricted.clone());
+        let mut sampler =
+            Sampler::new(self.started, self.connections.clone(), self.restricted.clone());
         let mut next_at = Instant::now();
         loop {
             let Some(engine) = self.engine.upgrade() else { return self.close() };

@@ -1,10 +1,13 @@
 //! Samples of a server, written as events.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use bytes::Bytes;
 use galatea_engine::Engine;
-use galatea_frontend::{FailedCall, recent_failures};
+use galatea_frontend::{ConnectionLimits, FailedCall, recent_failures};
 use serde::Serialize;
 
 use crate::state::{Change, FailureRow, Models, ServerRow, State, millis};
@@ -15,6 +18,7 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// What was sampled last, and its texts.
 pub(super) struct Sampler {
     started: Instant,
+    connections: Arc<ConnectionLimits>,
     restricted: Vec<&'static str>,
     models: Models,
     server: Option<ServerRow>,
@@ -23,15 +27,20 @@ pub(super) struct Sampler {
     /// The failed request that was sent last.
     last_failure: u64,
     /// Those of the last sample.
-    new_failures: Vec<std::sync::Arc<FailedCall>>,
+    new_failures: Vec<Arc<FailedCall>>,
     /// The whole of the last sample, once somebody has asked for it.
     state: Option<Bytes>,
 }
 
 impl Sampler {
-    pub fn new(started: Instant, restricted: Vec<&'static str>) -> Self {
+    pub fn new(
+        started: Instant,
+        connections: Arc<ConnectionLimits>,
+        restricted: Vec<&'static str>,
+    ) -> Self {
         Self {
             started,
+            connections,
             restricted,
             models: Models::default(),
             server: None,
@@ -51,7 +60,9 @@ impl Sampler {
         self.sequence += 1;
         self.models.sample(engine, elapsed);
         let uptime = self.started.elapsed();
-        self.server = Some(ServerRow::of(engine, uptime, watchers, &self.restricted));
+        let connections = &self.connections;
+        let server = ServerRow::of(engine, uptime, connections, watchers, &self.restricted);
+        self.server = Some(server);
         self.new_failures = recent_failures().since(self.last_failure);
         if let Some(last) = self.new_failures.last() {
             self.last_failure = last.sequence;

@@ -35,7 +35,7 @@ fn next(watcher: &mut Watcher) -> Option<String> {
 #[test]
 fn who_comes_gets_the_state_and_then_changes() {
     let engine = engine();
-    let console = Console::new(&engine, vec!["trace"]);
+    let console = Console::new(&engine, Arc::default(), vec!["trace"]);
     let mut first = console.watch().expect("room");
     let state = next(&mut first).expect("an event");
     assert!(state.starts_with("event: state\ndata: {\"sequence\":1,"), "{state}");
@@ -51,7 +51,7 @@ fn who_comes_gets_the_state_and_then_changes() {
 #[test]
 fn one_more_than_may_is_refused_until_somebody_leaves() {
     let engine = engine();
-    let console = Console::new(&engine, Vec::new());
+    let console = Console::new(&engine, Arc::default(), Vec::new());
     let mut watchers: Vec<_> = (0..MOST_WATCHERS).map(|_| console.watch().expect("room")).collect();
     let refused = console.watch().expect_err("no room").to_string();
     assert!(refused.starts_with("64 clients watch this server"), "{refused}");
@@ -84,7 +84,7 @@ fn who_does_not_read_is_cut_off_and_the_others_are_not() {
 fn the_thread_ends_when_nobody_watches_and_the_events_when_the_engine_goes() {
     let console = {
         let engine = engine();
-        let console = Console::new(&engine, Vec::new());
+        let console = Console::new(&engine, Arc::default(), Vec::new());
         let mut watcher = console.watch().expect("room");
         next(&mut watcher).expect("an event");
         drop(watcher);

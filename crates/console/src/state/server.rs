@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use galatea_engine::{ControlMode, Engine};
+use galatea_frontend::ConnectionLimits;
 use galatea_telemetry::metrics::GpuMetrics;
 use galatea_types::product;
 use serde::Serialize;
@@ -22,6 +23,7 @@ pub(crate) struct ServerRow {
     /// How loaded the server is, 0 to 1; `None`: it has no such figure.
     load: Option<f64>,
     memory: Memory,
+    connections: Connections,
     gpus: Vec<Gpu>,
     watchers: usize,
     restricted: Vec<&'static str>,
@@ -33,6 +35,14 @@ struct Memory {
     budget_limit_bytes: Option<usize>,
     budget_used_bytes: usize,
     budget_refused: usize,
+}
+
+/// Those of all front ends, which share their limits.
+#[derive(Debug, Serialize)]
+struct Connections {
+    open: usize,
+    limit: usize,
+    refused: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,6 +61,7 @@ impl ServerRow {
     pub fn of(
         engine: &Engine,
         uptime: Duration,
+        connections: &ConnectionLimits,
         watchers: usize,
         restricted: &[&'static str],
     ) -> Self {
@@ -67,6 +78,7 @@ impl ServerRow {
             may_load_reason: why_not_to_load(engine),
             load: None,
             memory: Memory::of(engine),
+            connections: Connections::of(connections),
             gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
             watchers,
             restricted: restricted.to_vec(),
@@ -104,6 +116,16 @@ impl Memory {
             budget_limit_bytes: Some(budget.limit()).filter(|limit| *limit < isize::MAX as usize),
             budget_used_bytes: budget.used(),
             budget_refused: budget.refused(),
+        }
+    }
+}
+
+impl Connections {
+    fn of(limits: &ConnectionLimits) -> Self {
+        Self {
+            open: limits.open(),
+            limit: limits.settings().max_connections,
+            refused: limits.counts().refused,
         }
     }
 }

@@ -61,8 +61,7 @@ impl Reading for Occurrence {
     }
 
     fn at_least<T: TryFrom<i128>>(&self, min: i128, requirement: &str) -> Result<T> {
-        let number =
-            whole(&self.text).ok_or_else(|| self.invalid(whole_number_from(min)))?;
+        let number = whole(&self.text).ok_or_else(|| self.invalid(whole_number_from(min)))?;
         if number < min {
             return Err(self.failed(format!("The value must {requirement}")));
         }

@@ -1,0 +1,51 @@
+// How figures, sizes and times are written.
+
+const NOTHING = "–";
+const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
+
+/** A figure with as many digits as can be read at a glance. */
+export function figure(value, digits) {
+  if (isMissing(value)) return NOTHING;
+  const size = Math.abs(value);
+  const kept = digits ?? (size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2);
+  return value.toLocaleString("en", { maximumFractionDigits: kept });
+}
+
+/** Milliseconds, with the unit that fits. */
+export function duration(ms) {
+  if (isMissing(ms)) return NOTHING;
+  if (ms >= 1000) return `${figure(ms / 1000)} s`;
+  return ms >= 1 || ms === 0 ? `${figure(ms)} ms` : `${figure(ms * 1000, 0)} µs`;
+}
+
+/** Bytes, in thousands. */
+export function size(bytes) {
+  if (isMissing(bytes)) return NOTHING;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const at = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(bytes, 1)) / 3));
+  return `${figure(bytes / 1000 ** at)} ${units[at]}`;
+}
+
+/** How long something has been so. */
+export function span(seconds) {
+  const parts = [[86400, "d"], [3600, "h"], [60, "min"]];
+  const at = parts.findIndex(([length]) => seconds >= length);
+  if (at < 0) return `${Math.floor(seconds)} s`;
+  const [length, unit] = parts[at];
+  const [less, lessUnit] = parts[at + 1] ?? [1, "s"];
+  return `${Math.floor(seconds / length)} ${unit} ${Math.floor((seconds % length) / less)} ${lessUnit}`;
+}
+
+/** The time of day of an instant. */
+export function clock(ms) {
+  return new Date(ms).toLocaleTimeString("en-GB");
+}
+
+/** "1 model", "2 models". */
+export function counted(count, name) {
+  return `${figure(count, 0)} ${name}${count === 1 ? "" : "s"}`;
+}
+
+export function percent(share) {
+  return isMissing(share) ? NOTHING : `${figure(share * 100)} %`;
+}
