@@ -76,6 +76,7 @@ def test_a_page_sees_requests_while_they_run(server):
         assert (row["state"], row["backend"], row["max_batch_size"]) == ("READY", "identity", 8)
         assert row["instances"] == {"all": 1, "working": 1} and events.server["state"] == "ready"
         assert events.server["memory"]["resident_bytes"] > 1 << 20
+        assert 0 <= events.server["load"] < 1
         for _ in range(20):
             assert infer(server)[0] == 200
         assert infer(server, "failing", id="the-one")[0] == 500

@@ -326,6 +326,12 @@ impl Engine {
         self.models.all().iter().for_each(|model| model.sample_load(now));
     }
 
+    /// How loaded the server is: as much as the most loaded of its models ([`ServedModel::load`]).
+    pub fn load(&self) -> Option<f64> {
+        let now = Instant::now();
+        self.models.all().iter().filter_map(|model| model.load(now)).reduce(f64::max)
+    }
+
     /// Refuses requests and loads from now on; loads under way are finished. [`Engine::shutdown`] does it too.
     pub fn begin_exit(&self) {
         self.models.begin_exit();

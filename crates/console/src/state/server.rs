@@ -20,7 +20,7 @@ pub(crate) struct ServerRow {
     ready: bool,
     may_load: bool,
     may_load_reason: String,
-    /// How loaded the server is, 0 to 1; `None`: it has no such figure.
+    /// How loaded the server is: 1 is full, more has a queue; `None`: it has no model with instances.
     load: Option<f64>,
     memory: Memory,
     connections: Connections,
@@ -76,7 +76,7 @@ impl ServerRow {
             ready,
             may_load: engine.check_control().is_ok(),
             may_load_reason: why_not_to_load(engine),
-            load: None,
+            load: engine.load(),
             memory: Memory::of(engine),
             connections: Connections::of(connections),
             gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
