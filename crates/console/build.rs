@@ -53,7 +53,8 @@ fn shortened(name: &str, end: &str, text: &str) -> io::Result<String> {
             )));
         }
         is_in_comment |= is_script && line.starts_with("/*");
-        if !is_in_comment && !(is_script && line.starts_with("//")) {
+        let is_comment = is_in_comment || is_script && line.starts_with("//");
+        if !is_comment {
             short.push_str(line);
         }
         is_in_comment &= !line.ends_with("*/");

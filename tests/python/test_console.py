@@ -1,5 +1,6 @@
 """The console without its page: files and their headers, the events while requests run, who may see what."""
 
+import gzip
 import json
 import re
 import signal
@@ -50,6 +51,10 @@ def test_the_files_of_the_page(server):
         known = {"If-None-Match": headers["ETag"]}
         status, again, nothing = clients.ask(server.http, "GET", path, headers=known)
         assert (status, nothing, again["ETag"]) == (304, b"", headers["ETag"])
+        status, packed, small = clients.ask(server.http, "GET", path, headers={"Accept-Encoding": "gzip, br"})
+        assert packed["Content-Encoding"] == "gzip" and gzip.decompress(small) == body and packed["Vary"] == "accept-encoding"
+        plain = clients.ask(server.http, "GET", path, headers={"Accept-Encoding": "gzip;q=0"})
+        assert plain[2] == body and "Content-Encoding" not in plain[1]
         status, head, nothing = clients.ask(server.http, "HEAD", path)
         assert (status, nothing, head["Content-Length"]) == (200, b"", str(len(body)))
         assert clients.ask(server.http, "POST", path)[0] == 405
@@ -77,6 +82,8 @@ def test_a_page_sees_requests_while_they_run(server):
         assert row["instances"] == {"all": 1, "working": 1} and events.server["state"] == "ready"
         assert events.server["memory"]["resident_bytes"] > 1 << 20
         assert 0 <= events.server["load"] < 1
+        connections = events.server["connections"]
+        assert 1 <= connections["open"] <= connections["limit"] and connections["refused"] == 0
         for _ in range(20):
             assert infer(server)[0] == 200
         assert infer(server, "failing", id="the-one")[0] == 500

@@ -26,6 +26,8 @@ def server(tmp_path_factory):
     path = tmp_path_factory.mktemp("models")
     repositories.write_model(path, "identity", "galatea", "identity", identity_config(max_batch_size=8))
     repositories.write_model(path, "spare", "galatea", "identity", identity_config())
+    both = identity_config(more="version_policy { all { } }\n")
+    repositories.write_model(path, "two", "galatea", "identity", both, versions=(1, 2))
     repositories.write_model(path, "failing", "galatea", "failing", FAILING)
     repositories.write_model(path, "wrong", "galatea", "identity", WRONG)
     with servers.galatea(path, "--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false") as running:
@@ -86,6 +88,15 @@ def test_models_have_states_and_reasons_with_their_caret(server, page):
     assert "did you mean `max_batch_size`?" in page.text(".why")
     assert page.evaluate("document.title") == "wrong – Galatea"
     assert page.evaluate("document.activeElement.id") == "main", "who uses a keyboard goes on where the page has changed"
+
+
+def test_each_version_has_its_page(server, page):
+    open_page(page, server)
+    for version in ("1", "2"):
+        page.click(f"{ROWS}:has(td:text-is('{version}')) a >> text=two")
+        page.wait_for(".versions [aria-current]", f"{version} ready")
+        page.click("header >> text=Models")
+        page.wait("document.querySelector('table.models')")
 
 
 def test_figures_change_in_place_while_requests_run(server, page, load):

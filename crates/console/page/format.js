@@ -33,7 +33,8 @@ export function span(seconds) {
   if (at < 0) return `${Math.floor(seconds)} s`;
   const [length, unit] = parts[at];
   const [less, lessUnit] = parts[at + 1] ?? [1, "s"];
-  return `${Math.floor(seconds / length)} ${unit} ${Math.floor((seconds % length) / less)} ${lessUnit}`;
+  const rest = Math.floor((seconds % length) / less);
+  return `${Math.floor(seconds / length)} ${unit}${rest ? ` ${rest} ${lessUnit}` : ""}`;
 }
 
 /** The time of day of an instant. */

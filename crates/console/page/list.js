@@ -2,7 +2,7 @@
 
 import { button, element, region, setAttribute, setChildren, setText, svg } from "./dom.js";
 import { counted, duration, figure } from "./format.js";
-import { KINDS, countKinds, groupOf, kindOf, known, pageOf } from "./store.js";
+import { KINDS, countKinds, groupOf, kindOf, known, pageOf, versionsOf } from "./store.js";
 
 const STEP = 50;
 const names = new Intl.Collator("en", { numeric: true });
@@ -54,7 +54,7 @@ function makeRow(model) {
   const group = groupOf(model);
   const state = badge();
   const others = COLUMNS.filter((column) => column.show).map((column) => [column, element("td", column.kind ? { class: column.kind } : {})]);
-  const several = known.models.has(`${group}/${model.version - 1}`) ? model.version : null;
+  const several = versionsOf(group).length > 1 ? model.version : null;
   const link = element("a", { href: pageOf(group, "", several) }, model.name);
   const name = element("th", { scope: "row", class: "text name" }, link);
   if (model.namespace) name.append(element("small", {}, ` ${model.namespace}`));
