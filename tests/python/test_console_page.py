@@ -257,3 +257,28 @@ def test_two_thousand_models_stay_usable(page, repository, serve):
     page.click("[data-filter=ready]")
     page.wait(f"document.querySelectorAll('{ROWS}').length === 1")
     assert page.text(f"{ROWS} a") == "model_0007"
+
+
+def test_behind_the_prefix_of_a_proxy_everything_is_found(server, page):
+    """The browser asks below a prefix, which is taken off on the way, as a proxy does."""
+    within, asked = "**/behind/**", []
+    page.tab.route(within, lambda route: route.continue_(url=route.request.url.replace("/behind/", "/", 1)))
+
+    def listen(request):
+        asked.append(request.url)
+
+    page.tab.on("request", listen)
+    try:
+        open_page(page, server, "behind/#/models/identity/try")
+        page.wait_for(".try-send")
+        page.click(".try-send")
+        page.wait("/after/.test(document.querySelector('.try-status').textContent)")
+        page.click("[data-page=docs]")
+        page.wait_for("details")
+        page.click("[data-page=models]")
+        page.wait(f"document.querySelector('{ROWS}')")
+    finally:
+        page.tab.remove_listener("request", listen)
+        page.tab.unroute(within)
+    outside = [url for url in asked if url.startswith("http") and "/behind/" not in url]
+    assert len(asked) > 20 and outside == []
