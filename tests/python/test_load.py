@@ -10,6 +10,9 @@ import clients
 from repositories import REPEAT_CONFIG, identity_config, tensor
 
 LIMIT = 30
+# What an execution takes in milliseconds: much more than a client of a busy machine takes to send its next request, as
+# the instance and the queue lack that request until it has come.
+EXECUTION = 250
 # Until a load that was is no more: the window, the time between two samples, and some for a busy machine.
 FORGOTTEN = 2.5
 SLEEPS = """\
@@ -20,7 +23,7 @@ import triton_python_backend_utils as pb
 
 class TritonPythonModel:
     def execute(self, requests):
-        time.sleep(0.05 * len(requests))
+        time.sleep({seconds} * len(requests))
         return [pb.InferenceResponse([pb.Tensor("OUTPUT0", r.inputs()[0].as_numpy())]) for r in requests]
 """
 
@@ -82,16 +85,16 @@ def mean(server, model, seconds):
 
 
 def test_a_saturated_instance_is_one_and_its_queue_comes_on_top(repository, serve):
-    repository.add("slow", "identity", delayed(20))
-    repository.add("other", "identity", delayed(20))
+    repository.add("slow", "identity", delayed(EXECUTION))
+    repository.add("other", "identity", delayed(EXECUTION))
     server = serve(repository.path)
     assert load(server, "slow") == load(server, "other") == 0
     with Clients(server, "slow", 1):
         until(server, "slow", lambda seen: seen > 0.8)
-        assert 0.8 < mean(server, "slow", 1) < 1.4
+        assert 0.8 < mean(server, "slow", 2) < 1.4
     with Clients(server, "slow", 4):
         until(server, "slow", lambda seen: seen > 3.4)
-        assert 3.4 < mean(server, "slow", 1) < 4.4
+        assert 3.4 < mean(server, "slow", 2) < 4.4
         page = clients.metrics(server)
         assert page["galatea_load", ""] > 3 and page["galatea_model_load", 'model="other",version="1"'] == 0
     until(server, "slow", lambda seen: seen == 0, FORGOTTEN)
@@ -136,13 +139,13 @@ def test_an_execution_counts_before_it_has_ended(repository, serve):
 
 
 def test_the_queue_is_measured_by_what_an_execution_takes(repository, serve):
-    config = delayed(50, "dynamic_batching { }\n").replace("max_batch_size: 0", "max_batch_size: 8")
+    config = delayed(EXECUTION, "dynamic_batching { }\n").replace("max_batch_size: 0", "max_batch_size: 8")
     repository.add("batching", "identity", config)
     server = serve(repository.path)
     with Clients(server, "batching", 24, one_row((1, 3))):
         # 8 are executed and 16 wait: two more executions.
         until(server, "batching", lambda seen: seen > 2.3)
-        assert 2.3 < mean(server, "batching", 1) < 3.4
+        assert 2.3 < mean(server, "batching", 2) < 3.4
 
 
 def test_a_decoupled_model_is_at_work_while_a_stream_is_open(repository, serve):
@@ -160,11 +163,11 @@ def test_a_decoupled_model_is_at_work_while_a_stream_is_open(repository, serve):
 
 
 def test_a_python_model_that_is_handed_requests_ahead(repository, serve):
-    repository.add("python", "python", identity_config(), files={"1/model.py": SLEEPS})
+    repository.add("python", "python", identity_config(), files={"1/model.py": SLEEPS.format(seconds=EXECUTION / 1000)})
     server = serve(repository.path)
     with Clients(server, "python", 3):
         until(server, "python", lambda seen: seen > 2.4)
-        assert 2.4 < mean(server, "python", 1) < 3.4
+        assert 2.4 < mean(server, "python", 2) < 3.4
     until(server, "python", lambda seen: seen == 0, FORGOTTEN)
 
 
@@ -197,7 +200,7 @@ def test_what_a_process_was_at_when_it_ended_does_not_count_on(repository, serve
 
 
 def test_the_load_of_an_ensemble_is_that_of_its_steps(repository, serve):
-    repository.add("step", "identity", delayed(20))
+    repository.add("step", "identity", delayed(EXECUTION))
     tensors = tensor("input", "INPUT0", "TYPE_FP32", "-1") + tensor("output", "OUTPUT0", "TYPE_FP32", "-1")
     maps = "".join(f'{kind}_map {{ key: "{kind.upper()}0" value: "{kind.upper()}0" }} ' for kind in ("input", "output"))
     repository.add("whole", "ensemble", f'{tensors}ensemble_scheduling {{ step [ {{ model_name: "step" model_version: -1 {maps} }} ] }}\n')
