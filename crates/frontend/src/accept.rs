@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
+    client::Peer,
     connections::{ConnectionLimits, Framing, Slot},
-    exchange::Peer,
     listener::{AttachedListener, Listener},
     repeated_log::RepeatedLog,
     socket::DetachedSocket,

@@ -29,6 +29,7 @@
 mod accept;
 mod access;
 mod cancel;
+mod client;
 mod compression;
 mod connections;
 mod exchange;
@@ -49,13 +50,14 @@ pub use access::{
     ApiCategory, ForwardingError, HeaderForwarding, RestrictedApis, Restriction, RestrictionError,
 };
 pub use cancel::CancelOnDrop;
+pub use client::{Client, ClientCertificate, Peer};
 pub use compression::{CompressionFormat, DecompressError};
 pub use connections::{
     Activity, CallGuard, ConnectionCounts, ConnectionLimits, ConnectionSettings, Framing,
     ReceivingGuard,
 };
 pub use exchange::{
-    Answer, Call, Exchange, FailedCall, Peer, RecentFailures, RequestLog, Subject, recent_failures,
+    Answer, Call, Exchange, FailedCall, RecentFailures, RequestLog, Subject, recent_failures,
 };
 pub use front_end::{FrontEnd, FrontEndOptions};
 pub use heavy_work::{HeavyWork, HeavyWorkError};
@@ -68,4 +70,4 @@ pub use responses::{
 };
 pub use socket::Socket;
 pub use stage::Closing;
-pub use transport::{Plain, Stream, Transport};
+pub use transport::{Opened, Plain, Stream, Transport};

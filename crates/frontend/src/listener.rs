@@ -4,7 +4,7 @@ use std::{io, net, os};
 
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::{exchange::Peer, socket::Socket};
+use crate::{client::Peer, socket::Socket};
 
 /// A TCP port or a Unix socket that clients can connect to. Made by the code that binds it, which also removes the
 /// file of a Unix socket.

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
+    client::Client,
     connections::{Activity, Framing},
-    exchange::Peer,
     in_flight::InFlight,
     stage::Closing,
     transport::Stream,
@@ -24,11 +24,11 @@ pub trait Protocol: Send + Sync + 'static {
 
     /// Serves one connection until the client ends it or the front end closes; see [`Closing::serve`]. The requests on it
     /// are announced to `activity`, by which connections that keep the server waiting are found: they are dropped. They
-    /// come from `peer`.
+    /// come from `client`.
     fn serve(
         &self,
         stream: impl Stream,
-        peer: Peer,
+        client: Client,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;

@@ -1,15 +1,31 @@
 //! What lies between a socket and the protocol spoken on it: nothing, or encryption.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::socket::Socket;
+use crate::{client::ClientCertificate, socket::Socket};
 
 /// The bytes of a connection, as a protocol reads and writes them.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
+
+/// A connection whose handshake, where there is one, is done.
+#[derive(Debug)]
+pub struct Opened<S> {
+    /// What the protocol is spoken on.
+    pub stream: S,
+    /// Of the client, where one was asked for and is good.
+    pub certificate: Option<Arc<ClientCertificate>>,
+}
+
+impl<S> Opened<S> {
+    /// Of a client without a certificate.
+    pub fn without_certificate(stream: S) -> Self {
+        Self { stream, certificate: None }
+    }
+}
 
 /// Turns an accepted socket into the stream that the protocol is spoken on.
 ///
@@ -23,7 +39,10 @@ pub trait Transport: Send + Sync + 'static {
     type Stream: Stream;
 
     /// Opens the stream on a socket that was just accepted. An error closes the connection.
-    fn accept(&self, socket: Socket) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    fn accept(
+        &self,
+        socket: Socket,
+    ) -> impl Future<Output = io::Result<Opened<Self::Stream>>> + Send;
 }
 
 /// The bytes of the socket as they are.
@@ -33,7 +52,7 @@ pub struct Plain;
 impl Transport for Plain {
     type Stream = Socket;
 
-    async fn accept(&self, socket: Socket) -> io::Result<Socket> {
-        Ok(socket)
+    async fn accept(&self, socket: Socket) -> io::Result<Opened<Socket>> {
+        Ok(Opened::without_certificate(socket))
     }
 }

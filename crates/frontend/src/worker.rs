@@ -10,10 +10,11 @@ use tokio::{
 
 use crate::{
     accept::{Accepted, Acceptor},
+    client::Client,
     connections::Watched,
     protocol::Protocol,
     stage::{Closing, Stage},
-    transport::Transport,
+    transport::{Opened, Transport},
 };
 
 /// How long connections get to send the rest of their last answer.
@@ -80,16 +81,18 @@ impl<P: Protocol, T: Transport> Service<P, T> {
         let Self { name, protocol, transport } = self;
         let Accepted { socket, peer, counted: _counted, slot } = accepted;
         let opened = async { transport.accept(socket.attach()?).await };
-        let stream = tokio::select! {
+        let Opened { stream, certificate } = tokio::select! {
             opened = opened => match opened {
-                Ok(stream) => stream,
+                Ok(opened) => opened,
                 Err(error) => return log::debug!("{name}: lost a connection before it began: {error}"),
             },
             () = closing.wait() => return,
         };
         let activity = slot.activity.clone();
         let stream = Watched { stream, activity: activity.clone() };
-        if let Err(error) = protocol.serve(stream, peer, activity, closing).await {
+        if let Err(error) =
+            protocol.serve(stream, Client { peer, certificate }, activity, closing).await
+        {
             log::debug!("{name}: a connection ended early: {error}");
         }
     }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use galatea_frontend::{
-    Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
-    InFlight, Peer, Plain, Protocol, Stream,
+    Activity, Client, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd,
+    FrontEndOptions, InFlight, Plain, Protocol, Stream,
 };
 use galatea_types::MemoryBudget;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -58,7 +58,7 @@ impl Protocol for Bytes {
     async fn serve(
         &self,
         stream: impl Stream,
-        _: Peer,
+        _: Client,
         activity: Arc<Activity>,
         mut closing: Closing,
     ) -> io::Result<()> {

@@ -15,8 +15,9 @@ use std::{
 };
 
 use galatea_frontend::{
-    Activity, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd, FrontEndOptions,
-    InFlight, Listener, Peer, Plain, Protocol, Socket, Stream, Transport, catch_panic,
+    Activity, Client, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd,
+    FrontEndOptions, InFlight, Listener, Opened, Plain, Protocol, Socket, Stream, Transport,
+    catch_panic,
 };
 use galatea_types::MemoryBudget;
 use tempfile::TempDir;
@@ -73,7 +74,7 @@ impl Protocol for Echo {
     async fn serve(
         &self,
         stream: impl Stream,
-        _: Peer,
+        _: Client,
         activity: Arc<Activity>,
         mut closing: Closing,
     ) -> io::Result<()> {
@@ -90,7 +91,7 @@ struct Shouting;
 impl Transport for Shouting {
     type Stream = DuplexStream;
 
-    async fn accept(&self, mut socket: Socket) -> io::Result<DuplexStream> {
+    async fn accept(&self, mut socket: Socket) -> io::Result<Opened<DuplexStream>> {
         if socket.read_u8().await? != b'!' {
             return Err(io::Error::other("no handshake"));
         }
@@ -112,7 +113,7 @@ impl Transport for Shouting {
             };
             tokio::select! { _ = inward => {}, _ = outward => {} }
         });
-        Ok(near)
+        Ok(Opened::without_certificate(near))
     }
 }
 

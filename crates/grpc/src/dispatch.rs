@@ -4,7 +4,7 @@ use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
-use galatea_frontend::{ApiCategory, CallGuard, CompressionFormat, InFlight, Peer, catch_panic};
+use galatea_frontend::{ApiCategory, CallGuard, Client, CompressionFormat, InFlight, catch_panic};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
@@ -87,11 +87,11 @@ impl Dispatcher {
     pub async fn answer(
         self,
         request: Request<Incoming>,
-        (call, peer): (CallGuard, Peer),
+        (call, client): (CallGuard, Client),
         reader: Reader,
     ) -> Result<Response<CallBody>, Infallible> {
         let route = Route::of(request.uri().path());
-        let mut told = Told::begin(&self.state.options.requests, peer, &request, route);
+        let mut told = Told::begin(&self.state.options.requests, client.peer, &request, route);
         let Some(guard) = self.state.in_flight.try_begin() else {
             self.state.engine.count_refused_at_exit();
             return Ok(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());

@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Peer, Plain,
+    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain,
     Protocol, Stream,
 };
 use hyper::{server::conn::http2, service::service_fn};
@@ -70,7 +70,7 @@ impl Protocol for GrpcService {
     async fn serve(
         &self,
         stream: impl Stream,
-        peer: Peer,
+        client: Client,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
@@ -81,7 +81,7 @@ impl Protocol for GrpcService {
             Guarded::new(stream, Pings::new(self.pings), activity.clone(), unread.clone(), memory);
         let answer = service_fn(move |request| {
             let call = activity.begin_call();
-            dispatcher.clone().answer(request, (call, peer), unread.reader())
+            dispatcher.clone().answer(request, (call, client.clone()), unread.reader())
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
         let shut_down = http2::Connection::graceful_shutdown;

@@ -51,7 +51,7 @@ impl Received {
         state: &ServerState,
     ) -> Self {
         let exchange = state.options.requests.begin(
-            connection.peer,
+            connection.client.peer,
             &call_of(&request),
             traceparent(request.headers()),
         );

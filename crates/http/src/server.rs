@@ -4,8 +4,8 @@ use std::{convert::Infallible, io, sync::Arc, thread};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, Answer, Call, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Peer,
-    Plain, Protocol, Stream,
+    Activity, Answer, Call, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight,
+    Listener, Peer, Plain, Protocol, Stream,
 };
 use galatea_types::Code;
 use http::StatusCode;
@@ -92,11 +92,11 @@ impl Protocol for Service {
     async fn serve(
         &self,
         stream: impl Stream,
-        peer: Peer,
+        client: Client,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), hyper::Error> {
-        let shared = self.state.connection(peer, closing.clone());
+        let shared = self.state.connection(client, closing.clone());
         let stream = Seen { stream, wire: shared.wire.clone() };
         let respond = service_fn(|request| {
             let (call, shared) = (activity.begin_call(), &shared);
@@ -105,7 +105,7 @@ impl Protocol for Service {
         let connection = builder().serve_connection(TokioIo::new(stream), respond);
         let served = closing.serve(connection, http1::Connection::graceful_shutdown).await;
         if let Some(error) = served.as_ref().err().filter(|error| error.is_parse()) {
-            self.tell_malformed(peer, error);
+            self.tell_malformed(shared.client.peer, error);
         }
         served
     }

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Cancellation, MemoryReservation, Origin, StepTimes, Timeline, Trace, TraceContext};
+use crate::{
+    Cancellation, Identity, MemoryReservation, Origin, StepTimes, Timeline, Trace, TraceContext,
+};
 
 /// Who waits for a request, until when, and what has happened to it so far. Travels beside the request, by value:
 /// there is one per request.
@@ -17,6 +19,8 @@ pub struct RequestContext {
     pub deadline: Option<Instant>,
     /// Who sent the request.
     pub origin: Origin,
+    /// Who the client has proved to be, where the server asks for it.
+    pub identity: Option<Arc<Identity>>,
     /// Gets the timeline when the request ends; `None` where nobody wants to see it.
     pub trace: Option<Arc<dyn Trace>>,
     /// The span that the request is in its client's trace, where the client has named one.
@@ -41,6 +45,7 @@ impl RequestContext {
             cancellation: Cancellation::default(),
             deadline: None,
             origin: Origin::Client,
+            identity: None,
             trace: None,
             trace_context: None,
             timeline: Timeline::new(received),
@@ -65,6 +70,7 @@ impl RequestContext {
             cancellation,
             deadline: self.deadline,
             origin: Origin::Step(times),
+            identity: self.identity.clone(),
             trace: self.trace.clone().and_then(|trace| trace.child(model)),
             trace_context: self.trace_context.as_ref().map(|trace| Box::new(trace.child())),
             timeline: Timeline::new(Instant::now()),

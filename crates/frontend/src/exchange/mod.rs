@@ -8,7 +8,6 @@ mod times;
 
 use std::{
     fmt,
-    net::SocketAddr,
     sync::{Arc, LazyLock},
     thread,
     time::{Instant, SystemTime},
@@ -16,6 +15,8 @@ use std::{
 
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
 use galatea_types::{Code, Error, InferRequest, RequestContext, TraceContext};
+
+use crate::client::Peer;
 
 use self::{
     failures::{FailedRequest, Failures},
@@ -45,32 +46,6 @@ impl RequestLog {
     /// With an access log.
     pub fn with_access_log(access: Arc<AccessLog>) -> Self {
         Self { access: Some(access) }
-    }
-}
-
-/// Who sends the requests of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// Over TCP.
-    Tcp(SocketAddr),
-    /// Through a Unix socket.
-    Unix,
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(SocketAddr::V4(address)) => {
-                // By hand: every line of the access log has one.
-                for (octet, end) in address.ip().octets().into_iter().zip([".", ".", ".", ":"]) {
-                    f.write_str(itoa::Buffer::new().format(octet))?;
-                    f.write_str(end)?;
-                }
-                f.write_str(itoa::Buffer::new().format(address.port()))
-            }
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("unix"),
-        }
     }
 }
 
