@@ -56,6 +56,8 @@ pub struct ServeFlags {
     pub repoagent_directory: String,
     pub rate_limit: String,
     pub trace: TraceFlags,
+    /// `--hardened`: the defaults of a server that strangers may reach.
+    pub is_hardened: bool,
     /// `--disable-auto-complete-config`
     pub is_auto_complete_disabled: bool,
     /// `--cache-config`

@@ -33,7 +33,7 @@ const TRITON: &str = "
 
 const OWN: &str = "
     allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
-    access-log console drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
+    access-log console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()
@@ -197,6 +197,20 @@ fn bad_values_are_named() {
         "Bad option: \"--http-max-input-size\". Provided option value is out of bound. Got 0, expected 1 to \
          2147483647",
     );
+}
+
+#[test]
+fn a_hardened_server_listens_to_this_machine_unless_told() {
+    let flags = parsed(&["--hardened", "--id=mine"]).expect("good");
+    assert_eq!((&*flags.http.address, &*flags.grpc.address), ("127.0.0.1", "127.0.0.1"));
+    assert_eq!((flags.has_console, &*flags.engine.server_id), (Some(false), "mine"));
+    // In whatever order: it gives defaults only.
+    for words in [["--grpc-address=::", "--hardened"], ["--hardened", "--grpc-address=::"]] {
+        let flags = parsed(&words).expect("good");
+        assert_eq!((&*flags.http.address, &*flags.grpc.address), ("127.0.0.1", "::"));
+    }
+    let flags = parsed(&[]).expect("good");
+    assert_eq!((&*flags.http.address, flags.has_console), ("0.0.0.0", None));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod backends;
 mod banner;
 mod cloud;
 mod connections;
+mod exposure;
 pub mod gpus;
 pub mod guide;
 mod invitation;
@@ -54,6 +55,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
     log_notes(&options.notes);
+    exposure::warn(&options);
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);

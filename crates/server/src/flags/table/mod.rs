@@ -5,6 +5,7 @@ mod limits;
 mod machine;
 mod models;
 mod row;
+mod security;
 mod server;
 
 use galatea_command_line::Group;
@@ -31,6 +32,7 @@ pub(super) const GROUPS: &[Group<ServeFlags>] = &[
     Group { title: "Shutdown (Galatea's own)", rows: server::SHUTDOWN, is_own: true },
     Group { title: "Access log (Galatea's own)", rows: server::ACCESS_LOG, is_own: true },
     Group { title: "Console (Galatea's own)", rows: server::CONSOLE, is_own: true },
+    Group { title: "Security (Galatea's own)", rows: security::SECURITY, is_own: true },
     Group { title: "Limits (Galatea's own)", rows: limits::LIMITS, is_own: true },
     Group { title: "Runtimes (Galatea's own)", rows: machine::RUNTIMES, is_own: true },
     group("DEPRECATED", server::DEPRECATED),
