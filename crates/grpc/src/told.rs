@@ -74,6 +74,18 @@ impl Told {
         status
     }
 
+    /// It was refused: the client has not proved who it is, or may not. The log is told where it is.
+    pub fn not_admitted(&mut self, error: Error, peer: Peer) -> Status {
+        let status = status_of(&error);
+        let text = format!("{} (client {peer})", error.message());
+        let failure = Some((error.code(), text.as_str()));
+        let answer = Answer { status: number(status.code()), bytes: 0, is_good: false, failure };
+        let call = self.call();
+        self.exchange.is_of_interest();
+        self.exchange.finish(|| call, &answer);
+        status
+    }
+
     /// It was answered with this, of so many bytes, which may say that it has failed.
     pub fn answered<B>(&mut self, response: &Response<B>, bytes: u64) {
         if self.exchange.is_told() {

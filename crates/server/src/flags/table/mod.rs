@@ -29,6 +29,7 @@ pub(super) const GROUPS: &[Group<ServeFlags>] = &[
     group("Rate Limiter", models::RATE_LIMITER),
     group("Memory/Device Management", machine::MEMORY),
     Group { title: "Shutdown (Galatea's own)", rows: server::SHUTDOWN, is_own: true },
+    Group { title: "Authentication (Galatea's own)", rows: server::ACCESS, is_own: true },
     Group { title: "Access log (Galatea's own)", rows: server::ACCESS_LOG, is_own: true },
     Group { title: "Console (Galatea's own)", rows: server::CONSOLE, is_own: true },
     Group { title: "Limits (Galatea's own)", rows: limits::LIMITS, is_own: true },

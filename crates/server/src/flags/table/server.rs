@@ -94,6 +94,15 @@ pub const LOGGING: &[Row] = &[
         .stores(|o, v| v.put(&mut o.log.file)),
 ];
 
+pub const ACCESS: &[Row] = &[Row::new(
+    "auth-policy",
+    Kind::Text,
+    "File (TOML) that says who may do what: API keys, tokens, certificates, and their roles for \
+     models. With it every request but health checks must say who sends it. It is read again \
+     when it changes. Without it anybody may do anything.",
+)
+.stores(|o, v| v.put(&mut o.auth_policy))];
+
 pub const ACCESS_LOG: &[Row] = &[Row::new(
     "access-log",
     Kind::OptionalText("file"),
