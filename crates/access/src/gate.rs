@@ -180,3 +180,96 @@ impl State {
         Ok(grantee)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::jwt::testing::{Issuer, JWT, NOW};
+
+    fn key_policy(key: &str, rest: &str) -> Policy {
+        let digest = Digest::of(key.as_bytes());
+        let text =
+            format!("[[keys]]\nname = \"k\"\nsha256 = \"{digest}\"\nroles = \"read\"\n{rest}");
+        Policy::parse("p", &text).expect("good")
+    }
+
+    fn with_key(key: &str) -> Credentials<'_> {
+        Credentials { api_key: Some(key.as_bytes()), ..Credentials::default() }
+    }
+
+    fn count(gate: &Gate, reason: &str) -> u64 {
+        gate.failures().find(|(name, _)| *name == reason).map_or(0, |(_, count)| count)
+    }
+
+    #[test]
+    fn refusals_are_counted_by_reason() {
+        let gate = Gate::new(key_policy("key", "expires = 2020-01-01\n"), KeySet::default());
+        let read = Action::ReadSomething;
+        let reason = |credentials: &Credentials<'_>, now| {
+            gate.admit(credentials, &read, now).map_err(|error| error.reason()).err()
+        };
+        assert_eq!(reason(&Credentials::default(), 1), Some("missing"));
+        assert_eq!(reason(&with_key("other"), 1), Some("unknown_key"));
+        assert_eq!(reason(&with_key("a.b.c"), 1), Some("unknown_key"), "no tokens are taken");
+        assert_eq!(reason(&with_key("key"), 1), None);
+        assert_eq!(reason(&with_key("key"), NOW), Some("expired"));
+        assert_eq!(reason(&with_key(""), 1), Some("malformed"));
+        let certificate = Credentials { certificate: Some("CN=a"), ..Credentials::default() };
+        assert_eq!(reason(&certificate, 1), Some("unknown_certificate"));
+        let denied = gate.admit(&with_key("key"), &Action::Infer("m"), 1).expect_err("denied");
+        assert_eq!(denied.to_string(), "identity 'k' lacks the role 'infer' for model 'm'");
+        for (reason, expected) in
+            [("unknown_key", 2), ("expired", 1), ("denied", 1), ("missing", 1)]
+        {
+            assert_eq!(count(&gate, reason), expected, "{reason}");
+        }
+        assert!(gate.admit(&Credentials::default(), &Action::Live, 1).expect("open").is_none());
+    }
+
+    #[test]
+    fn what_was_proved_to_an_older_policy_does_not_hold() {
+        let issuer = Issuer::new();
+        let keys =
+            |issuer: &Issuer| KeySet::parse(issuer.key_set().to_string().as_bytes()).expect("good");
+        let policy = || Policy::parse("p", JWT).expect("good");
+        let gate = Gate::new(policy(), keys(&issuer));
+        let token = issuer.good(&json!({}));
+        let admit = || gate.admit(&with_key(&token), &Action::Infer("m"), NOW);
+        assert!(admit().is_ok() && admit().is_ok());
+        gate.replace_keys(keys(&Issuer::new()));
+        assert!(admit().is_err(), "its key is gone");
+        gate.replace_keys(keys(&issuer));
+        assert!(admit().is_ok());
+        gate.replace_policy(key_policy("key", ""));
+        assert!(admit().is_err());
+        gate.replace(policy(), keys(&issuer));
+        let late = gate.admit(&with_key(&token), &Action::Infer("m"), NOW + 130);
+        assert_eq!(late.map_err(|error| error.reason()).err(), Some("expired"));
+        let grantee = gate.admit(&with_key(&token), &Action::Infer("m"), NOW).expect("good");
+        let again = gate.check_again(grantee.as_ref(), &Action::Infer("m"), NOW + 130);
+        assert_eq!(again.map_err(|error| error.reason()).err(), Some("expired"));
+    }
+
+    #[test]
+    fn a_key_that_is_not_known_is_a_reason_to_look_for_new_ones() {
+        let issuer = Issuer::new();
+        let gate = Gate::new(Policy::parse("p", JWT).expect("good"), KeySet::default());
+        assert!(gate.admit(&with_key(&issuer.good(&json!({}))), &Action::Infer("m"), NOW).is_err());
+        assert_eq!(gate.unknown_signing_keys(), 1);
+    }
+
+    #[test]
+    fn nothing_that_was_sent_is_printed() {
+        let gate = Gate::new(key_policy("key", ""), KeySet::default());
+        for secret in ["key", "sec.re.t", "galatea_secret"] {
+            let shown = match gate.admit(&with_key(secret), &Action::Infer("m"), 1) {
+                Ok(grantee) => format!("{grantee:?}"),
+                Err(error) => format!("{error:?} {error}"),
+            };
+            assert!(!shown.contains("sec.re") && !shown.contains("galatea_secret"), "{shown}");
+        }
+        assert!(!format!("{gate:?}").contains("2c70e12b7a0646f9"), "no digest of a key");
+    }
+}

@@ -1,6 +1,8 @@
 //! Why a client may not do what it asks for.
 
-use galatea_types::Error;
+use std::sync::Arc;
+
+use galatea_types::{Error, Identity};
 
 use crate::{action::Action, grantee::Grantee};
 
@@ -83,7 +85,7 @@ pub enum AccessError {
     #[error("identity '{identity}' lacks the role '{role}' for {scope}")]
     Denied {
         /// Who it is.
-        identity: String,
+        identity: Arc<Identity>,
         /// What it lacks.
         role: &'static str,
         /// For what.
@@ -95,7 +97,7 @@ impl AccessError {
     /// The grantee may not do that.
     pub(crate) fn denied(grantee: &Grantee, action: &Action<'_>) -> Self {
         Self::Denied {
-            identity: grantee.identity().name().to_owned(),
+            identity: grantee.identity().clone(),
             role: action.role().map_or("read", |role| role.name()),
             scope: action.scope(),
         }
@@ -104,6 +106,14 @@ impl AccessError {
     /// The one that an error came from.
     pub fn of(error: &Error) -> Option<&Self> {
         std::error::Error::source(error)?.downcast_ref()
+    }
+
+    /// Who it is, where that is known.
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        match self {
+            Self::Unauthenticated(_) => None,
+            Self::Denied { identity, .. } => Some(identity),
+        }
     }
 
     /// What the metrics call it.

@@ -194,7 +194,7 @@ impl Dispatcher {
         let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
         let authentication = &self.state.options.authentication;
         let admitted = authentication.admit(client, values, || route.access(path));
-        let caller = admitted.map_err(|error| told.not_admitted(error.into(), client.peer))?;
+        let caller = admitted.map_err(|error| told.not_admitted(error, client.peer))?;
         if let Some(identity) = caller.identity() {
             told.exchange.is_by(identity);
         }

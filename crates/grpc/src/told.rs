@@ -1,6 +1,8 @@
 //! What is told of a call: its line in the access log, and that of one that failed.
 
-use galatea_frontend::{Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject};
+use galatea_frontend::{
+    AccessError, Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject,
+};
 use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
 use http::{HeaderMap, HeaderName, Request, Response};
 use tonic::Status;
@@ -75,7 +77,11 @@ impl Told {
     }
 
     /// It was refused: the client has not proved who it is, or may not. The log is told where it is.
-    pub fn not_admitted(&mut self, error: Error, peer: Peer) -> Status {
+    pub fn not_admitted(&mut self, error: AccessError, peer: Peer) -> Status {
+        if let Some(identity) = error.identity() {
+            self.exchange.is_by(identity);
+        }
+        let error = Error::from(error);
         let status = status_of(&error);
         let text = format!("{} (client {peer})", error.message());
         let failure = Some((error.code(), text.as_str()));

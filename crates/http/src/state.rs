@@ -94,7 +94,13 @@ impl ServerState {
                 received.caller = caller;
                 is_browser.then(|| same_site::refusal(received.headers())).flatten()
             }
-            Err(error) => Some(not_admitted(&error, (client.peer, is_page), content_type)),
+            Err(error) => {
+                let peer = client.peer;
+                if let Some(identity) = error.identity() {
+                    received.exchange.is_by(identity);
+                }
+                Some(not_admitted(&error, (peer, is_page), content_type))
+            }
         }
     }
 
