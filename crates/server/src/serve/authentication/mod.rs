@@ -54,6 +54,11 @@ pub fn read_policy(path: &Path) -> Result<Policy> {
     Ok(Policy::parse(&path.display().to_string(), &text)?)
 }
 
+/// Whether the file of keys that the policy in `path` names is good, if it names one.
+pub fn check_key_file(policy: &Policy, path: &Path) -> Result<()> {
+    Keys::of(policy, path).first().map(drop)
+}
+
 /// A file that is not longer than `most`.
 pub fn read_text(path: &Path, most: usize) -> Result<String> {
     let read = || -> io::Result<String> {
