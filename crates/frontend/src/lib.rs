@@ -11,7 +11,8 @@
 //! them, with a bound on what may wait for a client that does not read.
 //!
 //! What the operator allows of the calls of either protocol is decided in one place too: [`RestrictedApis`] says which need
-//! a secret header, [`HeaderForwarding`] which headers reach the model.
+//! a secret header, [`Authentication`] who sends a request and whether they may, [`HeaderForwarding`] which headers reach the
+//! model.
 //!
 //! [`CompressionFormat`] packs and unpacks content, with a bound on how far it may grow.
 //!
@@ -47,7 +48,8 @@ mod transport;
 mod worker;
 
 pub use access::{
-    ApiCategory, ForwardingError, HeaderForwarding, RestrictedApis, Restriction, RestrictionError,
+    ApiCategory, Authentication, Caller, ForwardingError, HeaderForwarding, RestrictedApis,
+    Restriction, RestrictionError,
 };
 pub use cancel::CancelOnDrop;
 pub use client::{Client, ClientCertificate, Peer};
@@ -60,6 +62,7 @@ pub use exchange::{
     Answer, Call, Exchange, FailedCall, RecentFailures, RequestLog, Subject, recent_failures,
 };
 pub use front_end::{FrontEnd, FrontEndOptions};
+pub use galatea_access::{AccessError, Action};
 pub use heavy_work::{HeavyWork, HeavyWorkError};
 pub use in_flight::{InFlight, RequestGuard};
 pub use listener::Listener;

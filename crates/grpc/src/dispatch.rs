@@ -4,7 +4,9 @@ use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
-use galatea_frontend::{ApiCategory, CallGuard, Client, CompressionFormat, InFlight, catch_panic};
+use galatea_frontend::{
+    ApiCategory, CallGuard, Caller, Client, CompressionFormat, InFlight, catch_panic,
+};
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
@@ -103,7 +105,7 @@ impl Dispatcher {
         if !is_health_check(route, request.uri().path()) && !self.state.engine.started().await {
             return Ok(told.refused(Status::unavailable(STARTING)).into_http());
         }
-        let answer = self.route(route, request, reader, &mut told);
+        let answer = self.route(route, request, (reader, &client), &mut told);
         let response = match catch_panic(CALL, answer).await {
             Some(Ok(response)) => {
                 told.answered(&response, response.body().size());
@@ -131,16 +133,16 @@ impl Dispatcher {
         &self,
         route: Option<Route>,
         request: Request<Incoming>,
-        reader: Reader,
+        (reader, client): (Reader, &Client),
         told: &mut Told,
     ) -> Answer {
         let state = self.state.clone();
         let Some(route) = route else { return Box::pin(ready(Err(Status::unimplemented("")))) };
-        let format = match self.check_head(route, request.headers()) {
-            Ok(format) => format,
+        let (caller, format) = match self.check_head(route, &request, client, told) {
+            Ok(checked) => checked,
             Err(status) => return refuse(route, request, reader, &state, status),
         };
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let max_length = match route {
             Route::ModelInfer | Route::ModelStreamInfer | Route::RepositoryModelLoad => {
                 MaxLength::Option(state.options.max_message_size)
@@ -155,17 +157,18 @@ impl Dispatcher {
             Route::ModelInfer => {
                 let call = InferCall::new(&state, &head.headers);
                 let forwarded = Forwarded::of(&head.headers, &state.options.header_forwarding);
-                Box::pin(model_infer(state, messages, call, (forwarded, told.take())))
+                Box::pin(model_infer(state, messages, call, (forwarded, caller, told.take())))
             }
             Route::ModelStreamInfer => {
                 let call = InferCall::new(&state, &head.headers);
                 let stream = InferStream::new(&state, &head.headers, messages, call.deadline);
-                let stream = stream.told_of_by(told.take());
+                let stream = stream.told_of_by(told.take()).sent_by(caller);
                 let stream = StreamBody::new(stream, call.format, &state);
                 Box::pin(ready(Ok(outgoing::response(Content::Stream(stream), call.format))))
             }
-            Route::RepositoryModelLoad => Box::pin(load(state, messages)),
+            Route::RepositoryModelLoad => Box::pin(load(state, messages, caller)),
             Route::Inference(_) => {
+                head.extensions.insert(caller);
                 Box::pin(generated(Box::new(head), messages, self.inference.clone()))
             }
             Route::HealthCheck => {
@@ -179,12 +182,22 @@ impl Dispatcher {
         }
     }
 
-    /// Whether the client may make the call, and how its messages are compressed.
-    fn check_head(
+    /// Whether the client may make the call, as far as its head says; who it is, and how its messages are compressed.
+    fn check_head<B>(
         &self,
         route: Route,
-        headers: &HeaderMap,
-    ) -> Result<Option<CompressionFormat>, Status> {
+        request: &Request<B>,
+        client: &Client,
+        told: &mut Told,
+    ) -> Result<(Caller, Option<CompressionFormat>), Status> {
+        let (path, headers) = (request.uri().path(), request.headers());
+        let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+        let authentication = &self.state.options.authentication;
+        let admitted = authentication.admit(client, values, || route.access(path));
+        let caller = admitted.map_err(|error| told.not_admitted(error, client.peer))?;
+        if let Some(identity) = caller.identity() {
+            told.exchange.is_by(identity);
+        }
         let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let restricted = &self.state.options.restricted_protocols;
         restricted.check(route.category(), value_of).map_err(|unmet| {
@@ -192,7 +205,7 @@ impl Dispatcher {
             let text = format!("This protocol is restricted, expecting header '{header}'");
             Status::unavailable(text)
         })?;
-        compression::format_of_request(headers)
+        Ok((caller, compression::format_of_request(headers)?))
     }
 }
 
@@ -238,13 +251,13 @@ async fn model_infer(
     state: Arc<ServerState>,
     messages: Messages,
     call: InferCall,
-    (forwarded, mut told): (Forwarded, Told),
+    (forwarded, caller, mut told): (Forwarded, Caller, Told),
 ) -> Result<Response<Content>, Status> {
     let answered = async {
         let message = messages.only().await?;
         let exchange = &mut told.exchange;
         exchange.has_received(message.bytes.remaining());
-        infer::infer(&state, message, (forwarded, exchange), call.deadline).await
+        infer::infer(&state, message, (forwarded, caller, exchange), call.deadline).await
     };
     let response = match answered.await {
         Ok(response) => response,
@@ -258,9 +271,13 @@ async fn model_infer(
     Ok(outgoing::response(Content::Message(body), call.format))
 }
 
-async fn load(state: Arc<ServerState>, messages: Messages) -> Result<Response<Content>, Status> {
+async fn load(
+    state: Arc<ServerState>,
+    messages: Messages,
+    caller: Caller,
+) -> Result<Response<Content>, Status> {
     let message = messages.only().await?;
-    repository::load(&state.engine, message).await?;
+    repository::load(&state.engine, message, &caller).await?;
     Ok(outgoing::response(Content::Message(MessageBody::empty()), None))
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_engine::{Engine, ServedModel};
-use galatea_frontend::{CancelOnDrop, Exchange, HeavyWork, Subject};
+use galatea_frontend::{Action, Caller, CancelOnDrop, Exchange, HeavyWork, Subject};
 use galatea_proto::inference::ModelInferResponse;
 use galatea_protocol::{
     AnswerForm, AnswerPlan, NoRegions,
@@ -43,12 +43,14 @@ pub(crate) struct Prepared {
     pub pending: Pending,
 }
 
+/// A model that the client may not ask is refused before it is looked for: no answer tells whether it is there.
 pub(crate) fn find_model(
     engine: &Engine,
     message: &RequestMessage,
-    subject: &mut Subject,
+    (caller, subject): (&Caller, &mut Subject),
 ) -> Result<Arc<ServedModel>> {
     let name = message.model_name();
+    caller.check_again(&Action::Infer(name)).inspect_err(|_| subject.asks_for(name, None))?;
     let version = parse_model_version(message.model_version());
     let version = version.inspect_err(|_| subject.asks_for(name, None))?;
     let model = engine.model(name, version).inspect_err(|_| subject.asks_for(name, version))?;
@@ -62,11 +64,12 @@ pub(crate) fn prepare(
     model: Arc<ServedModel>,
     message: RequestMessage,
     mut memory: MemoryReservation,
-    forwarded: &Forwarded,
+    (forwarded, caller): (&Forwarded, &Caller),
     max_response_size: usize,
 ) -> Result<Prepared> {
     memory.try_grow(message.decoded_size())?;
     let mut context = RequestContext::new();
+    context.identity = caller.identity().cloned();
     context.memory = memory;
     let (mut request, plan) = decode(message, model.config(), &NoRegions)?;
     forwarded.add_to(&mut request)?;
@@ -77,20 +80,20 @@ pub(crate) fn prepare(
 fn prepare_unary(
     engine: &Engine,
     message: Message,
-    forwarded: &Forwarded,
+    (forwarded, caller): (&Forwarded, &Caller),
     (max_response_size, subject): (usize, &mut Subject),
 ) -> Result<Prepared> {
     let Message { bytes, memory } = message;
     let message = RequestMessage::read(bytes)?;
     subject.is_named(message.id());
-    let model = find_model(engine, &message, subject)?;
+    let model = find_model(engine, &message, (caller, subject))?;
     if model.config().is_decoupled() {
         // It may respond any number of times, and this call has one response.
         return Err(Error::unsupported(
             "ModelInfer RPC doesn't support models with decoupled transaction policy",
         ));
     }
-    prepare(model, message, memory, forwarded, max_response_size)
+    prepare(model, message, memory, (forwarded, caller), max_response_size)
 }
 
 /// Whether reading the message would hold up the other clients of the thread.
@@ -102,19 +105,21 @@ pub(crate) fn is_heavy(message: &Pieces) -> bool {
 async fn prepare_anywhere(
     state: &ServerState,
     message: Message,
-    (forwarded, exchange): (Forwarded, &mut Exchange),
+    (forwarded, caller, exchange): (Forwarded, Caller, &mut Exchange),
 ) -> Result<Prepared> {
     let limit = state.options.max_response_size;
     let mut subject = Subject::default();
     let (prepared, subject) = if is_heavy(&message.bytes) {
         let engine = state.engine.clone();
         let prepare = move || {
-            let prepared = prepare_unary(&engine, message, &forwarded, (limit, &mut subject));
+            let sent = (&forwarded, &caller);
+            let prepared = prepare_unary(&engine, message, sent, (limit, &mut subject));
             (prepared, subject)
         };
         state.options.heavy_work.run(prepare).await?
     } else {
-        let prepared = prepare_unary(&state.engine, message, &forwarded, (limit, &mut subject));
+        let sent = (&forwarded, &caller);
+        let prepared = prepare_unary(&state.engine, message, sent, (limit, &mut subject));
         (prepared, subject)
     };
     if let Some(known) = exchange.subject() {
@@ -127,10 +132,10 @@ async fn prepare_anywhere(
 pub(crate) async fn infer(
     state: &ServerState,
     message: Message,
-    (forwarded, exchange): (Forwarded, &mut Exchange),
+    (forwarded, caller, exchange): (Forwarded, Caller, &mut Exchange),
     deadline: Option<Instant>,
 ) -> Result<ModelInferResponse, Status> {
-    let prepared = prepare_anywhere(state, message, (forwarded, exchange)).await;
+    let prepared = prepare_anywhere(state, message, (forwarded, caller, exchange)).await;
     let Prepared { request, mut context, pending } = prepared.map_err(|e| status_of(&e))?;
     context.deadline = deadline;
     exchange.is_read(&request, &mut context);

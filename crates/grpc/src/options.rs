@@ -2,7 +2,9 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis};
+use galatea_frontend::{
+    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis,
+};
 use galatea_types::MemoryBudget;
 
 use crate::PingRules;
@@ -33,6 +35,8 @@ pub struct GrpcOptions {
     pub response_compression: ResponseCompression,
     /// Which calls need metadata that only some clients know.
     pub restricted_protocols: RestrictedApis,
+    /// Who may call what; shared by the front ends too.
+    pub authentication: Authentication,
     /// Which metadata of an inference call becomes parameters of its requests.
     pub header_forwarding: HeaderForwarding,
     /// Responses that may wait for a client that does not read its stream, in bytes.
@@ -67,6 +71,7 @@ impl Default for GrpcOptions {
             max_response_size: LONGEST_MESSAGE,
             response_compression: ResponseCompression::None,
             restricted_protocols: RestrictedApis::default(),
+            authentication: Authentication::default(),
             header_forwarding: HeaderForwarding::default(),
             max_unread: 256 << 20,
             memory: MemoryBudget::unlimited(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use galatea_engine::{Engine, IndexEntry, LoadOverrides};
+use galatea_frontend::{Action, Caller};
 use galatea_proto::inference::{
     ModelRepositoryParameter, RepositoryModelLoadRequest, RepositoryModelUnloadRequest,
     model_repository_parameter::ParameterChoice, repository_index_response::ModelIndex,
@@ -64,9 +65,10 @@ const LOAD_PARAMETERS: u32 = 3;
 const MAX_PARAMETERS: usize = 4096;
 
 /// The whole of RepositoryModelLoad.
-pub(crate) async fn load(engine: &Engine, message: Message) -> Result<(), Status> {
+pub(crate) async fn load(engine: &Engine, message: Message, caller: &Caller) -> Result<(), Status> {
     let Message { bytes, memory: _held } = message;
     let (name, overrides) = read_load(bytes).map_err(|e| status_of(&e))?;
+    caller.check(&Action::Control(&name)).map_err(|e| status_of(&e.into()))?;
     engine.control().load(name, overrides).await.map_err(|e| status_of(&e))
 }
 
@@ -85,10 +87,17 @@ fn read_load(message: Pieces) -> Result<(String, LoadOverrides)> {
 pub(crate) async fn unload(
     engine: &Engine,
     request: RepositoryModelUnloadRequest,
+    caller: &Caller,
 ) -> Result<(), Status> {
+    let model = Action::Control(&request.model_name);
+    caller.check(&model).map_err(|e| status_of(&e.into()))?;
     refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
     let unload_dependents =
         unload_dependents(&request.parameters).map_err(|e| status_of(&e.into()))?;
+    if unload_dependents {
+        // Those may be any models.
+        caller.check(&Action::ControlServer).map_err(|e| status_of(&e.into()))?;
+    }
     let unloaded = engine.control().unload(request.model_name, unload_dependents);
     unloaded.await.map_err(|e| status_of(&e))
 }

@@ -1,6 +1,6 @@
 //! Which call a path names, and the group of calls it belongs to.
 
-use galatea_frontend::ApiCategory;
+use galatea_frontend::{Action, ApiCategory};
 
 /// The path of every call of the inference service begins with this.
 const INFERENCE: &str = "/inference.GRPCInferenceService/";
@@ -62,6 +62,26 @@ impl Route {
             Self::Inference(category) => category,
             Self::HealthCheck | Self::HealthWatch => ApiCategory::Health,
             Self::Reflection(_) => ApiCategory::Metadata,
+        }
+    }
+
+    /// What a client must be allowed to make a call of this path, as far as that is known before its message is read.
+    pub fn access(self, path: &str) -> Action<'static> {
+        match self {
+            Self::ModelInfer | Self::ModelStreamInfer => Action::InferSomething,
+            Self::RepositoryModelLoad => Action::ControlSomething,
+            Self::HealthCheck | Self::HealthWatch => Action::Live,
+            Self::Reflection(_) => Action::Reflection,
+            Self::Inference(category) => match (category, self.name(path)) {
+                (_, "ServerLive" | "ServerReady") => Action::Live,
+                (_, "ModelReady") => Action::SomethingReady,
+                (_, "ServerMetadata") => Action::ServerMetadata,
+                (_, "ModelMetadata" | "ModelConfig" | "ModelStatistics" | "RepositoryIndex") => {
+                    Action::ReadSomething
+                }
+                (_, "RepositoryModelUnload") => Action::ControlSomething,
+                _ => Action::ControlServer,
+            },
         }
     }
 

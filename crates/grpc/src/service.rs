@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use galatea_frontend::{Action, Caller};
 use galatea_proto::inference as pb;
 use galatea_proto::inference::grpc_inference_service_server::GrpcInferenceService;
 use galatea_protocol::parse_model_version;
@@ -21,6 +22,24 @@ type Reply<T> = Result<Response<T>, Status>;
 
 fn reply<T>(result: Result<T, Error>) -> Reply<T> {
     result.map(Response::new).map_err(|e| status_of(&e))
+}
+
+impl InferenceService {
+    /// Who sends the call: the dispatcher has put it beside the message.
+    fn caller_of<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
+        let caller = request.extensions().get().cloned();
+        match self.state.options.authentication.is_active() {
+            true => caller.ok_or_else(|| Status::internal("the call has lost its sender")),
+            false => Ok(caller.unwrap_or_default()),
+        }
+    }
+
+    /// Whether the client may do that, now that the message says with which model.
+    fn check<T>(&self, request: &Request<T>, action: &Action<'_>) -> Result<Caller, Status> {
+        let caller = self.caller_of(request)?;
+        caller.check(action).map_err(|error| status_of(&error.into()))?;
+        Ok(caller)
+    }
 }
 
 fn not_supported<T>(what: &str) -> Reply<T> {
@@ -49,6 +68,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::ModelReadyRequest>,
     ) -> Reply<pb::ModelReadyResponse> {
+        self.check(&request, &Action::ModelReady(&request.get_ref().name))?;
         let request = request.into_inner();
         let ready = match parse_model_version(&request.version) {
             Ok(version) => {
@@ -71,6 +91,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::ModelMetadataRequest>,
     ) -> Reply<pb::ModelMetadataResponse> {
+        self.check(&request, &Action::Read(&request.get_ref().name))?;
         let request = request.into_inner();
         let found = parse_model_version(&request.version)
             .and_then(|version| Ok((self.state.engine.model(&request.name, version)?, version)));
@@ -81,6 +102,7 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::ModelConfigRequest>,
     ) -> Reply<pb::ModelConfigResponse> {
+        self.check(&request, &Action::Read(&request.get_ref().name))?;
         let request = request.into_inner();
         let model = parse_model_version(&request.version)
             .and_then(|version| self.state.engine.model(&request.name, version));
@@ -111,12 +133,17 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::ModelStatisticsRequest>,
     ) -> Reply<pb::ModelStatisticsResponse> {
+        let caller = self.caller_of(&request)?;
+        if !request.get_ref().name.is_empty() {
+            self.check(&request, &Action::Read(&request.get_ref().name))?;
+        }
         let request = request.into_inner();
         let engine = self.state.engine.clone();
         let list = move || {
             let name = (!request.name.is_empty()).then_some(request.name.as_str());
             let version = parse_model_version(&request.version)?;
-            let entries = engine.statistics(name, name.and(version))?;
+            let mut entries = engine.statistics(name, name.and(version))?;
+            entries.retain(|entry| caller.may_read(&entry.name));
             let model_stats = entries.into_iter().map(statistics::model_statistics).collect();
             Ok(pb::ModelStatisticsResponse { model_stats })
         };
@@ -127,11 +154,13 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::RepositoryIndexRequest>,
     ) -> Reply<pb::RepositoryIndexResponse> {
+        let caller = self.caller_of(&request)?;
         let request = request.into_inner();
         let engine = self.state.engine.clone();
         let list = move || {
             repository::refuse_repository_name(&request.repository_name)?;
-            let entries = engine.repository_index(request.ready)?;
+            let mut entries = engine.repository_index(request.ready)?;
+            entries.retain(|entry| caller.may_read(&entry.name));
             let models = entries.into_iter().map(repository::index_message).collect();
             Ok(pb::RepositoryIndexResponse { models })
         };
@@ -150,7 +179,8 @@ impl GrpcInferenceService for InferenceService {
         &self,
         request: Request<pb::RepositoryModelUnloadRequest>,
     ) -> Reply<pb::RepositoryModelUnloadResponse> {
-        repository::unload(&self.state.engine, request.into_inner()).await?;
+        let caller = self.caller_of(&request)?;
+        repository::unload(&self.state.engine, request.into_inner(), &caller).await?;
         Ok(Response::new(Default::default()))
     }
 

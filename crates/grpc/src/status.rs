@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use galatea_frontend::AccessError;
 use galatea_protocol::grpc_code;
 use galatea_types::Error;
 use tonic::{Code, Status};
@@ -13,7 +14,18 @@ const CUT: &str = " ... (shortened)";
 
 /// The status of an error: its code and its text.
 pub(crate) fn status_of(error: &Error) -> Status {
-    Status::new(Code::from_i32(grpc_code(error.code())), fitting(error.message()))
+    let code = match AccessError::of(error) {
+        Some(refused) => code_of_refusal(refused),
+        None => Code::from_i32(grpc_code(error.code())),
+    };
+    Status::new(code, fitting(error.message()))
+}
+
+fn code_of_refusal(error: &AccessError) -> Code {
+    match error {
+        AccessError::Unauthenticated(_) => Code::Unauthenticated,
+        AccessError::Denied { .. } => Code::PermissionDenied,
+    }
 }
 
 /// The text, cut where it would get too long.

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Buf;
 use galatea_frontend::{
-    KeyedResponse, OnOverflow, RequestGuard, ResponseKey, ResponseReceiver, Subject,
+    Caller, KeyedResponse, OnOverflow, RequestGuard, ResponseKey, ResponseReceiver, Subject,
 };
 use galatea_proto::inference::ModelStreamInferResponse;
 use galatea_protocol::grpc::RequestMessage;
@@ -50,6 +50,8 @@ pub(crate) struct InferStream {
     messages: Messages,
     /// What the requests take over of the call's metadata.
     forwarded: Forwarded,
+    /// Who sends them.
+    caller: Caller,
     has_more_requests: bool,
     /// How the stream ends once the requests that it had are answered, unless well.
     end: Option<Status>,
@@ -116,6 +118,7 @@ impl InferStream {
             state: state.clone(),
             messages,
             forwarded: Forwarded::of(headers, &options.header_forwarding),
+            caller: Caller::default(),
             has_more_requests: true,
             end: None,
             preparing: None,
@@ -139,6 +142,11 @@ impl InferStream {
     /// The same, told of by `told`.
     pub fn told_of_by(self, told: Told) -> Self {
         Self { told, ..self }
+    }
+
+    /// The same, sent by `caller`.
+    pub fn sent_by(self, caller: Caller) -> Self {
+        Self { caller, ..self }
     }
 
     /// Takes the requests that are there, as long as the bounds allow. Fails when the stream itself is broken.
@@ -193,12 +201,13 @@ impl InferStream {
 
     fn read(&mut self, message: Message) -> Result<(), Status> {
         if is_heavy(&message.bytes) {
-            let (state, forwarded) = (self.state.clone(), self.forwarded.clone());
-            let read = move || read(&state, message, &forwarded);
+            let (state, forwarded, caller) =
+                (self.state.clone(), self.forwarded.clone(), self.caller.clone());
+            let read = move || read(&state, message, (&forwarded, &caller));
             let read = self.state.options.heavy_work.run(read);
             self.preparing = Some(Box::pin(async { read.await? }));
         } else {
-            let read = read(&self.state, message, &self.forwarded);
+            let read = read(&self.state, message, (&self.forwarded, &self.caller));
             self.start(read.map_err(|e| status_of(&e))?);
         }
         Ok(())
@@ -402,14 +411,14 @@ fn with_weight(mut message: Message) -> Result<Message, Status> {
 }
 
 /// Fails where the bytes are no request, which ends the stream.
-fn read(state: &ServerState, message: Message, forwarded: &Forwarded) -> Result<Read> {
+fn read(state: &ServerState, message: Message, sent: (&Forwarded, &Caller)) -> Result<Read> {
     let Message { bytes, memory } = message;
     let size = bytes.remaining();
     let message = RequestMessage::read(bytes)?;
     let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
     let mut subject = Subject::default();
     subject.is_named(&id);
-    let (is_decoupled, prepared) = look_up(state, message, (memory, &mut subject), forwarded);
+    let (is_decoupled, prepared) = look_up(state, message, (memory, &mut subject), sent);
     Ok(Read { id, version, is_decoupled, size, prepared, subject })
 }
 
@@ -418,16 +427,16 @@ fn look_up(
     state: &ServerState,
     message: RequestMessage,
     (memory, subject): (MemoryReservation, &mut Subject),
-    forwarded: &Forwarded,
+    (forwarded, caller): (&Forwarded, &Caller),
 ) -> (bool, Result<Prepared>) {
     if state.in_flight.is_closed() {
         return (false, Err(Error::unavailable(SHUTTING_DOWN)));
     }
-    match find_model(&state.engine, &message, subject) {
+    match find_model(&state.engine, &message, (caller, subject)) {
         Ok(model) => {
             let is_decoupled = model.config().is_decoupled();
             let limit = state.options.max_response_size;
-            (is_decoupled, prepare(model, message, memory, forwarded, limit))
+            (is_decoupled, prepare(model, message, memory, (forwarded, caller), limit))
         }
         Err(error) => (false, Err(error)),
     }

@@ -1,6 +1,8 @@
 //! What is told of a call: its line in the access log, and that of one that failed.
 
-use galatea_frontend::{Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject};
+use galatea_frontend::{
+    AccessError, Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject,
+};
 use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
 use http::{HeaderMap, HeaderName, Request, Response};
 use tonic::Status;
@@ -70,6 +72,22 @@ impl Told {
             failure: Some((code_of(status.code()), status.message())),
         };
         let call = self.call();
+        self.exchange.finish(|| call, &answer);
+        status
+    }
+
+    /// It was refused: the client has not proved who it is, or may not. The log is told where it is.
+    pub fn not_admitted(&mut self, error: AccessError, peer: Peer) -> Status {
+        if let Some(identity) = error.identity() {
+            self.exchange.is_by(identity);
+        }
+        let error = Error::from(error);
+        let status = status_of(&error);
+        let text = format!("{} (client {peer})", error.message());
+        let failure = Some((error.code(), text.as_str()));
+        let answer = Answer { status: number(status.code()), bytes: 0, is_good: false, failure };
+        let call = self.call();
+        self.exchange.is_of_interest();
         self.exchange.finish(|| call, &answer);
         status
     }

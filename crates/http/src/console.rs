@@ -9,7 +9,7 @@ use galatea_console::{
     page::{self, PageFile},
 };
 use galatea_engine::Engine;
-use galatea_frontend::ApiCategory;
+use galatea_frontend::{Action, ApiCategory};
 use galatea_types::Error;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
@@ -67,6 +67,9 @@ pub(crate) async fn respond(
     route: ConsoleRoute,
     received: &mut Received,
 ) -> Response<Body> {
+    if let Some(refusal) = state.admit_to_page(received, Action::ReadEverything, JSON) {
+        return refusal;
+    }
     received.exchange.is_routine();
     if !matches!(*received.request.method(), Method::GET | Method::HEAD) {
         return method_not_allowed(JSON);

@@ -1,12 +1,13 @@
 //! Requests answered from what the engine knows: health, metadata, configuration, statistics.
 
-use galatea_engine::{Engine, ServedModel};
+use galatea_engine::{Engine, ModelStatisticsEntry, ServedModel};
 use galatea_protocol::http::{model_metadata, server_metadata, statistics};
 use galatea_types::{Error, Result};
 use http::Response;
 
 use crate::{
     body::Body,
+    received::Received,
     responses::{JSON, failure, health, leaving, not_found, ok_json, ok_or_failure},
     route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     state::ServerState,
@@ -75,15 +76,22 @@ fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
 }
 
 /// Of every model there is: on a control thread, for there may be thousands.
-pub(crate) async fn all_statistics(state: &ServerState) -> Response<Body> {
-    let engine = state.engine.clone();
-    let list = move || statistics_of(&engine, None, None);
+pub(crate) async fn all_statistics(state: &ServerState, received: &Received) -> Response<Body> {
+    let (engine, caller) = (state.engine.clone(), received.caller.clone());
+    let list = move || {
+        let mut entries = engine.statistics(None, None)?;
+        entries.retain(|entry| caller.may_read(&entry.name));
+        Ok(statistics_document(&entries))
+    };
     ok_or_failure(state.engine.control().query(list).await.flatten())
 }
 
 fn statistics_of(engine: &Engine, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
-    let entries = engine.statistics(name, version)?;
-    Ok(statistics(entries.iter().map(|e| (e.name.as_str(), e.version, &e.statistics))))
+    Ok(statistics_document(&engine.statistics(name, version)?))
+}
+
+fn statistics_document(entries: &[ModelStatisticsEntry]) -> Vec<u8> {
+    statistics(entries.iter().map(|e| (e.name.as_str(), e.version, &e.statistics)))
 }
 
 /// No region can be registered yet: there is none to list and none to unregister.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis};
+use galatea_frontend::{
+    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis,
+};
 use galatea_types::MemoryBudget;
 
 /// How the HTTP front end behaves; one field per command line flag that concerns it.
@@ -14,6 +16,8 @@ pub struct HttpOptions {
     pub max_input_size: usize,
     /// `--http-restricted-api`: which calls need a header that only some clients know.
     pub restricted_apis: RestrictedApis,
+    /// `--auth-policy`: who may call what; shared by the front ends too.
+    pub authentication: Authentication,
     /// `--http-header-forward-pattern`: which headers of an inference request become parameters of it.
     pub header_forwarding: HeaderForwarding,
     /// `--console`: whether there is a page to look at the server with.
@@ -34,6 +38,7 @@ impl Default for HttpOptions {
             thread_count: 8,
             max_input_size: 64 << 20,
             restricted_apis: RestrictedApis::default(),
+            authentication: Authentication::default(),
             header_forwarding: HeaderForwarding::default(),
             has_console: false,
             requests: RequestLog::default(),

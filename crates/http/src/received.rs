@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::{Call, CallGuard, Exchange};
+use galatea_frontend::{Call, CallGuard, Caller, Exchange};
 use galatea_types::{MemoryReservation, RequestContext, TraceContext};
 use http::{HeaderMap, HeaderName, Request, header::EXPECT};
 use hyper::body::{Body as _, Incoming};
@@ -37,6 +37,8 @@ pub(crate) struct Received {
     connection: Arc<Connection>,
     sent_headers: Option<SentHeaders>,
     is_last: bool,
+    /// Who sends it; anybody, until that was asked.
+    pub caller: Caller,
     /// What is told of the request.
     pub exchange: Exchange,
     /// What the body takes of the server's budget.
@@ -62,6 +64,7 @@ impl Received {
             call,
             connection: connection.clone(),
             is_last: false,
+            caller: Caller::default(),
             memory: state.options.memory.reservation(),
         }
     }
@@ -107,7 +110,9 @@ impl Received {
 
     /// The context of the request, which holds what the body took from now on.
     pub fn context(&mut self) -> RequestContext {
-        RequestContext { memory: std::mem::take(&mut self.memory), ..RequestContext::new() }
+        let identity = self.caller.identity().cloned();
+        let memory = std::mem::take(&mut self.memory);
+        RequestContext { identity, memory, ..RequestContext::new() }
     }
 
     /// The connection is busy until this is dropped. What no handler has read of the body is read and dropped while the

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use galatea_engine::{IndexEntry, LoadOverrides};
+use galatea_frontend::{Action, Caller};
 use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
 use galatea_types::Result;
 use http::Response;
@@ -10,10 +11,11 @@ use http::Response;
 use crate::{body::Body, received::Received, responses::ok_or_failure, state::ServerState};
 
 pub(crate) async fn index(state: &ServerState, received: &mut Received) -> Response<Body> {
-    let engine = state.engine.clone();
+    let (engine, caller) = (state.engine.clone(), received.caller.clone());
     let body = body_of(state, received).await;
     let list = move || {
-        let rows = engine.repository_index(protocol::decode_index(&body?)?)?;
+        let mut rows = engine.repository_index(protocol::decode_index(&body?)?)?;
+        rows.retain(|row| caller.may_read(&row.name));
         Ok(index_document(&rows))
     };
     ok_or_failure(state.engine.control().query(list).await.flatten())
@@ -60,14 +62,23 @@ pub(crate) async fn unload(
     received: &mut Received,
 ) -> Response<Body> {
     let body = body_of(state, received).await;
-    ok_or_failure(unload_now(state, name, body).await)
+    ok_or_failure(unload_now(state, name, body, &received.caller).await)
 }
 
-async fn unload_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
+async fn unload_now(
+    state: &ServerState,
+    name: String,
+    body: Result<Bytes>,
+    caller: &Caller,
+) -> Result<Vec<u8>> {
     let body = body?;
     let size = body.len();
     let decode = move || protocol::decode_unload(&body);
     let with_dependents = state.options.heavy_work.run_sized(size, decode).await??;
+    if with_dependents {
+        // Those may be any models.
+        caller.check(&Action::ControlServer)?;
+    }
     state.engine.control().unload(name, with_dependents).await?;
     Ok(Vec::new())
 }

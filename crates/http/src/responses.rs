@@ -1,11 +1,11 @@
 //! The responses that handlers are made of, and the content types.
 
-use galatea_frontend::Restriction;
+use galatea_frontend::{AccessError, Peer, Restriction};
 use galatea_protocol::{http::error_body, http_status};
 use galatea_types::{Code, Error};
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CONNECTION, CONTENT_TYPE},
+    header::{CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 
 use crate::body::Body;
@@ -27,8 +27,11 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response<Body> {
 /// An error with the status of its code and the body `{"error": text}`. Which content type it carries depends on how far
 /// Triton gets with such a request: JSON where its handler sets that early, else text.
 pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body> {
-    let status = StatusCode::from_u16(http_status(error.code()));
-    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = match AccessError::of(error) {
+        Some(refused) => status_of_refusal(refused),
+        None => StatusCode::from_u16(http_status(error.code()))
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    };
     let body = error_body(error.message()).into();
     let mut response = failed(reply(status, content_type, body), error.clone());
     if error.code() == Code::Exhausted {
@@ -78,6 +81,36 @@ pub(crate) fn leaving() -> Response<Body> {
 pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
     let text = format!("This API is restricted, expecting header '{}'", restriction.header());
     forbidden(Error::invalid_arg(text), TEXT)
+}
+
+fn status_of_refusal(error: &AccessError) -> StatusCode {
+    match error {
+        AccessError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+        AccessError::Denied { .. } => StatusCode::FORBIDDEN,
+    }
+}
+
+/// How clients can prove who they are. Browsers ask their users for the second.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"galatea\"");
+const BROWSER_CHALLENGE: HeaderValue =
+    HeaderValue::from_static("Basic realm=\"galatea\", charset=\"UTF-8\"");
+
+/// 401 or 403: the client has not proved who it is, or may not. The log is told where it is.
+pub(crate) fn not_admitted(
+    error: &AccessError,
+    (peer, is_page): (Peer, bool),
+    content_type: HeaderValue,
+) -> Response<Body> {
+    let status = status_of_refusal(error);
+    let text = error.to_string();
+    let mut response = reply(status, content_type, error_body(&text).into());
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().append(WWW_AUTHENTICATE, CHALLENGE);
+        if is_page {
+            response.headers_mut().append(WWW_AUTHENTICATE, BROWSER_CHALLENGE);
+        }
+    }
+    failed(response, Error::invalid_arg(format!("{text} (client {peer})")))
 }
 
 /// 403: who asks may not have this, whatever is asked for.

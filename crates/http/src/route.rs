@@ -1,6 +1,6 @@
 //! What the path of a request names, and which methods that allows.
 
-use galatea_frontend::ApiCategory;
+use galatea_frontend::{Action, ApiCategory};
 use galatea_protocol::parse_model_version;
 use galatea_types::Result;
 use http::{HeaderValue, Method};
@@ -52,6 +52,15 @@ pub(crate) enum ModelAction {
 }
 
 impl ModelAction {
+    fn access(self, model: &str) -> Action<'_> {
+        match self {
+            Self::Metadata | Self::Config | Self::Statistics => Action::Read(model),
+            Self::Ready => Action::ModelReady(model),
+            Self::Infer | Self::Generate | Self::GenerateStream => Action::Infer(model),
+            Self::TraceSetting => Action::Control(model),
+        }
+    }
+
     fn category(self) -> ApiCategory {
         match self {
             Self::Metadata => ApiCategory::Metadata,
@@ -181,7 +190,21 @@ fn split_segment(rest: &str) -> Option<(&str, Option<&str>)> {
     (!segment.is_empty()).then_some((segment, after))
 }
 
-impl Route<'_> {
+impl<'p> Route<'p> {
+    /// What a client must be allowed to make the call.
+    pub fn access(&self) -> Action<'p> {
+        match *self {
+            Route::Live | Route::Ready => Action::Live,
+            Route::ServerMetadata => Action::ServerMetadata,
+            Route::Model(action, model) => action.access(model.name),
+            // They tell of the models that the client may read.
+            Route::AllStatistics | Route::RepositoryIndex => Action::ReadSomething,
+            Route::Load(model) | Route::Unload(model) => Action::Control(model),
+            Route::NamedRepository => Action::ControlSomething,
+            Route::SharedMemory(..) | Route::TraceSetting | Route::Logging => Action::ControlServer,
+        }
+    }
+
     pub fn allows(&self, method: &Method) -> bool {
         match self.methods() {
             Methods::Get => method == Method::GET,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_engine::Engine;
-use galatea_frontend::{Answer, ApiCategory, CallGuard, Exchange, catch_panic};
+use galatea_frontend::{Action, Answer, ApiCategory, CallGuard, Exchange, catch_panic};
 use galatea_types::{Error, product};
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response,
@@ -87,9 +87,7 @@ impl Service {
                 catch_panic(REQUEST, self.dispatch_cloud(front_end, &mut received)).await
             }
             Content::Metrics => {
-                received.exchange.is_routine();
-                let head = &received.request;
-                catch_panic(REQUEST, async { metrics::respond(&self.state.engine, head) }).await
+                catch_panic(REQUEST, async { self.answer_metrics(&mut received) }).await
             }
         };
         let mut response = response.unwrap_or_else(|| {
@@ -153,7 +151,10 @@ impl Service {
         match front_end.destination(received.request.method(), &path, redirect) {
             Destination::Call(route, method) => self.answer(route, &method, received).await,
             Destination::Models(models, call) => self.answer_models(models, call, received).await,
-            Destination::Metrics => metrics::of_engine(&self.state.engine),
+            Destination::Metrics => match self.state.admit(received, Action::Metrics, TEXT) {
+                Some(refusal) => refusal,
+                None => metrics::of_engine(&self.state.engine),
+            },
             Destination::Refused(response) => response,
         }
     }
@@ -165,6 +166,9 @@ impl Service {
         call: ModelsCall<'_>,
         received: &mut Received,
     ) -> Response<Body> {
+        if let Some(refusal) = self.state.admit(received, call.access(), TEXT) {
+            return refusal;
+        }
         if let Some(refusal) = self.restriction(call.category(), received.headers()) {
             return refusal;
         }
@@ -172,6 +176,14 @@ impl Service {
             Some(refusal) => refusal,
             None => many_models::respond(&self.state, models, call, received).await,
         }
+    }
+
+    fn answer_metrics(&self, received: &mut Received) -> Response<Body> {
+        if let Some(refusal) = self.state.admit(received, Action::Metrics, TEXT) {
+            return refusal;
+        }
+        received.exchange.is_routine();
+        metrics::respond(&self.state.engine, &received.request)
     }
 
     fn restriction(&self, category: ApiCategory, headers: &HeaderMap) -> Option<Response<Body>> {
@@ -200,6 +212,13 @@ impl Service {
         received: &mut Received,
     ) -> Response<Body> {
         note_subject(route, &mut received.exchange);
+        let content_type = route.early_error_type();
+        if let Some(refusal) = self.state.admit(received, route.access(), content_type) {
+            return refusal;
+        }
+        if route.category() == ApiCategory::Health {
+            received.exchange.is_routine();
+        }
         if let Some(refusal) = self.restriction(route.category(), received.headers()) {
             return refusal;
         }
@@ -227,7 +246,7 @@ impl Service {
             }
             Route::Model(ModelAction::Ready, model) => readiness::respond(state, model).await,
             Route::Logging => log_settings::respond(state, method, received).await,
-            Route::AllStatistics => management::all_statistics(state).await,
+            Route::AllStatistics => management::all_statistics(state, received).await,
             Route::RepositoryIndex => repository::index(state, received).await,
             Route::Load(name) => repository::load(state, name.to_owned(), received).await,
             Route::Unload(name) => repository::unload(state, name.to_owned(), received).await,
@@ -244,8 +263,5 @@ fn note_subject(route: Route<'_>, exchange: &mut Exchange) {
             Route::Load(name) | Route::Unload(name) => subject.asks_for(name, None),
             _ => {}
         }
-    }
-    if route.category() == ApiCategory::Health {
-        exchange.is_routine();
     }
 }

@@ -8,7 +8,7 @@ use galatea_types::suggest;
 use crate::flags::{self, FlagError, Words};
 
 /// The commands, as they are suggested for a mistyped one.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "up",
     "serve",
     "check",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 14] = [
     "perf",
     "models",
     "infer",
+    "auth",
     "runtime",
     "completions",
     "manual",

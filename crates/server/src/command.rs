@@ -5,7 +5,7 @@ use std::{env, path::Path, process::ExitCode};
 use galatea_runtimes::Environment;
 
 use crate::{
-    advice, check,
+    advice, auth_command, check, client_credential,
     flags::{self, FlagError, Words},
     options::ServeOptions,
     runtime, sagemaker,
@@ -26,6 +26,7 @@ Usage: galatea <command>
   models [model]           List the models of a running server, or show one: inputs, outputs, how to ask it
   infer <model> [options]  Send one request to a running server and print the answer
   top [options]            Watch a running server: what its models do each second
+  auth key <name>          Make an API key, and the lines of a policy (--auth-policy) that know it
   runtime list             List the native runtimes: their versions, and where they are installed
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
                            a wheel on this machine, --reinstall replaces an installed one, and for pytorch
@@ -60,9 +61,10 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("config") => check::run_config(arguments.collect()),
         Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
-        Some("models") => ExitCode::from(galatea_client_commands::models(arguments) as u8),
-        Some("infer") => ExitCode::from(galatea_client_commands::infer(arguments) as u8),
-        Some("top") => ExitCode::from(galatea_client_commands::top(arguments, look()) as u8),
+        Some("models") => client(arguments, |words| galatea_client_commands::models(words) as u8),
+        Some("infer") => client(arguments, |words| galatea_client_commands::infer(words) as u8),
+        Some("top") => client(arguments, |words| galatea_client_commands::top(words, look()) as u8),
+        Some("auth") => auth_command::run(&arguments.collect::<Vec<_>>()),
         Some("runtime") => runtime::run(arguments.collect(), &environment()),
         Some("completions") => text(texts::completions(&arguments.collect::<Vec<_>>())),
         Some("manual") => text(texts::manual(&arguments.collect::<Vec<_>>())),
@@ -128,9 +130,30 @@ fn sagemaker_command(program: &str, arguments: impl Iterator<Item = String>) -> 
     }
 }
 
+/// A command that asks a server, with the credential of the environment.
+fn client(
+    arguments: impl Iterator<Item = String>,
+    run: impl FnOnce(std::vec::IntoIter<String>) -> u8,
+) -> ExitCode {
+    match client_credential::add_to(arguments.collect(), &environment()) {
+        Ok(words) => ExitCode::from(run(words.into_iter())),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(WRONG_COMMAND_LINE)
+        }
+    }
+}
+
 fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
     let words: Vec<String> = arguments.collect();
-    let exit = galatea_perf::run(program, words.clone());
+    let with_credential = match client_credential::add_to(words.clone(), &environment()) {
+        Ok(words) => words,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let exit = galatea_perf::run(program, with_credential);
     if exit == galatea_perf::Exit::Option
         && let Some(advice) = advice::for_perf(&words)
     {
@@ -138,6 +161,9 @@ fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitC
     }
     ExitCode::from(exit as u8)
 }
+
+/// The exit code of the commands that ask a server, where they were not understood.
+const WRONG_COMMAND_LINE: u8 = 2;
 
 /// What a view on the terminal may use.
 fn look() -> galatea_client_commands::Look {

@@ -3,7 +3,9 @@
 //! **Invariants.** The only crate that names concrete backends. Nothing here knows a wire format.
 
 mod advice;
+mod auth_command;
 mod check;
+mod client_credential;
 mod command;
 mod flags;
 mod memory;

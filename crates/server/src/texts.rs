@@ -4,7 +4,7 @@ use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
 use galatea_telemetry::metrics;
 use galatea_types::suggest;
 
-use crate::{check, flags, runtime, up};
+use crate::{auth_command, check, flags, runtime, up};
 
 /// What is wrong with the words behind one of these commands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,6 +115,7 @@ fn commands() -> Vec<CommandOutline> {
         command("galatea models", MODELS, &[], galatea_client_commands::models_outline()),
         command("galatea infer", INFER, &[], galatea_client_commands::infer_outline()),
         command("galatea top", TOP, &[], galatea_client_commands::top_outline()),
+        command("galatea auth", "Make API keys", auth_command::WORDS, Vec::new()),
         command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),
         command("galatea runtime list", "List the native runtimes", &[], Vec::new()),
         command(

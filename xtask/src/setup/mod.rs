@@ -38,6 +38,7 @@ pub fn run() -> Result<()> {
             scope.spawn(dist_checks),
             scope.spawn(site),
             scope.spawn(openapi_checks),
+            scope.spawn(token_issuer),
             scope.spawn(languages::languages),
             scope.spawn(deploy::checks),
             scope.spawn(terminal),
@@ -126,6 +127,11 @@ fn dist_checks() -> Result<()> {
 /// What the description of the HTTP routes is checked with.
 pub fn openapi_checks() -> Result<()> {
     environment("openapi-checks").map(drop)
+}
+
+/// What signs the tokens of the tests of authentication.
+fn token_issuer() -> Result<()> {
+    environment("token-issuer").map(drop)
 }
 
 /// A terminal for the test of `galatea top`.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
-use galatea_types::{Code, Error, InferRequest, RequestContext, TraceContext};
+use galatea_types::{Code, Error, Identity, InferRequest, RequestContext, TraceContext};
 
 use crate::client::Peer;
 
@@ -127,6 +127,7 @@ struct Entry {
     /// The method and, from here on, the path.
     call: String,
     path_at: usize,
+    identity: Option<Arc<Identity>>,
     bytes_in: u64,
     bytes_out: u64,
     times: Arc<Times>,
@@ -169,6 +170,7 @@ impl Entry {
             peer,
             call,
             path_at: method.len(),
+            identity: None,
             bytes_in: 0,
             bytes_out: 0,
             times: Arc::default(),
@@ -186,8 +188,12 @@ impl Exchange {
     pub fn of_same_call(&self) -> Exchange {
         let Some(open) = &self.0 else { return Exchange(None) };
         let entry = open.entry.as_ref();
-        let entry = entry
-            .map(|entry| Entry::new(entry.log.clone(), entry.peer, &entry.call(open.protocol)));
+        let entry = entry.map(|entry| {
+            let call = entry.call(open.protocol);
+            let mut other = Entry::new(entry.log.clone(), entry.peer, &call);
+            other.identity.clone_from(&entry.identity);
+            other
+        });
         let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
         Exchange(Some(Open::new(open.protocol, spans, entry)))
     }
@@ -208,6 +214,13 @@ impl Exchange {
     pub fn is_about(&mut self, model: &Arc<str>, version: i64) {
         if let Some(subject) = self.subject() {
             subject.is_about(model, version);
+        }
+    }
+
+    /// It is sent by this one, who has proved it.
+    pub fn is_by(&mut self, identity: &Arc<Identity>) {
+        if let Some(entry) = self.entry() {
+            entry.identity = Some(identity.clone());
         }
     }
 
@@ -240,6 +253,13 @@ impl Exchange {
     pub fn is_routine(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_routine = true;
+        }
+    }
+
+    /// It is none of those after all.
+    pub fn is_of_interest(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_routine = false;
         }
     }
 
@@ -319,6 +339,7 @@ impl Open {
             queue: times.map(|(queue, _)| queue),
             compute: times.map(|(_, compute)| compute),
             total: entry.since.elapsed(),
+            identity: entry.identity.as_ref().map_or("", |identity| identity.name()),
             trace: self.spans.as_ref().map(|spans| (spans.client, spans.request)),
         });
     }

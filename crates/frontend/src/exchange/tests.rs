@@ -66,7 +66,7 @@ fn a_request_is_told_with_all_that_is_known_of_it() {
         [
             "id=7 peer=127.0.0.1:4000 protocol=http method=POST path=/v2/models/simple/versions/1/infer \
           model=simple version=1 status=200 bytes_in=300 bytes_out=40 queue_us=5 compute_us=10 \
-          trace_id=0af7651916cd43dd8448eb211c80319c parent_id=b7ad6b7169203331"
+          trace_id=0af7651916cd43dd8448eb211c80319c parent_id=b7ad6b7169203331 identity=-"
         ]
     );
 }
@@ -79,7 +79,7 @@ fn a_request_that_is_dropped_is_told_as_cancelled() {
     });
     let [http, grpc] = lines.as_slice() else { panic!("{lines:?}") };
     assert!(http.contains("peer=unix protocol=http") && http.contains(" status=499 "), "{http}");
-    assert!(http.ends_with("queue_us=- compute_us=- trace_id=- parent_id=-"), "{http}");
+    assert!(http.ends_with("queue_us=- compute_us=- trace_id=- parent_id=- identity=-"), "{http}");
     assert!(grpc.contains(" status=1 "), "{grpc}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_frontend::ApiCategory;
+use galatea_frontend::{Action, ApiCategory};
 use galatea_protocol::http::{
     SageMakerLoad, SageMakerModel, decode_sagemaker_load, error_body, sagemaker_model,
     sagemaker_models,
@@ -65,6 +65,17 @@ impl<'p> ModelsCall<'p> {
             Method::POST => Some(Self::Load),
             Method::DELETE => Some(Self::Unload(name)),
             _ => None,
+        }
+    }
+
+    /// What a client must be allowed to make the call. A load is told in its body which model it is about.
+    pub fn access(self) -> Action<'p> {
+        match self {
+            Self::List => Action::ReadEverything,
+            Self::Get(name) => Action::Read(name),
+            Self::Load => Action::ControlServer,
+            Self::Invoke(name) => Action::Infer(name),
+            Self::Unload(name) => Action::Control(name),
         }
     }
 

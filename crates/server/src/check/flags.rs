@@ -16,6 +16,8 @@ pub(super) struct CheckFlags {
     pub paths: Vec<PathBuf>,
     /// `--model-repository`
     pub repositories: Vec<PathBuf>,
+    /// `--auth-policy`
+    pub auth_policy: Option<PathBuf>,
     pub is_json: bool,
     pub backend_directory: Option<PathBuf>,
     /// Without the repositories.
@@ -77,6 +79,12 @@ impl OptionSet for CheckFlags {
                 o.repositories.push(PathBuf::from(&v.text));
                 Ok(())
             }),
+            OptionRow::new(
+                "auth-policy",
+                Kind::Text,
+                "A policy of who may do what, as an option of serve; it can be checked alone.",
+            )
+            .stores(|o, v| v.put(&mut o.auth_policy)),
             OptionRow::new("json", Kind::Switch, "Print what was found as one JSON object.")
                 .stores(|o, v| v.put(&mut o.is_json)),
             OptionRow::new(

@@ -3,6 +3,7 @@
 mod flags;
 mod inspectors;
 mod model;
+mod policy;
 mod report;
 
 use std::{
@@ -35,7 +36,7 @@ const USAGE: u8 = 2;
 /// `galatea check`
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match flags::read(words) {
-        Ok(Some(flags)) if flags.paths.is_empty() && flags.repositories.is_empty() => {
+        Ok(Some(flags)) if flags.has_nothing_to_check() => {
             return refuse("check", "which repository? Its folder is expected");
         }
         Ok(Some(flags)) => flags,
@@ -47,13 +48,14 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Err(error) => return refuse("check", &error.to_string()),
     };
     let options = flags.options(roots);
-    let inspection = match inspect(&options, flags.inspectors()) {
+    let mut inspection = match inspect(&options, flags.inspectors()) {
         Ok(inspection) => inspection,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(USAGE);
         }
     };
+    inspection.findings.extend(flags.auth_policy.iter().flat_map(|path| policy::findings(path)));
     let text = match flags.is_json {
         true => report::json(&inspection),
         false => report::text(&inspection, has_colours(environment)),
@@ -82,6 +84,10 @@ pub fn run_config(words: Vec<String>) -> ExitCode {
 }
 
 impl CheckFlags {
+    fn has_nothing_to_check(&self) -> bool {
+        self.paths.is_empty() && self.repositories.is_empty() && self.auth_policy.is_none()
+    }
+
     /// What the paths mean to `serve`.
     fn roots(&self) -> Result<Vec<Arc<dyn RepositoryRoot>>, PathError> {
         let mut roots: Vec<_> = self.repositories.iter().map(LocalRoot::at).collect();

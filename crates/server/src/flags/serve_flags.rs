@@ -18,6 +18,8 @@ pub struct ServeFlags {
     pub log: LogSettings,
     /// `--access-log`
     pub access_log: Option<AccessTarget>,
+    /// `--auth-policy`
+    pub auth_policy: Option<PathBuf>,
     /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as they were given.

@@ -33,7 +33,7 @@ const TRITON: &str = "
 
 const OWN: &str = "
     allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
-    access-log console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
+    access-log auth-policy console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()

@@ -31,6 +31,8 @@ pub struct ServeOptions {
     pub log: LogSettings,
     /// Where the access log goes; `None`: there is none.
     pub access_log: Option<AccessTarget>,
+    /// The file of who may do what; `None`: anybody may do anything.
+    pub auth_policy: Option<PathBuf>,
     /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as they were given.
@@ -101,6 +103,7 @@ impl ServeOptions {
             memory_budget: flags.memory_budget,
             log: log_settings(flags.log, environment),
             access_log: flags.access_log,
+            auth_policy: given(flags.auth_policy),
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),

@@ -1,6 +1,7 @@
 //! `galatea serve`: from checked options to a running server, and to its end.
 
 mod access_log;
+pub mod authentication;
 mod backends;
 mod banner;
 mod cloud;
@@ -31,8 +32,8 @@ use galatea_telemetry::{
 
 pub use self::backends::DEFAULT_BACKEND_DIRECTORY;
 use self::{
-    backends::Backends, gpus::Gpus, poller::Poller, services::Services, shutdown::Ending,
-    socket::Sockets, upkeep::Upkeep,
+    authentication::PolicyWatch, backends::Backends, gpus::Gpus, poller::Poller,
+    services::Services, shutdown::Ending, socket::Sockets, upkeep::Upkeep,
 };
 use crate::{
     memory::BudgetRule,
@@ -60,6 +61,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
     let access_log = access_log::open(&mut options)?;
+    let policy = authentication::open(&mut options)?;
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
@@ -77,6 +79,10 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     if let Some(access_log) = access_log.clone() {
         engine.add_figures(access_log::figures(access_log));
     }
+    if let Some(policy) = &policy {
+        engine.add_figures(authentication::figures(policy));
+    }
+    let _policy = policy.map(PolicyWatch::start).transpose().context("failed to start a thread")?;
     let _watch = gpus.watch(&options);
     let guide = options.guide.as_deref();
     let mut signals =

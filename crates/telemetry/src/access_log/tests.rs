@@ -26,6 +26,7 @@ fn record(id: &str) -> AccessRecord<'_> {
         queue: None,
         compute: None,
         total: Duration::ZERO,
+        identity: "",
         trace: None,
     }
 }

@@ -273,6 +273,14 @@ pub const LOG_LINES_LOST: Family = Family::counter(
 )
 .labels(&["log"]);
 
+/// Of clients that were not let in, and of those that asked for what they may not.
+pub const AUTH_FAILURES: Family = Family::counter(
+    "galatea_auth_failures_total",
+    "Requests that were refused because of who sent them, by reason",
+)
+.labels(&["reason"])
+.shown("with `--auth-policy`");
+
 const WITH_ENVIRONMENTS: &str = "once a Python model has asked for an environment";
 /// Of the cache.
 pub const ENVIRONMENTS: Family = Family::gauge(
@@ -317,6 +325,7 @@ pub(super) const FIGURES: &[Family] = &[
     CONTROL_RUNNING,
     CONTROL_WAITING,
     LOG_LINES_LOST,
+    AUTH_FAILURES,
     ENVIRONMENTS,
     ENVIRONMENT_BYTES,
     ENVIRONMENT_BUILDS,

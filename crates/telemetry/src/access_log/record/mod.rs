@@ -44,6 +44,8 @@ pub struct AccessRecord<'a> {
     pub compute: Option<Duration>,
     /// From its head to its answer.
     pub total: Duration,
+    /// Who sent it, where clients have to prove that; else empty.
+    pub identity: &'a str,
     /// The client's span and that of the request.
     pub trace: Option<(TraceContext, TraceContext)>,
 }
@@ -84,6 +86,7 @@ impl AccessRecord<'_> {
         line.hex("trace_id", own.map(|own| own.trace_id()), 32);
         line.hex("span_id", own.map(|own| own.span_id().into()), 16);
         line.hex("parent_id", client.map(|client| client.span_id().into()), 16);
+        line.text("identity", self.identity);
     }
 }
 

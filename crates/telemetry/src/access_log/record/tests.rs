@@ -24,6 +24,7 @@ fn record<'a>() -> AccessRecord<'a> {
         queue: Some(Duration::from_micros(12)),
         compute: Some(Duration::from_nanos(80_999)),
         total: Duration::from_millis(1),
+        identity: "",
         trace: None,
     }
 }
@@ -40,7 +41,7 @@ fn text_has_every_field_in_its_order() {
         line(&record(), AccessFormat::Text),
         "2026-11-21T11:45:34.163989Z id=7 peer=127.0.0.1:40312 protocol=http method=POST \
          path=/v2/models/simple/infer model=simple version=1 status=200 bytes_in=300 bytes_out=1099511627776 \
-         queue_us=12 compute_us=80 total_us=1000 trace_id=- span_id=- parent_id=-\n"
+         queue_us=12 compute_us=80 total_us=1000 trace_id=- span_id=- parent_id=- identity=-\n"
     );
 }
 
@@ -55,7 +56,7 @@ fn json_has_every_field_in_its_order() {
          \"protocol\":\"http\",\"method\":\"POST\",\"path\":\"/v2/models/simple/infer\",\"model\":\"simple\",\
          \"version\":null,\"status\":200,\"bytes_in\":300,\"bytes_out\":1099511627776,\"queue_us\":null,\
          \"compute_us\":80,\"total_us\":1000,\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\",\
-         \"span_id\":\"b7ad6b7169203331\",\"parent_id\":\"b7ad6b7169203331\"}\n"
+         \"span_id\":\"b7ad6b7169203331\",\"parent_id\":\"b7ad6b7169203331\",\"identity\":null}\n"
     );
 }
 

@@ -1,0 +1,41 @@
+//! Keys that the program makes for clients.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+
+use crate::digest::Digest;
+
+/// What a key begins with, so that scanners for leaked secrets know it.
+const PREFIX: &str = "galatea_";
+
+/// A new key: the only place where it is whole.
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// Of 32 random bytes.
+    pub fn from_random(bytes: &[u8; 32]) -> Self {
+        Self(format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// What its owner sends.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the policy has of it.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.0.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_can_be_sent_in_a_header_and_has_all_of_its_bytes() {
+        let key = ApiKey::from_random(&[0xfb; 32]);
+        assert_eq!(key.as_str().len(), PREFIX.len() + 43);
+        assert!(key.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
+        assert_ne!(key.digest(), ApiKey::from_random(&[0xfa; 32]).digest());
+    }
+}

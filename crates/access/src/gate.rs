@@ -1,0 +1,275 @@
+//! The policy of the moment, asked by every request while it may be replaced at any time.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use arc_swap::ArcSwap;
+
+use crate::{
+    action::Action,
+    credentials::{Credentials, Sent},
+    digest::Digest,
+    grantee::Grantee,
+    jwt::{Cache, KeySet},
+    policy::Policy,
+    refusal::{AccessError, AuthFailure},
+};
+
+/// Decides who may do what.
+#[derive(Debug)]
+pub struct Gate {
+    state: ArcSwap<State>,
+    failures: [AtomicU64; AuthFailure::REASONS.len()],
+    /// Tokens that were signed by a key that is not known: a reason to look for new keys.
+    unknown_keys: AtomicU64,
+}
+
+/// What is replaced as a whole. What was found by an older policy or older keys goes with them.
+#[derive(Debug)]
+struct State {
+    policy: Arc<Policy>,
+    keys: Arc<KeySet>,
+    of_tokens: Cache,
+    of_certificates: Cache,
+}
+
+impl State {
+    fn new(policy: Arc<Policy>, keys: Arc<KeySet>) -> Arc<Self> {
+        let (of_tokens, of_certificates) = Default::default();
+        Arc::new(Self { policy, keys, of_tokens, of_certificates })
+    }
+}
+
+impl Gate {
+    /// With this policy, and the keys of the issuer of tokens.
+    pub fn new(policy: Policy, keys: KeySet) -> Self {
+        Self {
+            state: ArcSwap::new(State::new(Arc::new(policy), Arc::new(keys))),
+            failures: Default::default(),
+            unknown_keys: AtomicU64::new(0),
+        }
+    }
+
+    /// The policy of the moment.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.state.load().policy.clone()
+    }
+
+    /// From now on this policy holds, with these keys.
+    pub fn replace(&self, policy: Policy, keys: KeySet) {
+        self.state.store(State::new(Arc::new(policy), Arc::new(keys)));
+    }
+
+    /// From now on the issuer has these keys.
+    pub fn replace_keys(&self, keys: KeySet) {
+        let policy = self.policy();
+        self.state.store(State::new(policy, Arc::new(keys)));
+    }
+
+    /// From now on this policy holds, with the keys that there are.
+    pub fn replace_policy(&self, policy: Policy) {
+        let keys = self.state.load().keys.clone();
+        self.state.store(State::new(Arc::new(policy), keys));
+    }
+
+    /// How often a token was signed by a key that is not known.
+    pub fn unknown_signing_keys(&self) -> u64 {
+        self.unknown_keys.load(Relaxed)
+    }
+
+    /// How often somebody was refused, by reason.
+    pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let counts = self.failures.iter().map(|count| count.load(Relaxed));
+        AuthFailure::REASONS.into_iter().zip(counts)
+    }
+
+    /// Whether a client with these credentials may do this at this second since 1970. `None`: anybody may, and nobody has
+    /// to say who it is.
+    pub fn admit(
+        &self,
+        credentials: &Credentials<'_>,
+        action: &Action<'_>,
+        now: u64,
+    ) -> Result<Option<Arc<Grantee>>, AccessError> {
+        let state = self.state.load();
+        if state.policy.is_open(action) {
+            return Ok(None);
+        }
+        let grantee = state.identify(credentials, now);
+        let grantee = grantee.map_err(|failure| self.counted(failure.into()))?;
+        self.check(Some(&grantee), action)?;
+        Ok(Some(grantee))
+    }
+
+    /// Whether somebody whom [`Gate::admit`] let in may do this too. Without a grantee: whether anybody may.
+    pub fn check(&self, grantee: Option<&Grantee>, action: &Action<'_>) -> Result<(), AccessError> {
+        match grantee {
+            Some(grantee) if grantee.may(action) => Ok(()),
+            _ if self.state.load().policy.is_open(action) => Ok(()),
+            Some(grantee) => Err(self.counted(AccessError::denied(grantee, action))),
+            None => Err(self.counted(AuthFailure::Missing.into())),
+        }
+    }
+
+    /// The same, much later: its proof may have expired, or the policy may know it no more.
+    pub fn check_again(
+        &self,
+        grantee: Option<&Arc<Grantee>>,
+        action: &Action<'_>,
+        now: u64,
+    ) -> Result<(), AccessError> {
+        if grantee.is_some_and(|grantee| grantee.has_expired(now)) {
+            return Err(self.counted(AuthFailure::Expired.into()));
+        }
+        self.check(grantee.map(|grantee| &**grantee), action)
+    }
+
+    fn counted(&self, error: AccessError) -> AccessError {
+        let reason = error.reason();
+        if let Some(n) = AuthFailure::REASONS.iter().position(|&known| known == reason) {
+            self.failures[n].fetch_add(1, Relaxed);
+        }
+        if error == AccessError::Unauthenticated(AuthFailure::UnknownSigningKey) {
+            self.unknown_keys.fetch_add(1, Relaxed);
+        }
+        error
+    }
+}
+
+impl State {
+    fn identify(
+        &self,
+        credentials: &Credentials<'_>,
+        now: u64,
+    ) -> Result<Arc<Grantee>, AuthFailure> {
+        let grantee = match credentials.sent()? {
+            Sent::Secret(secret) => self.owner_of(&secret, now)?,
+            Sent::Certificate(subject) => self.of_certificate(subject, now)?,
+        };
+        if grantee.has_expired(now) {
+            return Err(AuthFailure::Expired);
+        }
+        Ok(grantee)
+    }
+
+    fn owner_of(&self, secret: &[u8], now: u64) -> Result<Arc<Grantee>, AuthFailure> {
+        let digest = Digest::of(secret);
+        if let Some(grantee) = self.policy.owner_of(&digest) {
+            return Ok(grantee.clone());
+        }
+        let is_token = secret.iter().filter(|&&byte| byte == b'.').count() == 2;
+        let rules = self.policy.jwt().filter(|_| is_token).ok_or(AuthFailure::UnknownKey)?;
+        if let Some(grantee) = self.of_tokens.get(&digest) {
+            return Ok(grantee);
+        }
+        let grantee = Arc::new(rules.verify(&self.policy, &self.keys, secret, now)?);
+        self.of_tokens.put(digest, grantee.clone(), now);
+        Ok(grantee)
+    }
+
+    fn of_certificate(&self, subject: &str, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
+        let digest = Digest::of(subject.as_bytes());
+        if let Some(grantee) = self.of_certificates.get(&digest) {
+            return Ok(grantee);
+        }
+        let grantee = self.policy.of_certificate(subject).ok_or(AuthFailure::UnknownCertificate)?;
+        let grantee = Arc::new(grantee);
+        self.of_certificates.put(digest, grantee.clone(), now);
+        Ok(grantee)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::jwt::testing::{Issuer, JWT, NOW};
+
+    fn key_policy(key: &str, rest: &str) -> Policy {
+        let digest = Digest::of(key.as_bytes());
+        let text =
+            format!("[[keys]]\nname = \"k\"\nsha256 = \"{digest}\"\nroles = \"read\"\n{rest}");
+        Policy::parse("p", &text).expect("good")
+    }
+
+    fn with_key(key: &str) -> Credentials<'_> {
+        Credentials { api_key: Some(key.as_bytes()), ..Credentials::default() }
+    }
+
+    fn count(gate: &Gate, reason: &str) -> u64 {
+        gate.failures().find(|(name, _)| *name == reason).map_or(0, |(_, count)| count)
+    }
+
+    #[test]
+    fn refusals_are_counted_by_reason() {
+        let gate = Gate::new(key_policy("key", "expires = 2020-01-01\n"), KeySet::default());
+        let read = Action::ReadSomething;
+        let reason = |credentials: &Credentials<'_>, now| {
+            gate.admit(credentials, &read, now).map_err(|error| error.reason()).err()
+        };
+        assert_eq!(reason(&Credentials::default(), 1), Some("missing"));
+        assert_eq!(reason(&with_key("other"), 1), Some("unknown_key"));
+        assert_eq!(reason(&with_key("a.b.c"), 1), Some("unknown_key"), "no tokens are taken");
+        assert_eq!(reason(&with_key("key"), 1), None);
+        assert_eq!(reason(&with_key("key"), NOW), Some("expired"));
+        assert_eq!(reason(&with_key(""), 1), Some("malformed"));
+        let certificate = Credentials { certificate: Some("CN=a"), ..Credentials::default() };
+        assert_eq!(reason(&certificate, 1), Some("unknown_certificate"));
+        let denied = gate.admit(&with_key("key"), &Action::Infer("m"), 1).expect_err("denied");
+        assert_eq!(denied.to_string(), "identity 'k' lacks the role 'infer' for model 'm'");
+        for (reason, expected) in
+            [("unknown_key", 2), ("expired", 1), ("denied", 1), ("missing", 1)]
+        {
+            assert_eq!(count(&gate, reason), expected, "{reason}");
+        }
+        assert!(gate.admit(&Credentials::default(), &Action::Live, 1).expect("open").is_none());
+    }
+
+    #[test]
+    fn what_was_proved_to_an_older_policy_does_not_hold() {
+        let issuer = Issuer::new();
+        let keys =
+            |issuer: &Issuer| KeySet::parse(issuer.key_set().to_string().as_bytes()).expect("good");
+        let policy = || Policy::parse("p", JWT).expect("good");
+        let gate = Gate::new(policy(), keys(&issuer));
+        let token = issuer.good(&json!({}));
+        let admit = || gate.admit(&with_key(&token), &Action::Infer("m"), NOW);
+        assert!(admit().is_ok() && admit().is_ok());
+        gate.replace_keys(keys(&Issuer::new()));
+        assert!(admit().is_err(), "its key is gone");
+        gate.replace_keys(keys(&issuer));
+        assert!(admit().is_ok());
+        gate.replace_policy(key_policy("key", ""));
+        assert!(admit().is_err());
+        gate.replace(policy(), keys(&issuer));
+        let late = gate.admit(&with_key(&token), &Action::Infer("m"), NOW + 130);
+        assert_eq!(late.map_err(|error| error.reason()).err(), Some("expired"));
+        let grantee = gate.admit(&with_key(&token), &Action::Infer("m"), NOW).expect("good");
+        let again = gate.check_again(grantee.as_ref(), &Action::Infer("m"), NOW + 130);
+        assert_eq!(again.map_err(|error| error.reason()).err(), Some("expired"));
+    }
+
+    #[test]
+    fn a_key_that_is_not_known_is_a_reason_to_look_for_new_ones() {
+        let issuer = Issuer::new();
+        let gate = Gate::new(Policy::parse("p", JWT).expect("good"), KeySet::default());
+        assert!(gate.admit(&with_key(&issuer.good(&json!({}))), &Action::Infer("m"), NOW).is_err());
+        assert_eq!(gate.unknown_signing_keys(), 1);
+    }
+
+    #[test]
+    fn nothing_that_was_sent_is_printed() {
+        let gate = Gate::new(key_policy("key", ""), KeySet::default());
+        for secret in ["key", "sec.re.t", "galatea_secret"] {
+            let shown = match gate.admit(&with_key(secret), &Action::Infer("m"), 1) {
+                Ok(grantee) => format!("{grantee:?}"),
+                Err(error) => format!("{error:?} {error}"),
+            };
+            assert!(!shown.contains("sec.re") && !shown.contains("galatea_secret"), "{shown}");
+        }
+        assert!(!format!("{gate:?}").contains("2c70e12b7a0646f9"), "no digest of a key");
+    }
+}

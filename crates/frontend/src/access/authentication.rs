@@ -1,0 +1,131 @@
+//! Who sends a request, and whether that may be done: the operator's policy, asked by both protocols.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use galatea_access::{AccessError, Action, Credentials, Gate, Grantee};
+use galatea_types::Identity;
+
+use crate::client::Client;
+
+/// The headers that credentials come in, and their names in gRPC's metadata.
+const AUTHORIZATION: &str = "authorization";
+const API_KEY: &str = "x-api-key";
+
+/// Whether clients have to prove who they are. By default nobody has to.
+#[derive(Clone, Debug, Default)]
+pub struct Authentication(Option<Arc<Gate>>);
+
+impl Authentication {
+    /// By this policy.
+    pub fn by(gate: Arc<Gate>) -> Self {
+        Self(Some(gate))
+    }
+
+    /// Whether a policy is asked at all.
+    pub fn is_active(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Lets a request in, or not. `header`: all values of a header of the request, by its name in small letters.
+    #[inline]
+    pub fn admit<'h, H>(
+        &self,
+        client: &Client,
+        header: impl Fn(&'static str) -> H,
+        action: impl FnOnce() -> Action<'h>,
+    ) -> Result<Caller, AccessError>
+    where
+        H: Iterator<Item = &'h [u8]>,
+    {
+        match &self.0 {
+            None => Ok(Caller::default()),
+            Some(gate) => admit(gate, client, header, &action()),
+        }
+    }
+}
+
+fn admit<'h, H>(
+    gate: &Arc<Gate>,
+    client: &Client,
+    header: impl Fn(&'static str) -> H,
+    action: &Action<'_>,
+) -> Result<Caller, AccessError>
+where
+    H: Iterator<Item = &'h [u8]>,
+{
+    let (mut authorization, mut api_key) = (header(AUTHORIZATION), header(API_KEY));
+    let mut credentials = Credentials {
+        authorization: authorization.next(),
+        api_key: api_key.next(),
+        certificate: client.certificate.as_ref().map(|certificate| &*certificate.subject),
+        are_repeated: false,
+    };
+    credentials.are_repeated = authorization.next().is_some() || api_key.next().is_some();
+    let grantee = gate.admit(&credentials, action, now())?;
+    let is_browser = credentials.are_sent_by_browsers();
+    Ok(Caller(Some(Box::new(Known { gate: gate.clone(), grantee, is_browser }))))
+}
+
+/// The second since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Who sends a request. By default anybody, who may do anything: nobody has to say who it is.
+#[derive(Clone, Default)]
+pub struct Caller(Option<Box<Known>>);
+
+#[derive(Clone)]
+struct Known {
+    gate: Arc<Gate>,
+    /// `None`: the request is one that anybody may make.
+    grantee: Option<Arc<Grantee>>,
+    is_browser: bool,
+}
+
+impl Caller {
+    /// Who it is, where that was asked.
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        self.0.as_ref()?.grantee.as_ref().map(|grantee| grantee.identity())
+    }
+
+    /// Whether it may do this too, now that it is known what exactly.
+    #[inline]
+    pub fn check(&self, action: &Action<'_>) -> Result<(), AccessError> {
+        match &self.0 {
+            None => Ok(()),
+            Some(known) => known.gate.check(known.grantee.as_deref(), action),
+        }
+    }
+
+    /// The same for what may come long after it was let in, on a stream: its proof may have expired meanwhile.
+    #[inline]
+    pub fn check_again(&self, action: &Action<'_>) -> Result<(), AccessError> {
+        match &self.0 {
+            None => Ok(()),
+            Some(known) => known.gate.check_again(known.grantee.as_ref(), action, now()),
+        }
+    }
+
+    /// Whether this model may be told of: for lists.
+    pub fn may_read(&self, model: &str) -> bool {
+        let grantee = self.0.as_ref().and_then(|known| known.grantee.as_ref());
+        self.0.is_none() || grantee.is_some_and(|grantee| grantee.may(&Action::Read(model)))
+    }
+
+    /// Whether the credential may be sent by a browser of its own accord, so that a page of another site could have had it
+    /// sent.
+    pub fn is_browser(&self) -> bool {
+        self.0.as_ref().is_some_and(|known| known.is_browser)
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Caller").field(&self.identity()).finish()
+    }
+}
