@@ -322,6 +322,8 @@ mod tests {
             arguments: vec!["/nowhere".into()],
             variables: vec![("TEXT".into(), "last line".into())],
             inherits_variables: true,
+            withheld_variables: Vec::new(),
+            sandbox: None,
             description: "a script".to_owned(),
         };
         let started = Worker::start(WorkerOptions {
