@@ -23,9 +23,8 @@ impl Barriers {
         set_no_new_privs(true)?;
         if let Some(ruleset) = &self.ruleset {
             // SAFETY: takes numbers only.
-            let done = unsafe {
-                libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
-            };
+            let done =
+                unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) };
             if done != 0 {
                 return Err(io::Error::last_os_error());
             }

@@ -30,7 +30,10 @@ impl KernelSupport {
         let Self { landlock, has_filters } = self;
         let is_strict = level == IsolationLevel::Strict;
         let all = [
-            (landlock == 0, "without Landlock, models read and change the files that the server's user may"),
+            (
+                landlock == 0,
+                "without Landlock, models read and change the files that the server's user may",
+            ),
             (
                 landlock == 0 && !has_filters,
                 "without Landlock and seccomp, models trace and signal the server and other processes of its user",
@@ -48,7 +51,10 @@ impl KernelSupport {
                 (1..SIGNALS).contains(&landlock) && !has_filters,
                 "neither Landlock of this kernel nor seccomp refuses signals to other processes",
             ),
-            (!has_filters, "without seccomp, system calls that administer the machine are not refused"),
+            (
+                !has_filters,
+                "without seccomp, system calls that administer the machine are not refused",
+            ),
             (
                 is_strict && !has_filters && landlock < TCP,
                 "without seccomp, models reach the network",

@@ -102,6 +102,7 @@ pub fn secret_files(home: Option<&Path>) -> Vec<PathBuf> {
 /// Those of [`DEVICES`], and each of NVIDIA's, whose number differs from machine to machine.
 pub(super) fn devices() -> Vec<PathBuf> {
     let found = fs::read_dir("/dev").into_iter().flatten().flatten().take(4096);
-    let of_nvidia = found.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"nvidia"));
+    let of_nvidia =
+        found.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"nvidia"));
     of_nvidia.map(|entry| entry.path()).chain(DEVICES.map(PathBuf::from)).collect()
 }

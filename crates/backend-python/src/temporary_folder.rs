@@ -1,0 +1,156 @@
+//! The folder for temporary files of an isolated model, and its removal, whatever the model has left in it.
+
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use galatea_types::{Error, Result};
+use rustix::{
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat},
+    io::Errno,
+};
+
+/// A folder that only the server's user may look into; removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    /// Below the folder for temporary files of the server.
+    pub fn create() -> Result<Self> {
+        let created = tempfile::Builder::new().prefix("galatea-model-").tempdir();
+        created.map(|folder| Self(folder.keep())).map_err(|error| {
+            let text = format!("no folder for a model's temporary files: {error}");
+            Error::unavailable(text).with_source(error)
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Err(error) = remove(&self.0) {
+            log::warn!("cannot remove the temporary folder '{}': {error}", self.0.display());
+        }
+    }
+}
+
+/// What may be removed from one folder: a model may have made more files than anybody wants to wait for.
+const MOST_ENTRIES: usize = 10_000_000;
+
+/// Removes a folder. No link in it is followed and folders in it may be nested as deep as they like: each is moved up
+/// before it is emptied, so that neither stack nor descriptors grow with the depth.
+fn remove(path: &Path) -> io::Result<()> {
+    let root = open_folder(CWD, path)?;
+    let mut moved = 0_usize;
+    let mut removed = 0_usize;
+    loop {
+        let names = names(root.as_fd())?;
+        if names.is_empty() {
+            break;
+        }
+        for name in names {
+            removed += 1;
+            if removed + moved > MOST_ENTRIES {
+                return Err(io::Error::other("there are too many files in it"));
+            }
+            if unlink(root.as_fd(), &name)? {
+                continue;
+            }
+            moved += empty(root.as_fd(), &name, moved)?;
+            match unlinkat(&root, &name, AtFlags::REMOVEDIR) {
+                // Somebody still writes into it: seen again in the next round.
+                Ok(()) | Err(Errno::NOTEMPTY | Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(std::fs::remove_dir(path)?)
+}
+
+/// Empties the folder `name`: its files go, its folders move up into `root`, under numbers from `first` on. How many did.
+fn empty(root: BorrowedFd<'_>, name: &CString, first: usize) -> io::Result<usize> {
+    let folder = open_folder(root, name)?;
+    let mut moved = 0;
+    for inner in names(folder.as_fd())? {
+        if !unlink(folder.as_fd(), &inner)? {
+            renameat(
+                &folder,
+                &inner,
+                root,
+                format!("moved-{}-{}", std::process::id(), first + moved),
+            )?;
+            moved += 1;
+        }
+    }
+    Ok(moved)
+}
+
+/// False: it is a folder.
+fn unlink(folder: BorrowedFd<'_>, name: &CString) -> io::Result<bool> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open_folder(at: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(at, path, flags, Mode::empty())?)
+}
+
+/// The names in a folder, but no more at once than memory is there for.
+fn names(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+    const AT_ONCE: usize = 10_000;
+    let entries = Dir::read_from(folder)?;
+    let names = entries.filter_map(|entry| match entry {
+        Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => None,
+        Ok(entry) => Some(Ok(entry.file_name().to_owned())),
+        Err(error) => Some(Err(error.into())),
+    });
+    names.take(AT_ONCE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use rustix::fs::mkdirat;
+
+    use super::*;
+
+    #[test]
+    fn everything_goes_and_no_link_is_followed() {
+        let outside = tempfile::tempdir().expect("folder");
+        fs::write(outside.path().join("kept"), "").expect("written");
+        let folder = TemporaryFolder::create().expect("created");
+        let path = folder.path().to_owned();
+        fs::create_dir_all(path.join("a/b/c")).expect("made");
+        fs::write(path.join("a/b/c/file"), "").expect("written");
+        for place in ["link", "a/link", "a/b/link"] {
+            symlink(outside.path(), path.join(place)).expect("linked");
+        }
+        drop(folder);
+        assert!(!path.exists());
+        assert!(outside.path().join("kept").exists());
+    }
+
+    #[test]
+    fn folders_nested_deeper_than_any_path_go_too() {
+        let folder = TemporaryFolder::create().expect("created");
+        let path = folder.path().to_owned();
+        let mut inner = open_folder(CWD, &path).expect("opened");
+        for _ in 0..5_000 {
+            mkdirat(&inner, "d", Mode::RWXU).expect("made");
+            inner = open_folder(&inner, "d").expect("opened");
+        }
+        drop(folder);
+        assert!(!path.exists());
+    }
+}
