@@ -2,8 +2,12 @@
 
 use std::{
     ffi::CString,
+    fs::Permissions,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::PermissionsExt,
+    },
     path::{Path, PathBuf},
 };
 
@@ -20,7 +24,10 @@ pub(crate) struct TemporaryFolder(PathBuf);
 impl TemporaryFolder {
     /// Below the folder for temporary files of the server.
     pub fn create() -> Result<Self> {
-        let created = tempfile::Builder::new().prefix("galatea-model-").tempdir();
+        let created = tempfile::Builder::new()
+            .prefix("galatea-model-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir();
         created.map(|folder| Self(folder.keep())).map_err(|error| {
             let text = format!("no folder for a model's temporary files: {error}");
             Error::unavailable(text).with_source(error)

@@ -49,14 +49,24 @@ const PARTS: [&str; 9] = [
 const SUFFIXES: [&str; 8] =
     ["AUTH", "CONNECTION_STRING", "DATABASE_URL", "_DSN", "_KEY", "_PAT", "_SAS", "TOKEN"];
 
+/// Not secret, though their beginnings are.
+const PLAIN: [&str; 5] = [
+    "AWS_CA_BUNDLE",
+    "AWS_DEFAULT_REGION",
+    "AWS_EC2_METADATA_DISABLED",
+    "AWS_REGION",
+    "AZURE_CLOUD_NAME",
+];
+
 /// Whether the name of an environment variable says that its value, or the file it leads to, is secret. In any case of
 /// its letters, as some programs read `http_token` like `HTTP_TOKEN`.
 pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    NAMES.contains(&name.as_str())
+    let is_secret = NAMES.contains(&name.as_str())
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || PARTS.iter().any(|part| name.contains(part))
-        || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+        || SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+    is_secret && !PLAIN.contains(&name.as_str())
 }
 
 #[cfg(test)]
@@ -95,6 +105,8 @@ mod tests {
     #[test]
     fn what_libraries_and_models_are_set_up_with_is_no_secret() {
         for name in [
+            "AWS_CA_BUNDLE",
+            "AWS_REGION",
             "CUDA_VISIBLE_DEVICES",
             "GALATEA_HOME",
             "HF_HOME",
