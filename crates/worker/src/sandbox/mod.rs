@@ -41,3 +41,6 @@ impl Sandbox {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
