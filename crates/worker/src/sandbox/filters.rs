@@ -112,7 +112,7 @@ fn refused(level: IsolationLevel, server: u32) -> io::Result<Rules> {
     let mut rules: Rules = all.map(|&call| (call, Vec::new())).collect();
     let mut refuse = |call, condition: io::Result<SeccompCondition>| -> io::Result<()> {
         let rule = SeccompRule::new(vec![condition?]).map_err(io::Error::other)?;
-        rules.entry(call).or_insert_with(Vec::new).push(rule);
+        rules.entry(call).or_default().push(rule);
         Ok(())
     };
     for flag in NAMESPACES {
