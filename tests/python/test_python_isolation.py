@@ -324,3 +324,20 @@ def test_tensors_of_every_size_and_calls_to_other_models_pass(tmp_path):
         for size in (1, 100_000, 4_000_000):
             sent = np.arange(size, dtype=np.float32)
             np.testing.assert_array_equal(clients.infer(stock, "grpc", "caller", {"IN": sent})["OUT"], sent)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_backend_written_in_python_reads_what_lies_beside_it(tmp_path, level):
+    backend = tmp_path / "backends/mine"
+    backend.mkdir(parents=True)
+    (backend / "beside.py").write_text("VALUE = 42\n")
+    (backend / "model.py").write_text("import beside\n" + MODEL)
+    write_model(tmp_path / "models", "m", "galatea", "mine", CONFIG, {"1/weights": ""})
+    flags = [f"--python-isolation={level}", f"--backend-directory={tmp_path / 'backends'}"]
+    with servers.galatea(tmp_path / "models", *flags) as server:
+        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": ["import beside; result = beside.VALUE"]}]}
+        answer = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])
+        assert answer["outputs"][0]["data"] == ["done: 42"]
+        body["inputs"][0]["data"] = [f"open({str(backend / 'model.py')!r}, 'a')"]
+        answer = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])
+        assert answer["outputs"][0]["data"][0].startswith("PermissionError")

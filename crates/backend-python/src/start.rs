@@ -19,7 +19,7 @@ pub(crate) fn identity(model: Arc<str>, version: i64, instance: Option<String>) 
     WorkerIdentity { role: "Python worker", model, version, instance }
 }
 
-/// The folders and the code of a model.
+/// The folders of a model, and the file with its code.
 pub(crate) struct ModelFolders<'a> {
     pub model: &'a Path,
     pub version: &'a Path,
@@ -50,7 +50,7 @@ impl Start {
             let paths = ModelPaths {
                 model: folders.model,
                 version: folders.version,
-                code: folders.code,
+                code: folders.code.parent().unwrap_or(folders.code),
                 readable: readable(environment, package),
                 temporary: temporary.path(),
             };

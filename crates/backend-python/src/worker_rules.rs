@@ -48,7 +48,7 @@ pub(crate) struct ModelPaths<'a> {
     pub model: &'a Path,
     /// Folder of the version.
     pub version: &'a Path,
-    /// Its code, which for a backend written in Python lies elsewhere.
+    /// Folder of its code, which for a backend written in Python lies elsewhere.
     pub code: &'a Path,
     /// Of its interpreter, and of the worker's own code.
     pub readable: Vec<PathBuf>,
@@ -175,7 +175,7 @@ mod tests {
         let paths = ModelPaths {
             model: Path::new("/nowhere/m"),
             version: Path::new("/nowhere/m/1"),
-            code: Path::new("/nowhere/m/1/model.py"),
+            code: Path::new("/nowhere/backend"),
             readable: vec!["/python".into()],
             temporary: Path::new("/nowhere/temporary"),
         };
@@ -208,6 +208,7 @@ mod tests {
         assert_eq!(texts(&strict.writable), ["/nowhere/temporary"]);
         assert!(texts(&strict.readable).contains(&"/nowhere/m"));
         assert!(texts(&strict.readable).contains(&"/python"));
+        assert!(texts(&strict.readable).contains(&"/nowhere/backend"));
     }
 
     #[test]
