@@ -82,6 +82,9 @@ FILES = [
     ),
     at_strict("write_the_own_code", "open(__file__, 'a').close()"),
     at_strict("write_the_own_configuration", "open(os.path.dirname(__file__) + '/../config.pbtxt', 'a').close()"),
+    at_strict("lock_others_out_of_a_file", "os.chmod(NEIGHBOUR + '/1/spare', 0o644)"),
+    at_strict("make_a_file_look_newer", "os.utime(NEIGHBOUR + '/1/spare')"),
+    at_strict("mark_a_file", "reaches_kernel(188, b'/nowhere', b'user.x', b'', 0, 0)"),
     at_strict("remove_named_memory_of_others", "os.remove(MEMORY); open(MEMORY, 'w').close()"),
 ]
 
@@ -95,6 +98,12 @@ PROCESSES = [
     Attempt("signal_the_worker_of_another_model", "os.kill(OTHER, SIGNAL)"),
     Attempt("signal_by_descriptor", "signal.pidfd_send_signal(os.pidfd_open(PID), SIGNAL)"),
     Attempt("signal_with_a_child", "child('os.kill(%d, %d)' % (PID, SIGNAL))"),
+    at_strict("outlive_the_worker", "subprocess.run(['/bin/true'], start_new_session=True, check=True)"),
+    at_strict("leave_the_group_of_the_worker", "pid = os.fork()\nif pid == 0:\n    try: os.setpgid(0, 0)\n"
+              "    except PermissionError: os._exit(7)\n    os._exit(0)\n"
+              "if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7: raise PermissionError"),
+    at_strict("memory_with_a_number_for_all", "reaches_kernel(30, -1, 0, 0)"),
+    Attempt("signal_the_servers_group", "os.kill(-os.getpgid(PID), 0)"),
     Attempt("read_the_servers_limits", "import resource; resource.prlimit(PID, resource.RLIMIT_NOFILE)"),
     # The tracer ends at once, which lets the server go.
     of_root("trace_the_server", "child('import ctypes\\nl = ctypes.CDLL(None, use_errno=True)\\n"

@@ -150,9 +150,10 @@ impl WorkerRules {
 
 /// Where the loader of native libraries looks.
 fn libraries(variables: &Variables) -> Vec<PathBuf> {
-    let folders = variables.get("LD_LIBRARY_PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&folders);
-    folders.filter(|folder| folder.is_absolute()).chain(variables.path("LD_PRELOAD")).collect()
+    let lists =
+        ["LD_LIBRARY_PATH", "LD_PRELOAD"].into_iter().filter_map(|name| variables.get(name));
+    let paths = lists.flat_map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
+    paths.filter(|path| path.is_absolute() && path.parent().is_some()).collect()
 }
 
 /// Files that variables with secret names lead to.

@@ -74,6 +74,55 @@ const REFUSED_HERE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_kexec
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
+/// Refused at the strict level, too.
+const REFUSED_STRICTLY: &[i64] = &[
+    // Also of local sockets: behind some of them are programs that do what they are told.
+    libc::SYS_connect,
+    // Modes, owners, times and attributes, which Landlock leaves alone whatever file it is.
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    SYS_FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SYS_SETXATTRAT,
+    SYS_REMOVEXATTRAT,
+    SYS_FILE_SETATTR,
+    // Memory and queues that have numbers or names for all processes.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_semget,
+    libc::SYS_msgget,
+    libc::SYS_mq_open,
+    // What leaves the worker's group does not end with it.
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+];
+
+/// The same on every architecture, and newer than the tables of some systems.
+const SYS_FCHMODAT2: i64 = 452;
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+const SYS_FILE_SETATTR: i64 = 469;
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_STRICTLY_HERE: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_STRICTLY_HERE: &[i64] = &[];
+
 /// Flags of `clone` that make namespaces. `unshare` is refused as a whole.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
@@ -98,8 +147,15 @@ const ABOUT_A_PROCESS: [i64; 6] = [
 /// Requests of `ioctl` that type into a terminal.
 const TYPES_INTO_TERMINAL: [u64; 2] = [libc::TIOCSTI, 0x541C];
 
-/// The filters of a level, for a worker of the process `server`.
-pub(super) fn filters(level: IsolationLevel, server: u32) -> io::Result<Vec<BpfProgram>> {
+/// The process that started a worker, and its group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Server {
+    pub process: u32,
+    pub group: u32,
+}
+
+/// The filters of a level, for a worker of `server`.
+pub(super) fn filters(level: IsolationLevel, server: Server) -> io::Result<Vec<BpfProgram>> {
     // Its flags lie in memory, where no filter sees them. Libraries that find no such call use `clone`.
     let absent = Rules::from([(libc::SYS_clone3, Vec::new())]);
     let mut absent = compiled(absent, libc::ENOSYS)?;
@@ -107,7 +163,7 @@ pub(super) fn filters(level: IsolationLevel, server: u32) -> io::Result<Vec<BpfP
     Ok(vec![absent, compiled(refused(level, server)?, libc::EPERM)?])
 }
 
-fn refused(level: IsolationLevel, server: u32) -> io::Result<Rules> {
+fn refused(level: IsolationLevel, server: Server) -> io::Result<Rules> {
     let all = REFUSED.iter().chain(REFUSED_HERE);
     let mut rules: Rules = all.map(|&call| (call, Vec::new())).collect();
     let mut refuse = |call, condition: io::Result<SeccompCondition>| -> io::Result<()> {
@@ -120,10 +176,13 @@ fn refused(level: IsolationLevel, server: u32) -> io::Result<Rules> {
         refuse(libc::SYS_clone, condition(0, SeccompCmpOp::MaskedEq(flag), flag))?;
     }
     for call in ABOUT_A_PROCESS {
-        refuse(call, condition(0, SeccompCmpOp::Eq, server.into()))?;
+        refuse(call, condition(0, SeccompCmpOp::Eq, server.process.into()))?;
     }
-    // To every process there is.
-    refuse(libc::SYS_kill, condition(0, SeccompCmpOp::Eq, u32::MAX.into()))?;
+    // To every process there is, which is -1, and to the server's group.
+    for group in [1, server.group] {
+        let negative = group.wrapping_neg().into();
+        refuse(libc::SYS_kill, condition(0, SeccompCmpOp::Eq, negative))?;
+    }
     // Limits of other processes, which threads stand for too: only those of the caller.
     refuse(libc::SYS_prlimit64, condition(0, SeccompCmpOp::Ne, 0))?;
     for request in TYPES_INTO_TERMINAL {
@@ -132,8 +191,8 @@ fn refused(level: IsolationLevel, server: u32) -> io::Result<Rules> {
     if level == IsolationLevel::Strict {
         let local = libc::AF_UNIX.cast_unsigned().into();
         refuse(libc::SYS_socket, condition(0, SeccompCmpOp::Ne, local))?;
-        // Also of local sockets: behind some of them are programs that do what they are told.
-        rules.insert(libc::SYS_connect, Vec::new());
+        let all = REFUSED_STRICTLY.iter().chain(REFUSED_STRICTLY_HERE);
+        rules.extend(all.map(|&call| (call, Vec::new())));
     }
     Ok(rules)
 }

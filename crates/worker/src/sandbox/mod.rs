@@ -35,11 +35,16 @@ impl Sandbox {
         Ok(Barriers {
             ruleset: ruleset::ruleset(self, kernel)?,
             filters: match kernel.has_filters {
-                true => filters::filters(self.level, std::process::id())?,
+                true => filters::filters(self.level, server())?,
                 false => Vec::new(),
             },
         })
     }
+}
+
+fn server() -> filters::Server {
+    let group = rustix::process::getpgrp().as_raw_nonzero().get();
+    filters::Server { process: std::process::id(), group: group.cast_unsigned() }
 }
 
 #[cfg(test)]

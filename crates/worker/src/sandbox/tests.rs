@@ -80,6 +80,7 @@ fn only_listed_files_are_reached() {
         ALL,
     );
     check("echo x > /dev/null && cat /proc/self/status", [true; 2], ALL);
+    check("chmod 600 FOLDER/other/open", [true, false], ALL);
     check("f=/dev/shm/galatea-test-$$; echo x > $f && rm $f", [true, false], ALL);
 }
 
@@ -88,6 +89,7 @@ fn other_processes_are_not_signalled() {
     let script = format!("kill -0 {}", std::process::id());
     check(&script, [false; 2], ALL);
     check("sleep 60 & kill $!", [true; 2], ALL);
+    check("setsid true", [true, false], ALL);
     // Each wall alone.
     check(&script, [false; 2], KernelSupport { landlock: 0, has_filters: true });
     check(&script, [false; 2], KernelSupport { landlock: 6, has_filters: false });
@@ -103,7 +105,9 @@ fn what_a_kernel_has_is_in_force_without_the_rest() {
 
 #[test]
 fn filters_exist_for_every_level_and_name_their_server() {
-    let of = |level, server| filters::filters(level, server).expect("filters");
+    let of = |level, process| {
+        filters::filters(level, filters::Server { process, group: 7 }).expect("filters")
+    };
     let standard = of(IsolationLevel::Standard, 42);
     assert!(of(IsolationLevel::Strict, 42)[1].len() > standard[1].len());
     assert_ne!(of(IsolationLevel::Standard, 43)[1], standard[1]);
