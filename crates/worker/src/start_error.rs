@@ -22,8 +22,8 @@ pub(crate) enum StartError {
     NotExecuted { identity: WorkerIdentity, program: Arc<Program>, error: io::Error },
     /// The program runs, but not the worker's code.
     #[error(
-        "the {} of {identity} failed to start with {} ({}): {reason}",
-        identity.role, program.path.display(), program.description
+        "the {} of {identity} failed to start with {} ({}): {reason}{}",
+        identity.role, program.path.display(), program.description, of_isolation(program)
     )]
     Failed { identity: WorkerIdentity, program: Arc<Program>, reason: String },
     /// `exit`: how; `last_lines`: of stderr, each after a line break.
@@ -41,7 +41,7 @@ pub(crate) enum StartError {
     },
 }
 
-/// For a program that could be executed without.
+/// What may be the reason, of a program that is confined.
 fn of_isolation(program: &Program) -> String {
     program.sandbox.as_ref().map_or_else(String::new, |sandbox| {
         format!(
