@@ -47,55 +47,60 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// What may be removed from one folder: a model may have made more files than anybody wants to wait for.
+/// What is removed of one folder: a model may have made more files than anybody wants to wait for.
 const MOST_ENTRIES: usize = 10_000_000;
 
 /// Removes a folder. No link in it is followed and folders in it may be nested as deep as they like: each is moved up
 /// before it is emptied, so that neither stack nor descriptors grow with the depth.
 fn remove(path: &Path) -> io::Result<()> {
     let root = open_folder(CWD, path)?;
-    let mut moved = 0_usize;
-    let mut removed = 0_usize;
+    let mut seen = 0;
     loop {
         let names = names(root.as_fd())?;
         if names.is_empty() {
-            break;
+            return std::fs::remove_dir(path);
         }
         for name in names {
-            removed += 1;
-            if removed + moved > MOST_ENTRIES {
-                return Err(io::Error::other("there are too many files in it"));
-            }
+            count(&mut seen)?;
             if unlink(root.as_fd(), &name)? {
                 continue;
             }
-            moved += empty(root.as_fd(), &name, moved)?;
+            empty(root.as_fd(), &name, &mut seen)?;
             match unlinkat(&root, &name, AtFlags::REMOVEDIR) {
-                // Somebody still writes into it: seen again in the next round.
+                // There is more in it than was looked at: its turn comes again.
                 Ok(()) | Err(Errno::NOTEMPTY | Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
-    std::fs::remove_dir(path)
 }
 
-/// Empties the folder `name`: its files go, its folders move up into `root`, under numbers from `first` on. How many did.
-fn empty(root: BorrowedFd<'_>, name: &CString, first: usize) -> io::Result<usize> {
+/// Empties the folder `name`: its files go, its folders move up into `root`, each under the next number that is free.
+fn empty(root: BorrowedFd<'_>, name: &CString, seen: &mut usize) -> io::Result<()> {
     let folder = open_folder(root, name)?;
-    let mut moved = 0;
     for inner in names(folder.as_fd())? {
-        if !unlink(folder.as_fd(), &inner)? {
-            renameat(
-                &folder,
-                &inner,
-                root,
-                format!("moved-{}-{}", std::process::id(), first + moved),
-            )?;
-            moved += 1;
+        count(seen)?;
+        if unlink(folder.as_fd(), &inner)? {
+            continue;
+        }
+        loop {
+            match renameat(&folder, &inner, root, format!("moved-{seen}")) {
+                Ok(()) => break,
+                // The model has made something of that name.
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => count(seen)?,
+                Err(error) => return Err(error.into()),
+            }
         }
     }
-    Ok(moved)
+    Ok(())
+}
+
+fn count(seen: &mut usize) -> io::Result<()> {
+    *seen += 1;
+    match *seen > MOST_ENTRIES {
+        true => Err(io::Error::other("there are too many files in it")),
+        false => Ok(()),
+    }
 }
 
 /// False: it is a folder.
@@ -140,6 +145,14 @@ mod tests {
         let path = folder.path().to_owned();
         fs::create_dir_all(path.join("a/b/c")).expect("made");
         fs::write(path.join("a/b/c/file"), "").expect("written");
+        // Names that the removal would choose, as files and as folders.
+        for number in 0..20 {
+            let name = format!("moved-{number}");
+            match number % 2 {
+                0 => fs::write(path.join(name), "").expect("written"),
+                _ => fs::create_dir_all(path.join(name).join("moved-3/moved-5")).expect("made"),
+            }
+        }
         for place in ["link", "a/link", "a/b/link"] {
             symlink(outside.path(), path.join(place)).expect("linked");
         }
