@@ -276,6 +276,20 @@ def test_temporary_files_go_with_the_model(tmp_path):
     assert Path("/etc/passwd").exists()
 
 
+def test_a_killed_server_leaves_nothing_for_longer_than_to_the_next(tmp_path):
+    env = {"TMPDIR": str(tmp_path / "temporary")}
+    Path(env["TMPDIR"]).mkdir()
+    first, second = (Place(tmp_path / name, "standard", env=env) for name in ("first", "second"))
+    with first.server, second.server:
+        left = Path(first.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
+        used = Path(second.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
+        first.server.stop(signal.SIGKILL)
+        assert left.exists() and used.exists()
+        with Place(tmp_path / "third", "standard", env=env).server as third:
+            assert not left.exists() and used.exists()
+            third.wait_for_line(f"removed '{left}', which a killed server has left")
+
+
 # A kernel without Landlock, or without seccomp: a filter answers for it.
 WITHOUT = [sys.executable, str(Path(__file__).with_name("without_syscall.py"))]
 

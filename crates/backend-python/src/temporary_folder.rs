@@ -9,40 +9,87 @@ use std::{
         unix::fs::PermissionsExt,
     },
     path::{Path, PathBuf},
+    sync::Once,
 };
 
 use galatea_types::{Error, Result};
 use rustix::{
-    fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat},
+    fs::{
+        AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, lstat, openat, renameat,
+        unlinkat,
+    },
     io::Errno,
 };
 
-/// A folder that only the server's user may look into; removed when this is dropped.
+/// A folder that only the server's user may look into; removed when this is dropped. One that a killed server has left is
+/// removed by the next: nobody holds its lock.
 #[derive(Debug)]
-pub(crate) struct TemporaryFolder(PathBuf);
+pub(crate) struct TemporaryFolder {
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+const PREFIX: &str = "galatea-model-";
+/// Another server may take a folder for one that was left, until it is locked.
+const TRIES: usize = 8;
 
 impl TemporaryFolder {
     /// Below the folder for temporary files of the server.
     pub fn create() -> Result<Self> {
-        let created = tempfile::Builder::new()
-            .prefix("galatea-model-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir();
-        created.map(|folder| Self(folder.keep())).map_err(|error| {
+        static LEFT: Once = Once::new();
+        LEFT.call_once(|| remove_left(&std::env::temp_dir()));
+        let folder = (0..TRIES).find_map(|_| try_create().transpose());
+        let folder = folder.unwrap_or_else(|| Err(io::Error::other("others take it away")));
+        folder.map_err(|error| {
             let text = format!("no folder for a model's temporary files: {error}");
             Error::unavailable(text).with_source(error)
         })
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        if let Err(error) = remove(&self.0) {
-            log::warn!("cannot remove the temporary folder '{}': {error}", self.0.display());
+        if let Err(error) = remove(&self.path) {
+            log::warn!("cannot remove the temporary folder '{}': {error}", self.path.display());
+        }
+    }
+}
+
+/// `None`: somebody else was faster to lock it.
+fn try_create() -> io::Result<Option<TemporaryFolder>> {
+    let mode = Permissions::from_mode(0o700);
+    let created = tempfile::Builder::new().prefix(PREFIX).permissions(mode).tempdir()?;
+    let path = created.keep();
+    Ok(lock(&path).map(|lock| TemporaryFolder { path, _lock: lock }))
+}
+
+/// `None`: another holds the lock, or the folder is gone.
+fn lock(path: &Path) -> Option<OwnedFd> {
+    let folder = open_folder(CWD, path).ok()?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let (ours, there) = (fstat(&folder).ok()?, lstat(path).ok()?);
+    ((ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)).then_some(folder)
+}
+
+/// Entries of the folder for temporary files that are looked at.
+const MOST_LOOKED_AT: usize = 65_536;
+
+/// Removes what servers of this user have left that were killed.
+fn remove_left(parent: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().take(MOST_LOOKED_AT);
+    for entry in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+    {
+        let path = entry.path();
+        let is_own = lstat(&path).is_ok_and(|found| found.st_uid == user);
+        let Some(_lock) = lock(&path).filter(|_| is_own) else { continue };
+        match remove(&path) {
+            Ok(()) => log::info!("removed '{}', which a killed server has left", path.display()),
+            Err(error) => log::warn!("cannot remove '{}': {error}", path.display()),
         }
     }
 }
@@ -159,6 +206,23 @@ mod tests {
         drop(folder);
         assert!(!path.exists());
         assert!(outside.path().join("kept").exists());
+    }
+
+    #[test]
+    fn what_a_killed_server_has_left_is_removed_and_what_is_in_use_is_not() {
+        let parent = tempfile::tempdir().expect("folder");
+        let made = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir_all(path.join("inner")).expect("made");
+            path
+        };
+        let (left, used) = (made("galatea-model-left"), made("galatea-model-used"));
+        let (other, outside) = (made("other-left"), made("outside"));
+        symlink(&outside, parent.path().join("galatea-model-link")).expect("linked");
+        let _lock = lock(&used).expect("locked");
+        remove_left(parent.path());
+        assert!(!left.exists());
+        assert!(used.exists() && other.exists() && outside.join("inner").exists());
     }
 
     #[test]
