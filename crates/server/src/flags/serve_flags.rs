@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
 use galatea_engine::EngineOptions;
 use galatea_frontend::ConnectionSettings;
@@ -53,6 +54,8 @@ pub struct ServeFlags {
     /// `None`: as many as the limit of open file descriptors allows.
     pub max_connections: Option<usize>,
     pub runtimes: RuntimeOptions,
+    /// What the processes of Python models may see and do.
+    pub python: WorkerOptions,
     pub allows_gpu_metrics: bool,
     pub memory_budget: MemorySize,
     pub repoagent_directory: String,

@@ -32,6 +32,7 @@ const TRITON: &str = "
     trace-log-frequency";
 
 const OWN: &str = "
+    python-isolation python-environment-variable python-readable-path python-writable-path
     allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
     access-log auth-policy console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
 

@@ -6,6 +6,7 @@ mod rows;
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
+use galatea_backend_python::WorkerRules;
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
 use galatea_frontend::ConnectionSettings;
@@ -57,6 +58,8 @@ pub struct ServeOptions {
     /// `None`: as many as the limit of open file descriptors allows.
     pub max_connections: Option<usize>,
     pub runtimes: RuntimeOptions,
+    /// What the processes of Python models may see and do.
+    pub python: WorkerRules,
     pub memory_budget: MemorySize,
     /// Whether the GPUs are watched.
     pub has_gpu_metrics: bool,
@@ -120,6 +123,7 @@ impl ServeOptions {
                 ..flags.grpc_options
             },
             runtimes: runtime_options(flags.runtimes, environment),
+            python: WorkerRules::new(flags.python),
         })
     }
 

@@ -4,6 +4,7 @@ mod endpoints;
 mod limits;
 mod machine;
 mod models;
+mod python;
 mod row;
 mod security;
 mod server;
@@ -34,6 +35,7 @@ pub(super) const GROUPS: &[Group<ServeFlags>] = &[
     Group { title: "Console (Galatea's own)", rows: server::CONSOLE, is_own: true },
     Group { title: "Security (Galatea's own)", rows: security::SECURITY, is_own: true },
     Group { title: "Limits (Galatea's own)", rows: limits::LIMITS, is_own: true },
+    Group { title: "Python models (Galatea's own)", rows: python::PYTHON, is_own: true },
     Group { title: "Runtimes (Galatea's own)", rows: machine::RUNTIMES, is_own: true },
     group("DEPRECATED", server::DEPRECATED),
 ];
