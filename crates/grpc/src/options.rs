@@ -57,6 +57,8 @@ pub struct GrpcOptions {
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
     pub heavy_work: Arc<HeavyWork>,
+    /// `--grpc-use-ssl` and others: TLS for clients; `None`: connections are not encrypted.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for GrpcOptions {
@@ -80,6 +82,7 @@ impl Default for GrpcOptions {
             requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
+            tls: None,
         }
     }
 }
