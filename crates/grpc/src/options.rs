@@ -2,7 +2,9 @@
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
-use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis};
+use galatea_frontend::{
+    ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis, Tls,
+};
 use galatea_types::MemoryBudget;
 
 use crate::PingRules;

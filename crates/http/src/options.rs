@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::{ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis};
+use galatea_frontend::{
+    ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis, Tls,
+};
 use galatea_types::MemoryBudget;
 
 /// How the HTTP front end behaves; one field per command line flag that concerns it.

@@ -76,7 +76,12 @@ pub fn serve_metrics(
         uses_reserve: true,
     };
     let service = Service::new(Content::Metrics, engine, options);
-    FrontEnd::start(listener.into(), PortTransport::new(options.metrics_tls.clone()), service, threads)
+    FrontEnd::start(
+        listener.into(),
+        PortTransport::new(options.metrics_tls.clone()),
+        service,
+        threads,
+    )
 }
 
 impl Protocol for Service {
