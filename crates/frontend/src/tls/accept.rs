@@ -21,8 +21,9 @@ impl Tls {
         if let Some(first) = socket.first_byte().await?
             && first != HANDSHAKE
         {
+            let error = self.failed("it speaks without TLS, and this port speaks TLS");
             wrong_protocol::answer(socket, first, self.protocol).await;
-            return Err(self.failed("it speaks without TLS, and this port speaks TLS"));
+            return Err(error);
         }
         match self.handshake(socket).await {
             Ok(accepted) => Ok(accepted),

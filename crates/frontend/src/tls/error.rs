@@ -7,14 +7,13 @@ use std::{io, path::PathBuf};
 pub enum TlsError {
     /// The library cannot be used.
     #[error("failed to set up TLS: {0}")]
-    SetUp(#[source] rustls::Error),
+    SetUp(rustls::Error),
     /// A file cannot be read.
     #[error("failed to read '{file}': {error}")]
     Unreadable {
         /// Which one.
         file: PathBuf,
         /// The system's reason.
-        #[source]
         error: io::Error,
     },
     /// A file is longer than any of its kind.
