@@ -128,15 +128,6 @@ def test_authorities_of_clients_are_taken_back(files, place, tmp_path):
         assert get(kept)[0] == 200
 
 
-def test_a_certificate_near_its_end_is_told(files):
-    soon = files.authority.issue(days=1)
-    with servers.galatea(files.models, *https_flags(files.authority.issue(days=400))) as running:
-        assert lines(running, "expires on") == 0
-    # It lives for one day in all: nothing to be told until most of it is over.
-    with servers.galatea(files.models, *https_flags(soon)) as running:
-        assert lines(running, "expires on") == 0
-
-
 # --- clients that mean harm ------------------------------------------------------------------------------------------
 
 HEAD_TIMEOUT = "--connection-head-timeout-secs=1"
@@ -167,7 +158,7 @@ def answer_to(address, *parts):
 @pytest.fixture(scope="module")
 def server(files):
     with servers.galatea(
-        files.models, *https_flags(files.server), *grpc_flags(files.server), "--max-connections=200"
+        files.models, *https_flags(files.server), *grpc_flags(files.server), "--max-connections=200", HEAD_TIMEOUT
     ) as running:
         yield running
 

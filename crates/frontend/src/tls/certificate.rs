@@ -69,3 +69,41 @@ pub fn date(time: SystemTime) -> String {
     let whole = Duration::from_secs(since.as_secs());
     DateTime::from_unix_duration(whole).map_or_else(|_| "never".to_owned(), |date| date.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use x509_cert::name::Name;
+
+    use super::*;
+
+    #[test]
+    fn subjects_stay_on_one_line_and_mean_one_thing() {
+        for (name, expected) in [
+            ("CN=trainer,O=Acme\\, Inc.", "CN=trainer,O=Acme\\, Inc."),
+            ("CN=a\\0aadmin", "CN=a\\0aadmin"),
+            ("CN=a\u{202e}b", "CN=a\\e2\\80\\aeb"),
+            ("CN=a\u{85}b", "CN=a\\c2\\85b"),
+            ("CN=a+OU=b", "CN=a+OU=b"),
+            ("CN=\\#a\\+OU=b", "CN=\\#a\\+OU=b"),
+            ("CN=Zoë", "CN=Zoë"),
+        ] {
+            let parsed = Name::from_str(name).expect(name);
+            assert_eq!(printable(&parsed.to_string()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_refused() {
+        for der in [&b""[..], b"x", b"\x30\x82\xff\xff", b"\x30\x80\x00\x00", &[0x30; 5000]] {
+            assert!(read(der).is_err());
+        }
+    }
+
+    #[test]
+    fn dates_are_in_utc() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_790_000_000_500);
+        assert_eq!(date(time), "2026-09-21T14:13:20Z");
+    }
+}

@@ -100,7 +100,7 @@ impl Look {
     /// Once when little time is left, once when none is.
     fn tell_of_the_end(&mut self) {
         let current = self.tls.current.load();
-        let left = left(&current, SystemTime::now());
+        let left = left(current.not_before, current.not_after, SystemTime::now());
         if left == std::mem::replace(&mut self.told, left) {
             return;
         }
@@ -120,11 +120,40 @@ impl Look {
     }
 }
 
-fn left(current: &Current, now: SystemTime) -> Left {
-    let whole = current.not_after.duration_since(current.not_before).unwrap_or_default();
-    match current.not_after.duration_since(now) {
+fn left(from: SystemTime, until: SystemTime, now: SystemTime) -> Left {
+    let whole = until.duration_since(from).unwrap_or_default();
+    match until.duration_since(now) {
         Err(_) => Left::Nothing,
         Ok(left) if left < NEAR_END.min(whole / NEAR_END_PART) => Left::Little,
         Ok(_) => Left::Enough,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[test]
+    fn what_is_little_depends_on_the_whole() {
+        let from = SystemTime::UNIX_EPOCH;
+        for (whole, gone, expected) in [
+            (DAY * 365, DAY * 350, Left::Enough),
+            (DAY * 365, DAY * 352, Left::Little),
+            (DAY * 365, DAY * 366, Left::Nothing),
+            (DAY, DAY / 4 * 3, Left::Enough),
+            (DAY, DAY / 10 * 9, Left::Little),
+            (DAY, DAY * 2, Left::Nothing),
+        ] {
+            assert_eq!(left(from, from + whole, from + gone), expected, "{gone:?} of {whole:?}");
+        }
+    }
+
+    #[test]
+    fn it_looks_until_it_is_stopped() {
+        let (stop, stopped) = mpsc::channel();
+        drop(stop);
+        watch(&stopped, Duration::MAX, Vec::new());
     }
 }
