@@ -422,3 +422,30 @@ def test_the_load_tool(protocol, strict, files, tmp_path):
         ]
     run = perf_tool.run(perf_tool.OURS, ["-m", "identity", "--request-count", "8", "--shape", "INPUT0:4", *args], tmp_path)
     assert run.code == 0, run.out + run.err
+
+
+@pytest.mark.parametrize("url", ["https://{http}", "grpcs://{grpc}"])
+def test_the_commands_for_people(url, strict, files):
+    url = url.format(http=localhost(strict.http), grpc=localhost(strict.grpc))
+    shows = ["--cert", files.client.certificate, "--key", files.client.key]
+    trust = ["--cacert", files.authority.certificate]
+
+    def ask(*args):
+        command = [servers.galatea_binary(), *args[:1], "-u", url, *args[1:]]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT)
+
+    run = ask("models", *trust, *shows)
+    assert run.returncode == 0 and "identity" in run.stdout, run.stderr
+    run = ask("infer", "identity", "--input", "INPUT0=1,2", *trust, *shows)
+    assert run.returncode == 0, run.stderr
+    run = ask("top", "--once", "--metrics-url", f"https://{localhost(strict.metrics)}", *trust, *shows)
+    assert run.returncode == 0 and "No metrics" not in run.stdout + run.stderr, run.stdout + run.stderr
+    for less in (trust, [*trust, "--cert", files.client.certificate], shows):
+        run = ask("models", *less)
+        assert run.returncode != 0 and run.stderr.strip(), less
+
+
+def test_the_console_over_https(server, files):
+    """The page and what it asks for: every address in it is one of the same server, without a scheme."""
+    status, body = get(https(files, server.http), "/")
+    assert status == 200 and b"http://" not in body.replace(b"http://www.w3.org", b"")

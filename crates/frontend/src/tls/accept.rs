@@ -6,7 +6,8 @@ use rustls::{pki_types::CertificateDer, server::Acceptor};
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake, server::TlsStream};
 
 use super::{
-    Tls, certificate, failure,
+    Tls, certificate,
+    failure::{self, Kind},
     wrong_protocol::{self, HANDSHAKE},
 };
 use crate::{client::ClientCertificate, socket::Socket};
@@ -21,14 +22,14 @@ impl Tls {
         if let Some(first) = socket.first_byte().await?
             && first != HANDSHAKE
         {
-            let error = self.failed("it speaks without TLS, and this port speaks TLS");
+            let error = self.failed(Kind::NoTls, "it speaks without TLS, and this port speaks TLS");
             wrong_protocol::answer(socket, first, self.protocol).await;
             return Err(error);
         }
         match self.handshake(socket).await {
             Ok(accepted) => Ok(accepted),
             Err(error) => Err(match failure::reason(&error) {
-                Some(reason) => self.failed(&reason),
+                Some((kind, reason)) => self.failed(kind, &reason),
                 None => error,
             }),
         }
@@ -59,8 +60,8 @@ impl Tls {
         }
     }
 
-    fn failed(&self, reason: &str) -> io::Error {
-        self.failures.warn(|| format!("a client's TLS handshake failed: {reason}"));
+    fn failed(&self, kind: Kind, reason: &str) -> io::Error {
+        self.failures[kind as usize].warn(|| format!("a client's TLS handshake failed: {reason}"));
         io::Error::other(reason.to_owned())
     }
 }

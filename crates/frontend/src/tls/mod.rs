@@ -71,7 +71,8 @@ pub struct Tls {
     protocol: TlsProtocol,
     current: ArcSwap<Current>,
     signing: Arc<HeavyWork>,
-    failures: RepeatedLog,
+    /// By kind.
+    failures: [RepeatedLog; failure::KINDS],
 }
 
 /// What connections that begin now use.
@@ -96,7 +97,7 @@ impl Tls {
             protocol,
             current: ArcSwap::from_pointee(current),
             signing: HeavyWork::new(SIGNING_THREADS, SIGNING_QUEUE),
-            failures: RepeatedLog::default(),
+            failures: Default::default(),
         }))
     }
 
