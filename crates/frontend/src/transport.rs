@@ -65,7 +65,7 @@ impl Transport for Plain {
 }
 
 /// What a TLS connection takes beside its socket, about: keys, the state of the session and a record being read.
-const TLS_BYTES: usize = 32 << 10;
+const TLS_BYTES: usize = 16 << 10;
 
 /// With TLS or without, as the operator asked for: one type, so that the code of a protocol exists once.
 #[derive(Debug)]
