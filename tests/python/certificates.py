@@ -6,7 +6,7 @@ import subprocess
 NAMES = itertools.count()
 # Of every kind that a server's key may have, with the arguments of openssl.
 KEYS = {
-    "ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+    "ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
     "rsa": ["-newkey", "rsa:2048"],
 }
 

@@ -62,7 +62,7 @@ fn signing_key(file: &Path) -> Result<Arc<dyn SigningKey>, TlsError> {
         }
     })?;
     ring::sign::any_supported_type(&key).map_err(|error| {
-        let kinds = "keys are RSA of 2048 to 8192 bits, ECDSA P-256 or P-384, or Ed25519";
+        let kinds = "keys are RSA of 2048 to 8192 bits, ECDSA P256 or P384, or Ed25519";
         unusable(file, &format!("{error}; {kinds}"))
     })
 }
