@@ -75,5 +75,5 @@ pub use responses::{
 };
 pub use socket::Socket;
 pub use stage::Closing;
-pub use tls::{Tls, TlsError, TlsFiles, TlsProtocol, TlsReload};
+pub use tls::{Tls, TlsError, TlsFiles, TlsProtocol, TlsReload, distinguished_name};
 pub use transport::{Opened, Plain, PortTransport, Stream, Transport};

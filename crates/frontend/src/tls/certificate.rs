@@ -8,6 +8,7 @@ use std::{
 use x509_cert::{
     Certificate,
     der::{DateTime, Decode, Encode},
+    name::Name,
 };
 
 /// Longest subject of a client. It becomes part of log lines and is compared with rules at each request.
@@ -27,11 +28,11 @@ pub fn read(der: &[u8]) -> Result<Described, String> {
     let certificate = Certificate::from_der(der)
         .map_err(|error| format!("a certificate is malformed: {error}"))?;
     let fields = certificate.tbs_certificate;
-    let subject = printable(&fields.subject.to_string());
+    let subject = text(&fields.subject);
     if subject.len() > MOST_SUBJECT {
         return Err(format!("the subject of a certificate is longer than {MOST_SUBJECT} bytes"));
     }
-    let name = |name: &x509_cert::name::Name| name.to_der().unwrap_or_default();
+    let name = |name: &Name| name.to_der().unwrap_or_default();
     Ok(Described {
         subject: subject.into(),
         not_before: fields.validity.not_before.to_system_time(),
@@ -44,6 +45,16 @@ pub fn read(der: &[u8]) -> Result<Described, String> {
 /// The subject of a certificate (DER) in the form of RFC 4514. An error says why it has none.
 pub fn describe(der: &[u8]) -> Result<Box<str>, String> {
     read(der).map(|described| described.subject)
+}
+
+/// A distinguished name (DER) in the form of RFC 4514, on one line. An error says why it is none.
+pub fn distinguished_name(der: &[u8]) -> Result<String, String> {
+    let name = Name::from_der(der).map_err(|error| format!("a name is malformed: {error}"))?;
+    Ok(text(&name))
+}
+
+fn text(name: &Name) -> String {
+    printable(&name.to_string())
 }
 
 /// With what would break a line, or turn it round on a screen, as `\XX`: the form allows that for every byte.
@@ -74,8 +85,6 @@ pub fn date(time: SystemTime) -> String {
 mod tests {
     use std::str::FromStr;
 
-    use x509_cert::name::Name;
-
     use super::*;
 
     #[test]
@@ -90,7 +99,7 @@ mod tests {
             ("CN=Zoë", "CN=Zoë"),
         ] {
             let parsed = Name::from_str(name).expect(name);
-            assert_eq!(printable(&parsed.to_string()), expected, "{name}");
+            assert_eq!(text(&parsed), expected, "{name}");
         }
     }
 

@@ -25,7 +25,7 @@ use rustls::{
 };
 
 pub(crate) use self::wrong_protocol::HANDSHAKE;
-pub use self::{error::TlsError, reload::TlsReload};
+pub use self::{certificate::distinguished_name, error::TlsError, reload::TlsReload};
 use self::{files::Stamp, identity::Identity};
 use crate::{heavy_work::HeavyWork, repeated_log::RepeatedLog};
 
