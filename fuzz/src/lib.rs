@@ -9,6 +9,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod archives;
+mod certificates;
 mod config;
 mod edits;
 mod engine;
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "archive_pt2", run: archives::pt2 },
     Target { name: "archive_tar", run: archives::tar },
     Target { name: "call_spec", run: archives::call_spec },
+    Target { name: "certificate_name", run: certificates::name },
     Target { name: "client_grpc_response", run: load_tool::grpc_response },
     Target { name: "client_http_response", run: load_tool::http_response },
     Target { name: "config_json", run: config::json },

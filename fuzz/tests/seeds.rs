@@ -68,6 +68,7 @@ replayed! {
     archive_pt2
     archive_tar
     call_spec
+    certificate_name
     client_grpc_response
     client_http_response
     config_json

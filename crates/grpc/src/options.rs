@@ -3,7 +3,7 @@
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
 use galatea_frontend::{
-    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis,
+    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis, Tls,
 };
 use galatea_types::MemoryBudget;
 
@@ -61,6 +61,8 @@ pub struct GrpcOptions {
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
     pub heavy_work: Arc<HeavyWork>,
+    /// `--grpc-use-ssl` and others: TLS for clients; `None`: connections are not encrypted.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for GrpcOptions {
@@ -85,6 +87,7 @@ impl Default for GrpcOptions {
             requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
+            tls: None,
         }
     }
 }

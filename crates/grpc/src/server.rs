@@ -4,8 +4,8 @@ use std::{io, sync::Arc};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain,
-    Protocol, Stream,
+    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener,
+    PortTransport, Protocol, Stream,
 };
 use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -42,7 +42,7 @@ pub fn serve(
         pings: options.pings,
         dispatcher: Dispatcher::new(engine, options),
     };
-    FrontEnd::start(listener.into(), Plain, service, threads)
+    FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
 }
 
 /// Bytes that a connection opens with: the preface of HTTP/2, and the head of the settings behind it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_frontend::{
-    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis,
+    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis, Tls,
 };
 use galatea_types::MemoryBudget;
 
@@ -30,6 +30,10 @@ pub struct HttpOptions {
     pub heavy_work: Arc<HeavyWork>,
     /// `--memory-budget`: what requests and responses may take, over all front ends.
     pub memory: Arc<MemoryBudget>,
+    /// `--https-cert` and others: TLS for clients; `None`: connections are not encrypted.
+    pub tls: Option<Arc<Tls>>,
+    /// `--metrics-https`: TLS for the metrics.
+    pub metrics_tls: Option<Arc<Tls>>,
 }
 
 impl Default for HttpOptions {
@@ -45,6 +49,8 @@ impl Default for HttpOptions {
             limits: Arc::default(),
             heavy_work: Arc::default(),
             memory: MemoryBudget::unlimited(),
+            tls: None,
+            metrics_tls: None,
         }
     }
 }

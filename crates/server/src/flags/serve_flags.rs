@@ -47,6 +47,12 @@ pub struct ServeFlags {
     pub vertex_ai_default_model: String,
     /// `--console`; `None`: not given.
     pub has_console: Option<bool>,
+    /// `--https-cert` and others; it is on where one is given.
+    pub http_tls: TlsFlags,
+    /// `--grpc-use-ssl` and others.
+    pub grpc_tls: TlsFlags,
+    /// `--metrics-https`
+    pub encrypts_metrics: bool,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     /// Without the number of connections.
@@ -84,6 +90,16 @@ pub struct EndpointFlags {
     /// 0: a free one. Any number, as long as the service is off.
     pub port: i64,
     pub reuses_port: bool,
+}
+
+/// TLS of one service, as given. Empty paths count as not given.
+#[derive(Debug, Default)]
+pub struct TlsFlags {
+    pub is_on: bool,
+    pub is_mutual: bool,
+    pub certificates: PathBuf,
+    pub key: PathBuf,
+    pub client_roots: PathBuf,
 }
 
 /// Where native runtime libraries come from. Empty paths count as not given.

@@ -3,6 +3,7 @@
 mod cloud;
 mod endpoint;
 mod rows;
+mod tls;
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
@@ -19,6 +20,7 @@ use galatea_types::MemoryBudget;
 pub use self::{
     cloud::{CloudOptions, CloudPlatform},
     endpoint::Endpoint,
+    tls::TlsOptions,
 };
 use crate::{
     flags::{FlagError, RuntimeOptions, ServeFlags},
@@ -51,6 +53,7 @@ pub struct ServeOptions {
     pub metrics: Option<Endpoint>,
     /// Front ends of cloud platforms.
     pub clouds: Vec<CloudOptions>,
+    pub tls: TlsOptions,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
     /// Without the number of connections.
@@ -87,7 +90,10 @@ impl ServeOptions {
             let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
             endpoint::endpoints(&flags, &others)?
         };
+        let mut notes = notes(&flags.notices, environment);
+        let tls = TlsOptions::of(&flags, &mut notes)?;
         Ok(Self {
+            tls,
             http,
             grpc,
             metrics,
@@ -98,7 +104,7 @@ impl ServeOptions {
                 .then(|| Duration::from_secs(flags.repository_poll_secs)),
             drain_delay: flags.drain_delay,
             has_gpu_metrics: has_gpu_metrics(&flags, environment),
-            notes: notes(&flags.notices, environment),
+            notes,
             rows: rows::rows(&flags),
             guide: None,
             repositories: flags.repositories,

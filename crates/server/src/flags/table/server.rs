@@ -124,6 +124,13 @@ pub const METRICS: &[Row] = &[
         "Address to serve metrics at. Without it, the one of --http-address.",
     )
     .stores(|o, v| v.put(&mut o.metrics_address)),
+    Row::new(
+        "metrics-https",
+        Kind::Bool,
+        "Serve metrics over TLS too, with the certificate and the rules of --https-cert and its like.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.encrypts_metrics)),
     Row::new("metrics-port", PORT_IF_ON, "Port to serve metrics at; 0 takes a free one.")
         .default("8002")
         .stores(|o, v| v.put(&mut o.metrics.port)),
