@@ -5,6 +5,7 @@ import contextlib
 import http.server
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -317,6 +318,13 @@ def test_check_finds_mistakes_of_a_policy(tmp_path):
     assert (finding["line"], finding["column"], finding["severity"]) == (6, 1, "error")
     path.write_text(jwt_table('jwks_file = "nosuch.json"'))
     assert "nosuch.json" in run("check", "--auth-policy", path).stdout
+
+
+def test_the_policy_of_the_documentation_is_good(tmp_path):
+    text = re.search(r"```toml\n(.*?)```", (servers.ROOT / "docs/authentication.md").read_text(), re.DOTALL)[1]
+    (tmp_path / "policy.toml").write_text(text)
+    found = run("check", "--auth-policy", tmp_path / "policy.toml")
+    assert found.returncode == 0 and "0 mistakes, 0 warnings" in found.stdout, found.stdout
 
 
 def test_a_key_that_the_command_makes_works_for_the_commands(models):
