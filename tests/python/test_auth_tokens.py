@@ -5,6 +5,7 @@ import contextlib
 import http.server
 import json
 import os
+import queue
 import re
 import subprocess
 import threading
@@ -290,6 +291,24 @@ def test_a_stream_ends_to_be_answered_when_its_token_expires(issuer, models, pai
             with got:
                 assert got.wait_for(lambda: len(answers) > sent, 10)
         assert answers[0] is None and "the credential has expired" in str(answers[-1])
+        stock.stop_stream()
+
+
+def test_a_key_that_is_taken_out_is_not_known_on_open_streams(models, pair):
+    with serving(models, key_entry("a", "secret", ["infer"])) as server:
+        stock, answers = grpcclient.InferenceServerClient(server.grpc), queue.Queue()
+        stock.start_stream(lambda result, error: answers.put(error), headers={"x-api-key": "secret"})
+        inputs = clients.inputs(grpcclient, dict(zip(("INPUT0", "INPUT1"), pair)))
+        stock.async_stream_infer("simple", inputs)
+        assert answers.get(timeout=20) is None
+        replace(models.parent / "policy.toml", key_entry("a", "secret", ["read"]))
+        server.wait_for_line("authentication: policy changed")
+        stock.async_stream_infer("simple", inputs)
+        assert "identity 'a' lacks the role 'infer' for model 'simple'" in str(answers.get(timeout=20))
+        replace(models.parent / "policy.toml", key_entry("a", "other", ["infer"]))
+        server.wait(lambda: server.text().count("authentication: policy changed") == 2, "the second change")
+        stock.async_stream_infer("simple", inputs)
+        assert "the API key is not known" in str(answers.get(timeout=20))
         stock.stop_stream()
 
 

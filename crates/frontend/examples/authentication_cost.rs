@@ -1,5 +1,8 @@
 //! What it costs a request to be let in: `cargo run --release -p galatea-frontend --example authentication_cost`.
 
+// A measurement that cannot be made ends the program.
+#![allow(clippy::expect_used)]
+
 use std::{hint::black_box, iter, sync::Arc, time::Instant};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
