@@ -8,6 +8,7 @@
 // What fails here is a finding.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod access;
 mod archives;
 mod certificates;
 mod config;
@@ -32,6 +33,9 @@ pub struct Target {
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    Target { name: "access_credential", run: access::credential },
+    Target { name: "access_key_set", run: access::key_set },
+    Target { name: "access_policy", run: access::policy },
     Target { name: "archive_elf", run: archives::elf },
     Target { name: "archive_pt2", run: archives::pt2 },
     Target { name: "archive_tar", run: archives::tar },

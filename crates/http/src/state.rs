@@ -4,18 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use galatea_console::Console;
 use galatea_engine::Engine;
-use galatea_frontend::{Action, Client, Closing, InFlight};
+use galatea_frontend::{Client, Closing, InFlight};
 use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
-use http::{HeaderValue, Response};
 
 use crate::{
     HttpOptions,
-    body::Body,
     body_error::SizeLimit,
-    received::Received,
-    responses::not_admitted,
-    same_site,
     wire::{RequestHeaders, Wire},
 };
 
@@ -46,62 +41,6 @@ impl ServerState {
     pub fn connection(&self, client: Client, closing: Closing) -> Arc<Connection> {
         let wire = Wire::new(self.options.header_forwarding.is_active());
         Arc::new(Connection { client, wire, closing, last_header: Mutex::default() })
-    }
-
-    /// Asks who sends the request, and whether it may be answered; the refusal, if not.
-    #[inline]
-    pub fn admit(
-        &self,
-        received: &mut Received,
-        action: Action<'_>,
-        content_type: HeaderValue,
-    ) -> Option<Response<Body>> {
-        match self.options.authentication.is_active() {
-            true => self.refused(received, &action, (content_type, false)),
-            false => None,
-        }
-    }
-
-    /// The same for what browsers show, whose users type a key.
-    pub fn admit_to_page(
-        &self,
-        received: &mut Received,
-        action: Action<'_>,
-        content_type: HeaderValue,
-    ) -> Option<Response<Body>> {
-        match self.options.authentication.is_active() {
-            true => self.refused(received, &action, (content_type, true)),
-            false => None,
-        }
-    }
-
-    fn refused(
-        &self,
-        received: &mut Received,
-        action: &Action<'_>,
-        (content_type, is_page): (HeaderValue, bool),
-    ) -> Option<Response<Body>> {
-        let client = &received.connection().client;
-        let headers = received.headers();
-        let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
-        let admitted = self.options.authentication.admit(client, values, || *action);
-        match admitted {
-            Ok(caller) => {
-                if let Some(identity) = caller.identity() {
-                    received.exchange.is_by(identity);
-                }
-                let is_browser = caller.is_browser();
-                received.caller = caller;
-                is_browser.then(|| same_site::refusal(received.headers())).flatten()
-            }
-            Err(error) => {
-                let peer = client.peer;
-                if let Some(identity) = error.identity() {
-                    received.exchange.is_by(identity);
-                }
-                Some(not_admitted(&error, (peer, is_page), content_type))
-            }
-        }
     }
 
     pub fn is_live(&self) -> bool {

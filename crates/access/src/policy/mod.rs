@@ -14,7 +14,7 @@ pub use self::{error::PolicyError, read::MAX_POLICY};
 use crate::{
     action::Action,
     digest::Digest,
-    grantee::{Grant, Grantee},
+    grantee::{Grant, Grantee, Proof},
     jwt::JwtRules,
     pattern::Pattern,
 };
@@ -105,23 +105,28 @@ impl Policy {
     pub(crate) fn of_certificate(&self, subject: &str) -> Option<Grantee> {
         let rule = self.certificates.iter().find(|rule| rule.subject.matches_subject(subject))?;
         let identity = Identity::new(rule.name.as_deref().unwrap_or(subject));
-        Some(self.grantee(identity, rule.grants.clone(), &[], None))
+        let proof = Proof::Certificate(subject.into());
+        Some(self.grantee(identity, proof, rule.grants.clone(), None))
     }
 
     /// Somebody who has proved to be `identity`, with what the proof itself grants and what the policy does.
     pub(crate) fn grantee(
         &self,
         identity: Identity,
+        proof: Proof,
         mut own: Vec<Grant>,
-        groups: &[String],
         expires: Option<u64>,
     ) -> Grantee {
+        let groups: &[String] = match &proof {
+            Proof::Token(groups) => groups,
+            Proof::Key(_) | Proof::Certificate(_) => &[],
+        };
         let is_given = |whose: &Whose| match whose {
             Whose::Identity(pattern) => pattern.matches(identity.name()),
             Whose::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
         };
         own.extend(self.grants.iter().filter(|(to, _)| is_given(to)).map(|(_, g)| g.clone()));
-        Grantee::new(identity, own, expires)
+        Grantee::new(identity, proof, own, expires)
     }
 
     /// How much it has, for a line in the log.

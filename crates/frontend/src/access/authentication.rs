@@ -67,7 +67,8 @@ where
     credentials.are_repeated = authorization.next().is_some() || api_key.next().is_some();
     let grantee = gate.admit(&credentials, action, now())?;
     let is_browser = credentials.are_sent_by_browsers();
-    Ok(Caller(Some(Box::new(Known { gate: gate.clone(), grantee, is_browser }))))
+    let (gate, revoked) = (gate.clone(), None);
+    Ok(Caller(Some(Box::new(Known { gate, grantee, generation: 0, revoked, is_browser }))))
 }
 
 /// The second since 1970.
@@ -84,6 +85,10 @@ struct Known {
     gate: Arc<Gate>,
     /// `None`: the request is one that anybody may make.
     grantee: Option<Arc<Grantee>>,
+    /// Of the policy, as it was when that was looked up; 0: not known.
+    generation: u64,
+    /// Why it is not let in any more.
+    revoked: Option<AccessError>,
     is_browser: bool,
 }
 
@@ -98,16 +103,18 @@ impl Caller {
     pub fn check(&self, action: &Action<'_>) -> Result<(), AccessError> {
         match &self.0 {
             None => Ok(()),
-            Some(known) => known.gate.check(known.grantee.as_deref(), action),
+            Some(known) => match &known.revoked {
+                None => known.gate.check(known.grantee.as_deref(), action),
+                Some(error) => Err(error.clone()),
+            },
         }
     }
 
-    /// The same for what may come long after it was let in, on a stream: its proof may have expired meanwhile.
+    /// It goes on, on a stream, long after it was let in: its proof may have expired meanwhile, or the policy have changed.
     #[inline]
-    pub fn check_again(&self, action: &Action<'_>) -> Result<(), AccessError> {
-        match &self.0 {
-            None => Ok(()),
-            Some(known) => known.gate.check_again(known.grantee.as_ref(), action, now()),
+    pub fn renew(&mut self) {
+        if let Some(known) = &mut self.0 {
+            known.renew();
         }
     }
 
@@ -121,6 +128,19 @@ impl Caller {
     /// sent.
     pub fn is_browser(&self) -> bool {
         self.0.as_ref().is_some_and(|known| known.is_browser)
+    }
+}
+
+impl Known {
+    fn renew(&mut self) {
+        let Some(grantee) = &self.grantee else { return };
+        match self.gate.renew(grantee, self.generation, now()) {
+            Ok(None) => self.revoked = None,
+            Ok(Some((grantee, generation))) => {
+                (self.grantee, self.generation, self.revoked) = (Some(grantee), generation, None);
+            }
+            Err(error) => self.revoked = Some(error),
+        }
     }
 }
 
