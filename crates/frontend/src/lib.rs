@@ -33,6 +33,7 @@ mod accept;
 mod access;
 mod cancel;
 mod client;
+mod client_limits;
 mod compression;
 mod connection;
 mod connections;
@@ -57,6 +58,10 @@ pub use access::{
 };
 pub use cancel::CancelOnDrop;
 pub use client::{Client, ClientCertificate, Peer};
+pub use client_limits::{
+    CallAccount, ClientLimitError, ClientLimitSettings, ClientLimits, ConnectionAccount,
+    RequestRate,
+};
 pub use compression::{CompressionFormat, DecompressError};
 pub use connection::{Connection, Surprise};
 pub use connections::{

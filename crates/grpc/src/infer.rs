@@ -67,8 +67,10 @@ pub(crate) fn prepare(
     (forwarded, caller): (&Forwarded, &Caller),
     max_response_size: usize,
 ) -> Result<Prepared> {
+    let share = caller.begin(message.decoded_size())?;
     memory.try_grow(message.decoded_size())?;
     let mut context = RequestContext::new();
+    context.share = share;
     context.identity = caller.identity().cloned();
     context.memory = memory;
     let (mut request, plan) = decode(message, model.config(), &NoRegions)?;

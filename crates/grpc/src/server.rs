@@ -75,13 +75,18 @@ impl Protocol for GrpcService {
         closing: Closing,
     ) -> Result<(), hyper::Error> {
         let dispatcher = self.dispatcher.clone();
+        let account = dispatcher.client_limits().connection();
         let memory = self.dispatcher.memory();
         let unread = Unread::new(connection::MOST_UNREAD, memory);
         let stream =
             Guarded::new(stream, Pings::new(self.pings), activity.clone(), unread.clone(), memory);
         let answer = service_fn(move |request| {
             let call = activity.begin_call();
-            dispatcher.clone().answer(request, (call, client.clone()), unread.reader())
+            dispatcher.clone().answer(
+                request,
+                (call, client.clone(), account.clone()),
+                unread.reader(),
+            )
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
         let shut_down = http2::Connection::graceful_shutdown;

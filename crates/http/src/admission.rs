@@ -1,10 +1,15 @@
-//! Who sends a request, and whether it may be answered: asked before anything of its body is read.
+//! Who sends a request, whether it may be answered, and whether its client has not enough of the server already: asked
+//! before anything of its body is read.
 
 use galatea_frontend::{Action, Caller};
 use http::{HeaderValue, Response};
 
 use crate::{
-    body::Body, received::Received, responses::not_admitted, same_site, state::ServerState,
+    body::Body,
+    received::Received,
+    responses::{failure, not_admitted},
+    same_site,
+    state::ServerState,
 };
 
 /// The refusal of a request whose sender may not do this.
@@ -32,6 +37,21 @@ pub(crate) fn refusal_of_page(
         true => asked(state, received, &action, (content_type, true)),
         false => None,
     }
+}
+
+/// Counts the request to the limits of its client, until it is answered; the refusal where they are reached.
+#[inline]
+pub(crate) fn refusal_by_limits(
+    state: &ServerState,
+    received: &mut Received,
+    content_type: HeaderValue,
+) -> Option<Response<Body>> {
+    let connection = received.connection();
+    let (client, connection) = (&connection.client, &connection.account);
+    let identity = received.caller.identity();
+    let account = state.options.client_limits.account(client, connection, identity)?;
+    received.caller.count_to(Some(account));
+    received.begin_share().err().map(|error| failure(&error.into(), content_type))
 }
 
 fn asked(

@@ -174,6 +174,9 @@ impl Service {
         if let Some(refusal) = self.restriction(call.category(), received.headers()) {
             return refusal;
         }
+        if let Some(refusal) = admission::refusal_by_limits(&self.state, received, TEXT) {
+            return refusal;
+        }
         match self.refusal(TEXT).await {
             Some(refusal) => refusal,
             None => many_models::respond(&self.state, models, call, received).await,
@@ -224,6 +227,12 @@ impl Service {
             received.exchange.is_routine();
         }
         if let Some(refusal) = self.restriction(route.category(), received.headers()) {
+            return refusal;
+        }
+        if route.category() != ApiCategory::Health
+            && let Some(refusal) =
+                admission::refusal_by_limits(&self.state, received, route.early_error_type())
+        {
             return refusal;
         }
         if !route.allows(method) {

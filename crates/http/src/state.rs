@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use galatea_console::Console;
 use galatea_engine::Engine;
-use galatea_frontend::{Client, Closing, InFlight};
+use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight};
 use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
 
@@ -30,6 +30,8 @@ pub(crate) struct ServerState {
 /// What the requests of one connection share. It has one at a time.
 pub(crate) struct Connection {
     pub client: Client,
+    /// What its requests count to, where there are limits of clients.
+    pub account: ConnectionAccount,
     pub wire: Arc<Wire>,
     /// For responses without an end of their own.
     pub closing: Closing,
@@ -40,7 +42,13 @@ impl ServerState {
     /// A new connection, which notes what its requests need.
     pub fn connection(&self, client: Client, closing: Closing) -> Arc<Connection> {
         let wire = Wire::new(self.options.header_forwarding.is_active());
-        Arc::new(Connection { client, wire, closing, last_header: Mutex::default() })
+        Arc::new(Connection {
+            client,
+            account: self.options.client_limits.connection(),
+            wire,
+            closing,
+            last_header: Mutex::default(),
+        })
     }
 
     pub fn is_live(&self) -> bool {

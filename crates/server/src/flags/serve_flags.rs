@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
 use galatea_engine::EngineOptions;
-use galatea_frontend::ConnectionSettings;
+use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
@@ -55,6 +55,8 @@ pub struct ServeFlags {
     pub encrypts_metrics: bool,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
+    /// What one client may have in hand.
+    pub client_limits: ClientLimitSettings,
     /// Without the number of connections.
     pub connections: ConnectionSettings,
     /// `None`: as many as the limit of open file descriptors allows.

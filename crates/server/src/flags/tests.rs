@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use galatea_command_line::{OptionRow, rows};
+use galatea_frontend::{ClientLimitSettings, RequestRate};
 
 use super::*;
 
@@ -35,7 +36,8 @@ const OWN: &str = "
     python-isolation python-environment-variable python-readable-path python-writable-path
     allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
     access-log auth-policy console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs
-    https-cert https-key https-root-cert metrics-https";
+    client-max-concurrent-requests client-max-request-bytes client-requests-per-second
+    connection-max-concurrent-requests connection-max-request-bytes https-cert https-key https-root-cert metrics-https";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()
@@ -199,6 +201,33 @@ fn bad_values_are_named() {
         "Bad option: \"--http-max-input-size\". Provided option value is out of bound. Got 0, expected 1 to \
          2147483647",
     );
+}
+
+#[test]
+fn limits_of_clients_are_numbers_and_amounts() {
+    let flags = parsed(&[
+        "--client-max-concurrent-requests=8",
+        "--client-max-request-bytes=64M",
+        "--client-requests-per-second=0.5:20",
+        "--connection-max-request-bytes=1024",
+    ]);
+    let limits = flags.expect("good").client_limits;
+    assert_eq!((limits.client.requests, limits.client.bytes), (8, 64 << 20));
+    assert_eq!((limits.connection.requests, limits.connection.bytes), (usize::MAX, 1024));
+    assert_eq!(limits.rate, Some(RequestRate { per_second: 0.5, burst: 20.0 }));
+    let rate = parsed(&["--client-requests-per-second=0.5"]).expect("good").client_limits.rate;
+    assert_eq!(rate, Some(RequestRate { per_second: 0.5, burst: 1.0 }));
+    assert_eq!(parsed(&[]).expect("good").client_limits, ClientLimitSettings::default());
+    for wrong in [
+        "--client-max-concurrent-requests=0",
+        "--client-max-request-bytes=50%",
+        "--client-requests-per-second=0",
+        "--client-requests-per-second=inf",
+        "--client-requests-per-second=5:",
+        "--connection-max-request-bytes=-1",
+    ] {
+        assert!(parsed(&[wrong]).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 use galatea_backend_python::WorkerRules;
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
-use galatea_frontend::ConnectionSettings;
+use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
@@ -56,6 +56,8 @@ pub struct ServeOptions {
     pub tls: TlsOptions,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
+    /// What one client may have in hand.
+    pub client_limits: ClientLimitSettings,
     /// Without the number of connections.
     pub connections: ConnectionSettings,
     /// `None`: as many as the limit of open file descriptors allows.
@@ -122,6 +124,7 @@ impl ServeOptions {
                 has_console: flags.has_console.unwrap_or(true),
                 ..flags.http_options
             },
+            client_limits: flags.client_limits,
             connections: flags.connections,
             max_connections: flags.max_connections,
             grpc_options: GrpcOptions {
