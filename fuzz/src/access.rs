@@ -12,7 +12,7 @@ jwks_file = "f"
 
 [[keys]]
 name = "k"
-sha256 = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"
+sha256 = "0000000000000000000000000000000000000000000000000000000000000001"
 roles = "read"
 
 [[certificates]]
@@ -55,7 +55,7 @@ pub fn credential(bytes: &[u8]) {
         Credentials { api_key: Some(bytes), ..none },
     ] {
         let admitted = GATE.admit(&credentials, &Action::ReadSomething, 1_800_000_000);
-        assert!(admitted.is_err() || bytes == b"key" || bytes.ends_with(b"key"));
+        assert!(admitted.is_err());
     }
     let certificate = Credentials { certificate: Some(subject), ..none };
     let known = GATE.admit(&certificate, &Action::ServerMetadata, 1);

@@ -64,6 +64,9 @@ macro_rules! replayed {
 }
 
 replayed! {
+    access_credential
+    access_key_set
+    access_policy
     archive_elf
     archive_pt2
     archive_tar
