@@ -51,6 +51,7 @@ impl State {
             Proof::Key(digest) => {
                 self.policy.owner_of(digest).cloned().ok_or(AuthFailure::UnknownKey)
             }
+            Proof::None => self.policy.anybody().cloned().ok_or(AuthFailure::Missing),
             Proof::Certificate(subject) => self.of_certificate(subject, now),
             Proof::Token(groups) => {
                 let rules = self.policy.jwt().ok_or(AuthFailure::UnknownKey)?;
@@ -176,6 +177,10 @@ impl State {
         credentials: &Credentials<'_>,
         now: u64,
     ) -> Result<Arc<Grantee>, AuthFailure> {
+        if let Some(anybody) = self.policy.anybody() {
+            // There is nothing that a credential could be compared with.
+            return Ok(anybody.clone());
+        }
         let grantee = match credentials.sent()? {
             Sent::Secret(secret) => self.owner_of(&secret, now)?,
             Sent::Certificate(subject) => self.of_certificate(subject, now)?,
@@ -218,7 +223,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::jwt::testing::{Issuer, JWT, NOW};
+    use crate::{
+        jwt::testing::{Issuer, JWT, NOW},
+        role::Role,
+    };
 
     fn key_policy(key: &str, rest: &str) -> Policy {
         let digest = Digest::of(key.as_bytes());
@@ -233,6 +241,26 @@ mod tests {
 
     fn count(gate: &Gate, reason: &str) -> u64 {
         gate.failures().find(|(name, _)| *name == reason).map_or(0, |(_, count)| count)
+    }
+
+    #[test]
+    fn without_a_file_anybody_has_the_roles_that_are_given_and_no_others() {
+        let policy = Policy::for_anybody(&[Role::Infer, Role::Read]);
+        assert!(policy.warnings().is_empty());
+        let gate = Gate::new(policy, KeySet::default());
+        for credentials in [Credentials::default(), with_key("of another server")] {
+            for action in [Action::Live, Action::Infer("m"), Action::Read("m"), Action::Metrics] {
+                assert!(gate.admit(&credentials, &action, NOW).is_ok(), "{action:?}");
+            }
+            for action in [Action::Control("m"), Action::ControlServer, Action::ControlSomething] {
+                let error = gate.admit(&credentials, &action, NOW).expect_err("no role");
+                assert_eq!(error.reason(), crate::refusal::DENIED);
+                assert!(error.to_string().contains("--auth-policy"), "{error}");
+            }
+        }
+        let anybody = gate.admit(&Credentials::default(), &Action::Infer("m"), NOW).expect("may");
+        let anybody = anybody.expect("somebody");
+        assert!(anybody.is_anybody() && gate.renew(&anybody, 0, NOW).is_ok());
     }
 
     #[test]

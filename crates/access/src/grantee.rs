@@ -37,6 +37,8 @@ pub(crate) enum Proof {
     Certificate(Box<str>),
     /// By a token that named these groups.
     Token(Box<[String]>),
+    /// It has not: nobody has to.
+    None,
 }
 
 /// A client that has proved who it is.
@@ -57,6 +59,16 @@ impl Grantee {
         expires: Option<u64>,
     ) -> Self {
         Self { identity: Arc::new(identity), proof, grants: grants.into(), expires }
+    }
+
+    /// Every client, where nobody has to say who it is.
+    pub(crate) fn anybody(grant: Grant) -> Self {
+        Self::new(Identity::new("anybody"), Proof::None, vec![grant], None)
+    }
+
+    /// Whether it is no one in particular.
+    pub fn is_anybody(&self) -> bool {
+        matches!(self.proof, Proof::None)
     }
 
     pub(crate) fn proof(&self) -> &Proof {

@@ -38,7 +38,7 @@ fn when_to_retry(limit: &ClientLimitError) -> MetadataMap {
 fn code_of_refusal(error: &AccessError) -> Code {
     match error {
         AccessError::Unauthenticated(_) => Code::Unauthenticated,
-        AccessError::Denied { .. } => Code::PermissionDenied,
+        AccessError::Denied { .. } | AccessError::Closed { .. } => Code::PermissionDenied,
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
 fn status_of_refusal(error: &AccessError) -> StatusCode {
     match error {
         AccessError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-        AccessError::Denied { .. } => StatusCode::FORBIDDEN,
+        AccessError::Denied { .. } | AccessError::Closed { .. } => StatusCode::FORBIDDEN,
     }
 }
 

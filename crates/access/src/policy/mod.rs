@@ -17,6 +17,7 @@ use crate::{
     grantee::{Grant, Grantee, Proof},
     jwt::JwtRules,
     pattern::Pattern,
+    role::Role,
 };
 
 /// Who may use the server, and how.
@@ -27,6 +28,8 @@ pub struct Policy {
     jwt: Option<JwtRules>,
     grants: Vec<(Whose, Grant)>,
     open: OpenRoutes,
+    /// Where nobody has to say who it is: what anybody may do.
+    anybody: Option<Arc<Grantee>>,
 }
 
 /// What a certificate whose subject matches is worth.
@@ -80,6 +83,20 @@ impl OpenRoutes {
 }
 
 impl Policy {
+    /// Without a file: nobody has to say who it is, and anybody has these roles for all models, and no others.
+    pub fn for_anybody(roles: &[Role]) -> Self {
+        let grant = Grant {
+            roles: roles.iter().copied().collect(),
+            models: Arc::from([Pattern::new("*")]),
+        };
+        Self { anybody: Some(Arc::new(Grantee::anybody(grant))), ..Self::default() }
+    }
+
+    /// Whom every client counts as, where nobody has to say who it is.
+    pub(crate) fn anybody(&self) -> Option<&Arc<Grantee>> {
+        self.anybody.as_ref()
+    }
+
     /// Whether anybody may do this.
     pub(crate) fn is_open(&self, action: &Action<'_>) -> bool {
         match action {
@@ -119,7 +136,7 @@ impl Policy {
     ) -> Grantee {
         let groups: &[String] = match &proof {
             Proof::Token(groups) => groups,
-            Proof::Key(_) | Proof::Certificate(_) => &[],
+            Proof::Key(_) | Proof::Certificate(_) | Proof::None => &[],
         };
         let is_given = |whose: &Whose| match whose {
             Whose::Identity(pattern) => pattern.matches(identity.name()),
@@ -139,7 +156,10 @@ impl Policy {
 
     /// What an operator should know of: nobody would be let in, or anybody.
     pub fn warnings(&self) -> Vec<String> {
-        let is_closed = self.keys.is_empty() && self.certificates.is_empty() && self.jwt.is_none();
+        let is_closed = self.anybody.is_none()
+            && self.keys.is_empty()
+            && self.certificates.is_empty()
+            && self.jwt.is_none();
         let closed = is_closed.then(|| {
             "the policy has no [[keys]], no [[certificates]] and no [jwt]: only open routes are answered"
                 .to_owned()

@@ -103,7 +103,8 @@ struct Known {
 impl Caller {
     /// Who it is, where that was asked.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
-        self.known.as_ref()?.grantee.as_ref().map(|grantee| grantee.identity())
+        let grantee = self.known.as_ref()?.grantee.as_ref()?;
+        (!grantee.is_anybody()).then(|| grantee.identity())
     }
 
     /// Its requests count to these limits from now on.

@@ -77,9 +77,16 @@ pub fn parse(
     Ok(Some(flags))
 }
 
-/// What `--hardened` means, in other options.
-const HARDENED: [&str; 3] =
-    ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--console=false"];
+/// What `--hardened` means, in other options. Where there is no policy, nobody may change the server either.
+const HARDENED: [&str; 7] = [
+    "--http-address=127.0.0.1",
+    "--grpc-address=127.0.0.1",
+    "--console=false",
+    "--python-isolation=standard",
+    "--client-max-concurrent-requests=256",
+    "--client-max-request-bytes=1G",
+    "--connection-max-concurrent-requests=128",
+];
 
 /// The options as they are written; `None` when they ask for the help.
 fn read(words: impl IntoIterator<Item = String>) -> Result<Option<ServeFlags>, FlagError> {

@@ -7,7 +7,7 @@ mod tls;
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
-use galatea_backend_python::WorkerRules;
+use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
@@ -36,6 +36,8 @@ pub struct ServeOptions {
     pub access_log: Option<AccessTarget>,
     /// The file of who may do what; `None`: anybody may do anything.
     pub auth_policy: Option<PathBuf>,
+    /// Without a policy, nobody may change what the server is.
+    pub is_hardened: bool,
     /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as they were given.
@@ -94,6 +96,7 @@ impl ServeOptions {
         };
         let mut notes = notes(&flags.notices, environment);
         let tls = TlsOptions::of(&flags, &mut notes)?;
+        let python = python_workers(&mut flags);
         Ok(Self {
             tls,
             http,
@@ -115,6 +118,7 @@ impl ServeOptions {
             log: log_settings(flags.log, environment),
             access_log: flags.access_log,
             auth_policy: given(flags.auth_policy),
+            is_hardened: flags.is_hardened,
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),
@@ -132,7 +136,7 @@ impl ServeOptions {
                 ..flags.grpc_options
             },
             runtimes: runtime_options(flags.runtimes, environment),
-            python: WorkerRules::new(flags.python),
+            python: WorkerRules::new(python),
         })
     }
 
@@ -142,6 +146,17 @@ impl ServeOptions {
         self.grpc_options.memory = memory.clone();
         self.engine.memory = memory;
     }
+}
+
+/// The files that the server keeps to itself are kept from workers that are isolated.
+fn python_workers(flags: &mut ServeFlags) -> WorkerOptions {
+    let mut python = std::mem::take(&mut flags.python);
+    let keys = [&flags.http_tls.key, &flags.grpc_tls.key];
+    let policy = flags.auth_policy.iter();
+    python.secret.extend(
+        keys.into_iter().chain(policy).filter(|path| !path.as_os_str().is_empty()).cloned(),
+    );
+    python
 }
 
 /// No more threads than cores: the rest would only take turns.

@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 
 use galatea_engine::ControlMode;
-use galatea_frontend::ApiCategory;
+use galatea_frontend::{ApiCategory, TlsFiles};
 
-use crate::options::{Endpoint, ServeOptions};
+use crate::options::{Endpoint, ServeOptions, TlsOptions};
 
 /// Warns where anybody outside of this machine may use the server.
 pub fn warn(options: &ServeOptions) {
@@ -18,6 +18,9 @@ pub fn warn(options: &ServeOptions) {
 }
 
 fn warning(options: &ServeOptions) -> Option<String> {
+    if options.auth_policy.is_some() {
+        return None;
+    }
     let reachable = reachable(options);
     if reachable.is_empty() {
         return None;
@@ -25,24 +28,29 @@ fn warning(options: &ServeOptions) -> Option<String> {
     let open = open(options, &reachable);
     (!open.is_empty()).then(|| {
         format!(
-            "whoever reaches {} may use this server, for no client has to say who it is. Open are: {}. Start it with \
-             --hardened, or with --http-address=127.0.0.1 and --grpc-address=127.0.0.1, where only this machine is to \
-             use it",
+            "whoever reaches {} may use this server, for no client has to say who it is. Open are: {}. Ask for \
+             credentials with --auth-policy; or start it with {}--http-address=127.0.0.1 and --grpc-address=127.0.0.1 \
+             where only this machine is to use it",
             places(&reachable),
-            open.join("; ")
+            open.join("; "),
+            if options.is_hardened { "" } else { "--hardened, or with " }
         )
     })
 }
 
-/// The services that listen beyond this machine. Those of a cloud platform are reached through the platform, which asks
+/// The services that listen beyond this machine and ask for no certificate. Those of a cloud platform are reached through the platform, which asks
 /// who it is.
 fn reachable(options: &ServeOptions) -> Vec<&Endpoint> {
-    let services = [&options.http, &options.grpc, &options.metrics];
-    services
-        .into_iter()
-        .flatten()
-        .filter(|endpoint| !is_of_this_machine(&endpoint.address))
-        .collect()
+    let TlsOptions { http, grpc, metrics } = &options.tls;
+    let asks = |tls: &Option<TlsFiles>| tls.as_ref().is_some_and(|tls| tls.client_roots.is_some());
+    let services = [
+        (&options.http, asks(http)),
+        (&options.grpc, asks(grpc)),
+        (&options.metrics, *metrics && asks(http)),
+    ];
+    let open =
+        services.into_iter().filter_map(|(service, asks)| service.as_ref().filter(|_| !asks));
+    open.filter(|endpoint| !is_of_this_machine(&endpoint.address)).collect()
 }
 
 fn is_of_this_machine(address: &str) -> bool {
@@ -66,7 +74,8 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
         http && !options.http_options.restricted_apis.restricts(category)
             || grpc && !options.grpc_options.restricted_protocols.restricts(category)
     };
-    let controls = options.engine.control_mode == ControlMode::Explicit;
+    let changes = !options.is_hardened;
+    let controls = changes && options.engine.control_mode == ControlMode::Explicit;
     let things = [
         (is_open(ApiCategory::Inference), "inference with every model"),
         (
@@ -80,7 +89,7 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
             "model control: loading and unloading, also of files and code that the client sends \
              (--model-control-mode=explicit)",
         ),
-        (is_open(ApiCategory::Logging), "the settings of the log, but for its file"),
+        (changes && is_open(ApiCategory::Logging), "the settings of the log, but for its file"),
         (http && options.http_options.has_console, "the console (--console=false)"),
         (serves("metrics"), "metrics"),
     ];
@@ -126,6 +135,22 @@ mod tests {
         assert_eq!(warned(&here), None);
         assert_eq!(warned(&["--hardened"]), None);
         assert!(warned(&here[..1]).expect("gRPC").contains("0.0.0.0:8001 (GRPC)"));
+    }
+
+    #[test]
+    fn who_must_prove_who_it_is_finds_nothing_open() {
+        assert_eq!(warned(&["--auth-policy=p.toml"]), None);
+        let tls =
+            ["--https-cert=c", "--https-key=k", "--https-root-cert=r", "--metrics-https=true"];
+        let text = warned(&tls).expect("gRPC is open");
+        assert!(text.contains("reaches 0.0.0.0:8001 (GRPC) may"), "{text}");
+    }
+
+    #[test]
+    fn of_a_hardened_server_nothing_can_be_changed() {
+        let words = ["--hardened", "--http-address=0.0.0.0", "--model-control-mode=explicit"];
+        let text = warned(&words).expect("inference is open");
+        assert!(!text.contains("model control") && !text.contains("settings of the log"), "{text}");
     }
 
     #[test]

@@ -57,7 +57,6 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     start_log(&options.log)?;
     panic_hook::install();
     log_notes(&options.notes);
-    exposure::warn(&options);
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
@@ -108,6 +107,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         .map(|interval| Poller::start(&engine, interval))
         .transpose()
         .context("failed to start a thread")?;
+    exposure::warn(&options);
     // Before the lines that scripts wait for.
     engine.finish_start();
     services.start(&engine, &options)?;

@@ -15,7 +15,9 @@ pub const SECURITY: &[Row] = &[Row::new(
     "hardened",
     Kind::Switch,
     "Start with the defaults of a server that strangers may reach, where no other option says \
-     otherwise: it listens to this machine alone, and serves no console.",
+     otherwise: it listens to this machine alone, serves no console, isolates Python models \
+     (standard) and limits what one client may have in hand. Without --auth-policy nobody may \
+     load models, register memory or change settings.",
 )
 .stores(|o, _| {
     o.is_hardened = true;
