@@ -162,9 +162,9 @@ def fill(store, bucket, folder, prefix=""):
 
 
 def environment(home, **variables):
-    """The variables of this process without those that say who asks a store, a home without profiles, and `variables`."""
-    kept = {name: value for name, value in os.environ.items() if not VARIABLES.match(name)}
-    return {**kept, "HOME": str(home), "NO_PROXY": "*", "GALATEA_HOME": str(Path.home() / ".local/share/galatea"), **variables}
+    """Variables for a server: a home without profiles, `variables`, and of all others that say who asks a store none."""
+    unset = {name: "" for name in os.environ if VARIABLES.match(name)}
+    return {**unset, "HOME": str(home), "XDG_CACHE_HOME": "", "GALATEA_HOME": "", **variables}
 
 
 class Metadata:
