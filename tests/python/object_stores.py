@@ -244,3 +244,43 @@ def running(kind):
     emulator = {"s3": S3, "gs": Google, "as": Azure}[kind]()
     atexit.register(emulator.stop)
     return emulator
+
+
+class Tokens:
+    """Where a service account of Google gets its token."""
+
+    def __init__(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                form = urllib.parse.parse_qs(asked)
+                assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"] and form["assertion"][0].count(".") == 2
+                body = json.dumps({"access_token": "account-token", "expires_in": 3600, "token_type": "Bearer"}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server.server_port}/token"
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def service_account(token_url):
+    """The file of a service account, with a key made for it."""
+    key = subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], check=True, capture_output=True, text=True).stdout
+    return {
+        "type": "service_account", "project_id": "tests", "private_key_id": "1", "private_key": key,
+        "client_email": "tests@tests.invalid", "client_id": "1", "token_uri": token_url,
+    }
