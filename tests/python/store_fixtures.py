@@ -12,7 +12,10 @@ import object_stores
 import repositories
 import servers
 
-IDENTITY = 'name: "{name}"\nbackend: "identity"\n' + repositories.identity_config()
+
+def identity(name):
+    """The configuration of a model that returns what it gets."""
+    return f'name: "{name}"\nbackend: "identity"\n{repositories.identity_config()}'
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def bucket(s3, proxy):
 
     def add(model, prefix="models", more="", size=10):
         """A model that returns what it gets, with a file of some size."""
-        put(f"{prefix}/{model}/config.pbtxt", IDENTITY.format(name=model) + more)
+        put(f"{prefix}/{model}/config.pbtxt", identity(model) + more)
         put(f"{prefix}/{model}/1/weights.bin", b"w" * size)
 
     return types.SimpleNamespace(

@@ -10,13 +10,12 @@ import pytest
 
 import clients
 import fault_proxy
-import object_stores
-import repositories
-import servers
 from check_cases import onnx_model
 from model_hub import WebServer
+from store_fixtures import echo, failed_start, identity, index, start
 
-IDENTITY = 'name: "{name}"\nbackend: "identity"\n' + repositories.identity_config()
+__all__ = ["start"]
+
 
 
 def packed(files, entries=()):
@@ -41,7 +40,7 @@ def link(path, target, kind=tarfile.SYMTYPE):
 
 def model(name, folder=None):
     folder = name if folder is None else folder
-    return {f"{folder}/config.pbtxt".lstrip("/"): IDENTITY.format(name=name), f"{folder}/1/x".lstrip("/"): "x"}
+    return {f"{folder}/config.pbtxt".lstrip("/"): identity(name), f"{folder}/1/x".lstrip("/"): "x"}
 
 
 class Shelf:
@@ -73,34 +72,8 @@ def shelf():
     found.web.stop()
 
 
-@pytest.fixture
-def start(tmp_path):
-    running = []
-
-    def run(repository, *flags, services=3):
-        env = object_stores.environment(tmp_path)
-        server = servers.galatea(repository, f"--repository-cache-directory={tmp_path}/cache", *flags, env=env, services=services, wait=services > 0)
-        running.append(server)
-        return server
-
-    yield run
-    for server in running:
-        server.stop()
-
-
-def failed_start(server):
-    assert server.wait_for_exit() != 0
-    return server.text()
-
-
 def names(server):
-    return sorted(entry["name"] for entry in clients.client(server, "http").get_model_repository_index())
-
-
-def echo(server, model):
-    array = np.array([1, 2, 3], np.float32)
-    answer = clients.infer(clients.client(server, "http"), "http", model, {"INPUT0": array})
-    return (answer["OUTPUT0"] == array).all()
+    return sorted(index(server))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +128,7 @@ def test_what_the_address_must_say(shelf, start, tmp_path):
         (f"{plain}#sha256={'0' * 64}", "it is not the archive that was named"),
         (address.replace("models.tar.gz", "other.tar.gz"), "status 404"),
     ]:
-        log = failed_start(start(wrong, services=0))
+        log = failed_start(start(wrong, wait=False))
         assert text in log, log
     assert not list(tmp_path.glob("cache/v1/models/*")), "nothing of it is kept"
 
@@ -183,7 +156,7 @@ def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, start):
         address = shelf.add(first, url=proxy.url)
         proxy.changes.append(fault_proxy.cuts("GET", 200_000, times=1))
         proxy.changes.append(lambda asked, answer: asked.range and answer.headers.update(ETag='"other"'))
-        log = failed_start(start(address, services=0))
+        log = failed_start(start(address, wait=False))
         assert "replaced by another" in log, log
 
 
@@ -199,14 +172,14 @@ def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, start):
     ],
 )
 def test_hostile_entries(shelf, start, tmp_path, files, entries, text):
-    log = failed_start(start(shelf.add(packed({**model("a"), **files}, entries)), services=0))
+    log = failed_start(start(shelf.add(packed({**model("a"), **files}, entries)), wait=False))
     assert text in log, log
     assert not list(tmp_path.rglob("*escape*"))
 
 
 def test_what_is_no_archive(shelf, start):
     for content, text in [(b"<html>not here</html>", "archive cannot be read"), (gzip.compress(b"x" * 5000), "archive cannot be read"), (packed({}), "")]:
-        log = failed_start(start(shelf.add(content), services=0))
+        log = failed_start(start(shelf.add(content), wait=False))
         assert text in log, log
 
 
@@ -217,6 +190,6 @@ def test_a_bomb_ends_before_the_disk_is_full(shelf, start, tmp_path):
         block = b"".join(tarfile.TarInfo(f"d{n}").tobuf() for n in range(1000))
         for turn in range(101):
             stream.write(block.replace(b"d", b"e", 1) if turn else block)
-    log = failed_start(start(shelf.add(out.getvalue()), services=0))
+    log = failed_start(start(shelf.add(out.getvalue()), wait=False))
     assert "more than 100000 files" in log, log
     assert not list(tmp_path.glob("cache/v1/models/*"))

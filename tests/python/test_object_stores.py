@@ -10,7 +10,7 @@ import object_stores
 import perf_tls
 import repositories
 import servers
-from store_fixtures import IDENTITY, bucket, echo, entries, failed_start, index, proxy, s3, start
+from store_fixtures import bucket, echo, entries, failed_start, identity, index, proxy, s3, start
 
 __all__ = ["bucket", "proxy", "s3", "start"]
 
@@ -218,8 +218,8 @@ def test_hostile_names_of_objects(bucket, start, tmp_path, key):
 def test_what_is_beside_the_models_is_no_model(bucket, start):
     bucket.add("a")
     bucket.put("models/README.md", "x")
-    bucket.put("models/.hidden/config.pbtxt", IDENTITY.format(name="hidden"))
-    bucket.put("models-of-others/b/config.pbtxt", IDENTITY.format(name="b"))
+    bucket.put("models/.hidden/config.pbtxt", identity("hidden"))
+    bucket.put("models-of-others/b/config.pbtxt", identity("b"))
     server = start(bucket.path)
     assert list(index(server)) == ["a"]
 
