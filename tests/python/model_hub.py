@@ -116,7 +116,7 @@ class Hub:
         if given == "expired":
             return 401, "", "Invalid credentials in Authorization header"
         if repository is None or (repository["token"] and given != repository["token"]):
-            return 401, "RepoNotFound", "Repository not found"
+            return (404 if given else 401), "RepoNotFound", "Repository not found"
         if repository["gated"] and given != "accepted":
             return 403, "GatedRepo", "Access to the model is restricted"
         return None

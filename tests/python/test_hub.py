@@ -71,10 +71,10 @@ def test_the_folder_of_one_model_with_another_named_configuration_beside_a_file(
     assert clients.client(both, "http").get_model_config("net")["max_batch_size"] == 4
 
 
-def test_positional_addresses_stand_beside_local_folders(hub, serve, tmp_path):
+def test_a_hub_beside_local_folders(hub, serve, tmp_path):
     repositories.write_model(tmp_path / "local", "here", "galatea", "identity", repositories.identity_config())
     hub.commit("org/models", folder("there"))
-    server = serve(tmp_path / "local", "hf://org/models")
+    server = serve(tmp_path / "local", "--model-repository=hf://org/models")
     assert echo(server, "here") and echo(server, "there")
 
 
@@ -223,6 +223,6 @@ def test_a_hub_that_goes_away_leaves_what_is_loaded(hub, serve):
         proxy.stop()
         server.wait_for_line("model repository 'hf://org/models' cannot be read")
         assert echo(server, "a") and clients.is_ready(server)
-        proxy.serve()
+        proxy.start()
         server.wait_for_line("model repository 'hf://org/models' can be read again")
         assert echo(server, "a")

@@ -90,14 +90,20 @@ fn of_folder<'a>(
     files: Vec<(String, &'a HubFile)>,
     backend_of: BackendOf,
 ) -> Result<Layout<'a>, RemoteError> {
-    if is_model(files.iter().map(|(path, _)| path.as_str())) {
-        return Ok(of_model(address, folder, files));
+    let flat = flat_model(&files, backend_of);
+    let is_model = |files: &[(String, _)]| is_model(files.iter().map(|(path, _)| path.as_str()));
+    // A configuration beside a file and no version folder is of that file.
+    let is_one_file = flat.is_some() && is_model(&files) && !has_versions(&files);
+    if !is_one_file {
+        if is_model(&files) {
+            return Ok(of_model(address, folder, files));
+        }
+        let folders = by_folder(&files);
+        if folders.values().any(|files| is_model(files)) {
+            return Ok(Layout::Models(folders));
+        }
     }
-    let folders = by_folder(&files);
-    if folders.values().any(|files| is_model(files.iter().map(|(path, _)| path.as_str()))) {
-        return Ok(Layout::Models(folders));
-    }
-    match flat_model(&files, backend_of) {
+    match flat {
         Some((name, backend)) => Ok(Layout::File(model_file(address, &name, backend, files))),
         None => Err(nothing(address, &files, backend_of)),
     }
@@ -114,6 +120,10 @@ fn by_folder<'a>(files: &[(String, &'a HubFile)]) -> BTreeMap<String, Vec<(Strin
         }
     }
     folders
+}
+
+fn has_versions(files: &[(String, &HubFile)]) -> bool {
+    files.iter().any(|(path, _)| path.split_once('/').is_some_and(|(folder, _)| is_number(folder)))
 }
 
 /// A configuration, or version folders that are no models themselves.
@@ -295,7 +305,7 @@ mod tests {
         assert_eq!(show("hf://o/m", &["README.md", "a b.onnx"]), "a_b*onnxruntime: a b.onnx");
         assert_eq!(
             show("hf://o/m", &["model.py", "part/x.py", "config.pbtxt"]),
-            "m: model.py part/x.py config.pbtxt"
+            "m*python: model.py part/x.py +config"
         );
         let python = ["run/model.py", "run/part/x.py", "run/config.pbtxt", "other"];
         assert_eq!(show("hf://o/m/run/model.py", &python), "m*python: model.py part/x.py +config");
