@@ -6,10 +6,30 @@
 
 #![warn(missing_docs)]
 
+mod address;
+pub mod archive;
+mod cache;
 mod error;
+mod fetch;
+mod http_client;
+pub mod hub;
+mod names;
+mod network;
+pub mod object_stores;
+mod proxy;
+mod reach;
 mod remote_files;
+mod remote_root;
+mod retry;
+mod tls;
+mod web;
 
 pub use self::{
+    address::{Address, AddressError, Service, parse as parse_address},
+    cache::{Cache, CacheKey, CacheLease, CacheLimit},
     error::{FailureKind, RemoteError},
-    remote_files::{ByteStream, Checksum, RemoteFile, RemoteFiles},
+    http_client::{HttpBody, HttpClient, HttpFailure},
+    network::Network,
+    remote_files::{ByteStream, Checksum, OpenFile, RemoteFile, RemoteFiles},
+    remote_root::RemoteRoot,
 };

@@ -10,6 +10,14 @@ use crate::error::RemoteError;
 /// The bytes of a file as they come. A failure in the middle is no end: the file is asked for again from there on.
 pub type ByteStream = BoxStream<'static, Result<Bytes, RemoteError>>;
 
+/// A file that is being read.
+pub struct OpenFile {
+    /// From the byte on that was asked for.
+    pub bytes: ByteStream,
+    /// Of the whole content, where the answer says one.
+    pub checksum: Option<Checksum>,
+}
+
 /// What the content of a file must come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksum {
@@ -44,14 +52,22 @@ pub trait RemoteFiles: fmt::Debug + Send + Sync + 'static {
     /// What tells its files from those of any other place: two of the same identity have the same files.
     fn identity(&self) -> String;
 
+    /// The model that is one file, named by that and not by its configuration, where that is known by now.
+    fn new_name(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether it can be read at all.
     fn check(&self) -> impl Future<Output = Result<(), RemoteError>> + Send;
 
-    /// Names of the folders at its root, one for each model; not more than `most`.
+    /// Names of the folders at its root, one for each model, in any order. Fails when there are more than `most`.
     fn folders(
         &self,
         most: usize,
     ) -> impl Future<Output = Result<Vec<String>, RemoteError>> + Send;
+
+    /// Whether there is such a folder at its root.
+    fn holds(&self, folder: &str) -> impl Future<Output = Result<bool, RemoteError>> + Send;
 
     /// All files below one folder at its root, in any order; none where there is no such folder. Fails when there are
     /// more than `most`.
@@ -67,5 +83,5 @@ pub trait RemoteFiles: fmt::Debug + Send + Sync + 'static {
         &self,
         file: &RemoteFile,
         from: u64,
-    ) -> impl Future<Output = Result<ByteStream, RemoteError>> + Send;
+    ) -> impl Future<Output = Result<OpenFile, RemoteError>> + Send;
 }
