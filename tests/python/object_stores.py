@@ -164,6 +164,8 @@ def fill(store, bucket, folder, prefix=""):
 def environment(home, **variables):
     """Variables for a server: a home without profiles, `variables`, and of all others that say who asks a store none."""
     unset = {name: "" for name in os.environ if VARIABLES.match(name)}
+    # Where no test says where it is, nobody asks for the service of a machine in a cloud.
+    unset["AWS_EC2_METADATA_DISABLED"] = "true"
     return {**unset, "HOME": str(home), "XDG_CACHE_HOME": "", "GALATEA_HOME": "", **variables}
 
 
@@ -199,7 +201,7 @@ class Metadata:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.life))
 
     def answer(self, request):
-        self.asked.append((request.command, request.path, dict(request.headers)))
+        self.asked.append((request.command, request.path, request.headers))
         path = urllib.parse.urlsplit(request.path).path
         answers = {
             "/latest/api/token": lambda: b"session-token",
@@ -246,41 +248,10 @@ def running(kind):
     return emulator
 
 
-class Tokens:
-    """Where a service account of Google gets its token."""
-
-    def __init__(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                form = urllib.parse.parse_qs(asked)
-                assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"] and form["assertion"][0].count(".") == 2
-                body = json.dumps({"access_token": "account-token", "expires_in": 3600, "token_type": "Bearer"}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}/token"
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-def service_account(token_url):
-    """The file of a service account, with a key made for it."""
+def service_account(**more):
+    """What the file of a service account of Google says, with a key made for it."""
     key = subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], check=True, capture_output=True, text=True).stdout
     return {
         "type": "service_account", "project_id": "tests", "private_key_id": "1", "private_key": key,
-        "client_email": "tests@tests.invalid", "client_id": "1", "token_uri": token_url,
+        "client_email": "tests@tests.invalid", "client_id": "1", "disable_oauth": False, **more,
     }

@@ -56,7 +56,7 @@ def start(tmp_path):
 
     def run(repository, *flags, wait=True, keys=True, cache=tmp_path / "cache", through=(), **variables):
         known = {"AWS_ACCESS_KEY_ID": "TESTKEY", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_DEFAULT_REGION": "us-east-1"} if keys else {}
-        env = object_stores.environment(tmp_path, **known, **variables)
+        env = object_stores.environment(tmp_path, **{**known, **variables})
         flags = [f"--repository-cache-directory={cache}", *flags] if cache else flags
         server = servers.galatea(repository, *flags, env=env, wait=wait, through=through)
         running.append(server)

@@ -131,7 +131,7 @@ def test_content_of_another_length_is_refused(proxy, bucket, start, tmp_path, ch
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"<html>a page of a proxy</html>", b"<ListBucketResult><Contents><Key>models/a/1/x</Key><Size>-5</Size></Contents></ListBucketResult>", b"{" * 100_000],
+    [b"", b"<ListBucketResult><Contents><Key>models/a/1/x</Key><Size>-5</Size></Contents></ListBucketResult>", b"{" * 100_000],
 )
 def test_listings_that_are_none(proxy, bucket, start, body):
     bucket.add("a")
@@ -205,7 +205,7 @@ def test_a_store_that_is_away_at_the_start(proxy, bucket, start):
     assert proxy.address in log and "cannot connect" in log, log
 
 
-def test_memory_stays_flat_for_a_large_model(proxy, bucket, start):
+def test_memory_stays_flat_for_a_large_model(proxy, bucket, start, tmp_path):
     """A file of 1 GB, which nobody here holds in memory."""
     size = 1_000_000_000
     bucket.add("a")
@@ -216,7 +216,7 @@ def test_memory_stays_flat_for_a_large_model(proxy, bucket, start):
     proxy.changes.append(change)
     clients.client(server, "http", network_timeout=300, connection_timeout=300).load_model("a")
     assert echo(server, "a")
-    assert sum(answer.range is None for answer in proxy.downloads("/a/1/")) >= 1
+    assert next((tmp_path / "cache/v1/models").glob("a-*/a/1/weights.bin")).stat().st_size == size
     assert peak_mb(server) - before < 64, (before, peak_mb(server))
 
 
