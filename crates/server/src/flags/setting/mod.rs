@@ -71,6 +71,13 @@ pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Resul
     Ok(())
 }
 
+pub(super) fn repository_cache_size(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let size = MemorySize::parse(&given.text);
+    flags.repository_cache.size =
+        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    Ok(())
+}
+
 fn no_owner(given: &Occurrence, owner: &str, form: &str) -> FlagError {
     let (option, got) = (given.names.plain(), &given.text);
     let text = format!("No {owner} specified. {option} option format is {form}. Got {got}");
