@@ -146,7 +146,7 @@ def test_a_restart_fetches_nothing_that_has_not_changed(proxy, bucket, start, tm
 def test_the_cache_keeps_to_its_limit_and_what_is_loaded_stays(proxy, bucket, start, tmp_path):
     for model in ("a", "b", "c"):
         bucket.add(model, size=400_000)
-    flags = ["--model-control-mode=explicit", "--repository-cache-size=1MB"]
+    flags = ["--model-control-mode=explicit", "--repository-cache-size=1000000"]
     server = start(bucket.path, *flags)
     stock = clients.client(server, "http")
     stock.load_model("a")

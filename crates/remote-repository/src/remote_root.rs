@@ -208,8 +208,10 @@ async fn read<F: RemoteFiles>(remote: Arc<F>, file: RemoteFile) -> Result<Vec<u8
 }
 
 impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
+    /// Its listing too: what cannot be listed at the start would look like a repository without models.
     fn check(&self) -> Result<()> {
-        Ok(self.ask(|remote| async move { remote.check().await })?)
+        self.ask(|remote| async move { remote.check().await })?;
+        Ok(self.names().map(drop)?)
     }
 
     fn place(&self) -> String {

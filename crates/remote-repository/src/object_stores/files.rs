@@ -69,8 +69,13 @@ impl ObjectStoreFiles {
     }
 
     async fn has_any(&self, prefix: &str) -> Result<bool, RemoteError> {
+        let wanted = Some(prefix).filter(|prefix| !prefix.is_empty());
         let options = PaginatedListOptions { max_keys: Some(1), ..Default::default() };
-        let page = self.page(prefix, options).await?;
+        let page = match self.store.client().await.list_paginated(wanted, options).await {
+            // A name that cannot be one here is there. Whoever lists what holds it is told.
+            Err(object_store::Error::InvalidPath { .. }) => return Ok(true),
+            page => page.map_err(|error| failure::of(&error))?,
+        };
         Ok(!page.result.objects.is_empty() || !page.result.common_prefixes.is_empty())
     }
 
