@@ -22,7 +22,8 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    thread,
+    time::{Duration, SystemTime},
 };
 
 pub use self::{key::CacheKey, room::CacheLimit};
@@ -34,8 +35,9 @@ const LAYOUT: &str = "v1";
 
 const MANIFEST: &str = "manifest.json";
 
-/// How often an entry may vanish between its making and its use.
-const TURNS: usize = 5;
+/// How often an entry is looked for that others make, remove or use meanwhile, and the time between two looks.
+const TURNS: usize = 10;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// See the module.
 #[derive(Debug)]
@@ -63,7 +65,9 @@ impl Cache {
 
     fn make_private(&self, folder: &Path) -> Result<(), RemoteError> {
         match DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(self.unusable(&error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(self.unusable(&error));
+            }
             _ => {}
         }
         let found = fs::symlink_metadata(folder).map_err(|error| self.unusable(&error))?;
@@ -98,13 +102,21 @@ impl Cache {
             if let Some(lease) = self.find(key)? {
                 return Ok(lease);
             }
-            let lock = self.lock(key, Access::Alone, what)?;
-            if !self.is_whole(key) {
-                self.make(key, what, size, fill)?;
+            match self.lock_alone(key)? {
+                Some(_lock) if self.is_whole(key) => {}
+                Some(_lock) => self.make(key, what, size, fill)?,
+                // Whoever makes it ends. Whoever uses it may do so for ever: it is not waited for to be the only one.
+                None => {
+                    drop(self.lock(key, Access::Shared, what)?);
+                    thread::sleep(PAUSE);
+                }
             }
-            drop(lock);
         }
-        let text = format!("{what}: others remove it from '{}' again and again", self.folder.display());
+        let text = format!(
+            "{what}: others remove it from '{0}' again and again, or use one there that was changed since it was \
+             fetched: end the other servers that have '{0}'",
+            self.folder.display()
+        );
         Err(RemoteError::new(FailureKind::Local, text))
     }
 
@@ -166,9 +178,20 @@ impl Cache {
         self.folder.join("models").join(key.as_str())
     }
 
+    /// `None`: others use it.
+    fn lock_alone(&self, key: &CacheKey) -> Result<Option<File>, RemoteError> {
+        let path = self.folder.join("locks").join(key.as_str());
+        lock::acquire_idle(&path).map_err(|error| self.not_written(&error))
+    }
+
     fn lock(&self, key: &CacheKey, access: Access, what: &str) -> Result<File, RemoteError> {
         let path = self.folder.join("locks").join(key.as_str());
-        let mut on_wait = || log::info!("{what}: waiting for another that fetches it into '{}'", self.folder.display());
+        let mut on_wait = || {
+            log::info!(
+                "{what}: waiting for another that fetches it into '{}'",
+                self.folder.display()
+            )
+        };
         lock::acquire(&path, access, &mut on_wait).map_err(|error| self.not_written(&error))
     }
 

@@ -30,7 +30,12 @@ struct Entry {
 
 impl Cache {
     /// Removes entries until another of `size` bytes fits.
-    pub(super) fn make_room(&self, key: &CacheKey, what: &str, size: u64) -> Result<(), RemoteError> {
+    pub(super) fn make_room(
+        &self,
+        key: &CacheKey,
+        what: &str,
+        size: u64,
+    ) -> Result<(), RemoteError> {
         let mut entries = self.entries();
         let own = entries.iter().position(|entry| entry.key == key.as_str());
         let fetched = own.map_or(0, |at| entries.swap_remove(at).bytes);
@@ -47,7 +52,9 @@ impl Cache {
             }
         }
         if held + size > limit {
-            log::warn!("{what}: the cache of models holds more than its {limit} bytes, all of it in use");
+            log::warn!(
+                "{what}: the cache of models holds more than its {limit} bytes, all of it in use"
+            );
         }
         match self.free() {
             Some(free) if free < missing => Err(self.no_room(what, missing, free)),
@@ -87,7 +94,10 @@ impl Cache {
         });
         let partial = names(&self.folder.join("partial")).into_iter();
         let partial = partial.map(|(key, path)| (key, size_of(&path).unwrap_or(0)));
-        models.chain(partial).map(|(key, bytes)| Entry { used: self.used(&key), key, bytes }).collect()
+        models
+            .chain(partial)
+            .map(|(key, bytes)| Entry { used: self.used(&key), key, bytes })
+            .collect()
     }
 
     fn used(&self, key: &str) -> SystemTime {
@@ -111,7 +121,9 @@ impl Cache {
 
 fn names(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()
+    entries
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect()
 }
 
 fn size_of(folder: &Path) -> io::Result<u64> {
