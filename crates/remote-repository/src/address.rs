@@ -72,13 +72,25 @@ fn of_s3(given: &str, rest: &str) -> Result<Address, AddressError> {
     let endpoint = parts.next_if(|first| scheme.is_some() || has_port(first));
     let endpoint = endpoint.map(|host| format!("{}://{host}", scheme.unwrap_or("http")));
     let bucket = parts.next().ok_or_else(|| AddressError::NoBucket(given.to_owned()))?;
-    Ok(Address { service: Service::S3, endpoint, account: None, bucket: bucket.to_owned(), path: joined(parts) })
+    Ok(Address {
+        service: Service::S3,
+        endpoint,
+        account: None,
+        bucket: bucket.to_owned(),
+        path: joined(parts),
+    })
 }
 
 fn of_gcs(given: &str, rest: &str) -> Result<Address, AddressError> {
     let mut parts = parts_of(rest);
     let bucket = parts.next().ok_or_else(|| AddressError::NoBucket(given.to_owned()))?;
-    Ok(Address { service: Service::Gcs, endpoint: None, account: None, bucket: bucket.to_owned(), path: joined(parts) })
+    Ok(Address {
+        service: Service::Gcs,
+        endpoint: None,
+        account: None,
+        bucket: bucket.to_owned(),
+        path: joined(parts),
+    })
 }
 
 /// `account/container/path`, the account also with the host that it is at, or a server before it all.
@@ -163,7 +175,10 @@ mod tests {
             ("s3://", "error: Invalid bucket name: ''"),
             ("s3://host:80", "error: No bucket name found in path: s3://host:80"),
             ("gs:///", "error: No bucket name found in path: gs:///"),
-            ("as://a", "error: Invalid azure storage path: as://a; it is as://ACCOUNT/CONTAINER/PATH"),
+            (
+                "as://a",
+                "error: Invalid azure storage path: as://a; it is as://ACCOUNT/CONTAINER/PATH",
+            ),
             ("/models", "none"),
             ("file://models", "none"),
         ] {

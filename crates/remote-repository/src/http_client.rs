@@ -168,9 +168,7 @@ impl Body for HttpBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpFailure>>> {
         match Pin::new(&mut self.inner).poll_frame(context) {
-            Poll::Ready(Some(Ok(frame))) => {
-                Poll::Ready(Some(self.take(&frame).map(|()| frame)))
-            }
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.take(&frame).map(|()| frame))),
             Poll::Ready(Some(Err(error))) => {
                 Poll::Ready(Some(Err(HttpFailure::Broken(innermost(&error)))))
             }

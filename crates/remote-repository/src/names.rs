@@ -76,7 +76,8 @@ fn without_folders(
     let mut plain = BTreeMap::new();
     for (path, file) in &files {
         let inside = format!("{path}/");
-        let is_folder = files.range(inside.clone()..).next().is_some_and(|(next, _)| next.starts_with(&inside));
+        let is_folder =
+            files.range(inside.clone()..).next().is_some_and(|(next, _)| next.starts_with(&inside));
         match (is_folder, file.size) {
             // The mark of a version without files.
             (false, 0) if path.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -92,7 +93,10 @@ fn without_folders(
 
 fn refused(path: &str, problem: &str) -> RemoteError {
     let shown: String = path.chars().take(200).collect();
-    RemoteError::new(FailureKind::Invalid, format!("the file {shown:?} {problem}: rename or remove it"))
+    RemoteError::new(
+        FailureKind::Invalid,
+        format!("the file {shown:?} {problem}: rename or remove it"),
+    )
 }
 
 #[cfg(test)]
@@ -121,11 +125,23 @@ mod tests {
     fn hostile_names_are_refused_by_name() {
         let long = format!("m/{}", "x".repeat(256));
         let deep = format!("m/{}", "x/".repeat(40) + "y");
-        for path in
-            ["m/../x", "m//etc/passwd", "m/a/./b", "m/a\\b", "m/a\0b", "m/a\nb", "other/x", "m", &long, &deep]
-        {
+        for path in [
+            "m/../x",
+            "m//etc/passwd",
+            "m/a/./b",
+            "m/a\\b",
+            "m/a\0b",
+            "m/a\nb",
+            "other/x",
+            "m",
+            &long,
+            &deep,
+        ] {
             let text = paths(&[(path, 1)]).expect_err("refused");
-            assert!(text.starts_with("the file \"") && text.ends_with("rename or remove it"), "{text}");
+            assert!(
+                text.starts_with("the file \"") && text.ends_with("rename or remove it"),
+                "{text}"
+            );
         }
         let text = paths(&[("m/1", 5), ("m/1/a", 1)]).expect_err("refused");
         assert_eq!(text, "the file \"m/1\" is a file and a folder: rename or remove it");
@@ -135,6 +151,8 @@ mod tests {
 
     #[test]
     fn names_of_models() {
-        assert!(is_folder_name("resnet-50.v2") && !is_folder_name("..") && !is_folder_name("a/b\\"));
+        assert!(
+            is_folder_name("resnet-50.v2") && !is_folder_name("..") && !is_folder_name("a/b\\")
+        );
     }
 }

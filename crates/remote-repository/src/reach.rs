@@ -19,7 +19,12 @@ impl Reach {
         let problem = match answer {
             Ok(_) => None,
             // It answered.
-            Err(error) if matches!(error.kind(), FailureKind::Invalid | FailureKind::Changed | FailureKind::Local) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    FailureKind::Invalid | FailureKind::Changed | FailureKind::Local
+                ) =>
+            {
                 return;
             }
             Err(error) => Some(error.to_string()),
@@ -27,7 +32,9 @@ impl Reach {
         let mut known = self.problem.lock_unpoisoned();
         match (&*known, &problem) {
             (None, Some(reason)) => {
-                log::warn!("model repository '{place}' cannot be read: {reason}; what is loaded from it stays");
+                log::warn!(
+                    "model repository '{place}' cannot be read: {reason}; what is loaded from it stays"
+                );
             }
             (Some(_), None) => log::info!("model repository '{place}' can be read again"),
             _ => {}

@@ -61,10 +61,8 @@ pub trait RemoteFiles: fmt::Debug + Send + Sync + 'static {
     fn check(&self) -> impl Future<Output = Result<(), RemoteError>> + Send;
 
     /// Names of the folders at its root, one for each model, in any order. Fails when there are more than `most`.
-    fn folders(
-        &self,
-        most: usize,
-    ) -> impl Future<Output = Result<Vec<String>, RemoteError>> + Send;
+    fn folders(&self, most: usize)
+    -> impl Future<Output = Result<Vec<String>, RemoteError>> + Send;
 
     /// Whether there is such a folder at its root.
     fn holds(&self, folder: &str) -> impl Future<Output = Result<bool, RemoteError>> + Send;

@@ -96,9 +96,10 @@ impl<F: RemoteFiles> RemoteRoot<F> {
     fn key(&self, model: &str, files: &Files) -> CacheKey {
         let identity = self.remote.identity();
         let sizes: Vec<String> = files.values().map(|file| file.size.to_string()).collect();
-        let of_file = files.iter().zip(&sizes).flat_map(|((path, file), size)| {
-            [path.as_str(), size.as_str(), file.version.as_str()]
-        });
+        let of_file = files
+            .iter()
+            .zip(&sizes)
+            .flat_map(|((path, file), size)| [path.as_str(), size.as_str(), file.version.as_str()]);
         CacheKey::of(model, [identity.as_str()].into_iter().chain(of_file))
     }
 
@@ -137,16 +138,18 @@ impl<F: RemoteFiles> RemoteRoot<F> {
     fn text(&self, model: &str, file: &str) -> Result<String, RemoteError> {
         let mut files = self.files(model)?;
         let key = self.key(model, &files);
-        let missing = || RemoteError::new(FailureKind::Missing, format!("there is no file '{file}'"));
+        let missing =
+            || RemoteError::new(FailureKind::Missing, format!("there is no file '{file}'"));
         let found = files.remove(file).ok_or_else(missing)?;
         if found.size > MOST_TEXT {
             let text = format!("the file '{}' is larger than {MOST_TEXT} bytes", found.path);
             return Err(RemoteError::new(FailureKind::Invalid, text));
         }
-        let bytes = match self.cache.find(&key)?.map(|lease| std::fs::read(lease.as_ref().join(file))) {
-            Some(Ok(bytes)) => bytes,
-            _ => self.ask(move |remote| read(remote, found.clone()))?,
-        };
+        let bytes =
+            match self.cache.find(&key)?.map(|lease| std::fs::read(lease.as_ref().join(file))) {
+                Some(Ok(bytes)) => bytes,
+                _ => self.ask(move |remote| read(remote, found.clone()))?,
+            };
         String::from_utf8(bytes).map_err(|_| {
             RemoteError::new(FailureKind::Invalid, format!("the file '{file}' is not UTF-8"))
         })
@@ -266,4 +269,3 @@ impl<F: RemoteFiles> fmt::Debug for RemoteRoot<F> {
         f.debug_tuple("RemoteRoot").field(&self.remote.place()).finish()
     }
 }
-

@@ -46,12 +46,16 @@ pub async fn fetch<F: RemoteFiles>(
         let (part, target) = (parts.join(number.to_string()), folder.join(&name).join(path));
         under_way.spawn(async move {
             let _place = places.acquire().await;
-            FileFetch { remote: &*remote, file: &file, progress: &progress }.run(&part, &target).await
+            FileFetch { remote: &*remote, file: &file, progress: &progress }
+                .run(&part, &target)
+                .await
         });
     }
     // The others are given up with the first that fails.
     while let Some(done) = under_way.join_next().await {
-        done.unwrap_or_else(|_| Err(RemoteError::new(FailureKind::Local, "a download ended by a panic")))?;
+        done.unwrap_or_else(|_| {
+            Err(RemoteError::new(FailureKind::Local, "a download ended by a panic"))
+        })?;
     }
     std::fs::remove_dir_all(&parts).map_err(|error| cache::not_written(&folder, &error))
 }
@@ -101,7 +105,11 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
             if !backoff.wait(&error).await {
                 return Err(error);
             }
-            log::info!("the download of '{}' broke and is taken up again at byte {}: {error}", self.file.path, output.length());
+            log::info!(
+                "the download of '{}' broke and is taken up again at byte {}: {error}",
+                self.file.path,
+                output.length()
+            );
         }
     }
 
@@ -120,4 +128,3 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
         output.check_whole()
     }
 }
-

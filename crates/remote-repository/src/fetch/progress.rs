@@ -22,7 +22,13 @@ impl Progress {
     /// `what` names the model and where it is.
     pub fn start(what: &str, files: usize, size: u64) -> Self {
         log::info!("fetching {what}: {files} files, {}", Bytes(size));
-        Self { what: what.to_owned(), size, files, done: AtomicU64::new(0), started: Instant::now() }
+        Self {
+            what: what.to_owned(),
+            size,
+            files,
+            done: AtomicU64::new(0),
+            started: Instant::now(),
+        }
     }
 
     /// Bytes are on disk.
@@ -38,7 +44,11 @@ impl Progress {
             let done = self.done.load(Ordering::Relaxed);
             let rate = Bytes((done - last) / INTERVAL.as_secs());
             let percent = (done as f64 * 100.0 / self.size.max(1) as f64).floor();
-            log::info!("fetching {}: {percent} % of {}, {rate} a second", self.what, Bytes(self.size));
+            log::info!(
+                "fetching {}: {percent} % of {}, {rate} a second",
+                self.what,
+                Bytes(self.size)
+            );
             last = done;
         }
     }
@@ -46,7 +56,12 @@ impl Progress {
     /// The last line.
     pub fn finish(&self) {
         let seconds = self.started.elapsed().as_secs_f64();
-        log::info!("fetched {}: {} files, {} in {seconds:.1} s", self.what, self.files, Bytes(self.size));
+        log::info!(
+            "fetched {}: {} files, {} in {seconds:.1} s",
+            self.what,
+            self.files,
+            Bytes(self.size)
+        );
     }
 }
 

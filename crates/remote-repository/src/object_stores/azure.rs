@@ -3,7 +3,9 @@
 use galatea_runtimes::Environment;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
-use super::{connector::Connector, credential_file::Credential, no_retries, not_opened, plain, store::Store};
+use super::{
+    connector::Connector, credential_file::Credential, no_retries, not_opened, plain, store::Store,
+};
 use crate::{
     address::Address,
     error::{FailureKind, RemoteError},
@@ -54,11 +56,17 @@ pub fn open(
 
 /// Where the machine's identity is asked for, where that is not where it usually is.
 fn of_machine(builder: MicrosoftAzureBuilder, environment: &Environment) -> MicrosoftAzureBuilder {
-    environment.text("IDENTITY_ENDPOINT").into_iter().fold(builder, MicrosoftAzureBuilder::with_msi_endpoint)
+    environment
+        .text("IDENTITY_ENDPOINT")
+        .into_iter()
+        .fold(builder, MicrosoftAzureBuilder::with_msi_endpoint)
 }
 
 /// The variables of Azure's default chain: a workload's identity, a client's secret; else the machine's identity.
-fn of_environment(builder: MicrosoftAzureBuilder, environment: &Environment) -> MicrosoftAzureBuilder {
+fn of_environment(
+    builder: MicrosoftAzureBuilder,
+    environment: &Environment,
+) -> MicrosoftAzureBuilder {
     let variables = [
         ("AZURE_CLIENT_ID", AzureConfigKey::ClientId),
         ("AZURE_CLIENT_SECRET", AzureConfigKey::ClientSecret),

@@ -6,8 +6,8 @@ use http_body_util::BodyExt;
 use object_store::{
     ClientConfigKey, ClientOptions,
     client::{
-        HttpClient as StoreClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-        HttpResponseBody, HttpService,
+        HttpClient as StoreClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+        HttpResponse, HttpResponseBody, HttpService,
     },
 };
 

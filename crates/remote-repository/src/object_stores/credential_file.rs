@@ -29,7 +29,11 @@ struct Entries {
 
 impl Credential {
     /// For an address as the user wrote it.
-    pub fn find(environment: &Environment, service: &str, address: &str) -> Result<Self, RemoteError> {
+    pub fn find(
+        environment: &Environment,
+        service: &str,
+        address: &str,
+    ) -> Result<Self, RemoteError> {
         match environment.path(VARIABLE) {
             Some(path) => Self::of_text(&read(&path)?, &path, service, address),
             None => Ok(Self::default()),
@@ -40,7 +44,12 @@ impl Credential {
         let entries: Entries = serde_json::from_str(text).map_err(|error| {
             // Without what it found, which may be a secret.
             let place = format!("line {}, column {}", error.line(), error.column());
-            invalid(path, &format!("it is not JSON of the form {{\"s3\": {{\"\": {{\"key_id\": ...}}}}}} ({place})"))
+            invalid(
+                path,
+                &format!(
+                    "it is not JSON of the form {{\"s3\": {{\"\": {{\"key_id\": ...}}}}}} ({place})"
+                ),
+            )
         })?;
         let entries = entries.services.get(service).into_iter().flatten();
         let fitting = entries.filter(|(name, _)| address.starts_with(name.as_str()));
@@ -53,10 +62,17 @@ impl Credential {
         let members = match value {
             Value::String(file) => [("file".to_owned(), file.clone())].into(),
             Value::Object(members) => {
-                let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+                let text = |(key, value): (&String, &Value)| {
+                    Some((key.clone(), value.as_str()?.to_owned()))
+                };
                 members.iter().filter_map(text).collect()
             }
-            _ => return Err(invalid(path, &format!("'{service}' has neither text nor members for '{name}'"))),
+            _ => {
+                return Err(invalid(
+                    path,
+                    &format!("'{service}' has neither text nor members for '{name}'"),
+                ));
+            }
         };
         Ok(Self { members: Some(members) })
     }
@@ -77,7 +93,8 @@ fn read(path: &Path) -> Result<String, RemoteError> {
 }
 
 fn invalid(path: &Path, problem: &str) -> RemoteError {
-    let text = format!("the credentials in '{}' ({VARIABLE}) cannot be read: {problem}", path.display());
+    let text =
+        format!("the credentials in '{}' ({VARIABLE}) cannot be read: {problem}", path.display());
     RemoteError::new(FailureKind::Denied, text)
 }
 
@@ -127,9 +144,13 @@ mod tests {
     #[test]
     fn a_file_that_is_none_is_told_without_its_content() {
         let given = r#"{"s3": SECRET}"#;
-        let error = Credential::of_text(given, Path::new("/file"), "s3", "s3://a").expect_err("no JSON");
+        let error =
+            Credential::of_text(given, Path::new("/file"), "s3", "s3://a").expect_err("no JSON");
         let text = error.to_string();
-        assert!(text.contains("'/file' (TRITON_CLOUD_CREDENTIAL_PATH)") && !text.contains("SECRET"), "{text}");
+        assert!(
+            text.contains("'/file' (TRITON_CLOUD_CREDENTIAL_PATH)") && !text.contains("SECRET"),
+            "{text}"
+        );
         let environment = Environment::of([(VARIABLE, "/nonexistent")]);
         assert!(Credential::find(&environment, "s3", "s3://a").is_err());
     }

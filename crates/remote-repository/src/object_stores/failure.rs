@@ -39,7 +39,9 @@ fn kind_of_other(error: &(dyn StdError + 'static)) -> FailureKind {
         return FailureKind::Invalid;
     };
     match (answer.status, answer.code.as_deref()) {
-        (_, Some("SlowDown" | "InternalError" | "RequestTimeout" | "ServerBusy")) => FailureKind::Unavailable,
+        (_, Some("SlowDown" | "InternalError" | "RequestTimeout" | "ServerBusy")) => {
+            FailureKind::Unavailable
+        }
         (_, Some("ExpiredToken" | "InvalidToken" | "TokenRefreshRequired")) => FailureKind::Denied,
         (408 | 425 | 429 | 500.., _) => FailureKind::Unavailable,
         (401 | 403, _) => FailureKind::Denied,
@@ -48,16 +50,23 @@ fn kind_of_other(error: &(dyn StdError + 'static)) -> FailureKind {
     }
 }
 
-fn levels<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+fn levels<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |level: &&'a (dyn StdError + 'static)| (*level).source())
 }
 
 /// An error in one line.
 pub fn describe(error: &Error) -> String {
+    if let Some(name) = levels(error).find(|level| level.is::<object_store::path::Error>()) {
+        return format!("{}: rename or remove it", shortened(&name.to_string()));
+    }
     let answer = levels(error).find_map(|level| Answer::parse(&level.to_string()));
     let text = match answer {
         Some(answer) => answer.in_words(),
-        None if levels(error).any(|level| level.to_string().contains("redirect without LOCATION")) => {
+        None if levels(error)
+            .any(|level| level.to_string().contains("redirect without LOCATION")) =>
+        {
             "the bucket is in another region: set AWS_REGION".to_owned()
         }
         // The outer levels say which request it was, with its whole address.
@@ -138,9 +147,21 @@ mod tests {
         let expired = "<Error><Code>ExpiredToken</Code><Message>The token has expired</Message><Token>SECRET</Token></Error>";
         let json = r#"{"error": {"code": "invalid_grant", "message": "no\nmore"}}"#;
         for (answer, kind, text) in [
-            (status("503 Service Unavailable", slow), FailureKind::Unavailable, "SlowDown (HTTP 503): Please reduce your request rate"),
-            (status("400 Bad Request", expired), FailureKind::Denied, "ExpiredToken (HTTP 400): The token has expired"),
-            (status("429 Too Many Requests", ""), FailureKind::Unavailable, "429 Too Many Requests"),
+            (
+                status("503 Service Unavailable", slow),
+                FailureKind::Unavailable,
+                "SlowDown (HTTP 503): Please reduce your request rate",
+            ),
+            (
+                status("400 Bad Request", expired),
+                FailureKind::Denied,
+                "ExpiredToken (HTTP 400): The token has expired",
+            ),
+            (
+                status("429 Too Many Requests", ""),
+                FailureKind::Unavailable,
+                "429 Too Many Requests",
+            ),
             (status("401 Unauthorized", json), FailureKind::Denied, "invalid_grant (HTTP 401): no"),
             (status("400 Bad Request", "odd"), FailureKind::Invalid, "400 Bad Request"),
             (of(&generic("something\nelse")), FailureKind::Invalid, "something else"),
@@ -153,6 +174,9 @@ mod tests {
     fn connections_that_fail_are_tried_again() {
         let source = HttpError::new(HttpErrorKind::Connect, std::io::Error::other("refused"));
         let error = of(&Error::Generic { store: "S3", source: Box::new(source) });
-        assert_eq!((error.kind(), error.to_string().as_str()), (FailureKind::Unavailable, "refused"));
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (FailureKind::Unavailable, "refused")
+        );
     }
 }

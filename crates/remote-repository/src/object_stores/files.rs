@@ -37,7 +37,11 @@ impl ObjectStoreFiles {
         parts.iter().filter(|part| !part.is_empty()).map(|part| format!("{part}/")).collect()
     }
 
-    async fn page(&self, prefix: &str, options: PaginatedListOptions) -> Result<PaginatedListResult, RemoteError> {
+    async fn page(
+        &self,
+        prefix: &str,
+        options: PaginatedListOptions,
+    ) -> Result<PaginatedListResult, RemoteError> {
         let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
         let page = self.store.client().await.list_paginated(prefix, options).await;
         page.map_err(|error| failure::of(&error))
@@ -54,7 +58,8 @@ impl ObjectStoreFiles {
         let mut token = None;
         for _ in 0..MOST_PAGES {
             let delimiter = delimiter.map(Cow::Borrowed);
-            let options = PaginatedListOptions { delimiter, page_token: token, ..Default::default() };
+            let options =
+                PaginatedListOptions { delimiter, page_token: token, ..Default::default() };
             let mut page = self.page(prefix, options).await?;
             token = page.page_token.take();
             if take(page) > most {
@@ -64,7 +69,8 @@ impl ObjectStoreFiles {
                 return Ok(());
             }
         }
-        let text = format!("there are more than {most} objects below '{prefix}' in '{}'", self.place);
+        let text =
+            format!("there are more than {most} objects below '{prefix}' in '{}'", self.place);
         Err(RemoteError::new(FailureKind::Invalid, text))
     }
 
@@ -132,7 +138,10 @@ impl RemoteFiles for ObjectStoreFiles {
     async fn check(&self) -> Result<(), RemoteError> {
         let prefix = self.prefix("");
         if !self.has_any(&prefix).await.map_err(|error| self.no_client(error))? {
-            log::warn!("model repository '{}' is empty: there is nothing in '{prefix}' of its bucket", self.place);
+            log::warn!(
+                "model repository '{}' is empty: there is nothing in '{prefix}' of its bucket",
+                self.place
+            );
         }
         Ok(())
     }
@@ -141,7 +150,9 @@ impl RemoteFiles for ObjectStoreFiles {
         let (root, mut names) = (self.prefix(""), Vec::new());
         let take = |page: PaginatedListResult| {
             let folders = page.result.common_prefixes.iter();
-            names.extend(folders.filter_map(|path| path.as_ref().strip_prefix(&root)).map(str::to_owned));
+            names.extend(
+                folders.filter_map(|path| path.as_ref().strip_prefix(&root)).map(str::to_owned),
+            );
             names.len()
         };
         self.pages(&root, Some("/"), most, take).await?;

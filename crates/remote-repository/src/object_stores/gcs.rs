@@ -52,7 +52,10 @@ pub fn open(
     Ok(Store::new(Arc::new(signed), Some((Arc::new(unsigned), probe))))
 }
 
-fn build(builder: GoogleCloudStorageBuilder, file: Option<&str>) -> Result<GoogleCloudStorage, RemoteError> {
+fn build(
+    builder: GoogleCloudStorageBuilder,
+    file: Option<&str>,
+) -> Result<GoogleCloudStorage, RemoteError> {
     builder.build().map_err(|error| match file {
         Some(file) => unusable(file, &super::failure::describe(&error)),
         None => super::not_opened(&error),
@@ -70,7 +73,8 @@ fn kind_of(file: &str) -> Result<Kind, RemoteError> {
     let read = File::open(file).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
     read.map_err(|error| unusable(file, &error.to_string()))?;
     // Without what it found, which may be a secret.
-    let content: Value = serde_json::from_str(&text).map_err(|_| unusable(file, "it is not JSON"))?;
+    let content: Value =
+        serde_json::from_str(&text).map_err(|_| unusable(file, "it is not JSON"))?;
     match content.get("type").and_then(Value::as_str) {
         Some("service_account") | None => Ok(Kind::ServiceAccount),
         Some("authorized_user") => Ok(Kind::User),
@@ -84,7 +88,9 @@ fn kind_of(file: &str) -> Result<Kind, RemoteError> {
 }
 
 fn unusable(file: &str, problem: &str) -> RemoteError {
-    let text = format!("the credentials in '{file}' (GOOGLE_APPLICATION_CREDENTIALS) cannot be used: {problem}");
+    let text = format!(
+        "the credentials in '{file}' (GOOGLE_APPLICATION_CREDENTIALS) cannot be used: {problem}"
+    );
     RemoteError::new(FailureKind::Denied, text)
 }
 
@@ -103,9 +109,15 @@ mod tests {
     fn what_cannot_be_used_is_told_without_the_content() {
         assert_eq!(refusal(r#"{"type": "service_account"}"#), "");
         assert_eq!(refusal(r#"{"type": "authorized_user"}"#), "");
-        assert!(refusal(r#"{"type": "external_account"}"#).contains("'external_account' are not supported"));
+        assert!(
+            refusal(r#"{"type": "external_account"}"#)
+                .contains("'external_account' are not supported")
+        );
         let text = refusal("SECRET");
-        assert!(text.ends_with("cannot be used: it is not JSON") && !text.contains("SECRET"), "{text}");
+        assert!(
+            text.ends_with("cannot be used: it is not JSON") && !text.contains("SECRET"),
+            "{text}"
+        );
         let missing = kind_of("/nonexistent/key.json").err().expect("refused").to_string();
         assert!(missing.contains("/nonexistent/key.json"), "{missing}");
     }

@@ -28,7 +28,11 @@ use crate::{
 ///
 /// # Errors
 /// When credentials are named that cannot be read, or that this does not support.
-pub fn open(given: &str, address: &Address, network: &Network) -> Result<ObjectStoreFiles, RemoteError> {
+pub fn open(
+    given: &str,
+    address: &Address,
+    network: &Network,
+) -> Result<ObjectStoreFiles, RemoteError> {
     let environment = network.environment();
     let credential = Credential::find(environment, address.service.key(), given)?;
     let connector = Connector::new(network.http().clone());

@@ -36,7 +36,8 @@ pub fn open(
     if is_true(builder.get_config_value(&AmazonS3ConfigKey::SkipSignature)) {
         return Ok(plain(build(builder)?));
     }
-    if settings.keys.is_some() || SERVICES.iter().any(|key| builder.get_config_value(key).is_some()) {
+    if settings.keys.is_some() || SERVICES.iter().any(|key| builder.get_config_value(key).is_some())
+    {
         return Ok(plain(build(builder)?));
     }
     let unsigned = build(builder.clone().with_skip_signature(true))?;
@@ -70,7 +71,10 @@ struct Keys {
 impl Settings {
     fn find(credential: &Credential, environment: &Environment) -> Result<Self, RemoteError> {
         let get = |member, variable| credential.get(member, environment, variable);
-        let given = match (get("key_id", "AWS_ACCESS_KEY_ID"), get("secret_key", "AWS_SECRET_ACCESS_KEY")) {
+        let given = match (
+            get("key_id", "AWS_ACCESS_KEY_ID"),
+            get("secret_key", "AWS_SECRET_ACCESS_KEY"),
+        ) {
             (Some(id), Some(secret)) => {
                 Some(Keys { id, secret, token: get("session_token", "AWS_SESSION_TOKEN") })
             }
@@ -82,9 +86,11 @@ impl Settings {
             Some(_) => Profile::find(environment, named.as_deref()).unwrap_or_default(),
             None => Profile::find(environment, named.as_deref())?,
         };
-        let of_profile = |setting| profile.as_ref().and_then(|profile| profile.get(setting)).map(str::to_owned);
+        let of_profile =
+            |setting| profile.as_ref().and_then(|profile| profile.get(setting)).map(str::to_owned);
         let keys = given.or_else(|| {
-            let (id, secret) = (of_profile("aws_access_key_id")?, of_profile("aws_secret_access_key")?);
+            let (id, secret) =
+                (of_profile("aws_access_key_id")?, of_profile("aws_secret_access_key")?);
             Some(Keys { id, secret, token: of_profile("aws_session_token") })
         });
         let web_identity = of_profile("web_identity_token_file").zip(of_profile("role_arn"));
@@ -98,7 +104,12 @@ impl Settings {
         Ok(Self { keys, region, endpoint: of_profile("endpoint_url"), web_identity })
     }
 
-    fn builder(&self, address: &Address, environment: &Environment, connector: Connector) -> AmazonS3Builder {
+    fn builder(
+        &self,
+        address: &Address,
+        environment: &Environment,
+        connector: Connector,
+    ) -> AmazonS3Builder {
         let mut builder = AmazonS3Builder::new();
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_endpoint(endpoint);
@@ -124,7 +135,9 @@ impl Settings {
         }
         if let Some(endpoint) = &address.endpoint {
             // Both: that for S3 alone would count before the other.
-            builder = builder.with_endpoint(endpoint).with_config(AmazonS3ConfigKey::S3Endpoint, endpoint);
+            builder = builder
+                .with_endpoint(endpoint)
+                .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint);
         }
         let is_plain = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint]
             .iter()
@@ -142,8 +155,9 @@ impl Settings {
 /// Those of the credentials themselves are read here.
 fn passed_on(variable: &str) -> Option<AmazonS3ConfigKey> {
     use AmazonS3ConfigKey::{
-        ContainerAuthorizationTokenFile, ContainerCredentialsFullUri, ContainerCredentialsRelativeUri, Endpoint,
-        ImdsV1Fallback, MetadataEndpoint, RequestPayer, RoleArn, RoleSessionName, S3Endpoint, SkipSignature, StsEndpoint,
+        ContainerAuthorizationTokenFile, ContainerCredentialsFullUri,
+        ContainerCredentialsRelativeUri, Endpoint, ImdsV1Fallback, MetadataEndpoint, RequestPayer,
+        RoleArn, RoleSessionName, S3Endpoint, SkipSignature, StsEndpoint,
         VirtualHostedStyleRequest, WebIdentityTokenFile,
     };
     Some(match variable {
@@ -183,8 +197,14 @@ mod tests {
             ("AWS_DEFAULT_REGION", "eu-west-1"),
         ]);
         let keys = found.keys.expect("given");
-        assert_eq!((keys.id.as_str(), keys.secret.as_str(), keys.token.as_deref()), ("A", "B", Some("C")));
+        assert_eq!(
+            (keys.id.as_str(), keys.secret.as_str(), keys.token.as_deref()),
+            ("A", "B", Some("C"))
+        );
         assert_eq!(found.region.as_deref(), Some("eu-west-1"));
-        assert!(find(&[("AWS_ACCESS_KEY_ID", "A")]).keys.is_none(), "half a pair is none, as in Triton");
+        assert!(
+            find(&[("AWS_ACCESS_KEY_ID", "A")]).keys.is_none(),
+            "half a pair is none, as in Triton"
+        );
     }
 }

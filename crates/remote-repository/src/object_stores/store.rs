@@ -18,7 +18,9 @@ impl<T: ObjectStore + PaginatedListStore> Client for T {}
 /// How long it is remembered that this machine has no credentials.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-type Probe = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), object_store::Error>> + Send>> + Send + Sync>;
+type Probe = Box<
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), object_store::Error>> + Send>> + Send + Sync,
+>;
 
 /// A bucket. Where no credentials were given, those of the machine are asked for, and where it has none the bucket is asked
 /// without any, as public buckets are: so the clients of the clouds do.
@@ -38,8 +40,8 @@ struct Unsigned {
 
 impl Store {
     pub fn new(signed: Arc<dyn Client>, unsigned: Option<(Arc<dyn Client>, Probe)>) -> Self {
-        let unsigned = unsigned
-            .map(|(client, probe)| Unsigned { client, probe, since: Mutex::default() });
+        let unsigned =
+            unsigned.map(|(client, probe)| Unsigned { client, probe, since: Mutex::default() });
         Self { signed, unsigned }
     }
 
@@ -63,7 +65,9 @@ impl Unsigned {
         let mut since = self.since.lock_unpoisoned();
         if let (Err(error), None) = (&found, &*since) {
             let reason = super::failure::describe(error);
-            log::info!("no credentials were given and this machine has none ({reason}): asking without any");
+            log::info!(
+                "no credentials were given and this machine has none ({reason}): asking without any"
+            );
         }
         *since = (!has_some).then(Instant::now);
         has_some
@@ -71,7 +75,9 @@ impl Unsigned {
 }
 
 /// Whether a provider, which keeps what it was given, has credentials.
-pub fn probe<T: Send + Sync + 'static>(provider: Arc<dyn CredentialProvider<Credential = T>>) -> Probe {
+pub fn probe<T: Send + Sync + 'static>(
+    provider: Arc<dyn CredentialProvider<Credential = T>>,
+) -> Probe {
     Box::new(move || {
         let provider = provider.clone();
         Box::pin(async move { provider.get_credential().await.map(drop) })

@@ -41,7 +41,9 @@ impl<'a> RemoteRepositories<'a> {
     pub fn open(&mut self, path: &Path) -> Option<Result<Arc<dyn RepositoryRoot>>> {
         let given = path.to_str().filter(|text| text.contains("://"))?;
         let opened = self.open_address(given);
-        Some(opened.map_err(|error| anyhow!("creating server: {} - {error}", error.code().as_str())))
+        Some(
+            opened.map_err(|error| anyhow!("creating server: {} - {error}", error.code().as_str())),
+        )
     }
 
     fn open_address(&mut self, given: &str) -> Result<Arc<dyn RepositoryRoot>, Error> {

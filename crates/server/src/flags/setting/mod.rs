@@ -71,7 +71,10 @@ pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Resul
     Ok(())
 }
 
-pub(super) fn repository_cache_size(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+pub(super) fn repository_cache_size(
+    flags: &mut ServeFlags,
+    given: &Occurrence,
+) -> Result<(), FlagError> {
     let size = MemorySize::parse(&given.text);
     flags.repository_cache.size =
         size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
