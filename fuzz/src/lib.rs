@@ -16,6 +16,7 @@ mod edits;
 mod engine;
 mod grpc;
 mod http;
+mod hub;
 mod load_tool;
 mod memory;
 mod server;
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "http_json", run: http::body::json },
     Target { name: "http_repository", run: http::body::repository },
     Target { name: "http_request", run: http::request::run },
+    Target { name: "hub_answer", run: hub::answer },
     Target { name: "load_data", run: load_tool::data },
     Target { name: "load_overrides", run: engine::overrides::run },
     Target { name: "metrics_text", run: load_tool::metrics },

@@ -87,6 +87,7 @@ replayed! {
     http_json
     http_repository
     http_request
+    hub_answer
     load_data
     load_overrides
     metrics_text

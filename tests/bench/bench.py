@@ -25,6 +25,7 @@ import python_models  # noqa: E402
 import seeds  # noqa: E402
 import servers  # noqa: E402
 import tls  # noqa: E402
+import stores  # noqa: E402
 import told  # noqa: E402
 import torch_models  # noqa: E402
 
@@ -46,6 +47,7 @@ SECTIONS = {
     "told": told.compared,
     "console": console.compared,
     "tls": tls.compared,
+    "stores": stores.compared,
 }
 
 

@@ -154,6 +154,12 @@ impl Engine {
             && (!self.options.has_strict_readiness || self.is_every_model_ready())
     }
 
+    /// The repositories that did not answer when they were last asked: where each is, and why. What is loaded from them
+    /// stays, so that the server is as ready as before.
+    pub fn repository_problems(&self) -> Vec<(String, String)> {
+        self.repository.problems()
+    }
+
     fn is_every_model_ready(&self) -> bool {
         self.lifecycle.is_all_ready() && self.models.all_work()
     }

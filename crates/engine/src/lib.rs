@@ -47,6 +47,7 @@ pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
 pub use repository::{
     FolderLease, FolderSnapshot, LocalRoot, RenamingRoot, RepositoryRoot, SingleModelRoot,
+    config_of_file,
 };
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};

@@ -8,7 +8,7 @@ use http::Response;
 use crate::{
     body::Body,
     received::Received,
-    responses::{JSON, failure, health, leaving, not_found, ok_json, ok_or_failure},
+    responses::{JSON, failure, health, leaving, not_found, ok_json, ok_or_failure, ready_but},
     route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     state::ServerState,
 };
@@ -19,7 +19,12 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
         Route::Live => health(state.is_live()),
         // Said in another way than "not ready", which may pass: this server will not come back.
         Route::Ready if engine.is_leaving() => leaving(),
-        Route::Ready => health(state.is_live() && engine.is_ready()),
+        Route::Ready => {
+            match (state.is_live() && engine.is_ready(), engine.repository_problems().len()) {
+                (true, away @ 1..) => ready_but(away),
+                (is_ready, _) => health(is_ready),
+            }
+        }
         Route::ServerMetadata => ok_json(server_metadata(
             &engine.options().server_id,
             engine.version(),

@@ -83,6 +83,15 @@ pub(crate) fn method_not_allowed(content_type: HeaderValue) -> Response<Body> {
     refusal(StatusCode::METHOD_NOT_ALLOWED, content_type, reason)
 }
 
+/// 200 for probes, and words for people: everyone may ask this, so that which repository it is stands in the log alone.
+pub(crate) fn ready_but(repositories_away: usize) -> Response<Body> {
+    let text = format!(
+        "ready; {repositories_away} of the model repositories cannot be read now: the log says which and why, and what is \
+         loaded stays\n"
+    );
+    reply(StatusCode::OK, TEXT, Body::from(text.into_bytes()))
+}
+
 /// 503 with an empty body: the readiness of a server that is about to exit.
 pub(crate) fn leaving() -> Response<Body> {
     reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, Body::default())

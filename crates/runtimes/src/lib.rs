@@ -43,6 +43,7 @@ mod pip;
 mod progress;
 mod runtime;
 mod shim;
+pub mod tar_archive;
 mod unpack;
 
 pub use environment::Environment;

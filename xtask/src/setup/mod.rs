@@ -4,6 +4,7 @@
 
 mod deploy;
 mod languages;
+mod object_stores;
 pub mod peers;
 mod steps;
 
@@ -42,6 +43,7 @@ pub fn run() -> Result<()> {
             scope.spawn(languages::languages),
             scope.spawn(deploy::checks),
             scope.spawn(terminal),
+            scope.spawn(object_stores::s3_and_google),
         ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
@@ -62,6 +64,7 @@ fn peers() -> Result<()> {
         ("libtorch", peers::libtorch()),
         ("trained tagger", peers::tagger()),
         ("browser's driver", peers::browser()),
+        ("emulator of Azure's storage", object_stores::azure()),
         // After the others that ask apt, which does one thing at a time.
         ("Prometheus", deploy::prometheus()),
     ] {

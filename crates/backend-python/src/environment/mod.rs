@@ -10,7 +10,6 @@
 //! - A folder in the cache is used only when it is complete, and stays as long as a worker runs in it.
 //! - An environment of the model's own that cannot be used is an error; the next is not tried.
 
-mod archive;
 mod build;
 mod cache;
 mod command;
@@ -48,6 +47,7 @@ pub fn unpack(
     bytes: u64,
     files: u64,
 ) -> Result<(), String> {
-    let bounds = archive::Bounds { bytes, files };
-    archive::unpack(archive, folder, bounds, &mut |_| ()).map_err(|error| error.to_string())
+    let bounds = galatea_runtimes::tar_archive::Bounds { bytes, files };
+    galatea_runtimes::tar_archive::unpack(archive, folder, bounds, &mut |_| ())
+        .map_err(|error| error.to_string())
 }

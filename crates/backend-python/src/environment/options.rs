@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
+use galatea_runtimes::tar_archive;
 use galatea_types::Error;
 
-pub(super) use super::archive::{MAX_BYTES, MAX_FILES};
-use super::{archive, prune::CacheBounds};
+use super::prune::CacheBounds;
 
 pub(super) const BUILD_TIMEOUT: &str = "environment-build-timeout-seconds";
+pub(super) const MAX_BYTES: &str = "environment-max-byte-size";
+pub(super) const MAX_FILES: &str = "environment-max-files";
 pub(super) const CACHE_BYTES: &str = "environment-cache-max-byte-size";
 pub(super) const CACHE_DAYS: &str = "environment-cache-max-age-days";
 /// Whether an interpreter without numpy gets an environment with it: `true` or `false`.
@@ -22,7 +24,7 @@ pub(super) struct Options {
     /// Limit of one build.
     pub build_timeout: Duration,
     /// What one archive may unpack to.
-    pub archive: archive::Bounds,
+    pub archive: tar_archive::Bounds,
     /// What the cache may hold besides what is in use.
     pub cache: CacheBounds,
     /// An interpreter without numpy gets an environment with it.
@@ -35,7 +37,7 @@ impl Options {
         let build_timeout = positive::<u32>(config, BUILD_TIMEOUT)?.unwrap_or(600);
         Ok(Self {
             build_timeout: Duration::from_secs(build_timeout.into()),
-            archive: archive::Bounds {
+            archive: tar_archive::Bounds {
                 bytes: positive(config, MAX_BYTES)?.unwrap_or(16 * GIB),
                 files: positive(config, MAX_FILES)?.unwrap_or(1_000_000),
             },
@@ -112,7 +114,7 @@ mod tests {
     fn defaults_and_values() {
         let defaults = Options::read(&BTreeMap::new()).expect("defaults");
         assert_eq!(defaults.build_timeout, Duration::from_secs(600));
-        assert_eq!(defaults.archive, archive::Bounds { bytes: 16 * GIB, files: 1_000_000 });
+        assert_eq!(defaults.archive, tar_archive::Bounds { bytes: 16 * GIB, files: 1_000_000 });
         assert_eq!(defaults.cache, CacheBounds { bytes: Some(64 * GIB), age: Some(90 * DAY) });
         assert_eq!(read(BUILD_TIMEOUT, "30").expect("read").build_timeout.as_secs(), 30);
         assert_eq!(read(MAX_FILES, "7").expect("read").archive.files, 7);

@@ -8,17 +8,19 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use galatea_runtimes::Environment as Variables;
+use galatea_runtimes::{
+    Environment as Variables,
+    tar_archive::{self, UnpackError},
+};
 use galatea_types::{Error, Result};
 use sha2::{Digest, Sha256};
 
 use super::{
-    archive::{self, UnpackError},
     cache::{Cached, root_of},
     command,
     digest::hex,
     lease::EnvironmentLease,
-    options::Options,
+    options::{MAX_BYTES, MAX_FILES, Options},
     search, space,
     version::{Version, VersionRange},
 };
@@ -51,7 +53,7 @@ impl Unpacking<'_> {
             "model '{model}': unpacking the Python environment '{shown}' into '{}' (once)",
             folder.display()
         );
-        archive::unpack(archive, folder, self.options.archive, &mut |bytes| {
+        tar_archive::unpack(archive, folder, self.options.archive, &mut |bytes| {
             log::info!("model '{model}': unpacked {:.0} MB of '{shown}'", bytes as f64 / 1e6);
         })
         .map_err(|e| failed(archive, folder, e))?;
@@ -147,11 +149,17 @@ impl From<PackedError> for Error {
 }
 
 /// What helps.
-fn hint(error: &UnpackError) -> &'static str {
+fn hint(error: &UnpackError) -> String {
+    let option =
+        |option| format!("; a higher limit can be set with --backend-config=python,{option}=N");
     match error {
-        UnpackError::Kind => "; pack the environment with conda-pack, or name its folder",
-        UnpackError::Unsafe { .. } => "; pack the environment again without it, or name its folder",
-        _ => "",
+        UnpackError::Kind => "; pack the environment with conda-pack, or name its folder".into(),
+        UnpackError::Unsafe { .. } => {
+            "; pack the environment again without it, or name its folder".into()
+        }
+        UnpackError::TooManyBytes(_) => option(MAX_BYTES),
+        UnpackError::TooManyFiles(_) => option(MAX_FILES),
+        _ => String::new(),
     }
 }
 

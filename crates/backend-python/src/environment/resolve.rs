@@ -6,11 +6,10 @@ use std::{
 };
 
 use galatea_backend::PathRules;
-use galatea_runtimes::{Environment as Variables, data_folder};
+use galatea_runtimes::{Environment as Variables, data_folder, tar_archive};
 use galatea_types::{Error, Result};
 
 use super::{
-    archive,
     build::Build,
     folder,
     interpreter::Interpreter,
@@ -89,7 +88,7 @@ impl Resolution<'_> {
         } else if !path.is_file() {
             // Opening a pipe would wait for somebody who writes to it.
             return Err(ResolveError::NoFile(path).into());
-        } else if search::is_executable(&path) && !archive::is_archive(&path) {
+        } else if search::is_executable(&path) && !tar_archive::is_archive(&path) {
             let settings = folder::base_settings(self.variables);
             let interpreter = Interpreter::probe(&path, &settings)?.with_numpy()?;
             return Ok(plain(interpreter, self.variables));

@@ -32,7 +32,7 @@ pub use self::{
     local::LocalRoot,
     renaming_root::RenamingRoot,
     root::{FolderLease, RepositoryRoot},
-    single_model::SingleModelRoot,
+    single_model::{SingleModelRoot, config_of_file},
     snapshot::FolderSnapshot,
 };
 use crate::model_id::ModelId;
@@ -116,6 +116,12 @@ impl Repository {
         self.roots().iter().try_for_each(|known| known.root.check())
     }
 
+    /// The repositories that cannot be read now and have told the log so: where each is, and why.
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let roots = self.roots().into_iter();
+        roots.filter_map(|known| Some((known.root.place(), known.root.problem()?))).collect()
+    }
+
     /// What is odd about the repositories themselves, each with the name of its repository.
     pub fn oddities(&self) -> Vec<(String, Oddity)> {
         let of_root = |known: Root| {
@@ -136,7 +142,9 @@ impl Repository {
                     ambiguous.extend(models.filter(|id| !listing.models.insert(id.clone())));
                 }
                 Err(error) => {
-                    log::error!("failed to poll model repository {:?}: {error}", root.root);
+                    if root.root.problem().is_none() {
+                        log::error!("failed to poll model repository {:?}: {error}", root.root);
+                    }
                     listing.is_complete = false;
                 }
             }

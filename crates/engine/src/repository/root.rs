@@ -25,6 +25,12 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// Where it is, as it was given: its name in texts, and what tells it from others.
     fn place(&self) -> String;
 
+    /// Why it could not be read when it was last asked: it has told the log so when that began. `None` for one that
+    /// answered, and for one whose failures are told each time.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+
     /// The model that it holds under another name than that of its folder, whose configuration may say any name.
     fn new_name(&self) -> Option<&str> {
         None

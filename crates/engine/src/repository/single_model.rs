@@ -135,23 +135,28 @@ fn linked_folder(file: &Path, backend: &str) -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// The configuration beside the file, if there is one, with the name of the file and the backend where it has none. They
-/// come last, so that lines keep their numbers.
+/// The configuration beside the file, if there is one, completed.
 fn configuration(file: &Path, backend: &str) -> io::Result<String> {
-    let mut text = match read_text_file(&beside(file)) {
+    let text = match read_text_file(&beside(file)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         text => text?,
     };
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    Ok(config_of_file(text, &name, backend))
+}
+
+/// The configuration of a model that is one file: what is given with the name of the file and the backend where it has
+/// none. They come last, so that lines keep their numbers.
+pub fn config_of_file(mut text: String, file: &str, backend: &str) -> String {
     // One that cannot be parsed is left as it is: whoever loads the model says what is wrong with it.
-    let Ok(raw) = galatea_config::parse_text(&text) else { return Ok(text) };
+    let Ok(raw) = galatea_config::parse_text(&text) else { return text };
     if raw.default_model_filename.is_empty() {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        text.push_str(&format!("\ndefault_model_filename: {}", quoted(&name)));
+        text.push_str(&format!("\ndefault_model_filename: {}", quoted(file)));
     }
     if raw.backend.is_empty() && raw.platform.is_empty() {
         text.push_str(&format!("\nbackend: {}", quoted(backend)));
     }
-    Ok(text)
+    text
 }
 
 /// A string of the text format.

@@ -60,6 +60,21 @@ impl FolderSnapshot {
         Ok(Self { entries })
     }
 
+    /// Of files that are not on this machine: the path of each in the model's folder, with `/` between its parts, and what
+    /// changes with its content. The order counts.
+    pub fn of_listing<'a>(files: impl IntoIterator<Item = (&'a str, impl Hash)>) -> Self {
+        let mut hashers: BTreeMap<OsString, DefaultHasher> = BTreeMap::new();
+        for (path, version) in files {
+            let (entry, below) = path.split_once('/').unwrap_or((path, ""));
+            if below.split('/').any(|part| part == BYTECODE) || entry == BYTECODE {
+                continue;
+            }
+            (below, version).hash(hashers.entry(entry.into()).or_default());
+        }
+        let entries = hashers.into_iter().map(|(entry, hasher)| (entry, hasher.finish()));
+        Self { entries: entries.collect() }
+    }
+
     /// Of single files, each under the name of the entry that it stands for. Those that are not there do not count.
     ///
     /// # Errors
@@ -157,6 +172,19 @@ mod tests {
 
     fn of(folder: &Path) -> FolderSnapshot {
         FolderSnapshot::of(folder).expect("readable")
+    }
+
+    #[test]
+    fn files_elsewhere_count_by_path_and_version() {
+        let of = |files: &[(&str, u8)]| FolderSnapshot::of_listing(files.iter().copied());
+        let base = of(&[("1/model", 1), ("2/a/b", 1), ("config.pbtxt", 1)]);
+        let cached = [("1/__pycache__/x", 9), ("1/model", 1), ("2/a/b", 1), ("config.pbtxt", 1)];
+        assert_eq!(of(&cached), base);
+        let changed = of(&[("1/model", 2), ("2/a/b", 1), ("config.pbtxt", 2)]);
+        assert_ne!(changed, base);
+        assert!(changed.has_same_version(&base, 2) && !changed.has_same_version(&base, 1));
+        let moved = of(&[("1/model", 1), ("2/a/c", 1), ("config.pbtxt", 1)]);
+        assert!(!moved.has_same_version(&base, 2));
     }
 
     #[test]

@@ -24,7 +24,8 @@ use crate::{
     serve::{
         DEFAULT_BACKEND_DIRECTORY,
         gpus::Gpus,
-        model_path::{self, PathError},
+        model_path,
+        remote::{RemoteRepositories, RepositoryCacheOptions},
     },
 };
 
@@ -43,7 +44,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Ok(None) => return print(&flags::check_help(), ExitCode::SUCCESS),
         Err(error) => return wrong("check", &error),
     };
-    let roots = match flags.roots() {
+    let roots = match flags.roots(environment) {
         Ok(roots) => roots,
         Err(error) => return refuse("check", &error.to_string()),
     };
@@ -89,10 +90,18 @@ impl CheckFlags {
     }
 
     /// What the paths mean to `serve`.
-    fn roots(&self) -> Result<Vec<Arc<dyn RepositoryRoot>>, PathError> {
-        let mut roots: Vec<_> = self.repositories.iter().map(LocalRoot::at).collect();
+    fn roots(&self, environment: &Environment) -> anyhow::Result<Vec<Arc<dyn RepositoryRoot>>> {
+        let cache = RepositoryCacheOptions::default();
+        let mut remote = RemoteRepositories::new(environment, &cache);
+        let mut roots = Vec::new();
+        for path in &self.repositories {
+            roots.push(remote.open(path).unwrap_or_else(|| Ok(LocalRoot::at(path)))?);
+        }
         for path in &self.paths {
-            roots.push(model_path::open(path)?);
+            roots.push(match remote.open(path) {
+                Some(root) => root?,
+                None => model_path::open(path)?,
+            });
         }
         Ok(roots)
     }

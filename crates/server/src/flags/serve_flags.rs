@@ -11,7 +11,7 @@ use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
 
-use crate::memory::MemorySize;
+use crate::{memory::MemorySize, serve::remote::RepositoryCacheOptions};
 
 /// The options of `serve` as given, before they are checked against each other.
 #[derive(Debug, Default)]
@@ -27,6 +27,7 @@ pub struct ServeFlags {
     pub repositories: Vec<PathBuf>,
     /// What stands without an option: repositories, folders of models, model files.
     pub paths: Vec<PathBuf>,
+    pub repository_cache: RepositoryCacheOptions,
     pub exits_on_error: bool,
     /// Between two looks at the repositories in mode poll.
     pub repository_poll_secs: u64,

@@ -25,7 +25,7 @@ pub use self::{
 use crate::{
     flags::{FlagError, RuntimeOptions, ServeFlags},
     memory::MemorySize,
-    serve::guide::Guide,
+    serve::{guide::Guide, remote::RepositoryCacheOptions},
 };
 
 /// Everything a server needs to know to start.
@@ -44,6 +44,10 @@ pub struct ServeOptions {
     pub repositories: Vec<PathBuf>,
     /// Repositories, folders of models and model files that were given without an option.
     pub paths: Vec<PathBuf>,
+    /// Of those that are not on this machine.
+    pub repository_cache: RepositoryCacheOptions,
+    /// The variables of the process, with the credentials that such repositories are asked with.
+    pub environment: Environment,
     pub exits_on_error: bool,
     /// Between two looks at the repositories, where they are polled.
     pub poll_interval: Option<Duration>,
@@ -113,6 +117,8 @@ impl ServeOptions {
             rows: rows::rows(&flags),
             guide: None,
             repositories: flags.repositories,
+            repository_cache: flags.repository_cache,
+            environment: environment.clone(),
             paths: flags.paths,
             memory_budget: flags.memory_budget,
             log: log_settings(flags.log, environment),

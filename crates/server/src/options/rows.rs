@@ -33,8 +33,15 @@ pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     rows
 }
 
+/// As it was given; of an address on the web without what stands behind `?`, which may be a signature.
 fn shown(path: &Path) -> String {
-    path.display().to_string()
+    let text = path.display().to_string();
+    match text.split_once('?') {
+        Some((address, _)) if address.starts_with("http") && address.contains("://") => {
+            address.to_owned()
+        }
+        _ => text,
+    }
 }
 
 fn digit(yes: bool) -> String {

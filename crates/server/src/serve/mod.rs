@@ -16,6 +16,7 @@ pub mod model_worker;
 mod native;
 mod poller;
 pub mod port_holder;
+pub mod remote;
 mod repositories;
 mod services;
 mod shutdown;

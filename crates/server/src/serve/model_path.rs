@@ -92,6 +92,31 @@ pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
     Ok(SingleModelRoot::of_file(given, &file, stem_of(&file)?, backend))
 }
 
+/// The repository that an archive unpacked to, whose name is `given`. Archives are often of a folder rather than of what is
+/// in it.
+pub fn of_unpacked(given: &str, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, String> {
+    let folder = only_folder(folder).unwrap_or_else(|| folder.to_owned());
+    of_folder(&folder, &folder).map_err(|error| match error {
+        PathError::Unreadable { error, .. } => {
+            format!("cannot read what '{given}' unpacked to: {error}")
+        }
+        other => other.to_string(),
+    })
+}
+
+/// The one folder that is all there is in another, unless it is a model: then the other is its repository.
+fn only_folder(folder: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(folder).ok()?.flatten();
+    let only = entries.next().filter(|_| entries.next().is_none())?.path();
+    let is_model = Entries::of(&only).ok()?.is_model();
+    (only.is_dir() && !is_model).then_some(only)
+}
+
+/// What runs a model file, by its name; or why it cannot be served.
+pub fn backend_of_name(name: &str) -> Result<&'static str, String> {
+    backend_of(Path::new(name)).map_err(|error| error.to_string())
+}
+
 /// A folder that holds a model's file where its version folders should be.
 fn of_flat_folder(
     given: &Path,
@@ -280,6 +305,31 @@ mod tests {
         for (path, expected) in cases {
             assert_eq!(models(&at(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn what_an_archive_unpacked_to() {
+        let home = tempfile::tempdir().expect("folder");
+        let unpacked = |name: &str, files: &[&str]| {
+            let folder = home.path().join(name);
+            for file in files {
+                let file = folder.join(file);
+                fs::create_dir_all(file.parent().expect("folder")).expect("folder");
+                fs::write(file, "").expect("file");
+            }
+            let root = of_unpacked("https://h/x.tar.gz", &folder).expect("served");
+            let mut names = root.model_names().expect("listed");
+            names.sort();
+            names
+        };
+        assert_eq!(unpacked("several", &["a/config.pbtxt", "b/1/x"]), ["a", "b"]);
+        assert_eq!(unpacked("inner", &["models/a/config.pbtxt", "models/b/1/x"]), ["a", "b"]);
+        assert_eq!(unpacked("one", &["a/config.pbtxt", "a/1/x"]), ["a"]);
+        assert_eq!(unpacked("itself", &["config.pbtxt", "1/x"]), ["itself"]);
+        assert_eq!(unpacked("file", &["net/model.onnx"]), ["net"]);
+        assert_eq!(unpacked("file2", &["net.onnx"]), ["net"]);
+        assert_eq!(backend_of_name("net.onnx"), Ok("onnxruntime"));
+        assert!(backend_of_name("net.pkl").expect_err("none").contains("export it to ONNX"));
     }
 
     #[test]

@@ -10,54 +10,62 @@ use std::{
 use anyhow::{Result, bail};
 use galatea_engine::{LocalRoot, RepositoryRoot};
 
-use super::model_path;
+use super::{model_path, remote::RemoteRepositories};
 use crate::options::ServeOptions;
 
 /// The repositories that were given by option, and those that the paths without one stand for.
 pub fn open(options: &ServeOptions) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
-    let mut roots = of_options(&options.repositories, options.exits_on_error)?;
+    let mut remote = RemoteRepositories::new(&options.environment, &options.repository_cache);
+    let mut roots = of_options(&options.repositories, options.exits_on_error, &mut remote)?;
     for path in different(&options.paths) {
-        check_local(path)?;
-        roots.push(model_path::open(path)?);
+        match remote.open(path) {
+            Some(root) => roots.push(checked(root?, options.exits_on_error, String::new)?),
+            None => roots.push(model_path::open(path)?),
+        }
     }
     Ok(roots)
 }
 
 /// Each once however it is written. A typing error in a path ends the start at once where `ends_on_error`; else the
 /// engine says that it is not ready.
-fn of_options(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
+fn of_options(
+    given: &[PathBuf],
+    ends_on_error: bool,
+    remote: &mut RemoteRepositories<'_>,
+) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
     let mut roots = Vec::new();
     for path in different(given) {
-        check_local(path)?;
-        let root = LocalRoot::at(path);
-        match root.check() {
-            Err(error) if ends_on_error => {
-                let advice = match (path.is_file(), path.exists()) {
-                    (true, _) => {
-                        format!("; `galatea serve {}` serves one model file", path.display())
-                    }
-                    (_, false) => {
-                        "; --model-repository names a folder that has a folder for each model"
-                            .to_owned()
-                    }
-                    _ => String::new(),
-                };
-                bail!("creating server: {} - {error}{advice}", error.code().as_str())
-            }
-            _ => roots.push(root),
-        }
+        let root = match remote.open(path) {
+            Some(root) => checked(root?, ends_on_error, String::new)?,
+            None => checked(LocalRoot::at(path), ends_on_error, || advice(path))?,
+        };
+        roots.push(root);
     }
     Ok(roots)
 }
 
-fn check_local(path: &Path) -> Result<()> {
-    let text = path.to_string_lossy();
-    if text.contains("://") {
-        bail!(
-            "creating server: Unsupported - '{text}': only local model repositories are supported yet"
-        );
+fn checked(
+    root: Arc<dyn RepositoryRoot>,
+    ends_on_error: bool,
+    advice: impl FnOnce() -> String,
+) -> Result<Arc<dyn RepositoryRoot>> {
+    match root.check() {
+        Err(error) if ends_on_error => {
+            bail!("creating server: {} - {error}{}", error.code().as_str(), advice())
+        }
+        _ => Ok(root),
     }
-    Ok(())
+}
+
+/// Behind the reason why a local repository cannot be read.
+fn advice(path: &Path) -> String {
+    match (path.is_file(), path.exists()) {
+        (true, _) => format!("; `galatea serve {}` serves one model file", path.display()),
+        (_, false) => {
+            "; --model-repository names a folder that has a folder for each model".to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 /// The first spelling of each folder.
@@ -76,25 +84,31 @@ fn different(given: &[PathBuf]) -> Vec<&PathBuf> {
 mod tests {
     use super::*;
 
+    fn opened(given: &[PathBuf], ends_on_error: bool) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
+        let (environment, settings) = Default::default();
+        let mut remote = RemoteRepositories::new(&environment, &settings);
+        of_options(given, ends_on_error, &mut remote)
+    }
+
     #[test]
     fn one_folder_is_one_repository_however_it_is_written() {
         let folder = tempfile::tempdir().expect("folder");
         let path = |tail: &str| PathBuf::from(format!("{}{tail}", folder.path().display()));
         fs::create_dir(path("/b")).expect("folder");
         let given = [path(""), path("/"), path("/b/.."), path("/b"), path("")];
-        assert_eq!(of_options(&given, true).expect("both are there").len(), 2);
+        assert_eq!(opened(&given, true).expect("both are there").len(), 2);
     }
 
     #[test]
     fn a_missing_repository_ends_the_start_unless_errors_are_tolerated() {
         let given = [PathBuf::from("/nonexistent/models")];
-        let error = of_options(&given, true).expect_err("not there").to_string();
+        let error = opened(&given, true).expect_err("not there").to_string();
         assert!(
             error.starts_with(
                 "creating server: Internal - failed to stat file /nonexistent/models: "
             ),
             "{error}"
         );
-        assert_eq!(of_options(&given, false).expect("the engine says so").len(), 1);
+        assert_eq!(opened(&given, false).expect("the engine says so").len(), 1);
     }
 }

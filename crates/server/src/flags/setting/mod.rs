@@ -97,6 +97,16 @@ pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Result
     Ok(())
 }
 
+pub(super) fn repository_cache_size(
+    flags: &mut ServeFlags,
+    given: &Occurrence,
+) -> Result<(), FlagError> {
+    let size = MemorySize::parse(&given.text);
+    flags.repository_cache.size =
+        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    Ok(())
+}
+
 fn no_owner(given: &Occurrence, owner: &str, form: &str) -> FlagError {
     let (option, got) = (given.names.plain(), &given.text);
     let text = format!("No {owner} specified. {option} option format is {form}. Got {got}");

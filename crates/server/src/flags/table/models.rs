@@ -17,10 +17,27 @@ pub const REPOSITORY: &[Row] = &[
     Row::new(
         "model-repository",
         Kind::Text,
-        "Folder with one folder per model. May be repeated; a model found in several of \
+        "Folder with one folder per model, or where such a folder is in an object store: \
+         s3://, gs://, as://, hf://, https://. May be repeated; a model found in several of \
          them is not available.",
     )
     .stores(|o, v| v.put(&mut o.repositories)),
+    Row::new(
+        "repository-cache-directory",
+        Kind::Text,
+        "Folder that models from object stores, hubs and archives are fetched into and kept in; \
+         several servers of one user may share it. Default is galatea/models in the user's cache \
+         folder, or in the folder for temporary files where there is none.",
+    )
+    .stores(|o, v| v.put(&mut o.repository_cache.directory)),
+    Row::new(
+        "repository-cache-size",
+        Kind::Form("<bytes>|<percent>%"),
+        "Most bytes that folder holds, with a unit (512M, 4G), or as a share of what is free \
+         there. The models that were not used for longest go first; those in use stay.",
+    )
+    .default("50%")
+    .stores(setting::repository_cache_size),
     Row::new("exit-on-error", Kind::Bool, "End when a model fails to load at start.")
         .default("true")
         .stores(|o, v| v.put(&mut o.exits_on_error)),

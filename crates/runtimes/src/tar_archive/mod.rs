@@ -19,13 +19,9 @@ use thiserror::Error;
 
 use self::metered::{Allowance, Metered};
 
-/// Settings of the backend with the bounds, for errors.
-pub(super) const MAX_BYTES: &str = "environment-max-byte-size";
-pub(super) const MAX_FILES: &str = "environment-max-files";
-
 /// What an archive may unpack to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub struct Bounds {
     /// Of all files together, holes of sparse files included.
     pub bytes: u64,
     /// Files, folders and links together.
@@ -43,29 +39,45 @@ const LONGEST_PATH: usize = 4096;
 /// Interval between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Why an archive is not unpacked. What was written until then stays in the folder.
 #[derive(Debug, Error)]
-pub(super) enum UnpackError {
+pub enum UnpackError {
+    /// Its bytes do not come, or are none of an archive.
     #[error("cannot be read: {0}")]
     Read(#[source] io::Error),
+    /// It is something else.
     #[error("is no tar.gz archive")]
     Kind,
-    #[error(
-        "it holds more than {limit} {unit}; a higher limit can be set with --backend-config=python,{option}=N"
-    )]
-    TooMuch { limit: u64, unit: &'static str, option: &'static str },
+    /// More bytes than [`Bounds::bytes`].
+    #[error("it holds more than {0} bytes")]
+    TooManyBytes(u64),
+    /// More than [`Bounds::files`].
+    #[error("it holds more than {0} files")]
+    TooManyFiles(u64),
+    /// What has no bound of its own.
     #[error("it has headers or links of an absurd length")]
     Headers,
+    /// An entry that would do harm.
     #[error("entry '{}' {reason}", path.display())]
-    Unsafe { path: PathBuf, reason: &'static str },
+    Unsafe {
+        /// As the archive names it.
+        path: PathBuf,
+        /// What it would do.
+        reason: &'static str,
+    },
+    /// This machine could not do its part.
     #[error("cannot write '{}': {error}", path.display())]
     Write {
+        /// In the folder.
         path: PathBuf,
+        /// Why.
         #[source]
         error: io::Error,
     },
 }
 
-pub(super) fn is_archive(path: &Path) -> bool {
+/// Whether a file begins as an archive does that [`unpack`] reads.
+pub fn is_archive(path: &Path) -> bool {
     File::open(path).and_then(|mut file| kind(&mut file)).is_ok_and(|kind| kind.is_some())
 }
 
@@ -89,7 +101,10 @@ fn kind(file: &mut File) -> io::Result<Option<Kind>> {
 
 /// Unpacks `archive` into `folder`, which is new. A venv's links to the interpreter it was created with
 /// (`bin/python` to a path elsewhere) are left out: they are valid on the machine that packed it only.
-pub(super) fn unpack(
+///
+/// # Errors
+/// See [`UnpackError`].
+pub fn unpack(
     archive: &Path,
     folder: &Path,
     bounds: Bounds,
@@ -98,11 +113,33 @@ pub(super) fn unpack(
     let mut file = File::open(archive).map_err(UnpackError::Read)?;
     let kind = kind(&mut file).map_err(UnpackError::Read)?.ok_or(UnpackError::Kind)?;
     let file = BufReader::with_capacity(1 << 16, file);
+    match kind {
+        Kind::Gzip => unpack_tar(Box::new(MultiGzDecoder::new(file)), folder, bounds, on_progress),
+        Kind::Plain => unpack_tar(Box::new(file), folder, bounds, on_progress),
+    }
+}
+
+/// The same of a packed archive that is read as it comes, from its first byte on.
+///
+/// # Errors
+/// See [`UnpackError`].
+pub fn unpack_gzip(
+    archive: impl Read,
+    folder: &Path,
+    bounds: Bounds,
+    on_progress: &mut dyn FnMut(u64),
+) -> Result<(), UnpackError> {
+    let archive = BufReader::with_capacity(1 << 16, archive);
+    unpack_tar(Box::new(MultiGzDecoder::new(archive)), folder, bounds, on_progress)
+}
+
+fn unpack_tar(
+    reader: Box<dyn Read + '_>,
+    folder: &Path,
+    bounds: Bounds,
+    on_progress: &mut dyn FnMut(u64),
+) -> Result<(), UnpackError> {
     let allowance = Allowance::default();
-    let reader: Box<dyn Read> = match kind {
-        Kind::Gzip => Box::new(MultiGzDecoder::new(file)),
-        Kind::Plain => Box::new(file),
-    };
     fs::create_dir_all(folder)
         .map_err(|error| UnpackError::Write { path: folder.to_owned(), error })?;
     let folder = fs::canonicalize(folder).map_err(UnpackError::Read)?;
@@ -113,7 +150,7 @@ pub(super) fn unpack(
     unpacking.links()
 }
 
-type Source = Metered<Box<dyn Read>>;
+type Source<'a> = Metered<Box<dyn Read + 'a>>;
 
 struct Unpacking<'a> {
     folder: &'a Path,
@@ -128,7 +165,7 @@ struct Unpacking<'a> {
 impl Unpacking<'_> {
     fn files(
         &mut self,
-        archive: &mut Archive<Source>,
+        archive: &mut Archive<Source<'_>>,
         on_progress: &mut dyn FnMut(u64),
     ) -> Result<(), UnpackError> {
         let mut reported = Instant::now();
@@ -159,7 +196,7 @@ impl Unpacking<'_> {
     }
 
     /// How many folders an entry brings along that are not there yet.
-    fn unnamed_folders(&self, entry: &Entry<'_, Source>) -> u64 {
+    fn unnamed_folders(&self, entry: &Entry<'_, Source<'_>>) -> u64 {
         let Some(inside) = entry.path().ok().and_then(|path| inside(&path)) else { return 0 };
         let target = self.folder.join(inside);
         if target.as_os_str().len() > LONGEST_PATH {
@@ -172,23 +209,15 @@ impl Unpacking<'_> {
     fn check(&self, files: u64, bytes: u64) -> Result<(), UnpackError> {
         let Bounds { bytes: max_bytes, files: max_files } = self.bounds;
         if bytes > max_bytes {
-            return Err(UnpackError::TooMuch {
-                limit: max_bytes,
-                unit: "bytes",
-                option: MAX_BYTES,
-            });
+            return Err(UnpackError::TooManyBytes(max_bytes));
         }
         if files > max_files {
-            return Err(UnpackError::TooMuch {
-                limit: max_files,
-                unit: "files",
-                option: MAX_FILES,
-            });
+            return Err(UnpackError::TooManyFiles(max_files));
         }
         Ok(())
     }
 
-    fn entry(&mut self, mut entry: Entry<'_, Source>) -> Result<(), UnpackError> {
+    fn entry(&mut self, mut entry: Entry<'_, Source<'_>>) -> Result<(), UnpackError> {
         let path = entry.path().map_err(UnpackError::Read)?.into_owned();
         let unsafe_entry = |reason| UnpackError::Unsafe { path: path.clone(), reason };
         let inside =
@@ -270,7 +299,7 @@ fn reading_or_writing(error: io::Error, path: PathBuf) -> UnpackError {
     }
 }
 
-fn link_target(entry: &Entry<'_, Source>) -> Result<PathBuf, UnpackError> {
+fn link_target(entry: &Entry<'_, Source<'_>>) -> Result<PathBuf, UnpackError> {
     let target = entry.link_name().map_err(UnpackError::Read)?;
     Ok(target.map(|t| t.into_owned()).unwrap_or_default())
 }

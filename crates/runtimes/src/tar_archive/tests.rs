@@ -1,5 +1,7 @@
 //! Archives, harmless and hostile, are unpacked or refused.
 
+use std::os::unix::fs::PermissionsExt;
+
 use flate2::{Compression, write::GzEncoder};
 use tar::{Builder, Header};
 
@@ -81,7 +83,8 @@ fn files_folders_and_links_inside() {
     for name in ["lib/a.txt", "lib64/a.txt", "bin/other", "lib/same.txt"] {
         assert_eq!(read(name).as_deref(), Some("text"), "{name}");
     }
-    assert!(super::super::search::is_executable(&folder.path().join("out/bin/tool")));
+    let tool = fs::metadata(folder.path().join("out/bin/tool")).expect("there");
+    assert_ne!(tool.permissions().mode() & 0o111, 0, "a program stays one");
 }
 
 #[test]
@@ -142,7 +145,6 @@ fn an_archive_bomb_is_refused_before_it_is_written() {
     let (folder, result) = many.unpack();
     let message = result.expect_err("refused").to_string();
     assert!(message.contains("more than 1048576 bytes"), "{message}");
-    assert!(message.contains("environment-max-byte-size"), "{message}");
     assert!(!folder.path().join("out/3").exists(), "it is checked before it is written");
 
     let mut archive = TestArchive::new();
@@ -162,7 +164,6 @@ fn too_many_files_are_refused() {
     many(100).unpack().1.expect("as many as it may have");
     let message = many(101).unpack().1.expect_err("refused").to_string();
     assert!(message.contains("more than 100 files"), "{message}");
-    assert!(message.contains("environment-max-files"), "{message}");
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! What an entry of the cache is known by.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+/// Of the name in a key: enough to be recognised.
+const SHOWN: usize = 48;
+
+/// The name of the folder that an entry holds, and a digest of all that its content depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheKey {
+    text: String,
+    name: String,
+}
+
+impl CacheKey {
+    /// `name` is one part of a path. `parts` are all that the content depends on.
+    pub fn of<'a>(name: &'a str, parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut digest = Sha256::new();
+        for part in [name].into_iter().chain(parts) {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let mut text: String = name.chars().take(SHOWN).map(plain).collect();
+        text.push('-');
+        for byte in &digest.finalize()[..16] {
+            // Writing to a text never fails.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Self { text, name: name.to_owned() }
+    }
+
+    /// As a name of a file.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Of the folder in the entry.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_counts_and_where_it_ends() {
+        let key = |name, parts: &[&str]| CacheKey::of(name, parts.iter().copied());
+        let base = key("m", &["ab", "c"]);
+        assert_eq!(base, key("m", &["ab", "c"]));
+        for other in [key("m", &["a", "bc"]), key("n", &["ab", "c"]), key("m", &["ab", "c", ""])] {
+            assert_ne!(base.as_str(), other.as_str());
+        }
+        let odd = key("ä/ b", &[]);
+        assert!(odd.as_str().starts_with("___b-"), "{odd:?}");
+        assert!(!odd.as_str().contains('/') && odd.name() == "ä/ b");
+    }
+}

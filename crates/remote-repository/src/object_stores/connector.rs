@@ -1,0 +1,81 @@
+//! Our HTTP client as the one of the stores' library.
+
+use async_trait::async_trait;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt;
+use object_store::{
+    ClientConfigKey, ClientOptions,
+    client::{
+        HttpClient as StoreClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+        HttpResponse, HttpResponseBody, HttpService,
+    },
+};
+
+use crate::http_client::{HttpClient, HttpFailure, is_plain};
+
+/// Longest answer that is no file: a page of a listing, a token, what is wrong.
+const MOST_OTHER: u64 = 64 << 20;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Connector(HttpClient);
+
+impl Connector {
+    pub fn new(client: HttpClient) -> Self {
+        Self(client)
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<StoreClient> {
+        let allows_plain = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let allows_plain = allows_plain.is_some_and(|value| value == "true");
+        Ok(StoreClient::new(Asking { client: self.0.clone(), allows_plain }))
+    }
+}
+
+#[derive(Debug)]
+struct Asking {
+    client: HttpClient,
+    allows_plain: bool,
+}
+
+/// The headers of the response that a file came with.
+#[derive(Clone, Debug)]
+pub struct ResponseHeaders(pub HeaderMap);
+
+#[async_trait]
+impl HttpService for Asking {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if is_plain(request.uri()) && !self.allows_plain {
+            let host = request.uri().host().unwrap_or_default().to_owned();
+            return Err(failed(HttpFailure::NotEncrypted(host)));
+        }
+        let most = if is_of_file(&request) { u64::MAX } else { MOST_OTHER };
+        let (parts, body) = request.into_parts();
+        let body = body.as_bytes().cloned().unwrap_or_default();
+        let request = Request::from_parts(parts, body);
+        let mut response = self.client.send(request, most).await.map_err(failed)?;
+        let headers = ResponseHeaders(response.headers().clone());
+        response.extensions_mut().insert(headers);
+        Ok(response.map(|body| HttpResponseBody::new(body.map_err(failed))))
+    }
+}
+
+/// Questions about many files have a query.
+fn is_of_file(request: &HttpRequest) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let is_listing = ["list-type=", "comp=list", "prefix="].iter().any(|part| query.contains(part));
+    request.method() == Method::GET && !is_listing
+}
+
+fn failed(failure: HttpFailure) -> HttpError {
+    let kind = match &failure {
+        HttpFailure::Connect(_) => HttpErrorKind::Connect,
+        HttpFailure::TooSlow { .. } => HttpErrorKind::Timeout,
+        HttpFailure::Broken(_) => HttpErrorKind::Interrupted,
+        HttpFailure::TooLong(_) => HttpErrorKind::Decode,
+        HttpFailure::NotEncrypted(_) => HttpErrorKind::Unknown,
+    };
+    HttpError::new(kind, failure)
+}

@@ -1,0 +1,49 @@
+//! Whether a place answers, told once when that changes.
+
+use std::sync::Mutex;
+
+use galatea_types::LockExt;
+
+use crate::error::{FailureKind, RemoteError};
+
+/// What the last answer of a place was.
+#[derive(Debug, Default)]
+pub struct Reach {
+    /// Why it did not answer.
+    problem: Mutex<Option<String>>,
+}
+
+impl Reach {
+    /// After each question. `place` names it.
+    pub fn note<T>(&self, place: &str, answer: &Result<T, RemoteError>) {
+        let problem = match answer {
+            Ok(_) => None,
+            // It answered.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    FailureKind::Invalid | FailureKind::Changed | FailureKind::Local
+                ) =>
+            {
+                return;
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        let mut known = self.problem.lock_unpoisoned();
+        match (&*known, &problem) {
+            (None, Some(reason)) => {
+                log::warn!(
+                    "model repository '{place}' cannot be read: {reason}; what is loaded from it stays"
+                );
+            }
+            (Some(_), None) => log::info!("model repository '{place}' can be read again"),
+            _ => {}
+        }
+        *known = problem;
+    }
+
+    /// Why it cannot be read now.
+    pub fn problem(&self) -> Option<String> {
+        self.problem.lock_unpoisoned().clone()
+    }
+}

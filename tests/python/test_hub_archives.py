@@ -1,0 +1,192 @@
+"""Models in an archive on a server of the web: `https://HOST/PATH.tar.gz#sha256=DIGEST`, here on this machine."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+
+import numpy as np
+import pytest
+
+import clients
+import fault_proxy
+from check_cases import onnx_model
+from model_hub import WebServer
+from store_fixtures import echo, failed_start, identity, index, start
+
+__all__ = ["start"]
+
+
+
+def packed(files, entries=()):
+    """A tar.gz of files by path, and of entries made by hand."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            content = content.encode() if isinstance(content, str) else content
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+        for entry in entries:
+            archive.addfile(entry)
+    return out.getvalue()
+
+
+def link(path, target, kind=tarfile.SYMTYPE):
+    entry = tarfile.TarInfo(path)
+    entry.type, entry.linkname = kind, target
+    return entry
+
+
+def model(name, folder=None):
+    folder = name if folder is None else folder
+    return {f"{folder}/config.pbtxt".lstrip("/"): identity(name), f"{folder}/1/x".lstrip("/"): "x"}
+
+
+class Shelf:
+    """A server with archives by name."""
+
+    def __init__(self):
+        self.archives = {}
+        self.web = WebServer(self.respond)
+        self.knows_ranges = True
+
+    def respond(self, request):
+        content = self.archives.get(request.path.split("?")[0].strip("/"))
+        if content is None:
+            return request.answer(404)
+        if not self.knows_ranges:
+            del request.headers["Range"]
+        return request.content(content, ETag=f'"{hashlib.md5(content).hexdigest()}"')
+
+    def add(self, content, name="models.tar.gz", url=None, query=""):
+        """The address of an archive."""
+        self.archives[name] = content
+        return f"{url or self.web.url}/{name}{query}#sha256={hashlib.sha256(content).hexdigest()}"
+
+
+@pytest.fixture
+def shelf():
+    found = Shelf()
+    yield found
+    found.web.stop()
+
+
+def names(server):
+    return sorted(index(server))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({**model("a"), **model("b")}, ["a", "b"]),
+        ({**model("a", "repository/a"), **model("b", "repository/b")}, ["a", "b"]),
+        (model("a"), ["a"]),
+        (model("models", folder=""), ["models"]),
+    ],
+    ids=["folders", "folders in one", "a folder", "the model itself"],
+)
+def test_what_an_archive_may_hold(shelf, start, files, expected):
+    server = start(shelf.add(packed(files)))
+    assert names(server) == expected
+    assert all(echo(server, name) for name in expected)
+
+
+@pytest.mark.parametrize("folder", ["", "net/"])
+def test_an_archive_with_one_model_file(shelf, start, folder):
+    server = start(shelf.add(packed({f"{folder}net.onnx": onnx_model()})))
+    assert names(server) == ["net"]
+    assert clients.client(server, "grpc").is_model_ready("net")
+
+
+def test_every_control_mode_and_a_restart_without_requests(shelf, start):
+    address = shelf.add(packed({**model("a"), **model("b")}), query="?signature=archive-secret")
+    server = start(address, "--model-control-mode=explicit", "--load-model=a", "--log-verbose=2")
+    assert echo(server, "a") and names(server) == ["a", "b"]
+    stock = clients.client(server, "http")
+    stock.load_model("b")
+    assert echo(server, "b")
+    stock.unload_model("b")
+    server.wait_for_line("successfully unloaded 'b'")
+    assert "archive-secret" not in server.text()
+    server.stop()
+    assert len(shelf.web.asked) == 1
+    again = start(address, "--model-control-mode=poll", "--repository-poll-secs=1")
+    assert echo(again, "b") and len(shelf.web.asked) == 1
+    shelf.web.stop()
+    assert echo(again, "a")
+
+
+def test_what_the_address_must_say(shelf, start, tmp_path):
+    address = shelf.add(packed(model("a")))
+    plain, digest = address.split("#")
+    for wrong, text in [
+        (plain, "'sha256sum models.tar.gz' prints"),
+        (f"{plain}#sha256=12", "no SHA-256 digest of 64 digits"),
+        (f"{plain[:-7]}.zip#{digest}", "must end in .tar.gz"),
+        (f"http://models.invalid/models.tar.gz#{digest}", "is not encrypted"),
+        (f"{plain}#sha256={'0' * 64}", "it is not the archive that was named"),
+        (address.replace("models.tar.gz", "other.tar.gz"), "status 404"),
+    ]:
+        log = failed_start(start(wrong, wait=False))
+        assert text in log, log
+    assert not list(tmp_path.glob("cache/v1/models/*")), "nothing of it is kept"
+
+
+def test_a_broken_download_is_taken_up_again(shelf, start):
+    # So that it does not become small.
+    noise = np.random.default_rng(1).bytes(600_000)
+    address_of = packed({**model("a"), "a/1/large": noise})
+    with fault_proxy.FaultProxy(shelf.web.address) as proxy:
+        address = shelf.add(address_of, url=proxy.url)
+        proxy.changes.append(fault_proxy.cuts("GET", 200_000, times=2))
+        server = start(address)
+        assert echo(server, "a")
+        assert [asked.range for asked in proxy.asked] == [None, "bytes=200000-", "bytes=400000-"]
+        server.stop()
+        # A server that sends everything from the start again.
+        shelf.knows_ranges = False
+        proxy.changes[:] = [fault_proxy.cuts("GET", 200_000, times=1)]
+        assert echo(start(shelf.add(address_of + gzip.compress(b""), name="again.tar.gz", url=proxy.url)), "a")
+
+
+def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, start):
+    first = packed({**model("a"), "a/1/large": np.random.default_rng(1).bytes(600_000)})
+    with fault_proxy.FaultProxy(shelf.web.address) as proxy:
+        address = shelf.add(first, url=proxy.url)
+        proxy.changes.append(fault_proxy.cuts("GET", 200_000, times=1))
+        proxy.changes.append(lambda asked, answer: asked.range and answer.headers.update(ETag='"other"'))
+        log = failed_start(start(address, wait=False))
+        assert "replaced by another" in log, log
+
+
+@pytest.mark.parametrize(
+    ("files", "entries", "text"),
+    [
+        ({"../escape": "x"}, [], "outside of the folder"),
+        ({"/etc/escape": "x"}, [], "outside of the folder"),
+        ({}, [link("a/1", "/etc")], "leads outside of the folder"),
+        ({}, [link("a/1", "../../..")], "leads outside of the folder"),
+        ({}, [link("a/passwd", "../../etc/passwd", tarfile.LNKTYPE)], "leads outside of the folder"),
+        ({}, [link("a/device", "", tarfile.CHRTYPE)], "neither a file nor a folder nor a link"),
+    ],
+)
+def test_hostile_entries(shelf, start, tmp_path, files, entries, text):
+    log = failed_start(start(shelf.add(packed({**model("a"), **files}, entries)), wait=False))
+    assert text in log, log
+    assert not list(tmp_path.rglob("*escape*"))
+
+
+def test_what_is_no_archive(shelf, start):
+    for content, text in [(b"<html>not here</html>", "archive cannot be read"), (gzip.compress(b"x" * 5000), "archive cannot be read")]:
+        log = failed_start(start(shelf.add(content), wait=False))
+        assert text in log, log
+
+
+def test_a_bomb_ends_before_the_disk_is_full(shelf, start, tmp_path):
+    """What an entry says that it unpacks to counts before a byte of it is written."""
+    entry = tarfile.TarInfo("a/1/bomb")
+    entry.size = 1 << 41
+    log = failed_start(start(shelf.add(packed(model("a"), [entry])), wait=False))
+    assert f"more than {1 << 40} bytes" in log, log
+    assert not list(tmp_path.glob("cache/v1/models/*"))

@@ -1,0 +1,264 @@
+"""Model repositories in S3, served as local ones: every form of address, every control mode, with the stock clients."""
+
+import types
+
+import numpy as np
+import pytest
+
+import clients
+import object_stores
+import perf_tls
+import repositories
+import servers
+from store_fixtures import bucket, echo, entries, failed_start, identity, index, proxy, s3, start
+
+__all__ = ["bucket", "proxy", "s3", "start"]
+
+
+def sums(server, protocol, model="simple"):
+    """Whether the example model adds and subtracts."""
+    a, b = np.arange(16, dtype=np.int32).reshape(1, 16), np.full((1, 16), 3, np.int32)
+    answer = clients.infer(clients.client(server, protocol), protocol, model, {"INPUT0": a, "INPUT1": b})
+    return (answer["OUTPUT0"] == a + b).all() and (answer["OUTPUT1"] == a - b).all()
+
+
+@pytest.mark.parametrize("form", ["host", "http", "slashes", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "whole bucket"])
+def test_every_form_of_an_address(s3, proxy, bucket, start, form):
+    prefix = "" if form == "whole bucket" else "a/models"
+    object_stores.fill(s3, bucket.name, repositories.EXAMPLES / "simple", f"{prefix}/simple".strip("/"))
+    path = f"{bucket.name}/{prefix}"
+    address, variables = {
+        "http": (f"s3://http://{proxy.address}/{path}/", {}),
+        "slashes": (f"s3://{proxy.address}//{bucket.name}//a///models//", {}),
+        "AWS_ENDPOINT_URL": (f"s3://{path}", {"AWS_ENDPOINT_URL": proxy.url}),
+        "AWS_ENDPOINT_URL_S3": (f"s3://{path}", {"AWS_ENDPOINT_URL_S3": proxy.url, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}),
+    }.get(form, (f"s3://{proxy.address}/{path}", {}))
+    server = start(address, **variables)
+    assert sums(server, "http") and sums(server, "grpc")
+    assert proxy.downloads("model.onnx"), "it came from the bucket"
+
+
+def test_an_encrypted_store(s3, bucket, start):
+    bucket.add("a")
+    tls = perf_tls.TlsProxy("http", types.SimpleNamespace(http=s3.address))
+    address = f"s3://https://localhost:{tls.port}/{bucket.name}/models"
+    assert echo(start(address, AWS_CA_BUNDLE=str(perf_tls.certificate("authority.pem"))), "a")
+    assert tls.handshakes
+    log = failed_start(start(address, wait=False))
+    assert "certificate" in log, log
+
+
+def test_beside_local_repositories(bucket, start, tmp_path):
+    bucket.add("there")
+    bucket.add("elsewhere", prefix="more")
+    repositories.write_model(tmp_path / "local", "here", "galatea", "identity", repositories.identity_config())
+    more = bucket.path.removesuffix("models") + "more"
+    server = start(tmp_path / "local", f"--model-repository={bucket.path}", f"--model-repository={more}")
+    assert all(echo(server, model) for model in ("here", "there", "elsewhere"))
+    # One name in two of them is neither's, as with local ones.
+    bucket.add("here")
+    assert echo(server, "here")
+    with pytest.raises(Exception, match="."):
+        clients.client(server, "http").load_model("here")
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_explicit_control_fetches_only_what_is_asked_for(proxy, bucket, start, tmp_path, protocol):
+    for model in ("a", "b"):
+        bucket.add(model)
+    server = start(bucket.path, "--model-control-mode=explicit", "--load-model=a")
+    stock = clients.client(server, protocol)
+    assert echo(server, "a", protocol)
+    assert not proxy.downloads("/b/1/") and set(index(server)) == {"a", "b"}
+    stock.load_model("b")
+    assert echo(server, "b", protocol) and len(entries(tmp_path / "cache")) == 2
+    stock.unload_model("b")
+    server.wait_for_line("successfully unloaded 'b'")
+    assert not stock.is_model_ready("b")
+    # Loaded again it is not fetched again; a new version is, and is what answers.
+    count = len(proxy.downloads("/b/1/"))
+    stock.load_model("b")
+    assert echo(server, "b") and len(proxy.downloads("/b/1/")) == count
+    bucket.put("models/b/2/weights.bin", "more")
+    stock.load_model("b")
+    assert clients.client(server, "http").is_model_ready("b", "2")
+    with pytest.raises(Exception, match="failed to poll from model repository|not found"):
+        stock.load_model("nothing")
+    # A configuration that comes with the request, and files, count as with a local repository.
+    clients.client(server, "http").load_model("b", config='{"backend": "identity", "max_batch_size": 4, "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [-1]}], "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [-1]}]}')
+    assert clients.client(server, "http").get_model_config("b")["max_batch_size"] == 4
+
+
+def test_polling_compares_versions_and_fetches_what_changed(proxy, bucket, start):
+    bucket.add("a", size=100_000)
+    bucket.add("b")
+    server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
+    assert echo(server, "a") and echo(server, "b")
+    count = len(proxy.downloads())
+    listings = len([asked for asked in proxy.asked if asked.is_listing])
+    # Some rounds in which nothing changes: only listings.
+    proxy.wait_for(lambda _: len([asked for asked in proxy.asked if asked.is_listing]) > listings + 12, "polls")
+    assert len(proxy.downloads()) == count
+    bucket.add("c")
+    server.wait_for_line("successfully loaded 'c'")
+    bucket.add("b", more="\nparameters { key: 'new' value: { string_value: 'x' } }")
+    server.wait(lambda: len([line for line in server.log if "successfully loaded 'b'" in line]) == 2, "another load of b")
+    assert "new" in clients.client(server, "http").get_model_config("b")["parameters"]
+    assert len(proxy.downloads("/a/1/weights.bin")) == 1, "what did not change is not fetched"
+    for key in ("config.pbtxt", "1/weights.bin"):
+        bucket.delete(f"models/a/{key}")
+    server.wait_for_line("successfully unloaded 'a'")
+
+
+def test_without_model_control_models_are_those_of_the_start(bucket, start):
+    bucket.add("a")
+    server = start(bucket.path)
+    bucket.add("b")
+    assert echo(server, "a")
+    with pytest.raises(Exception, match="explicit model load / unload is not allowed"):
+        clients.client(server, "http").load_model("b")
+
+
+def test_a_restart_fetches_nothing_that_has_not_changed(proxy, bucket, start, tmp_path):
+    bucket.add("a", size=300_000)
+    bucket.add("b")
+    start(bucket.path).stop()
+    first = entries(tmp_path / "cache")
+    assert len(first) == 2 and len(proxy.downloads("/1/weights.bin")) == 2
+    proxy.asked.clear()
+    server = start(bucket.path)
+    assert echo(server, "a") and proxy.downloads() == []
+    server.stop()
+    bucket.add("a", size=300_001)
+    server = start(bucket.path)
+    assert echo(server, "a")
+    assert [asked.path.split("/")[-3] for asked in proxy.downloads("/1/")] == ["a"]
+    # What is in the cache and not as it was fetched is fetched again.
+    damaged = next(path for path in (tmp_path / "cache/v1/models").glob("b-*/b/1/weights.bin"))
+    server.stop()
+    damaged.write_bytes(b"short")
+    proxy.asked.clear()
+    server = start(bucket.path)
+    assert echo(server, "b") and proxy.downloads("/b/1/") and not proxy.downloads("/a/")
+    assert damaged.read_bytes() == b"w" * 10
+
+
+def test_the_cache_keeps_to_its_limit_and_what_is_loaded_stays(proxy, bucket, start, tmp_path):
+    for model in ("a", "b", "c"):
+        bucket.add(model, size=400_000)
+    flags = ["--model-control-mode=explicit", "--repository-cache-size=1000000"]
+    server = start(bucket.path, *flags)
+    stock = clients.client(server, "http")
+    stock.load_model("a")
+    stock.load_model("b")
+    assert len(entries(tmp_path / "cache")) == 2
+    stock.unload_model("a")
+    server.wait_for_line("successfully unloaded 'a'")
+    stock.load_model("c")
+    assert [name.split("-")[0] for name in entries(tmp_path / "cache")] == ["b", "c"], "the one that nobody uses went"
+    stock.load_model("a")
+    assert len(entries(tmp_path / "cache")) == 3, "all in use: beyond the limit rather than broken"
+    assert all(echo(server, model) for model in ("a", "b", "c"))
+
+
+def test_two_servers_share_a_cache(proxy, bucket, start, tmp_path):
+    bucket.add("a", size=300_000)
+    both = [start(bucket.path, wait=False), start(bucket.path, wait=False)]
+    for server in both:
+        server.wait(lambda server=server: len(server.addresses) == 3, "the services to start")
+    assert all(echo(server, "a") for server in both)
+    assert len(proxy.downloads("/1/weights.bin")) == 1 and len(entries(tmp_path / "cache")) == 1
+    # The end of one takes nothing from the other.
+    both[0].stop()
+    assert echo(both[1], "a")
+    mode = (tmp_path / "cache/v1").stat().st_mode & 0o777
+    assert mode == 0o700, oct(mode)
+
+
+def test_ensembles_and_python_models(bucket, start):
+    source = (
+        "import pathlib\nimport numpy as np\nimport triton_python_backend_utils as pb\n\n\n"
+        "class TritonPythonModel:\n"
+        "    def initialize(self, args):\n"
+        "        self.add = float((pathlib.Path(args['model_repository']) / 'constant.txt').read_text())\n\n"
+        "    def execute(self, requests):\n"
+        "        return [pb.InferenceResponse([pb.Tensor('OUTPUT0', pb.get_input_tensor_by_name(r, 'INPUT0').as_numpy() + np.float32(self.add))]) for r in requests]\n"
+    )
+    tensors = repositories.identity_config()
+    bucket.put("models/adds/config.pbtxt", f'backend: "python"\n{tensors}')
+    bucket.put("models/adds/1/model.py", source)
+    bucket.put("models/adds/constant.txt", "2.5")
+    bucket.add("copy")
+    step = 'step {{ model_name: "{}" model_version: -1 input_map {{ key: "INPUT0" value: "{}" }} output_map {{ key: "OUTPUT0" value: "{}" }} }}\n'
+    steps = step.format("copy", "INPUT0", "between") + step.format("adds", "between", "OUTPUT0")
+    bucket.put("models/both/config.pbtxt", f'platform: "ensemble"\n{tensors}ensemble_scheduling {{ {steps} }}')
+    # Folders of ensembles have a version without a file: what stands for it in a store.
+    bucket.put("models/both/1/", "")
+    server = start(bucket.path)
+    array = np.array([1, 2], np.float32)
+    answer = clients.infer(clients.client(server, "grpc"), "grpc", "both", {"INPUT0": array})
+    assert (answer["OUTPUT0"] == array + 2.5).all()
+
+
+@pytest.mark.parametrize(
+    "key", ["models/a/../../../escape", "models/a//escape", "models/a/./escape", "models/a/b\\escape", "models/a/1/\x01escape", "models/a/" + "x/" * 40 + "escape"],
+)
+def test_hostile_names_of_objects(bucket, start, tmp_path, key):
+    bucket.add("a")
+    bucket.add("b")
+    bucket.put(key, "x")
+    server = start(bucket.path, "--exit-on-error=false", "--strict-readiness=false")
+    assert echo(server, "b")
+    state, reason = index(server)["a"]
+    assert state != "READY", reason
+    assert "escape" in reason, "the one that is odd is named"
+    assert not list(tmp_path.rglob("*escape*"))
+
+
+def test_what_is_beside_the_models_is_no_model(bucket, start):
+    bucket.add("a")
+    bucket.put("models/README.md", "x")
+    bucket.put("models/.hidden/config.pbtxt", identity("hidden"))
+    bucket.put("models-of-others/b/config.pbtxt", identity("b"))
+    server = start(bucket.path)
+    assert list(index(server)) == ["a"]
+
+
+def test_namespaces(bucket, start):
+    bucket.add("a")
+    bucket.add("a", prefix="other")
+    other = bucket.path.removesuffix("models") + "other"
+    server = start(bucket.path, f"--model-repository={other}", "--model-namespacing=true")
+    names = [entry["name"] for entry in clients.client(server, "http").get_model_repository_index()]
+    assert names == ["a", "a"]
+
+
+def test_no_secret_in_the_log(bucket, start):
+    bucket.add("a")
+    secrets = {"AWS_ACCESS_KEY_ID": "AKIDENTIFIER", "AWS_SECRET_ACCESS_KEY": "very-secret-key", "AWS_SESSION_TOKEN": "very-secret-token"}
+    server = start(bucket.path, "--log-verbose=3", keys=False, AWS_DEFAULT_REGION="us-east-1", **secrets)
+    assert echo(server, "a")
+    server.stop()
+    assert "very-secret" not in server.text() and "Signature=" not in server.text()
+
+
+def test_paths_that_are_none(s3, proxy, bucket, start):
+    bucket.add("a")
+    for path, text in [
+        (f"s3://{proxy.address}", "No bucket name found in path"),
+        ("s3://", "Invalid bucket name: ''"),
+        (f"s3://{proxy.address}/no-such-bucket/models", "no-such-bucket"),
+        (f"ftp://{proxy.address}/x", "ftp://"),
+    ]:
+        log = failed_start(start(path, wait=False))
+        assert text in log, log
+    # A folder without anything in it is none in a store: as in Triton, models may come later.
+    server = start(f"{bucket.path}-missing")
+    assert index(server) == {} and "is empty: there is nothing in 'models-missing/'" in server.text()
+
+
+def test_the_default_cache_is_in_the_home_of_the_user(bucket, start, tmp_path):
+    bucket.add("a")
+    server = start(bucket.path, cache=None)
+    assert echo(server, "a")
+    assert list(tmp_path.rglob("manifest.json"))
