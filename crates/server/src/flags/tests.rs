@@ -32,7 +32,7 @@ const TRITON: &str = "
     trace-log-frequency";
 
 const OWN: &str = "
-    allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
+    allow-override-paths repository-cache-directory repository-cache-size memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
     access-log console drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
@@ -197,6 +197,15 @@ fn bad_values_are_named() {
         "Bad option: \"--http-max-input-size\". Provided option value is out of bound. Got 0, expected 1 to \
          2147483647",
     );
+}
+
+#[test]
+fn the_cache_of_models_has_a_folder_and_a_size() {
+    let given = parsed(&["--repository-cache-directory=/cache", "--repository-cache-size=20G"]);
+    let cache = given.expect("good").repository_cache;
+    assert_eq!(cache.directory, std::path::Path::new("/cache"));
+    assert_eq!(cache.size, MemorySize::Bytes(20 << 30));
+    assert!(parsed(&["--repository-cache-size=much"]).is_err());
 }
 
 #[test]
