@@ -204,7 +204,7 @@ fn the_cache_of_models_has_a_folder_and_a_size() {
     let given = parsed(&["--repository-cache-directory=/cache", "--repository-cache-size=20G"]);
     let cache = given.expect("good").repository_cache;
     assert_eq!(cache.directory, std::path::Path::new("/cache"));
-    assert_eq!(cache.size, MemorySize::Bytes(20 << 30));
+    assert_eq!(cache.size, crate::memory::MemorySize::Bytes(20 << 30));
     assert!(parsed(&["--repository-cache-size=much"]).is_err());
 }
 
