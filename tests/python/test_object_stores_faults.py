@@ -176,7 +176,7 @@ def test_a_bucket_that_goes_away_while_serving(proxy, bucket, start):
     assert echo(server, "a") and clients.is_ready(server)
     # It is told once, not with every poll, and stands where readiness is explained.
     status, _, body = clients.ask(server.http, "GET", "/v2/health/ready")
-    assert status == 200
+    assert status == 200 and b"cannot be read now" in body and proxy.address.encode() not in body
     proxy.start()
     server.wait_for_line("can be read again")
     assert len([line for line in server.log if "what is loaded from it stays" in line]) == 1

@@ -9,15 +9,14 @@ use std::{
 
 use galatea_runtimes::Environment;
 use http::Uri;
-use hyper_util::{
-    client::{
-        legacy::connect::{HttpConnector, proxy::Tunnel},
-        proxy::matcher::Matcher,
-    },
-    rt::TokioIo,
+use hyper_util::client::{
+    legacy::connect::{HttpConnector, proxy::Tunnel},
+    proxy::matcher::Matcher,
 };
-use tokio::net::TcpStream;
 use tower_service::Service;
+
+/// What the client makes of a socket.
+type Connection = <HttpConnector as Service<Uri>>::Response;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -42,7 +41,7 @@ impl Route {
         Self { tcp, proxies: Arc::new(proxies) }
     }
 
-    async fn connect(mut self, to: Uri) -> Result<TokioIo<TcpStream>, BoxError> {
+    async fn connect(mut self, to: Uri) -> Result<Connection, BoxError> {
         let proxy = match to.scheme_str() {
             Some("https") => self.proxies.intercept(&to),
             _ => None,
@@ -64,7 +63,7 @@ impl fmt::Debug for Route {
 }
 
 impl Service<Uri> for Route {
-    type Response = TokioIo<TcpStream>;
+    type Response = Connection;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 

@@ -65,17 +65,29 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         T: Send + 'static,
         W: Future<Output = Result<T, RemoteError>> + Send,
     {
+        let answer = self.ask_only(question);
+        self.reach.note(self.remote.place(), &answer);
+        answer
+    }
+
+    /// The same without the note.
+    fn ask_only<T, W>(
+        &self,
+        question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
+    ) -> Result<T, RemoteError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, RemoteError>> + Send,
+    {
         let remote = self.remote.clone();
-        let answer = self.network.wait(async move {
+        self.network.wait(async move {
             let all = retry::retried(|| question(remote.clone()));
             tokio::time::timeout(LISTING_TIMEOUT, all).await.unwrap_or_else(|_| {
                 let seconds = LISTING_TIMEOUT.as_secs();
                 let text = format!("it did not answer in {seconds} s");
                 Err(RemoteError::new(FailureKind::Unavailable, text))
             })
-        });
-        self.reach.note(self.remote.place(), &answer);
-        answer
+        })
     }
 
     /// The files of a model by their path in its folder.
@@ -213,7 +225,8 @@ async fn read<F: RemoteFiles>(remote: Arc<F>, file: RemoteFile) -> Result<Vec<u8
 impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
     /// Its listing too: what cannot be listed at the start would look like a repository without models.
     fn check(&self) -> Result<()> {
-        self.ask(|remote| async move { remote.check().await })?;
+        // Whoever checks tells of a failure.
+        self.ask_only(|remote| async move { remote.check().await })?;
         Ok(self.names().map(drop)?)
     }
 

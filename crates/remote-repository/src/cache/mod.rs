@@ -166,7 +166,7 @@ impl Cache {
     fn is_whole(&self, key: &CacheKey) -> bool {
         let entry = self.entry(key);
         match Manifest::read(&entry.join(MANIFEST)) {
-            Ok(manifest) => manifest.problem(&entry.join(key.name())).map_or(true, |problem| {
+            Ok(manifest) => manifest.problem(&entry.join(key.name())).is_none_or(|problem| {
                 log::warn!("'{}' is fetched again: {problem}", entry.display());
                 false
             }),

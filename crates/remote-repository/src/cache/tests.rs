@@ -67,10 +67,13 @@ fn what_was_not_used_for_longest_goes_and_what_is_in_use_stays() {
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| key(name, "1"));
     let lease = filled(&cache, &a, 40);
     filled(&cache, &b, 40);
-    (old(&a, 30), old(&b, 20));
+    old(&a, 30);
+    old(&b, 20);
     filled(&cache, &c, 20);
     assert!(kept(&cache, &b), "there is room for all three");
-    (old(&a, 30), old(&b, 20), old(&c, 10));
+    old(&a, 30);
+    old(&b, 20);
+    old(&c, 10);
     filled(&cache, &d, 30);
     assert!(!kept(&cache, &b), "it was the oldest that nobody uses");
     assert!(kept(&cache, &a) && kept(&cache, &c) && kept(&cache, &d));

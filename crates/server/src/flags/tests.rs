@@ -34,7 +34,7 @@ const TRITON: &str = "
 
 const OWN: &str = "
     python-isolation python-environment-variable python-readable-path python-writable-path
-    allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
+    allow-override-paths repository-cache-directory repository-cache-size memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
     access-log auth-policy console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs
     client-max-concurrent-requests client-max-request-bytes client-requests-per-second
     connection-max-concurrent-requests connection-max-request-bytes https-cert https-key https-root-cert metrics-https";
@@ -242,6 +242,15 @@ fn a_hardened_server_listens_to_this_machine_unless_told() {
     }
     let flags = parsed(&[]).expect("good");
     assert_eq!((&*flags.http.address, flags.has_console), ("0.0.0.0", None));
+}
+
+#[test]
+fn the_cache_of_models_has_a_folder_and_a_size() {
+    let given = parsed(&["--repository-cache-directory=/cache", "--repository-cache-size=20G"]);
+    let cache = given.expect("good").repository_cache;
+    assert_eq!(cache.directory, std::path::Path::new("/cache"));
+    assert_eq!(cache.size, crate::memory::MemorySize::Bytes(20 << 30));
+    assert!(parsed(&["--repository-cache-size=much"]).is_err());
 }
 
 #[test]

@@ -47,6 +47,11 @@ impl<'a> RemoteRepositories<'a> {
     }
 
     fn open_address(&mut self, given: &str) -> Result<Arc<dyn RepositoryRoot>, Error> {
+        let is_known =
+            hub::is_address(given) || archive::is_address(given) || parse_address(given).is_some();
+        if !is_known {
+            return Err(unknown(given));
+        }
         let (network, cache) = self.shared()?;
         if hub::is_address(given) {
             return Ok(hub::open(given, network, cache, model_path::backend_of_name)?);

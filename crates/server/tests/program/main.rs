@@ -184,8 +184,10 @@ fn bad_command_lines() {
          --model-repository names a folder that has a folder for each model",
     );
     fails(
-        &["serve", "--model-repository=s3://bucket/models"],
-        "creating server: Unsupported - 's3://bucket/models': only local model repositories are supported yet",
+        &["serve", "--model-repository=ftp://host/models"],
+        "creating server: Unsupported - 'ftp://host/models' is no repository that is known: a folder, \
+         s3://BUCKET/PATH, gs://BUCKET/PATH, as://ACCOUNT/CONTAINER/PATH, hf://ORGANISATION/MODEL or \
+         https://HOST/FILE.tar.gz#sha256=DIGEST",
     );
     let repository = Repository::new();
     fails(
