@@ -101,10 +101,11 @@ impl<T: Queued> FairList<T> {
 
     /// The request at `index` was looked at: where clients take turns it stays there, and the next one can be looked at.
     pub fn settle(&mut self, index: usize) {
-        if self.is_shared() && index == self.front.len() {
-            if let Some(entry) = self.serve_next() {
-                self.front.push_back(entry);
-            }
+        if self.is_shared()
+            && index == self.front.len()
+            && let Some(entry) = self.serve_next()
+        {
+            self.front.push_back(entry);
         }
     }
 
