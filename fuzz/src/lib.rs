@@ -8,7 +8,9 @@
 // What fails here is a finding.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod access;
 mod archives;
+mod certificates;
 mod config;
 mod edits;
 mod engine;
@@ -31,10 +33,14 @@ pub struct Target {
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    Target { name: "access_credential", run: access::credential },
+    Target { name: "access_key_set", run: access::key_set },
+    Target { name: "access_policy", run: access::policy },
     Target { name: "archive_elf", run: archives::elf },
     Target { name: "archive_pt2", run: archives::pt2 },
     Target { name: "archive_tar", run: archives::tar },
     Target { name: "call_spec", run: archives::call_spec },
+    Target { name: "certificate_name", run: certificates::name },
     Target { name: "client_grpc_response", run: load_tool::grpc_response },
     Target { name: "client_http_response", run: load_tool::http_response },
     Target { name: "config_json", run: config::json },

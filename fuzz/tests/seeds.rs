@@ -64,10 +64,14 @@ macro_rules! replayed {
 }
 
 replayed! {
+    access_credential
+    access_key_set
+    access_policy
     archive_elf
     archive_pt2
     archive_tar
     call_spec
+    certificate_name
     client_grpc_response
     client_http_response
     config_json

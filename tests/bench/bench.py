@@ -24,6 +24,7 @@ import process  # noqa: E402
 import python_models  # noqa: E402
 import seeds  # noqa: E402
 import servers  # noqa: E402
+import tls  # noqa: E402
 import told  # noqa: E402
 import torch_models  # noqa: E402
 
@@ -44,6 +45,7 @@ SECTIONS = {
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,
+    "tls": tls.compared,
 }
 
 

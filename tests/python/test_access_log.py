@@ -20,7 +20,7 @@ TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
 FIELDS = (
     "time id peer protocol method path model version status bytes_in bytes_out queue_us compute_us total_us trace_id "
-    "span_id parent_id"
+    "span_id parent_id identity"
 ).split()
 INFER = "/v2/models/simple/infer"
 VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')

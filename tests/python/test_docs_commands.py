@@ -42,7 +42,7 @@ NOT_RUN = {
     ("examples/seeds/README.md", "cargo build --release"): "builds; test_seeds.py runs the scripts",
 }
 # The languages of blocks that are no commands.
-TEXTS = {"", "json", "dockerfile", "nginx", "pbtxt", "html"}
+TEXTS = {"", "json", "dockerfile", "nginx", "pbtxt", "html", "toml"}
 
 
 def simple(folder):

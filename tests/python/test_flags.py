@@ -233,7 +233,7 @@ DIFFERENT = [
     ),
     (
         "not encrypted is worse than not started", "--grpc-use-ssl=true", STARTS,
-        "--grpc-use-ssl is not supported yet: connections are not encrypted; put a proxy that speaks TLS in front",
+        "Error: --grpc-use-ssl needs the server's certificate in --grpc-server-cert.",
     ),
     ("no value for yes", "--metrics-config=counter_latencies=x", STARTS,
      'Bad option: "--metrics-config". invalid value for bool option: x'),

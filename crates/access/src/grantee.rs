@@ -6,6 +6,7 @@ use galatea_types::Identity;
 
 use crate::{
     action::Action,
+    digest::Digest,
     pattern::Pattern,
     role::{Role, RoleSet},
 };
@@ -27,18 +28,55 @@ impl Grant {
     }
 }
 
+/// How somebody has proved who it is, as far as that is kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Proof {
+    /// By the key with this digest.
+    Key(Digest),
+    /// By a certificate of this subject.
+    Certificate(Box<str>),
+    /// By a token that named these groups.
+    Token(Box<[String]>),
+    /// It has not: nobody has to.
+    None,
+}
+
 /// A client that has proved who it is.
 #[derive(Clone, Debug)]
 pub struct Grantee {
     identity: Arc<Identity>,
+    proof: Proof,
     grants: Box<[Grant]>,
     expires: Option<u64>,
 }
 
 impl Grantee {
     /// `expires`: the second since 1970 from which its proof holds no more.
-    pub(crate) fn new(identity: Identity, grants: Vec<Grant>, expires: Option<u64>) -> Self {
-        Self { identity: Arc::new(identity), grants: grants.into(), expires }
+    pub(crate) fn new(
+        identity: Identity,
+        proof: Proof,
+        grants: Vec<Grant>,
+        expires: Option<u64>,
+    ) -> Self {
+        Self { identity: Arc::new(identity), proof, grants: grants.into(), expires }
+    }
+
+    /// Every client, where nobody has to say who it is.
+    pub(crate) fn anybody(grant: Grant) -> Self {
+        Self::new(Identity::new("anybody"), Proof::None, vec![grant], None)
+    }
+
+    /// Whether it is no one in particular.
+    pub fn is_anybody(&self) -> bool {
+        matches!(self.proof, Proof::None)
+    }
+
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.proof
+    }
+
+    pub(crate) fn expires(&self) -> Option<u64> {
+        self.expires
     }
 
     /// Who it is.
@@ -97,7 +135,7 @@ mod tests {
             roles: roles.iter().copied().collect(),
             models: models.iter().map(|model| Pattern::new(model)).collect(),
         });
-        Grantee::new(Identity::new("i"), grants.collect(), Some(100))
+        Grantee::new(Identity::new("i"), Proof::Token([].into()), grants.collect(), Some(100))
     }
 
     #[test]
@@ -134,6 +172,8 @@ mod tests {
     fn a_proof_holds_until_it_expires() {
         let grantee = grantee(&[]);
         assert!(!grantee.has_expired(99) && grantee.has_expired(100));
-        assert!(!Grantee::new(Identity::new("i"), Vec::new(), None).has_expired(u64::MAX));
+        let proof = Proof::Certificate("CN=i".into());
+        let lasting = Grantee::new(Identity::new("i"), proof, Vec::new(), None);
+        assert!(!lasting.has_expired(u64::MAX));
     }
 }

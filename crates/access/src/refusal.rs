@@ -91,15 +91,26 @@ pub enum AccessError {
         /// For what.
         scope: String,
     },
+    /// Nobody may: 403, PERMISSION_DENIED.
+    #[error(
+        "no client of this server has the role '{role}' for {scope}; started with --auth-policy, it gives it to those who \
+         should have it"
+    )]
+    Closed {
+        /// What it takes.
+        role: &'static str,
+        /// For what.
+        scope: String,
+    },
 }
 
 impl AccessError {
     /// The grantee may not do that.
     pub(crate) fn denied(grantee: &Grantee, action: &Action<'_>) -> Self {
-        Self::Denied {
-            identity: grantee.identity().clone(),
-            role: action.role().map_or("read", |role| role.name()),
-            scope: action.scope(),
+        let (role, scope) = (action.role().map_or("read", |role| role.name()), action.scope());
+        match grantee.is_anybody() {
+            true => Self::Closed { role, scope },
+            false => Self::Denied { identity: grantee.identity().clone(), role, scope },
         }
     }
 
@@ -111,7 +122,7 @@ impl AccessError {
     /// Who it is, where that is known.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         match self {
-            Self::Unauthenticated(_) => None,
+            Self::Unauthenticated(_) | Self::Closed { .. } => None,
             Self::Denied { identity, .. } => Some(identity),
         }
     }
@@ -120,7 +131,7 @@ impl AccessError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(failure) => failure.reason(),
-            Self::Denied { .. } => DENIED,
+            Self::Denied { .. } | Self::Closed { .. } => DENIED,
         }
     }
 }

@@ -78,6 +78,8 @@ impl ChildProgram {
             arguments: self.arguments.iter().cloned().chain(shown).collect(),
             variables: self.variables.clone(),
             inherits_variables: false,
+            withheld_variables: Vec::new(),
+            sandbox: None,
             description: "isolation".to_owned(),
         }
     }

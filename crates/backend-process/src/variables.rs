@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use galatea_worker::is_secret_variable;
+
 /// Whole names that native libraries need to find their files, the user and the time zone.
 const NAMES: [&str; 9] =
     ["HOME", "LANG", "LD_LIBRARY_PATH", "LD_PRELOAD", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
@@ -38,7 +40,9 @@ pub(crate) fn for_child(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let is_passed = |name: &str| {
-        NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        let is_needed =
+            NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        is_needed && !is_secret_variable(name)
     };
     let variables = variables.into_iter();
     variables.filter(|(name, _)| name.to_str().is_some_and(is_passed)).collect()
@@ -50,7 +54,13 @@ mod tests {
 
     #[test]
     fn secrets_stay_with_the_server() {
-        let given = ["PATH", "AWS_SECRET_ACCESS_KEY", "CUDA_VISIBLE_DEVICES", "DATABASE_URL"];
+        let given = [
+            "PATH",
+            "AWS_SECRET_ACCESS_KEY",
+            "CUDA_VISIBLE_DEVICES",
+            "DATABASE_URL",
+            "TRITON_CLOUD_CREDENTIAL_PATH",
+        ];
         let passed = for_child(given.map(|name| (name.into(), "value".into())));
         let names: Vec<_> = passed.iter().map(|(name, _)| name.to_str()).collect();
         assert_eq!(names, [Some("PATH"), Some("CUDA_VISIBLE_DEVICES")]);

@@ -14,7 +14,7 @@ use galatea_backend::{
     Batch, LoadContext, ModelInstance, Outcome, PendingRequest, ServerAccess,
     testing::{instance_spec, model_config},
 };
-use galatea_backend_python::PythonBackend;
+use galatea_backend_python::{PythonBackend, WorkerRules};
 use galatea_runtimes::Environment;
 use galatea_types::{DataType, InferRequest, PreparedRequest, RequestContext, Responder, Tensor};
 
@@ -38,15 +38,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          output { name: 'OUT' data_type: TYPE_UINT8 dims: -1 }",
     );
     let environment: Environment = env::vars_os().collect();
-    let model = PythonBackend::open(&settings, &environment)?.load(LoadContext {
-        config: Arc::new(config),
-        version: 1,
-        model_dir: folder.path().to_owned(),
-        version_dir: folder.path().join("1"),
-        backend_config: settings,
-        paths: galatea_backend::PathRules::anywhere(),
-        server: ServerAccess::default(),
-    })?;
+    let model = PythonBackend::open(&settings, &environment, &WorkerRules::default())?.load(
+        LoadContext {
+            config: Arc::new(config),
+            version: 1,
+            model_dir: folder.path().to_owned(),
+            version_dir: folder.path().join("1"),
+            backend_config: settings,
+            paths: galatea_backend::PathRules::anywhere(),
+            server: ServerAccess::default(),
+        },
+    )?;
     let started = Instant::now();
     let mut instance = model.new_instance(&instance_spec("m", 0))?;
     println!("start {:?}", started.elapsed());

@@ -14,7 +14,7 @@ use crate::{
     package::Package,
     services::PythonServices,
     settings::{self, Settings},
-    start,
+    start::{self, ModelFolders, Start},
 };
 
 /// The configuration as the model completes it. Most models do not, and then no worker is started.
@@ -41,11 +41,16 @@ pub(crate) fn complete(
         },
         &defaults.variables,
     )?;
+    let folders =
+        ModelFolders { model: context.model_dir, version: context.version_dir, code: &file };
+    let Start { program, temporary: _temporary } =
+        Start::new(&environment, package, &folders, defaults)?;
+    let isolation = start::isolation(&program);
     let mut worker = Worker::start(WorkerOptions {
         identity: start::identity(context.model_name.into(), context.version, None),
         config: None,
         told_outputs: Arc::default(),
-        program: Arc::new(start::program(&environment, package)),
+        program,
         arenas: settings.arenas,
         timeout: settings.timeout,
         timeout_setting: settings::TIMEOUT,
@@ -62,6 +67,7 @@ pub(crate) fn complete(
         "config": current,
         "arena_limit": settings.arenas.max,
         "log_level": LogLevels::now(),
+        "isolation": isolation,
     });
     match worker.request(kind::COMPLETE, &request)? {
         Value::Null => {}

@@ -12,7 +12,10 @@ use galatea_config::Diagnostic;
 use galatea_runtimes::Environment as Variables;
 use galatea_types::{Error, Result};
 
-use crate::environment::{EXECUTION_ENV_PATH, PythonBackendFiles};
+use crate::{
+    environment::{EXECUTION_ENV_PATH, PythonBackendFiles},
+    worker_rules::WorkerRules,
+};
 
 /// Used where a model has nothing of its own.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,8 @@ pub(crate) struct ModelDefaults {
     pub settings: BTreeMap<String, String>,
     /// The server's environment variables.
     pub variables: Variables,
+    /// What the processes of models may see and do.
+    pub rules: WorkerRules,
 }
 
 impl ModelDefaults {
@@ -104,6 +109,7 @@ mod tests {
         };
         let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
         let defaults = ModelDefaults {
+            rules: WorkerRules::default(),
             files: Some(files),
             settings: one("a", "backend"),
             variables: Variables::default(),

@@ -12,6 +12,7 @@ use crate::{
     environment::PythonBackendFiles,
     model::check_parameters,
     settings::Settings,
+    worker_rules::WorkerRules,
 };
 
 /// What the files of Python models tell before the backend `python`, or one written in Python, loads them.
@@ -24,7 +25,9 @@ impl PythonInspector {
     /// `--backend-config` for it.
     pub fn new(files: Option<PythonBackendFiles>, settings: BTreeMap<String, String>) -> Self {
         let variables = Environment::default();
-        Self { defaults: ModelDefaults { files, settings, variables } }
+        Self {
+            defaults: ModelDefaults { files, settings, variables, rules: WorkerRules::default() },
+        }
     }
 
     fn code(&self, context: &CompletionContext<'_>, name: &str) -> Result<Vec<u8>> {

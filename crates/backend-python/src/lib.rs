@@ -16,8 +16,14 @@ mod package;
 mod services;
 mod settings;
 mod start;
+mod temporary_folder;
+mod worker_rules;
 
-pub use crate::inspector::PythonInspector;
+pub use crate::{
+    inspector::PythonInspector,
+    worker_rules::{WorkerOptions, WorkerRules},
+};
+pub use galatea_worker::IsolationLevel;
 
 use std::{
     collections::BTreeMap,
@@ -44,16 +50,17 @@ pub struct PythonBackend {
 
 impl PythonBackend {
     /// The backend `python`. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
-    /// which lead to interpreters and to the data folder.
+    /// which lead to interpreters and to the data folder. `rules`: what models may see and do.
     ///
     /// # Errors
     /// When a setting has a value it cannot have; the error names it.
     pub fn open(
         settings: &BTreeMap<String, String>,
         variables: &Environment,
+        rules: &WorkerRules,
     ) -> Result<Arc<dyn Backend>> {
-        let (settings, variables) = (settings.clone(), variables.clone());
-        Self::create("python", ModelDefaults { files: None, settings, variables })
+        let (settings, variables, rules) = (settings.clone(), variables.clone(), rules.clone());
+        Self::create("python", ModelDefaults { files: None, settings, variables, rules })
     }
 
     /// A backend whose models all run the code in `files`: their own folders hold what that code reads.
@@ -66,13 +73,15 @@ impl PythonBackend {
         files: PythonBackendFiles,
         settings: &BTreeMap<String, String>,
         variables: &Environment,
+        rules: &WorkerRules,
     ) -> Result<Arc<dyn Backend>> {
-        let (settings, variables) = (settings.clone(), variables.clone());
-        Self::create(name, ModelDefaults { files: Some(files), settings, variables })
+        let (settings, variables, rules) = (settings.clone(), variables.clone(), rules.clone());
+        Self::create(name, ModelDefaults { files: Some(files), settings, variables, rules })
     }
 
     fn create(name: &str, defaults: ModelDefaults) -> Result<Arc<dyn Backend>> {
         Settings::read(&defaults.settings)?;
+        defaults.rules.open(&defaults.variables)?;
         if defaults.files.is_none() {
             // Another backend's code may read settings of its own.
             Settings::warn_of_unknown(&defaults.settings);
@@ -122,10 +131,13 @@ mod tests {
     #[test]
     fn a_backend_made_in_python_is_its_model_py() {
         let (settings, variables) = (BTreeMap::new(), Environment::default());
-        let python = PythonBackend::open(&settings, &variables).expect("no settings");
+        let python = PythonBackend::open(&settings, &variables, &WorkerRules::default())
+            .expect("no settings");
         assert!(python.has_runtime("libtriton_python.so") && !python.has_runtime("model.py"));
         let files = PythonBackendFiles { model_py: "/b/mine/model.py".into(), execution_env: None };
-        let mine = PythonBackend::of_files("mine", files, &settings, &variables).expect("as well");
+        let mine =
+            PythonBackend::of_files("mine", files, &settings, &variables, &WorkerRules::default())
+                .expect("as well");
         assert!(mine.has_runtime("model.py") && !mine.has_runtime("libtriton_mine.so"));
     }
 }

@@ -24,7 +24,8 @@ use crate::{
     package::Package,
     services::{PythonConnection, PythonServices, Query},
     settings::{self, Settings},
-    start,
+    start::{self, ModelFolders, Start},
+    temporary_folder::TemporaryFolder,
 };
 
 /// How long a model's `is_ready` may take.
@@ -36,6 +37,7 @@ pub(crate) struct PythonModel {
     file: PathBuf,
     settings: Settings,
     program: Arc<Program>,
+    _temporary: Option<TemporaryFolder>,
     /// What the program runs lies on disk for as long, and so does what it runs in.
     _package: Arc<Package>,
     _environment: EnvironmentLease,
@@ -69,11 +71,15 @@ impl PythonModel {
             &defaults.variables,
         )?;
         log::info!("model '{}' runs in {}", config.name(), environment.description);
+        let folders =
+            ModelFolders { model: &context.model_dir, version: &context.version_dir, code: &file };
+        let start = Start::new(&environment, &package, &folders, defaults)?;
         Ok(Self {
             uses_senders: config.is_decoupled() || uses_senders(&file)?,
             file,
             settings,
-            program: Arc::new(start::program(&environment, &package)),
+            program: start.program,
+            _temporary: start.temporary,
             _package: package,
             _environment: environment.lease,
             has_readiness_check: AtomicBool::new(false),
@@ -102,6 +108,7 @@ impl PythonModel {
                 "model_name": &**config.name(),
             },
             "log_level": LogLevels::now(),
+            "isolation": start::isolation(&self.program),
         })
     }
 

@@ -22,6 +22,8 @@
 //! How many connections there may be and how long each may keep the server waiting is one matter for all front ends
 //! of a server: [`ConnectionLimits`].
 //!
+//! TLS is one of the transports: [`Tls`] has the certificates, [`TlsReload`] takes new ones while the server runs.
+//!
 //! **Invariants.** Nothing here knows HTTP/1, HTTP/2 or a message format; this is the only crate of the server
 //! that opens sockets.
 
@@ -31,7 +33,9 @@ mod accept;
 mod access;
 mod cancel;
 mod client;
+mod client_limits;
 mod compression;
+mod connection;
 mod connections;
 mod exchange;
 mod front_end;
@@ -44,6 +48,7 @@ mod repeated_log;
 mod responses;
 mod socket;
 mod stage;
+mod tls;
 mod transport;
 mod worker;
 
@@ -53,7 +58,12 @@ pub use access::{
 };
 pub use cancel::CancelOnDrop;
 pub use client::{Client, ClientCertificate, Peer};
+pub use client_limits::{
+    CallAccount, ClientLimitError, ClientLimitSettings, ClientLimits, ConnectionAccount,
+    RequestRate,
+};
 pub use compression::{CompressionFormat, DecompressError};
+pub use connection::{Connection, Surprise};
 pub use connections::{
     Activity, CallGuard, ConnectionCounts, ConnectionLimits, ConnectionSettings, Framing,
     ReceivingGuard,
@@ -73,4 +83,5 @@ pub use responses::{
 };
 pub use socket::Socket;
 pub use stage::Closing;
-pub use transport::{Opened, Plain, Stream, Transport};
+pub use tls::{Tls, TlsError, TlsFiles, TlsProtocol, TlsReload, distinguished_name};
+pub use transport::{Opened, Plain, PortTransport, Stream, Transport};

@@ -36,6 +36,17 @@ impl Socket {
             Self::Unix(stream) => DetachedSocket::Unix(stream.into_std()?),
         })
     }
+
+    /// The first byte of what the client sends, which stays to be read; `None` where it sends nothing more, or the socket
+    /// cannot tell.
+    pub(crate) async fn first_byte(&self) -> io::Result<Option<u8>> {
+        let Self::Tcp(stream) = self else { return Ok(None) };
+        let mut first = [0];
+        Ok(match stream.peek(&mut first).await? {
+            0 => None,
+            _ => Some(first[0]),
+        })
+    }
 }
 
 impl DetachedSocket {

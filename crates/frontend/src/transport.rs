@@ -4,7 +4,12 @@ use std::{io, sync::Arc};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{client::ClientCertificate, socket::Socket};
+use crate::{
+    client::ClientCertificate,
+    connection::{Connection, Surprise},
+    socket::Socket,
+    tls::Tls,
+};
 
 /// The bytes of a connection, as a protocol reads and writes them.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
@@ -29,11 +34,8 @@ impl<S> Opened<S> {
 
 /// Turns an accepted socket into the stream that the protocol is spoken on.
 ///
-/// This is where TLS comes in: a transport that holds the server's certificates performs the handshake in
-/// [`accept`](Transport::accept) and has the encrypted stream as its [`Stream`](Transport::Stream). Front ends are
-/// generic over it, so that a plain connection pays nothing for the possibility. A handshake runs on the
-/// connection's own task: one that is slow holds up no other connection. How long it may take is for the transport to
-/// limit.
+/// A handshake runs on the connection's own task: one that is slow holds up no other connection, and it is limited in time
+/// as what opens a connection is. Front ends are generic over the transport; the program has one, [`PortTransport`].
 pub trait Transport: Send + Sync + 'static {
     /// What the protocol reads from and writes to.
     type Stream: Stream;
@@ -43,6 +45,11 @@ pub trait Transport: Send + Sync + 'static {
         &self,
         socket: Socket,
     ) -> impl Future<Output = io::Result<Opened<Self::Stream>>> + Send;
+
+    /// Memory that a connection takes for its transport, counted while it is open.
+    fn connection_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// The bytes of the socket as they are.
@@ -54,5 +61,41 @@ impl Transport for Plain {
 
     async fn accept(&self, socket: Socket) -> io::Result<Opened<Socket>> {
         Ok(Opened::without_certificate(socket))
+    }
+}
+
+/// What a TLS connection takes beside its socket, about: keys, the state of the session and a record being read.
+const TLS_BYTES: usize = 16 << 10;
+
+/// With TLS or without, as the operator asked for: one type, so that the code of a protocol exists once.
+#[derive(Debug)]
+pub struct PortTransport {
+    tls: Option<Arc<Tls>>,
+    surprised: Arc<Surprise>,
+}
+
+impl PortTransport {
+    /// TLS with these certificates; `None`: without.
+    pub fn new(tls: Option<Arc<Tls>>) -> Self {
+        Self { tls, surprised: Arc::default() }
+    }
+}
+
+impl Transport for PortTransport {
+    type Stream = Connection;
+
+    async fn accept(&self, socket: Socket) -> io::Result<Opened<Connection>> {
+        let Some(tls) = &self.tls else {
+            return Ok(Opened::without_certificate(Connection::plain(
+                socket,
+                self.surprised.clone(),
+            )));
+        };
+        let (stream, certificate) = tls.accept(socket).await?;
+        Ok(Opened { stream: Connection::Tls(Box::new(stream)), certificate })
+    }
+
+    fn connection_bytes(&self) -> usize {
+        if self.tls.is_some() { TLS_BYTES } else { 0 }
     }
 }

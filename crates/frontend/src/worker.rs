@@ -79,7 +79,8 @@ impl<P, T> Clone for Service<P, T> {
 impl<P: Protocol, T: Transport> Service<P, T> {
     async fn serve(self, accepted: Accepted, mut closing: Closing) {
         let Self { name, protocol, transport } = self;
-        let Accepted { socket, peer, counted: _counted, slot } = accepted;
+        let Accepted { socket, peer, counted: _counted, mut slot } = accepted;
+        slot.hold_more(transport.connection_bytes());
         let opened = async { transport.accept(socket.attach()?).await };
         let Opened { stream, certificate } = tokio::select! {
             opened = opened => match opened {

@@ -5,13 +5,14 @@ use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
 use galatea_frontend::{
-    ApiCategory, CallGuard, Caller, Client, CompressionFormat, InFlight, catch_panic,
+    ApiCategory, CallGuard, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
+    InFlight, catch_panic,
 };
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
-use galatea_types::{MemoryBudget, MemoryReservation};
+use galatea_types::{ClientShare, MemoryBudget, MemoryReservation};
 use http::{HeaderMap, HeaderValue, Request, Response, request::Parts};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -33,6 +34,7 @@ use crate::{
     route::{ReflectionVersion, Route},
     service::InferenceService,
     state::{SHUTTING_DOWN, ServerState},
+    status::status_of,
     stream::InferStream,
     told::Told,
     unread::Reader,
@@ -82,6 +84,10 @@ impl Dispatcher {
         &self.state.in_flight
     }
 
+    pub fn client_limits(&self) -> &ClientLimits {
+        &self.state.options.client_limits
+    }
+
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.state.options.memory
     }
@@ -89,7 +95,7 @@ impl Dispatcher {
     pub async fn answer(
         self,
         request: Request<Incoming>,
-        (call, client): (CallGuard, Client),
+        (call, client, account): (CallGuard, Client, ConnectionAccount),
         reader: Reader,
     ) -> Result<Response<CallBody>, Infallible> {
         let route = Route::of(request.uri().path());
@@ -105,7 +111,7 @@ impl Dispatcher {
         if !is_health_check(route, request.uri().path()) && !self.state.engine.started().await {
             return Ok(told.refused(Status::unavailable(STARTING)).into_http());
         }
-        let answer = self.route(route, request, (reader, &client), &mut told);
+        let answer = self.route(route, request, (reader, &client, &account), &mut told);
         let response = match catch_panic(CALL, answer).await {
             Some(Ok(response)) => {
                 told.answered(&response, response.body().size());
@@ -133,13 +139,18 @@ impl Dispatcher {
         &self,
         route: Option<Route>,
         request: Request<Incoming>,
-        (reader, client): (Reader, &Client),
+        (reader, client, account): (Reader, &Client, &ConnectionAccount),
         told: &mut Told,
     ) -> Answer {
         let state = self.state.clone();
         let Some(route) = route else { return Box::pin(ready(Err(Status::unimplemented("")))) };
-        let (caller, format) = match self.check_head(route, &request, client, told) {
-            Ok(checked) => checked,
+        let checked = self.check_head(route, &request, client, told);
+        let counted = checked.and_then(|(caller, format)| {
+            let (caller, share) = self.count_to_client(route, caller, (client, account))?;
+            Ok((caller, share, format))
+        });
+        let (caller, share, format) = match counted {
+            Ok(counted) => counted,
             Err(status) => return refuse(route, request, reader, &state, status),
         };
         let (mut head, body) = request.into_parts();
@@ -166,10 +177,13 @@ impl Dispatcher {
                 let stream = StreamBody::new(stream, call.format, &state);
                 Box::pin(ready(Ok(outgoing::response(Content::Stream(stream), call.format))))
             }
-            Route::RepositoryModelLoad => Box::pin(load(state, messages, caller)),
+            Route::RepositoryModelLoad => {
+                Box::pin(while_holding(share, load(state, messages, caller)))
+            }
             Route::Inference(_) => {
                 head.extensions.insert(caller);
-                Box::pin(generated(Box::new(head), messages, self.inference.clone()))
+                let answer = generated(Box::new(head), messages, self.inference.clone());
+                Box::pin(while_holding(share, answer))
             }
             Route::HealthCheck => {
                 Box::pin(generated(Box::new(head), messages, self.health.clone()))
@@ -180,6 +194,26 @@ impl Dispatcher {
             }
             Route::Reflection(version) => Box::pin(reflect(state, version, head, messages)),
         }
+    }
+
+    /// The requests of the call count to the limits of its client; the call itself does, unless it brings inference
+    /// requests, each of which does.
+    fn count_to_client(
+        &self,
+        route: Route,
+        mut caller: Caller,
+        (client, connection): (&Client, &ConnectionAccount),
+    ) -> Result<(Caller, Option<Box<ClientShare>>), Status> {
+        if route.category() == ApiCategory::Health {
+            return Ok((caller, None));
+        }
+        let limits = &self.state.options.client_limits;
+        caller.count_to(limits.account(client, connection, caller.identity()));
+        if matches!(route, Route::ModelInfer | Route::ModelStreamInfer) {
+            return Ok((caller, None));
+        }
+        let share = caller.begin(0).map_err(|error| status_of(&error.into()))?;
+        Ok((caller, share))
     }
 
     /// Whether the client may make the call, as far as its head says; who it is, and how its messages are compressed.
@@ -269,6 +303,12 @@ async fn model_infer(
     };
     told.succeeded(body.size() as u64);
     Ok(outgoing::response(Content::Message(body), call.format))
+}
+
+async fn while_holding<T>(share: Option<Box<ClientShare>>, answer: impl Future<Output = T>) -> T {
+    let answer = answer.await;
+    drop(share);
+    answer
 }
 
 async fn load(

@@ -50,7 +50,7 @@ pub(crate) fn find_model(
     (caller, subject): (&Caller, &mut Subject),
 ) -> Result<Arc<ServedModel>> {
     let name = message.model_name();
-    caller.check_again(&Action::Infer(name)).inspect_err(|_| subject.asks_for(name, None))?;
+    caller.check(&Action::Infer(name)).inspect_err(|_| subject.asks_for(name, None))?;
     let version = parse_model_version(message.model_version());
     let version = version.inspect_err(|_| subject.asks_for(name, None))?;
     let model = engine.model(name, version).inspect_err(|_| subject.asks_for(name, version))?;
@@ -67,8 +67,10 @@ pub(crate) fn prepare(
     (forwarded, caller): (&Forwarded, &Caller),
     max_response_size: usize,
 ) -> Result<Prepared> {
+    let share = caller.begin(message.decoded_size())?;
     memory.try_grow(message.decoded_size())?;
     let mut context = RequestContext::new();
+    context.share = share;
     context.identity = caller.identity().cloned();
     context.memory = memory;
     let (mut request, plan) = decode(message, model.config(), &NoRegions)?;

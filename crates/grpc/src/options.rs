@@ -3,7 +3,8 @@
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
 use galatea_frontend::{
-    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis,
+    Authentication, ClientLimits, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog,
+    RestrictedApis, Tls,
 };
 use galatea_types::MemoryBudget;
 
@@ -37,6 +38,8 @@ pub struct GrpcOptions {
     pub restricted_protocols: RestrictedApis,
     /// Who may call what; shared by the front ends too.
     pub authentication: Authentication,
+    /// `--client-...` and `--connection-max-...`: what one client may have in hand; shared by the front ends too.
+    pub client_limits: ClientLimits,
     /// Which metadata of an inference call becomes parameters of its requests.
     pub header_forwarding: HeaderForwarding,
     /// Responses that may wait for a client that does not read its stream, in bytes.
@@ -61,6 +64,8 @@ pub struct GrpcOptions {
     pub limits: Arc<ConnectionLimits>,
     /// Takes work on long requests; shared by the front ends too.
     pub heavy_work: Arc<HeavyWork>,
+    /// `--grpc-use-ssl` and others: TLS for clients; `None`: connections are not encrypted.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for GrpcOptions {
@@ -72,6 +77,7 @@ impl Default for GrpcOptions {
             response_compression: ResponseCompression::None,
             restricted_protocols: RestrictedApis::default(),
             authentication: Authentication::default(),
+            client_limits: ClientLimits::default(),
             header_forwarding: HeaderForwarding::default(),
             max_unread: 256 << 20,
             memory: MemoryBudget::unlimited(),
@@ -85,6 +91,7 @@ impl Default for GrpcOptions {
             requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
+            tls: None,
         }
     }
 }

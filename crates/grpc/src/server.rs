@@ -4,8 +4,8 @@ use std::{io, sync::Arc};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener, Plain,
-    Protocol, Stream,
+    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener,
+    PortTransport, Protocol, Stream,
 };
 use hyper::{server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -42,7 +42,7 @@ pub fn serve(
         pings: options.pings,
         dispatcher: Dispatcher::new(engine, options),
     };
-    FrontEnd::start(listener.into(), Plain, service, threads)
+    FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
 }
 
 /// Bytes that a connection opens with: the preface of HTTP/2, and the head of the settings behind it.
@@ -75,13 +75,18 @@ impl Protocol for GrpcService {
         closing: Closing,
     ) -> Result<(), hyper::Error> {
         let dispatcher = self.dispatcher.clone();
+        let account = dispatcher.client_limits().connection();
         let memory = self.dispatcher.memory();
         let unread = Unread::new(connection::MOST_UNREAD, memory);
         let stream =
             Guarded::new(stream, Pings::new(self.pings), activity.clone(), unread.clone(), memory);
         let answer = service_fn(move |request| {
             let call = activity.begin_call();
-            dispatcher.clone().answer(request, (call, client.clone()), unread.reader())
+            dispatcher.clone().answer(
+                request,
+                (call, client.clone(), account.clone()),
+                unread.reader(),
+            )
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
         let shut_down = http2::Connection::graceful_shutdown;

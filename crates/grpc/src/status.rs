@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use galatea_frontend::AccessError;
+use galatea_frontend::{AccessError, ClientLimitError};
 use galatea_protocol::grpc_code;
 use galatea_types::Error;
-use tonic::{Code, Status};
+use tonic::{Code, Status, metadata::MetadataMap};
 
 /// Longest text of a status in its encoded form, in bytes. It is part of the trailers, and clients on the common
 /// library may refuse a call whose trailers pass 8 KiB: then they show that instead of our error.
@@ -18,13 +18,27 @@ pub(crate) fn status_of(error: &Error) -> Status {
         Some(refused) => code_of_refusal(refused),
         None => Code::from_i32(grpc_code(error.code())),
     };
-    Status::new(code, fitting(error.message()))
+    let text = fitting(error.message());
+    match ClientLimitError::of(error) {
+        Some(limit) => Status::with_metadata(code, text, when_to_retry(limit)),
+        None => Status::new(code, text),
+    }
+}
+
+/// The trailer that clients on the common library wait by before they try again, in milliseconds.
+const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+fn when_to_retry(limit: &ClientLimitError) -> MetadataMap {
+    let mut trailers = MetadataMap::new();
+    let wait = u64::try_from(limit.wait().as_millis()).unwrap_or(u64::MAX).max(1);
+    trailers.insert(RETRY_PUSHBACK, wait.min(i32::MAX as u64).into());
+    trailers
 }
 
 fn code_of_refusal(error: &AccessError) -> Code {
     match error {
         AccessError::Unauthenticated(_) => Code::Unauthenticated,
-        AccessError::Denied { .. } => Code::PermissionDenied,
+        AccessError::Denied { .. } | AccessError::Closed { .. } => Code::PermissionDenied,
     }
 }
 

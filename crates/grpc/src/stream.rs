@@ -200,6 +200,7 @@ impl InferStream {
     }
 
     fn read(&mut self, message: Message) -> Result<(), Status> {
+        self.caller.renew();
         if is_heavy(&message.bytes) {
             let (state, forwarded, caller) =
                 (self.state.clone(), self.forwarded.clone(), self.caller.clone());

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, io};
 
-use galatea_frontend::{DecompressError, HeavyWorkError};
+use galatea_frontend::{ClientLimitError, DecompressError, HeavyWorkError};
 use galatea_types::{Code, Error, OverBudget};
 
 use crate::wire::TooManyChunks;
@@ -36,6 +36,8 @@ pub(crate) enum BodyError {
     Heavy(#[from] HeavyWorkError),
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
+    #[error(transparent)]
+    ClientLimit(#[from] ClientLimitError),
     #[error("the server has no memory for the request body; try again later")]
     NoMemory,
 }
@@ -86,6 +88,7 @@ impl From<BodyError> for Error {
         let code = match error {
             BodyError::Heavy(error) => return error.into(),
             BodyError::OverBudget(error) => return error.into(),
+            BodyError::ClientLimit(error) => return error.into(),
             BodyError::NoMemory => Code::Exhausted,
             _ => Code::InvalidArg,
         };

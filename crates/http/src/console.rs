@@ -17,6 +17,7 @@ use http::{
 };
 
 use crate::{
+    admission,
     body::Body,
     event_body::EventBody,
     options::HttpOptions,
@@ -67,7 +68,8 @@ pub(crate) async fn respond(
     route: ConsoleRoute,
     received: &mut Received,
 ) -> Response<Body> {
-    if let Some(refusal) = state.admit_to_page(received, Action::ReadEverything, JSON) {
+    if let Some(refusal) = admission::refusal_of_page(state, received, Action::ReadEverything, JSON)
+    {
         return refusal;
     }
     received.exchange.is_routine();

@@ -20,6 +20,7 @@
 
 #![warn(missing_docs)]
 
+mod admission;
 mod body;
 mod body_error;
 mod cloud;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use galatea_frontend::{
-    Authentication, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog, RestrictedApis,
+    Authentication, ClientLimits, ConnectionLimits, HeaderForwarding, HeavyWork, RequestLog,
+    RestrictedApis, Tls,
 };
 use galatea_types::MemoryBudget;
 
@@ -18,6 +19,8 @@ pub struct HttpOptions {
     pub restricted_apis: RestrictedApis,
     /// `--auth-policy`: who may call what; shared by the front ends too.
     pub authentication: Authentication,
+    /// `--client-...` and `--connection-max-...`: what one client may have in hand; shared by the front ends too.
+    pub client_limits: ClientLimits,
     /// `--http-header-forward-pattern`: which headers of an inference request become parameters of it.
     pub header_forwarding: HeaderForwarding,
     /// `--console`: whether there is a page to look at the server with.
@@ -30,6 +33,10 @@ pub struct HttpOptions {
     pub heavy_work: Arc<HeavyWork>,
     /// `--memory-budget`: what requests and responses may take, over all front ends.
     pub memory: Arc<MemoryBudget>,
+    /// `--https-cert` and others: TLS for clients; `None`: connections are not encrypted.
+    pub tls: Option<Arc<Tls>>,
+    /// `--metrics-https`: TLS for the metrics.
+    pub metrics_tls: Option<Arc<Tls>>,
 }
 
 impl Default for HttpOptions {
@@ -39,12 +46,15 @@ impl Default for HttpOptions {
             max_input_size: 64 << 20,
             restricted_apis: RestrictedApis::default(),
             authentication: Authentication::default(),
+            client_limits: ClientLimits::default(),
             header_forwarding: HeaderForwarding::default(),
             has_console: false,
             requests: RequestLog::default(),
             limits: Arc::default(),
             heavy_work: Arc::default(),
             memory: MemoryBudget::unlimited(),
+            tls: None,
+            metrics_tls: None,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use galatea_frontend::{Call, CallGuard, Caller, Exchange};
-use galatea_types::{MemoryReservation, RequestContext, TraceContext};
+use galatea_frontend::{Call, CallGuard, Caller, ClientLimitError, Exchange};
+use galatea_types::{ClientShare, MemoryReservation, RequestContext, TraceContext};
 use http::{HeaderMap, HeaderName, Request, header::EXPECT};
 use hyper::body::{Body as _, Incoming};
 
@@ -43,6 +43,8 @@ pub(crate) struct Received {
     pub exchange: Exchange,
     /// What the body takes of the server's budget.
     pub memory: MemoryReservation,
+    /// What the request takes of its client's limits.
+    share: Option<Box<ClientShare>>,
 }
 
 impl Received {
@@ -66,6 +68,7 @@ impl Received {
             is_last: false,
             caller: Caller::default(),
             memory: state.options.memory.reservation(),
+            share: None,
         }
     }
 
@@ -99,20 +102,41 @@ impl Received {
         header_length: Option<usize>,
         limit: SizeLimit,
     ) -> Result<bytes::Bytes, BodyError> {
+        let is_announced = self.content_length().is_some();
         let _receiving = self.call.activity().receive();
         let (body, memory) = (self.request.body_mut(), &mut self.memory);
         let read =
             request_body::read(body, &self.connection.wire, header_length, limit, memory).await;
         self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
-        read
+        let body = read?;
+        if !is_announced {
+            self.grow_share(body.len())?;
+        }
+        Ok(body)
+    }
+
+    /// Takes what the request needs of its client's limits, as far as its head says it.
+    pub fn begin_share(&mut self) -> Result<(), ClientLimitError> {
+        let bytes = self.content_length().unwrap_or_default();
+        self.share = self.caller.begin(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        Ok(())
+    }
+
+    /// The body turned out to be of this length.
+    fn grow_share(&mut self, bytes: usize) -> Result<(), ClientLimitError> {
+        match (self.caller.account(), &mut self.share) {
+            (Some(account), Some(share)) => account.grow(share, bytes),
+            _ => Ok(()),
+        }
     }
 
     /// The context of the request, which holds what the body took from now on.
     pub fn context(&mut self) -> RequestContext {
         let identity = self.caller.identity().cloned();
         let memory = std::mem::take(&mut self.memory);
-        RequestContext { identity, memory, ..RequestContext::new() }
+        let share = self.share.take();
+        RequestContext { identity, memory, share, ..RequestContext::new() }
     }
 
     /// The connection is busy until this is dropped. What no handler has read of the body is read and dropped while the

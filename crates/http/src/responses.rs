@@ -1,11 +1,11 @@
 //! The responses that handlers are made of, and the content types.
 
-use galatea_frontend::{AccessError, Peer, Restriction};
+use galatea_frontend::{AccessError, ClientLimitError, Peer, Restriction};
 use galatea_protocol::{http::error_body, http_status};
 use galatea_types::{Code, Error};
 use http::{
     HeaderValue, Response, StatusCode,
-    header::{CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE},
+    header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 
 use crate::body::Body;
@@ -27,6 +27,9 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response<Body> {
 /// An error with the status of its code and the body `{"error": text}`. Which content type it carries depends on how far
 /// Triton gets with such a request: JSON where its handler sets that early, else text.
 pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body> {
+    if let Some(limit) = ClientLimitError::of(error) {
+        return too_many(limit, error, content_type);
+    }
     let status = match AccessError::of(error) {
         Some(refused) => status_of_refusal(refused),
         None => StatusCode::from_u16(http_status(error.code()))
@@ -39,6 +42,14 @@ pub(crate) fn failure(error: &Error, content_type: HeaderValue) -> Response<Body
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// 429, and when to try again: its client has as much of the server as it may.
+fn too_many(limit: &ClientLimitError, error: &Error, content_type: HeaderValue) -> Response<Body> {
+    let body = error_body(error.message()).into();
+    let mut response = reply(StatusCode::TOO_MANY_REQUESTS, content_type, body);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(limit.wait_seconds()));
+    failed(response, error.clone())
 }
 
 /// Why a request failed, beside its response: for the log.
@@ -86,7 +97,7 @@ pub(crate) fn restricted(restriction: &Restriction) -> Response<Body> {
 fn status_of_refusal(error: &AccessError) -> StatusCode {
     match error {
         AccessError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-        AccessError::Denied { .. } => StatusCode::FORBIDDEN,
+        AccessError::Denied { .. } | AccessError::Closed { .. } => StatusCode::FORBIDDEN,
     }
 }
 

@@ -5,7 +5,7 @@ use std::{convert::Infallible, io, sync::Arc, thread};
 use galatea_engine::Engine;
 use galatea_frontend::{
     Activity, Answer, Call, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight,
-    Listener, Peer, Plain, Protocol, Stream,
+    Listener, Peer, PortTransport, Protocol, Stream,
 };
 use galatea_types::Code;
 use http::StatusCode;
@@ -38,10 +38,11 @@ pub fn serve(
         uses_reserve: false,
     };
     let service = Service::new(Content::Inference, engine, options);
-    FrontEnd::start(listener.into(), Plain, service, threads)
+    FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
 }
 
-/// Serves a cloud platform on `listener` as [`serve`] serves clients.
+/// Serves a cloud platform on `listener` as [`serve`] serves clients, without TLS: the platform calls from the same machine,
+/// and knows no certificate of ours.
 pub fn serve_cloud(
     listener: impl Into<Listener>,
     engine: &Arc<Engine>,
@@ -57,7 +58,7 @@ pub fn serve_cloud(
         uses_reserve: false,
     };
     let service = Service::new(Content::Cloud(platform), engine, options);
-    FrontEnd::start(listener.into(), Plain, service, threads)
+    FrontEnd::start(listener.into(), PortTransport::new(None), service, threads)
 }
 
 /// Serves the metrics on `listener` from a thread of its own until [`FrontEnd::shut_down`]. A few of the server's
@@ -75,7 +76,12 @@ pub fn serve_metrics(
         uses_reserve: true,
     };
     let service = Service::new(Content::Metrics, engine, options);
-    FrontEnd::start(listener.into(), Plain, service, threads)
+    FrontEnd::start(
+        listener.into(),
+        PortTransport::new(options.metrics_tls.clone()),
+        service,
+        threads,
+    )
 }
 
 impl Protocol for Service {

@@ -12,7 +12,7 @@ use http::{
 use hyper::body::Incoming;
 
 use crate::{
-    HttpOptions,
+    HttpOptions, admission,
     body::Body,
     cloud::{
         CloudFrontEnd, Destination, SageMakerModels,
@@ -151,10 +151,12 @@ impl Service {
         match front_end.destination(received.request.method(), &path, redirect) {
             Destination::Call(route, method) => self.answer(route, &method, received).await,
             Destination::Models(models, call) => self.answer_models(models, call, received).await,
-            Destination::Metrics => match self.state.admit(received, Action::Metrics, TEXT) {
-                Some(refusal) => refusal,
-                None => metrics::of_engine(&self.state.engine),
-            },
+            Destination::Metrics => {
+                match admission::refusal(&self.state, received, Action::Metrics, TEXT) {
+                    Some(refusal) => refusal,
+                    None => metrics::of_engine(&self.state.engine),
+                }
+            }
             Destination::Refused(response) => response,
         }
     }
@@ -166,10 +168,13 @@ impl Service {
         call: ModelsCall<'_>,
         received: &mut Received,
     ) -> Response<Body> {
-        if let Some(refusal) = self.state.admit(received, call.access(), TEXT) {
+        if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT) {
             return refusal;
         }
         if let Some(refusal) = self.restriction(call.category(), received.headers()) {
+            return refusal;
+        }
+        if let Some(refusal) = admission::refusal_by_limits(&self.state, received, TEXT) {
             return refusal;
         }
         match self.refusal(TEXT).await {
@@ -179,7 +184,7 @@ impl Service {
     }
 
     fn answer_metrics(&self, received: &mut Received) -> Response<Body> {
-        if let Some(refusal) = self.state.admit(received, Action::Metrics, TEXT) {
+        if let Some(refusal) = admission::refusal(&self.state, received, Action::Metrics, TEXT) {
             return refusal;
         }
         received.exchange.is_routine();
@@ -213,13 +218,21 @@ impl Service {
     ) -> Response<Body> {
         note_subject(route, &mut received.exchange);
         let content_type = route.early_error_type();
-        if let Some(refusal) = self.state.admit(received, route.access(), content_type) {
+        if let Some(refusal) =
+            admission::refusal(&self.state, received, route.access(), content_type)
+        {
             return refusal;
         }
         if route.category() == ApiCategory::Health {
             received.exchange.is_routine();
         }
         if let Some(refusal) = self.restriction(route.category(), received.headers()) {
+            return refusal;
+        }
+        if route.category() != ApiCategory::Health
+            && let Some(refusal) =
+                admission::refusal_by_limits(&self.state, received, route.early_error_type())
+        {
             return refusal;
         }
         if !route.allows(method) {

@@ -4,18 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use galatea_console::Console;
 use galatea_engine::Engine;
-use galatea_frontend::{Action, Client, Closing, InFlight};
+use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight};
 use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
-use http::{HeaderValue, Response};
 
 use crate::{
     HttpOptions,
-    body::Body,
     body_error::SizeLimit,
-    received::Received,
-    responses::not_admitted,
-    same_site,
     wire::{RequestHeaders, Wire},
 };
 
@@ -35,6 +30,8 @@ pub(crate) struct ServerState {
 /// What the requests of one connection share. It has one at a time.
 pub(crate) struct Connection {
     pub client: Client,
+    /// What its requests count to, where there are limits of clients.
+    pub account: ConnectionAccount,
     pub wire: Arc<Wire>,
     /// For responses without an end of their own.
     pub closing: Closing,
@@ -45,63 +42,13 @@ impl ServerState {
     /// A new connection, which notes what its requests need.
     pub fn connection(&self, client: Client, closing: Closing) -> Arc<Connection> {
         let wire = Wire::new(self.options.header_forwarding.is_active());
-        Arc::new(Connection { client, wire, closing, last_header: Mutex::default() })
-    }
-
-    /// Asks who sends the request, and whether it may be answered; the refusal, if not.
-    #[inline]
-    pub fn admit(
-        &self,
-        received: &mut Received,
-        action: Action<'_>,
-        content_type: HeaderValue,
-    ) -> Option<Response<Body>> {
-        match self.options.authentication.is_active() {
-            true => self.refused(received, &action, (content_type, false)),
-            false => None,
-        }
-    }
-
-    /// The same for what browsers show, whose users type a key.
-    pub fn admit_to_page(
-        &self,
-        received: &mut Received,
-        action: Action<'_>,
-        content_type: HeaderValue,
-    ) -> Option<Response<Body>> {
-        match self.options.authentication.is_active() {
-            true => self.refused(received, &action, (content_type, true)),
-            false => None,
-        }
-    }
-
-    fn refused(
-        &self,
-        received: &mut Received,
-        action: &Action<'_>,
-        (content_type, is_page): (HeaderValue, bool),
-    ) -> Option<Response<Body>> {
-        let client = &received.connection().client;
-        let headers = received.headers();
-        let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
-        let admitted = self.options.authentication.admit(client, values, || *action);
-        match admitted {
-            Ok(caller) => {
-                if let Some(identity) = caller.identity() {
-                    received.exchange.is_by(identity);
-                }
-                let is_browser = caller.is_browser();
-                received.caller = caller;
-                is_browser.then(|| same_site::refusal(received.headers())).flatten()
-            }
-            Err(error) => {
-                let peer = client.peer;
-                if let Some(identity) = error.identity() {
-                    received.exchange.is_by(identity);
-                }
-                Some(not_admitted(&error, (peer, is_page), content_type))
-            }
-        }
+        Arc::new(Connection {
+            client,
+            account: self.options.client_limits.connection(),
+            wire,
+            closing,
+            last_header: Mutex::default(),
+        })
     }
 
     pub fn is_live(&self) -> bool {

@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    Cancellation, Identity, MemoryReservation, Origin, StepTimes, Timeline, Trace, TraceContext,
+    Cancellation, ClientShare, Identity, MemoryReservation, Origin, StepTimes, Timeline, Trace,
+    TraceContext,
 };
 
 /// Who waits for a request, until when, and what has happened to it so far. Travels beside the request, by value:
@@ -31,6 +32,8 @@ pub struct RequestContext {
     pub timeline: Timeline,
     /// The bytes that the request holds of the server's budget, until it is answered.
     pub memory: MemoryReservation,
+    /// What it takes of the limits of its client, until it is answered; `None`: there are none.
+    pub share: Option<Box<ClientShare>>,
 }
 
 impl RequestContext {
@@ -50,6 +53,7 @@ impl RequestContext {
             trace_context: None,
             timeline: Timeline::new(received),
             memory: MemoryReservation::default(),
+            share: None,
         }
     }
 
@@ -76,6 +80,7 @@ impl RequestContext {
             timeline: Timeline::new(Instant::now()),
             // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),
+            share: None,
         }
     }
 

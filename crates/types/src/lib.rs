@@ -7,6 +7,7 @@
 mod buffer;
 pub mod byte_strings;
 mod cancel;
+mod client_share;
 mod context;
 mod data_type;
 mod error;
@@ -33,6 +34,7 @@ pub use buffer::{
     NotInHostMemory,
 };
 pub use cancel::Cancellation;
+pub use client_share::{ClientAccount, ClientShare, OverShare, ShareLimits};
 pub use context::RequestContext;
 pub use data_type::DataType;
 pub use error::{Code, Error, Result};

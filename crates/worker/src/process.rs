@@ -13,7 +13,10 @@ use std::{
 use galatea_types::LockExt as _;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::program::Program;
+use crate::{
+    program::Program,
+    sandbox::{Barriers, KernelSupport},
+};
 
 /// What to execute.
 pub(crate) struct CommandLine<'a> {
@@ -50,6 +53,12 @@ impl Process {
         if !program.inherits_variables {
             command.env_clear();
         }
+        // Before those that are set: what is meant for the program it gets.
+        for name in &program.withheld_variables {
+            command.env_remove(name);
+        }
+        let sandbox = program.sandbox.as_ref();
+        let barriers = sandbox.map(|s| s.prepare(KernelSupport::detect())).transpose()?;
         command
             .args(&program.arguments)
             .args(passed.map(|d| d.to_string()))
@@ -59,7 +68,7 @@ impl Process {
             .stderr(Stdio::piped())
             .process_group(0);
         // SAFETY: the closure only makes system calls, which is allowed between fork and exec.
-        unsafe { command.pre_exec(move || prepare(server, passed)) };
+        unsafe { command.pre_exec(move || prepare(server, passed, barriers.as_ref())) };
         let mut child = command.spawn()?;
         match Self::watch(&mut child) {
             Ok((descriptor, output)) => {
@@ -126,7 +135,7 @@ fn pid_of(id: u32) -> io::Result<Pid> {
 }
 
 /// Runs in the child before it becomes the program.
-fn prepare(server: Pid, passed: [RawFd; 4]) -> io::Result<()> {
+fn prepare(server: Pid, passed: [RawFd; 4], barriers: Option<&Barriers>) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if rustix::process::getppid() != Some(server) {
         // The server died before that was set.
@@ -142,7 +151,7 @@ fn prepare(server: Pid, passed: [RawFd; 4]) -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
     }
-    Ok(())
+    barriers.map_or(Ok(()), Barriers::raise)
 }
 
 /// How a process ended, for messages.

@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
+use crate::sandbox::Sandbox;
+
 /// What is executed as a worker. The numbers of its four descriptors follow its arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -15,6 +17,10 @@ pub struct Program {
     pub variables: Vec<(OsString, OsString)>,
     /// Whether it gets this process's environment variables too.
     pub inherits_variables: bool,
+    /// Those of this process that it does not get all the same.
+    pub withheld_variables: Vec<OsString>,
+    /// What it may reach; `None`: what this process may.
+    pub sandbox: Option<Sandbox>,
     /// For the log.
     pub description: String,
 }

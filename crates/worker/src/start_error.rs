@@ -16,14 +16,14 @@ pub(crate) enum StartError {
     #[error("a worker's thread ended early")]
     ThreadEnded,
     #[error(
-        "cannot start a {} for {identity}: the {} '{}' cannot be executed: {error}",
-        identity.role, program.role, program.path.display()
+        "cannot start a {} for {identity}: the {} '{}' cannot be executed: {error}{}",
+        identity.role, program.role, program.path.display(), of_isolation(program)
     )]
     NotExecuted { identity: WorkerIdentity, program: Arc<Program>, error: io::Error },
     /// The program runs, but not the worker's code.
     #[error(
-        "the {} of {identity} failed to start with {} ({}): {reason}",
-        identity.role, program.path.display(), program.description
+        "the {} of {identity} failed to start with {} ({}): {reason}{}",
+        identity.role, program.path.display(), program.description, of_isolation(program)
     )]
     Failed { identity: WorkerIdentity, program: Arc<Program>, reason: String },
     /// `exit`: how; `last_lines`: of stderr, each after a line break.
@@ -39,6 +39,16 @@ pub(crate) enum StartError {
         setting: &'static str,
         last_lines: String,
     },
+}
+
+/// What may be the reason, of a program that is confined.
+fn of_isolation(program: &Program) -> String {
+    program.sandbox.as_ref().map_or_else(String::new, |sandbox| {
+        format!(
+            " (with --python-isolation={}: the program and its libraries must lie where --python-readable-path allows it)",
+            sandbox.level.name()
+        )
+    })
 }
 
 impl From<StartError> for Error {

@@ -295,6 +295,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
     use super::*;
+    use crate::sandbox::{IsolationLevel, KernelSupport, Sandbox};
 
     struct NoServices;
 
@@ -316,12 +317,18 @@ mod tests {
     }
 
     fn start(python: PathBuf, seconds: u64) -> String {
+        start_confined(python, seconds, None)
+    }
+
+    fn start_confined(python: PathBuf, seconds: u64, sandbox: Option<Sandbox>) -> String {
         let program = Program {
             role: "interpreter",
             path: python,
             arguments: vec!["/nowhere".into()],
             variables: vec![("TEXT".into(), "last line".into())],
             inherits_variables: true,
+            withheld_variables: Vec::new(),
+            sandbox,
             description: "a script".to_owned(),
         };
         let started = Worker::start(WorkerOptions {
@@ -355,6 +362,28 @@ mod tests {
         assert!(text.contains("SIGKILL"), "{text}");
         let text = start(PathBuf::from("/nowhere/python"), 30);
         assert!(text.contains("'/nowhere/python' cannot be executed"), "{text}");
+    }
+
+    /// The script lies where it may not be read; where the kernel cannot see to that, it ends by itself.
+    #[test]
+    fn the_error_of_a_confined_program_says_that_it_is_confined() {
+        let folder = tempfile::tempdir().expect("folder");
+        let python = folder.path().join("python");
+        fs::write(&python, "#!/bin/sh\nexit 7\n").expect("written");
+        fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).expect("executable");
+        let sandbox = Sandbox {
+            level: IsolationLevel::Strict,
+            readable: Vec::new(),
+            writable: Vec::new(),
+            secret: Vec::new(),
+        };
+        let has_landlock = !KernelSupport::detect()
+            .gaps(sandbox.level)
+            .iter()
+            .any(|g| g.starts_with("without Landlock"));
+        let text = start_confined(python, 30, Some(sandbox));
+        assert!(text.contains("--python-isolation=strict"), "{text}");
+        assert_eq!(text.contains("cannot be executed: Permission denied"), has_landlock, "{text}");
     }
 
     #[test]

@@ -46,9 +46,11 @@ mod tests {
     use galatea_types::Identity;
 
     use super::*;
+    use crate::grantee::Proof;
 
     fn grantee(expires: u64) -> Arc<Grantee> {
-        Arc::new(Grantee::new(Identity::new("i"), Vec::new(), Some(expires)))
+        let proof = Proof::Token([].into());
+        Arc::new(Grantee::new(Identity::new("i"), proof, Vec::new(), Some(expires)))
     }
 
     fn count(cache: &Cache) -> usize {

@@ -23,7 +23,7 @@ use crate::pattern::Pattern;
 pub enum SigningAlgorithm {
     /// RSA with SHA-256.
     Rs256,
-    /// The curve P-256 with SHA-256.
+    /// The elliptic curve secp256r1 with SHA-256.
     Es256,
     /// Ed25519.
     EdDsa,

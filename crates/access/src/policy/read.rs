@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     digest::Digest,
-    grantee::Grant,
+    grantee::{Grant, Proof},
     jwt::{JwtRules, KeySource, SigningAlgorithm},
     pattern::Pattern,
     role::{Role, RoleSet},
@@ -218,7 +218,8 @@ fn read_key(policy: &mut Policy, fields: &Fields<'_>) -> Result<()> {
         return Err(fields.wrong("sha256", text, "remove one of the two"));
     }
     let own = grant(fields)?.into_iter().collect();
-    let grantee = policy.grantee(Identity::new(name), own, &[], fields.second("expires")?);
+    let grantee =
+        policy.grantee(Identity::new(name), Proof::Key(digest), own, fields.second("expires")?);
     policy.keys.insert(digest, Arc::new(grantee));
     Ok(())
 }

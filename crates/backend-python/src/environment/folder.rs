@@ -26,7 +26,8 @@ pub(super) fn open(root: &Path, variables: &Variables) -> Result<Environment> {
     };
     let description = format!("{} in {kind} {}", interpreter.title(), root.display());
     let lease = EnvironmentLease::default();
-    Ok(Environment { python, variables: settings, description, lease })
+    let folders = [vec![root.to_owned()], interpreter.folders].concat();
+    Ok(Environment { python, variables: settings, folders, description, lease })
 }
 
 fn interpreter(root: &Path) -> Result<PathBuf> {

@@ -42,6 +42,7 @@ print("galatea-probe " + json.dumps({
     "executable": sys.executable,
     "prefix": sys.prefix,
     "base_prefix": getattr(sys, "base_prefix", sys.prefix),
+    "path": [folder for folder in sys.path if folder],
     "numpy": numpy,
 }))
 "#;
@@ -54,6 +55,8 @@ pub(super) struct Interpreter {
     pub version: Version,
     pub prefix: PathBuf,
     pub is_venv: bool,
+    /// Its own folders and those that it searches for packages: what a worker reads.
+    pub folders: Vec<PathBuf>,
     /// Its version, when it is installed.
     pub numpy: Option<String>,
 }
@@ -114,6 +117,7 @@ impl Interpreter {
             path: executable.map_or_else(|| path.to_owned(), PathBuf::from),
             version,
             prefix: prefix.into(),
+            folders: folders(report),
             is_venv: text("base_prefix").is_some_and(|base| base != prefix),
             numpy: text("numpy").map(str::to_owned),
         })
@@ -130,6 +134,18 @@ impl Interpreter {
     pub fn title(&self) -> String {
         format!("CPython {}", self.version)
     }
+}
+
+/// Bounds what an interpreter may report.
+const MOST_FOLDERS: usize = 1000;
+
+fn folders(report: &Value) -> Vec<PathBuf> {
+    let of = |key| report.get(key);
+    let searched = of("path").and_then(Value::as_array).into_iter().flatten();
+    let all = ["prefix", "base_prefix"].into_iter().filter_map(of).chain(searched);
+    let paths = all.filter_map(Value::as_str).map(PathBuf::from);
+    // A whole file system is nobody's environment.
+    paths.filter(|p| p.is_absolute() && p.parent().is_some()).take(MOST_FOLDERS).collect()
 }
 
 /// Why no model can run in an interpreter.

@@ -52,6 +52,8 @@ pub struct Environment {
     pub python: PathBuf,
     /// To be set over those of this process.
     pub variables: Vec<(OsString, OsString)>,
+    /// What a worker reads of it: its folders, and those that it searches for packages.
+    pub folders: Vec<PathBuf>,
     /// For the log, e.g. `CPython 3.11.7 in venv /path`.
     pub description: String,
     /// Keeps what was built or unpacked in the cache for as long as a worker runs in it.

@@ -173,6 +173,7 @@ fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
     Environment {
         python: interpreter.path,
         variables: folder::base_settings(variables),
+        folders: interpreter.folders,
         description,
         lease: EnvironmentLease::default(),
     }

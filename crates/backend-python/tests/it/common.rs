@@ -13,7 +13,7 @@ use galatea_backend::{
     Backend, InstanceAlarm, InstanceSpec, Model, ModelInstance, ServerAccess,
     testing::{self, Fixture},
 };
-use galatea_backend_python::PythonBackend;
+use galatea_backend_python::{PythonBackend, WorkerRules};
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_runtimes::Environment;
 use galatea_types::{DataType, Error, InferResponse, PreparedRequest, Result, Tensor};
@@ -62,7 +62,7 @@ pub fn settings() -> BTreeMap<String, String> {
 
 pub fn backend() -> Arc<dyn Backend> {
     let environment: Environment = std::env::vars_os().collect();
-    PythonBackend::open(&settings(), &environment).expect("opened")
+    PythonBackend::open(&settings(), &environment, &WorkerRules::default()).expect("opened")
 }
 
 /// A model as a test describes it.

@@ -1,5 +1,6 @@
 """What to do about the exceptions that most models begin with."""
 
+import errno
 import os
 import sys
 
@@ -38,19 +39,48 @@ _PACKAGES = {
 }
 
 
-# Exceptions that there may be advice for.
-ADVISED = (ModuleNotFoundError, FileNotFoundError, AttributeError)
+# The level that the server isolates its models at; None: it does not.
+isolation = None
+_REFUSALS = (errno.EACCES, errno.EPERM)
+# What libraries that were written in C make of such a refusal.
+_REFUSED = tuple(os.strerror(number) for number in _REFUSALS)
+# How far back in a chain of exceptions is looked.
+_MOST_CAUSES = 16
 
 
 def advice(error):
-    """One line that says what to do about an exception of these classes, or nothing where that is not known."""
+    """One line that says what to do about an exception, or nothing where that is not known."""
+    if isolation is not None and _is_refusal(error):
+        return _isolated()
     if isinstance(error, ModuleNotFoundError):
         return _module(getattr(error, "name", None))
     if isinstance(error, FileNotFoundError):
         return _file(error.filename)
-    if error.args and str(error.args[0]) == "'NoneType' object has no attribute 'as_numpy'":
+    if isinstance(error, AttributeError) and error.args[:1] == ("'NoneType' object has no attribute 'as_numpy'",):
         return "pb_utils.get_input_tensor_by_name gives None where the request has no input of that name."
     return ""
+
+
+def _is_refusal(error):
+    """Whether this exception, or one that it came from, says that the system has refused something."""
+    for _ in range(_MOST_CAUSES):
+        if error is None:
+            return False
+        if isinstance(error, OSError) and error.errno in _REFUSALS:
+            return True
+        if isinstance(error, (ImportError, OSError)) and any(text in str(error) for text in _REFUSED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _isolated():
+    text = (
+        "The server isolates Python models (--python-isolation=%s): only listed files can be read or changed. "
+        "--python-readable-path and --python-writable-path add to the list; files for a while belong into tempfile.gettempdir()."
+    )
+    network = " Sockets cannot be connected at this level; --python-isolation=standard allows them."
+    return text % isolation + (network if isolation == "strict" else "")
 
 
 def _file(name):

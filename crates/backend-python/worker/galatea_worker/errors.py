@@ -2,7 +2,7 @@
 
 import os
 
-from .advice import ADVISED, advice
+from .advice import advice
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -87,9 +87,8 @@ def _describe(error):
     frames = ["  %s(%d): %s\n" % frame for frame in _frames(error.__traceback__)]
     if frames:
         text += "\n\nAt:\n" + "".join(frames)
-    if isinstance(error, ADVISED):
-        hint = advice(error)
-        text += hint and (hint if frames else "\n\n" + hint) + "\n"
+    hint = advice(error)
+    text += hint and (hint if frames else "\n\n" + hint) + "\n"
     return text
 
 

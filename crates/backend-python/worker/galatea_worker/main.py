@@ -95,7 +95,7 @@ class Worker:
 
     def _open(self, settings):
         """Connects pb_utils with the server and imports the model's code."""
-        from . import bls, log, server
+        from . import advice, bls, log, server
         from .event_channel import EventChannel
         from .errors import hide
         from .loader import load
@@ -106,6 +106,7 @@ class Worker:
             self._channel.on_log_level = log.set_levels_json
             server.attach(self._connection, self._channel, bls)
             guard_children(self._connection, server.detach)
+        advice.isolation = settings.get("isolation")
         self._connection.outbox.limit = settings.get("arena_limit")
         server.session.version_dir = settings.get("version_dir", "")
         model = settings.get("args", {}).get("model_name") or settings.get("config", {}).get("name", "")

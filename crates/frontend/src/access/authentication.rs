@@ -7,9 +7,12 @@ use std::{
 };
 
 use galatea_access::{AccessError, Action, Credentials, Gate, Grantee};
-use galatea_types::Identity;
+use galatea_types::{ClientShare, Identity};
 
-use crate::client::Client;
+use crate::{
+    client::Client,
+    client_limits::{CallAccount, ClientLimitError},
+};
 
 /// The headers that credentials come in, and their names in gRPC's metadata.
 const AUTHORIZATION: &str = "authorization";
@@ -67,7 +70,9 @@ where
     credentials.are_repeated = authorization.next().is_some() || api_key.next().is_some();
     let grantee = gate.admit(&credentials, action, now())?;
     let is_browser = credentials.are_sent_by_browsers();
-    Ok(Caller(Some(Box::new(Known { gate: gate.clone(), grantee, is_browser }))))
+    let (gate, revoked) = (gate.clone(), None);
+    let known = Known { gate, grantee, generation: 0, revoked, is_browser };
+    Ok(Caller { known: Some(Box::new(known)), account: None })
 }
 
 /// The second since 1970.
@@ -77,50 +82,90 @@ fn now() -> u64 {
 
 /// Who sends a request. By default anybody, who may do anything: nobody has to say who it is.
 #[derive(Clone, Default)]
-pub struct Caller(Option<Box<Known>>);
+pub struct Caller {
+    known: Option<Box<Known>>,
+    /// Whose limits its requests count to, where there are limits.
+    account: Option<CallAccount>,
+}
 
 #[derive(Clone)]
 struct Known {
     gate: Arc<Gate>,
     /// `None`: the request is one that anybody may make.
     grantee: Option<Arc<Grantee>>,
+    /// Of the policy, as it was when that was looked up; 0: not known.
+    generation: u64,
+    /// Why it is not let in any more.
+    revoked: Option<AccessError>,
     is_browser: bool,
 }
 
 impl Caller {
     /// Who it is, where that was asked.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
-        self.0.as_ref()?.grantee.as_ref().map(|grantee| grantee.identity())
+        let grantee = self.known.as_ref()?.grantee.as_ref()?;
+        (!grantee.is_anybody()).then(|| grantee.identity())
+    }
+
+    /// Its requests count to these limits from now on.
+    pub fn count_to(&mut self, account: Option<CallAccount>) {
+        self.account = account;
+    }
+
+    /// Whose limits its requests count to.
+    pub fn account(&self) -> Option<&CallAccount> {
+        self.account.as_ref()
+    }
+
+    /// One more request of so many bytes: what it takes of the client's limits until that is dropped.
+    #[inline]
+    pub fn begin(&self, bytes: usize) -> Result<Option<Box<ClientShare>>, ClientLimitError> {
+        self.account.as_ref().map(|account| account.begin(bytes)).transpose()
     }
 
     /// Whether it may do this too, now that it is known what exactly.
     #[inline]
     pub fn check(&self, action: &Action<'_>) -> Result<(), AccessError> {
-        match &self.0 {
+        match &self.known {
             None => Ok(()),
-            Some(known) => known.gate.check(known.grantee.as_deref(), action),
+            Some(known) => match &known.revoked {
+                None => known.gate.check(known.grantee.as_deref(), action),
+                Some(error) => Err(error.clone()),
+            },
         }
     }
 
-    /// The same for what may come long after it was let in, on a stream: its proof may have expired meanwhile.
+    /// It goes on, on a stream, long after it was let in: its proof may have expired meanwhile, or the policy have changed.
     #[inline]
-    pub fn check_again(&self, action: &Action<'_>) -> Result<(), AccessError> {
-        match &self.0 {
-            None => Ok(()),
-            Some(known) => known.gate.check_again(known.grantee.as_ref(), action, now()),
+    pub fn renew(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.renew();
         }
     }
 
     /// Whether this model may be told of: for lists.
     pub fn may_read(&self, model: &str) -> bool {
-        let grantee = self.0.as_ref().and_then(|known| known.grantee.as_ref());
-        self.0.is_none() || grantee.is_some_and(|grantee| grantee.may(&Action::Read(model)))
+        let grantee = self.known.as_ref().and_then(|known| known.grantee.as_ref());
+        self.known.is_none() || grantee.is_some_and(|grantee| grantee.may(&Action::Read(model)))
     }
 
     /// Whether the credential may be sent by a browser of its own accord, so that a page of another site could have had it
     /// sent.
     pub fn is_browser(&self) -> bool {
-        self.0.as_ref().is_some_and(|known| known.is_browser)
+        self.known.as_ref().is_some_and(|known| known.is_browser)
+    }
+}
+
+impl Known {
+    fn renew(&mut self) {
+        let Some(grantee) = &self.grantee else { return };
+        match self.gate.renew(grantee, self.generation, now()) {
+            Ok(None) => self.revoked = None,
+            Ok(Some((grantee, generation))) => {
+                (self.grantee, self.generation, self.revoked) = (Some(grantee), generation, None);
+            }
+            Err(error) => self.revoked = Some(error),
+        }
     }
 }
 

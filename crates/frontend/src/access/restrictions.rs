@@ -98,8 +98,13 @@ impl RestrictedApis {
 
     /// The names of the groups that are restricted.
     pub fn restricted_names(&self) -> Vec<&'static str> {
-        let restricted = |category: &ApiCategory| self.restrictions[*category as usize].is_some();
-        ApiCategory::ALL.into_iter().filter(restricted).map(ApiCategory::name).collect()
+        let restricted = ApiCategory::ALL.into_iter().filter(|&category| self.restricts(category));
+        restricted.map(ApiCategory::name).collect()
+    }
+
+    /// Whether calls of this group need a header.
+    pub fn restricts(&self, category: ApiCategory) -> bool {
+        self.restrictions[category as usize].is_some()
     }
 
     /// Whether a call of this group may go on, for a client whose headers `value_of` looks up, whatever the case of their

@@ -165,6 +165,13 @@ impl Activity {
         }
     }
 
+    /// All that was written has left the stream, or some of it waits for the socket.
+    pub(super) fn has_flushed(&self, is_done: bool) {
+        if is_done == self.is_write_blocked.load(Relaxed) {
+            self.has_written(usize::from(!is_done), 0);
+        }
+    }
+
     /// What the client is overdue with, if it is.
     pub(super) fn overdue(&self, settings: &ConnectionSettings) -> Option<Overdue> {
         let now = self.now();

@@ -47,7 +47,7 @@ impl Registry {
         state.connections.insert(key, activity.clone());
         drop(state);
         let activity = activity.clone();
-        Some(Slot { registry: self.clone(), key, activity, _memory: memory() })
+        Some(Slot { registry: self.clone(), key, activity, memory: memory() })
     }
 
     /// As [`insert`](Self::insert), once there are fewer than `most`.
@@ -87,7 +87,14 @@ pub(crate) struct Slot {
     registry: Arc<Registry>,
     key: u64,
     pub activity: Arc<Activity>,
-    _memory: MemoryReservation,
+    memory: MemoryReservation,
+}
+
+impl Slot {
+    /// The connection takes so many bytes more.
+    pub fn hold_more(&mut self, bytes: usize) {
+        self.memory.grow(bytes);
+    }
 }
 
 impl Drop for Slot {

@@ -315,7 +315,7 @@ fn responses_are_read_up_to_a_limit() {
 
             let (listener, port) = listen().await;
             answer_each(listener, vec![OK]);
-            let fetched = get_at_most(&format!("127.0.0.1:{port}/metrics"), limit).await;
+            let fetched = get_at_most(&format!("127.0.0.1:{port}/metrics"), None, limit).await;
             assert_eq!(fetched.is_ok(), is_read, "{fetched:?}");
         }
     });

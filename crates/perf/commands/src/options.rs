@@ -1,5 +1,7 @@
 //! The command lines of `galatea models` and `galatea infer`, and what all commands have in theirs.
 
+use std::path::PathBuf;
+
 use galatea_command_line::{Asked, Group, Kind, Occurrence, OptionRow, OptionSet, help, parse};
 
 use galatea_types::ParameterValue;
@@ -23,11 +25,24 @@ pub(crate) struct ServerOptions {
     pub timeout: f64,
     /// HTTP headers, over gRPC metadata.
     pub headers: Vec<(String, String)>,
+    /// Whom to trust over TLS; `None`: whom the system trusts.
+    pub authorities: Option<PathBuf>,
+    /// What to show over TLS.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { url: None, protocol: None, timeout: DEFAULT_TIMEOUT, headers: Vec::new() }
+        Self {
+            url: None,
+            protocol: None,
+            timeout: DEFAULT_TIMEOUT,
+            headers: Vec::new(),
+            authorities: None,
+            certificate: None,
+            key: None,
+        }
     }
 }
 
@@ -118,6 +133,12 @@ macro_rules! server_rows {
             OptionRow::new("header", Kind::Form("<name>:<value>"), "A header of every request, over gRPC metadata: a token, or the key of a restricted API. May be repeated.")
                 .short('H')
                 .stores(|o, v| $crate::options::header(&mut o.server, v)),
+            OptionRow::new("cacert", Kind::Name, "Over TLS: file with the authorities to trust (PEM). Without it, those of the system.")
+                .stores(|o, v| $crate::options::file(&mut o.server.authorities, v)),
+            OptionRow::new("cert", Kind::Name, "Over TLS: file with a certificate to show (PEM), for servers that ask for one.")
+                .stores(|o, v| $crate::options::file(&mut o.server.certificate, v)),
+            OptionRow::new("key", Kind::Name, "File with the key of that certificate (PEM).")
+                .stores(|o, v| $crate::options::file(&mut o.server.key, v)),
             OptionRow::new("json", Kind::Switch, $json)
                 .stores(|o, v| v.put(&mut o.is_json)),
             OptionRow::help("Print this text."),
@@ -126,6 +147,14 @@ macro_rules! server_rows {
 }
 
 pub(crate) use server_rows;
+
+/// A file, which is read when a server is asked.
+pub(crate) fn file(place: &mut Option<PathBuf>, value: &Occurrence) -> Result<(), CommandError> {
+    let mut file = PathBuf::new();
+    value.put::<CommandError>(&mut file)?;
+    *place = Some(file);
+    Ok(())
+}
 
 /// A day is as good as for ever, and can be added to any clock.
 pub(crate) fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {

@@ -54,18 +54,18 @@ pub(crate) fn target(options: &ServerOptions) -> Result<Target, CommandError> {
         port: address.port.unwrap_or(protocol.default_port()),
         base_path: address.path.to_owned(),
         headers: options.headers.clone(),
-        tls: has_tls.then(system_tls),
+        tls: has_tls.then(|| tls(options)),
         compression: Default::default(),
     })
 }
 
-/// With the system's certificate authorities.
-fn system_tls() -> Tls {
+/// With the authorities that were named, or else the system's.
+pub(crate) fn tls(options: &ServerOptions) -> Tls {
     Tls {
-        roots: None,
-        certificate_chain: None,
+        roots: options.authorities.clone(),
+        certificate_chain: options.certificate.clone(),
         certificate_is_der: false,
-        private_key: None,
+        private_key: options.key.clone(),
         private_key_is_der: false,
         verify_peer: true,
         verify_host: true,

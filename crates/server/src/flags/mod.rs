@@ -12,13 +12,13 @@ mod table;
 mod trace;
 
 use galatea_command_line::{
-    Asked, Notice, OptionOutline, OptionSet, help as help_of, outline as outline_of,
-    parse as parse_into, rows,
+    Notice, OptionOutline, OptionSet, help as help_of, outline as outline_of, parse as parse_into,
+    rows,
 };
 
 pub use self::{
     error::FlagError,
-    serve_flags::{EndpointFlags, RuntimeOptions, ServeFlags},
+    serve_flags::{EndpointFlags, RuntimeOptions, ServeFlags, TlsFlags},
     setting::backend_setting,
 };
 
@@ -56,9 +56,13 @@ pub fn parse(
     words: impl IntoIterator<Item = String>,
     others: Words,
 ) -> Result<Option<ServeFlags>, FlagError> {
-    let mut flags = ServeFlags::default();
-    if let Some(Asked::Help | Asked::Version) = parse_into(words, &mut flags)? {
-        return Ok(None);
+    let words: Vec<String> = words.into_iter().collect();
+    let Some(mut flags) = read(words.clone())? else { return Ok(None) };
+    if flags.is_hardened {
+        // Defaults only: what was given comes behind them, and wins.
+        let defaults = HARDENED.iter().map(|&word| word.to_owned());
+        let Some(hardened) = read(defaults.chain(words))? else { return Ok(None) };
+        flags = hardened;
     }
     for word in std::mem::take(&mut flags.words) {
         if others == Words::Refused || word.starts_with('-') || names_an_option(&word) {
@@ -71,6 +75,24 @@ pub fn parse(
     }
     finish(&mut flags);
     Ok(Some(flags))
+}
+
+/// What `--hardened` means, in other options. Where there is no policy, nobody may change the server either.
+const HARDENED: [&str; 7] = [
+    "--http-address=127.0.0.1",
+    "--grpc-address=127.0.0.1",
+    "--console=false",
+    "--python-isolation=standard",
+    "--client-max-concurrent-requests=256",
+    "--client-max-request-bytes=1G",
+    "--connection-max-concurrent-requests=128",
+];
+
+/// The options as they are written; `None` when they ask for the help.
+fn read(words: impl IntoIterator<Item = String>) -> Result<Option<ServeFlags>, FlagError> {
+    let mut flags = ServeFlags::default();
+    let asked = parse_into(words, &mut flags)?;
+    Ok(asked.is_none().then_some(flags))
 }
 
 /// `model-repository=/models`: the dashes are missing.

@@ -2,9 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
 use galatea_engine::EngineOptions;
-use galatea_frontend::ConnectionSettings;
+use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
@@ -46,18 +47,30 @@ pub struct ServeFlags {
     pub vertex_ai_default_model: String,
     /// `--console`; `None`: not given.
     pub has_console: Option<bool>,
+    /// `--https-cert` and others; it is on where one is given.
+    pub http_tls: TlsFlags,
+    /// `--grpc-use-ssl` and others.
+    pub grpc_tls: TlsFlags,
+    /// `--metrics-https`
+    pub encrypts_metrics: bool,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
+    /// What one client may have in hand.
+    pub client_limits: ClientLimitSettings,
     /// Without the number of connections.
     pub connections: ConnectionSettings,
     /// `None`: as many as the limit of open file descriptors allows.
     pub max_connections: Option<usize>,
     pub runtimes: RuntimeOptions,
+    /// What the processes of Python models may see and do.
+    pub python: WorkerOptions,
     pub allows_gpu_metrics: bool,
     pub memory_budget: MemorySize,
     pub repoagent_directory: String,
     pub rate_limit: String,
     pub trace: TraceFlags,
+    /// `--hardened`: the defaults of a server that strangers may reach.
+    pub is_hardened: bool,
     /// `--disable-auto-complete-config`
     pub is_auto_complete_disabled: bool,
     /// `--cache-config`
@@ -79,6 +92,16 @@ pub struct EndpointFlags {
     /// 0: a free one. Any number, as long as the service is off.
     pub port: i64,
     pub reuses_port: bool,
+}
+
+/// TLS of one service, as given. Empty paths count as not given.
+#[derive(Debug, Default)]
+pub struct TlsFlags {
+    pub is_on: bool,
+    pub is_mutual: bool,
+    pub certificates: PathBuf,
+    pub key: PathBuf,
+    pub client_roots: PathBuf,
 }
 
 /// Where native runtime libraries come from. Empty paths count as not given.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use galatea_command_line::{OptionRow, rows};
+use galatea_frontend::{ClientLimitSettings, RequestRate};
 
 use super::*;
 
@@ -32,8 +33,11 @@ const TRITON: &str = "
     trace-log-frequency";
 
 const OWN: &str = "
+    python-isolation python-environment-variable python-readable-path python-writable-path
     allow-override-paths memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib libtorch
-    access-log auth-policy console drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs";
+    access-log auth-policy console hardened drain-delay-secs max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs
+    client-max-concurrent-requests client-max-request-bytes client-requests-per-second
+    connection-max-concurrent-requests connection-max-request-bytes https-cert https-key https-root-cert metrics-https";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()
@@ -200,6 +204,47 @@ fn bad_values_are_named() {
 }
 
 #[test]
+fn limits_of_clients_are_numbers_and_amounts() {
+    let flags = parsed(&[
+        "--client-max-concurrent-requests=8",
+        "--client-max-request-bytes=64M",
+        "--client-requests-per-second=0.5:20",
+        "--connection-max-request-bytes=1024",
+    ]);
+    let limits = flags.expect("good").client_limits;
+    assert_eq!((limits.client.requests, limits.client.bytes), (8, 64 << 20));
+    assert_eq!((limits.connection.requests, limits.connection.bytes), (usize::MAX, 1024));
+    assert_eq!(limits.rate, Some(RequestRate { per_second: 0.5, burst: 20.0 }));
+    let rate = parsed(&["--client-requests-per-second=0.5"]).expect("good").client_limits.rate;
+    assert_eq!(rate, Some(RequestRate { per_second: 0.5, burst: 1.0 }));
+    assert_eq!(parsed(&[]).expect("good").client_limits, ClientLimitSettings::default());
+    for wrong in [
+        "--client-max-concurrent-requests=0",
+        "--client-max-request-bytes=50%",
+        "--client-requests-per-second=0",
+        "--client-requests-per-second=inf",
+        "--client-requests-per-second=5:",
+        "--connection-max-request-bytes=-1",
+    ] {
+        assert!(parsed(&[wrong]).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_hardened_server_listens_to_this_machine_unless_told() {
+    let flags = parsed(&["--hardened", "--id=mine"]).expect("good");
+    assert_eq!((&*flags.http.address, &*flags.grpc.address), ("127.0.0.1", "127.0.0.1"));
+    assert_eq!((flags.has_console, &*flags.engine.server_id), (Some(false), "mine"));
+    // In whatever order: it gives defaults only.
+    for words in [["--grpc-address=::", "--hardened"], ["--hardened", "--grpc-address=::"]] {
+        let flags = parsed(&words).expect("good");
+        assert_eq!((&*flags.http.address, &*flags.grpc.address), ("127.0.0.1", "::"));
+    }
+    let flags = parsed(&[]).expect("good");
+    assert_eq!((&*flags.http.address, flags.has_console), ("0.0.0.0", None));
+}
+
+#[test]
 fn the_memory_budget_is_bytes_or_a_share() {
     use crate::memory::MemorySize;
     assert_eq!(parsed(&[]).expect("good").memory_budget, MemorySize::Percent(50));
@@ -213,14 +258,8 @@ fn the_memory_budget_is_bytes_or_a_share() {
 }
 
 #[test]
-fn what_is_missing_is_refused_by_name() {
-    refused(
-        &["--grpc-use-ssl=true"],
-        "--grpc-use-ssl is not supported yet: connections are not encrypted; put a proxy that speaks TLS in front",
-    );
-    for harmless in
-        ["--grpc-use-ssl=False", "--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"]
-    {
+fn values_that_ask_for_nothing_are_not_told() {
+    for harmless in ["--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"] {
         let flags = parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
         assert!(!flags.notices.iter().any(is_missing), "{harmless}");
     }

@@ -3,12 +3,14 @@
 mod cloud;
 mod endpoint;
 mod rows;
+mod tls;
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
+use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
 use galatea_engine::{ControlMode, EngineOptions};
-use galatea_frontend::ConnectionSettings;
+use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
@@ -18,6 +20,7 @@ use galatea_types::MemoryBudget;
 pub use self::{
     cloud::{CloudOptions, CloudPlatform},
     endpoint::Endpoint,
+    tls::TlsOptions,
 };
 use crate::{
     flags::{FlagError, RuntimeOptions, ServeFlags},
@@ -33,6 +36,8 @@ pub struct ServeOptions {
     pub access_log: Option<AccessTarget>,
     /// The file of who may do what; `None`: anybody may do anything.
     pub auth_policy: Option<PathBuf>,
+    /// Without a policy, nobody may change what the server is.
+    pub is_hardened: bool,
     /// Without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as they were given.
@@ -50,13 +55,18 @@ pub struct ServeOptions {
     pub metrics: Option<Endpoint>,
     /// Front ends of cloud platforms.
     pub clouds: Vec<CloudOptions>,
+    pub tls: TlsOptions,
     pub http_options: HttpOptions,
     pub grpc_options: GrpcOptions,
+    /// What one client may have in hand.
+    pub client_limits: ClientLimitSettings,
     /// Without the number of connections.
     pub connections: ConnectionSettings,
     /// `None`: as many as the limit of open file descriptors allows.
     pub max_connections: Option<usize>,
     pub runtimes: RuntimeOptions,
+    /// What the processes of Python models may see and do.
+    pub python: WorkerRules,
     pub memory_budget: MemorySize,
     /// Whether the GPUs are watched.
     pub has_gpu_metrics: bool,
@@ -84,7 +94,11 @@ impl ServeOptions {
             let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
             endpoint::endpoints(&flags, &others)?
         };
+        let mut notes = notes(&flags.notices, environment);
+        let tls = TlsOptions::of(&flags, &mut notes)?;
+        let python = python_workers(&mut flags);
         Ok(Self {
+            tls,
             http,
             grpc,
             metrics,
@@ -95,7 +109,7 @@ impl ServeOptions {
                 .then(|| Duration::from_secs(flags.repository_poll_secs)),
             drain_delay: flags.drain_delay,
             has_gpu_metrics: has_gpu_metrics(&flags, environment),
-            notes: notes(&flags.notices, environment),
+            notes,
             rows: rows::rows(&flags),
             guide: None,
             repositories: flags.repositories,
@@ -104,6 +118,7 @@ impl ServeOptions {
             log: log_settings(flags.log, environment),
             access_log: flags.access_log,
             auth_policy: given(flags.auth_policy),
+            is_hardened: flags.is_hardened,
             engine: EngineOptions {
                 hold_until_queued: hold_until_queued(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),
@@ -113,6 +128,7 @@ impl ServeOptions {
                 has_console: flags.has_console.unwrap_or(true),
                 ..flags.http_options
             },
+            client_limits: flags.client_limits,
             connections: flags.connections,
             max_connections: flags.max_connections,
             grpc_options: GrpcOptions {
@@ -120,6 +136,7 @@ impl ServeOptions {
                 ..flags.grpc_options
             },
             runtimes: runtime_options(flags.runtimes, environment),
+            python: WorkerRules::new(python),
         })
     }
 
@@ -129,6 +146,17 @@ impl ServeOptions {
         self.grpc_options.memory = memory.clone();
         self.engine.memory = memory;
     }
+}
+
+/// The files that the server keeps to itself are kept from workers that are isolated.
+fn python_workers(flags: &mut ServeFlags) -> WorkerOptions {
+    let mut python = std::mem::take(&mut flags.python);
+    let keys = [&flags.http_tls.key, &flags.grpc_tls.key];
+    let policy = flags.auth_policy.iter();
+    python.secret.extend(
+        keys.into_iter().chain(policy).filter(|path| !path.as_os_str().is_empty()).cloned(),
+    );
+    python
 }
 
 /// No more threads than cores: the rest would only take turns.

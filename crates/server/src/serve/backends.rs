@@ -9,11 +9,11 @@ use std::{
 use galatea_backend::Backend;
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
-    PythonBackend,
-    environment::{ADD_NUMPY, PythonBackendFiles, cache_figures, find_python_backend},
+    PythonBackend, WorkerRules,
+    environment::{ADD_NUMPY, cache_figures, find_python_backend},
 };
 use galatea_engine::{BackendRegistry, BackendSettings};
-use galatea_runtimes::{Environment, TerminalProgress};
+use galatea_runtimes::TerminalProgress;
 use galatea_telemetry::metrics::{Figures, families};
 use galatea_types::{Error, LockExt, Result};
 
@@ -27,6 +27,7 @@ pub const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
 pub struct Backends {
     runtimes: RuntimeOptions,
     config: BackendSettings,
+    python: WorkerRules,
     opened: Opened,
 }
 
@@ -43,7 +44,12 @@ impl Backends {
         if !options.runtimes.may_download && !config.of("python").contains_key(ADD_NUMPY) {
             config.set("python", ADD_NUMPY, "false");
         }
-        Self { runtimes: options.runtimes.clone(), config, opened: Opened::default() }
+        Self {
+            runtimes: options.runtimes.clone(),
+            config,
+            python: options.python.clone(),
+            opened: Opened::default(),
+        }
     }
 
     /// Each is opened when the first model needs it: a server without ONNX models needs no library.
@@ -56,18 +62,22 @@ impl Backends {
         registry.register("onnxruntime", self.native("onnxruntime", onnx));
         registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
-        let config = self.config.of("python");
+        let (config, rules) = (self.config.of("python"), self.python.clone());
         registry.register("python", move || {
-            let backend = PythonBackend::open(&config, &variables)?;
+            let backend = PythonBackend::open(&config, &variables, &rules)?;
             note(&opened, "python", Path::new("built-in"));
             Ok(backend)
         });
         let (config, opened) = (self.config.clone(), self.opened.clone());
         let directory = backend_directory(&self.runtimes);
-        let variables = self.runtimes.environment.clone();
+        let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
         registry.search(move |name| {
             let files = find_python_backend(&directory, name)?;
-            Some(open_python_based(name, files, &config, &variables, &opened))
+            // It runs as models of `python` do: settings of that hold for it too.
+            let settings = config.overlaid(&["python", name]);
+            let path = files.model_py.clone();
+            let backend = PythonBackend::of_files(name, files, &settings, &variables, &rules);
+            Some(backend.inspect(|_| note(&opened, name, &path)))
         });
         registry
     }
@@ -136,21 +146,6 @@ fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
     let found = runtime::pytorch::prepared(folder, environment, &mut TerminalProgress::new())?;
     let cuda = found.libtorch.cuda_library();
     Ok((NativeBackend::Torch { shim: found.shim, cuda }, found.libtorch.library()))
-}
-
-/// A backend written in Python runs as models of `python` do: settings of that hold for it too.
-fn open_python_based(
-    name: &str,
-    files: PythonBackendFiles,
-    config: &BackendSettings,
-    variables: &Environment,
-    opened: &Opened,
-) -> Result<Arc<dyn Backend>> {
-    let settings = config.overlaid(&["python", name]);
-    let path = files.model_py.clone();
-    let backend = PythonBackend::of_files(name, files, &settings, variables)?;
-    note(opened, name, &path);
-    Ok(backend)
 }
 
 fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {

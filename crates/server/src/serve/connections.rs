@@ -1,8 +1,8 @@
-//! What the front ends share: the limits of connections, and the threads for long requests; and their figures.
+//! What the front ends share: the limits of connections and clients, and the threads for long requests; and their figures.
 
 use std::sync::Arc;
 
-use galatea_frontend::{ConnectionLimits, ConnectionSettings, HeavyWork};
+use galatea_frontend::{ClientLimits, ConnectionLimits, ConnectionSettings, HeavyWork};
 use galatea_telemetry::metrics::{FigureSource, families};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -16,12 +16,15 @@ pub fn share(options: &mut ServeOptions) {
     let (http, grpc) = (&mut options.http_options, &mut options.grpc_options);
     (http.limits, grpc.limits) = (limits.clone(), limits);
     (http.heavy_work, grpc.heavy_work) = (heavy_work.clone(), heavy_work);
+    let client_limits = ClientLimits::new(options.client_limits);
+    (http.client_limits, grpc.client_limits) = (client_limits.clone(), client_limits);
 }
 
 /// The figures of what [`share`] has made.
 pub fn figures(options: &ServeOptions) -> FigureSource {
     let (limits, heavy_work) =
         (options.http_options.limits.clone(), options.http_options.heavy_work.clone());
+    let client_limits = options.http_options.client_limits.clone();
     Box::new(move |figures| {
         let counts = limits.counts();
         figures.set(&families::CONNECTIONS, limits.open());
@@ -33,6 +36,9 @@ pub fn figures(options: &ServeOptions) -> FigureSource {
         let (waiting, refused) = heavy_work.counts();
         figures.set(&families::LONG_REQUESTS_WAITING, waiting);
         figures.set_labelled(&families::REQUESTS_REFUSED, "long_requests", refused);
+        for (reason, count) in client_limits.refused() {
+            figures.set_labelled(&families::REQUESTS_REFUSED, reason, count);
+        }
     })
 }
 

@@ -24,6 +24,6 @@ pub struct Started {
     pub metrics: Option<String>,
     /// Whether HTTP is served to this machine alone.
     pub is_local: bool,
-    /// Whether HTTP has the console.
-    pub has_console: bool,
+    /// The address of the console for a browser.
+    pub console: Option<String>,
 }

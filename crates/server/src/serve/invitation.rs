@@ -8,12 +8,13 @@ use std::{
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_engine::Engine;
+use galatea_http::HttpOptions;
 use galatea_types::DataType;
 use serde_json::{Value, json};
 
 use super::{
     guide::{Guide, Started},
-    services::Services,
+    services::{self, Services},
 };
 
 /// The longest request that is still shown.
@@ -23,21 +24,30 @@ const LONGEST: usize = 300;
 const MOST_ELEMENTS: usize = 16;
 
 /// Shows it, where stdout is a terminal. A `guide` has words of its own, which stand in pipes and files too.
-pub fn show(engine: &Engine, services: &Services, has_console: bool, guide: Option<&dyn Guide>) {
+pub fn show(
+    engine: &Engine,
+    services: &Services,
+    options: &HttpOptions,
+    guide: Option<&dyn Guide>,
+) {
     let http = services.http_address();
-    let command = http.map(|http| command(engine, http));
+    // curl takes what has no scheme for HTTP.
+    let scheme = if options.tls.is_some() { "https://" } else { "" };
+    let url = http.map(|http| format!("{scheme}{}", place(http)));
+    let command = url.as_deref().map(|url| command(engine, url));
+    let console = http.filter(|_| options.has_console);
+    let console = console.map(|at| format!("{}://{}/", services::scheme(options), place(at)));
     let text = match (guide, command) {
         (Some(guide), command) => guide.welcome(&Started {
             command: command.unwrap_or_default(),
-            http: http.map(place),
+            http: url,
             grpc: services.grpc_address().map(place),
             metrics: services.metrics_address().map(place),
             is_local: http.is_none_or(|http| http.ip().is_loopback()),
-            has_console: has_console && http.is_some(),
+            console,
         }),
         (None, Some(command)) if io::stdout().is_terminal() => {
-            let console = http.filter(|_| has_console).map(place);
-            let console = console.map(|at| format!("Look at it:  http://{at}/\n"));
+            let console = console.map(|url| format!("Look at it:  {url}\n"));
             format!("\nAsk it:  {command}\n{}\n", console.unwrap_or_default())
         }
         _ => return,
@@ -72,8 +82,7 @@ fn place(http: SocketAddr) -> String {
 }
 
 /// A command that fits what is served.
-fn command(engine: &Engine, http: SocketAddr) -> String {
-    let at = place(http);
+fn command(engine: &Engine, at: &str) -> String {
     let ready = engine.repository_index(true).unwrap_or_default();
     let names = ready.iter().map(|entry| entry.name.as_str()).filter(|name| is_plain(name));
     let model = names.filter_map(|name| Some((name, engine.model(name, None).ok()?))).next();

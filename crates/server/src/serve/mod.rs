@@ -6,6 +6,8 @@ mod backends;
 mod banner;
 mod cloud;
 mod connections;
+mod encryption;
+mod exposure;
 pub mod gpus;
 pub mod guide;
 mod invitation;
@@ -59,6 +61,8 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
     let access_log = access_log::open(&mut options)?;
+    // Whoever asked for encryption gets no server without.
+    let _tls_reload = encryption::open(&mut options)?;
     let policy = authentication::open(&mut options)?;
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
@@ -103,10 +107,11 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         .map(|interval| Poller::start(&engine, interval))
         .transpose()
         .context("failed to start a thread")?;
+    exposure::warn(&options);
     // Before the lines that scripts wait for.
     engine.finish_start();
     services.start(&engine, &options)?;
-    invitation::show(&engine, &services, options.http_options.has_console, guide);
+    invitation::show(&engine, &services, &options.http_options, guide);
     let ending = Ending { drain_delay: options.drain_delay, exit_timeout };
     let code = signals.serve_until_stopped(&engine, services, ending);
     invitation::take_leave(code == ExitCode::SUCCESS, guide);

@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use galatea_engine::Engine;
 use galatea_frontend::FrontEnd;
+use galatea_http::HttpOptions;
 
 use super::{
     cloud,
@@ -35,6 +36,9 @@ enum Service {
 
 /// What the log calls the front end that has the console.
 const HTTP: &str = "HTTPService";
+
+/// What it calls the one of gRPC.
+const GRPC: &str = "GRPCInferenceService";
 
 /// Starts to serve on a listening socket.
 type Serve<'a> = &'a dyn Fn(TcpListener) -> io::Result<FrontEnd>;
@@ -66,9 +70,10 @@ impl Services {
     pub fn start(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<()> {
         self.each(engine, options, |service, endpoint, name, serve| {
             let at = place(endpoint, service.start(name, serve)?);
-            log::info!("Started {name} at {at}");
+            log::info!("Started {name} at {at}{}", over(name, options));
             if name == HTTP && options.http_options.has_console {
-                log::info!("The console is at http://{at}/");
+                let scheme = scheme(&options.http_options);
+                log::info!("The console is at {scheme}://{at}/");
             }
             Ok(())
         })?;
@@ -106,7 +111,7 @@ impl Services {
     ) -> Result<()> {
         if let Some(endpoint) = &options.grpc {
             let serve = |at| galatea_grpc::serve(at, engine, &options.grpc_options);
-            act(&mut self.grpc, endpoint, "GRPCInferenceService", &serve)?;
+            act(&mut self.grpc, endpoint, GRPC, &serve)?;
         }
         if let Some(endpoint) = &options.http {
             let serve = |at| galatea_http::serve(at, engine, &options.http_options);
@@ -186,4 +191,25 @@ impl Service {
 /// The address as it was given, with the port that was bound.
 fn place(endpoint: &Endpoint, at: Option<SocketAddr>) -> String {
     format!("{}:{}", endpoint.address, at.map_or(endpoint.port, |at| at.port()))
+}
+
+/// What the line about the start says of the connections of a service that are encrypted.
+fn over(name: &str, options: &ServeOptions) -> &'static str {
+    let tls = match name {
+        GRPC => &options.grpc_options.tls,
+        HTTP => &options.http_options.tls,
+        _ => &options.http_options.metrics_tls,
+    };
+    match tls {
+        None => "",
+        Some(tls) if tls.asks_for_client_certificates() => {
+            " over TLS, for clients with a certificate"
+        }
+        Some(_) => " over TLS",
+    }
+}
+
+/// How URLs of the HTTP service begin.
+pub fn scheme(options: &HttpOptions) -> &'static str {
+    if options.tls.is_some() { "https" } else { "http" }
 }

@@ -40,7 +40,7 @@ impl Guide for Guidance {
             Self::Own(_) => out.push_str(&format!("{}\n", started.command)),
         }
         out.push('\n');
-        for (name, what) in self.ways_on(started, http) {
+        for (name, what) in self.ways_on(started) {
             out.push_str(&format!("{name:18} {what}\n"));
         }
         out.push('\n');
@@ -72,10 +72,10 @@ impl Guide for Guidance {
 
 impl Guidance {
     /// Names of the ways on, and what they are.
-    fn ways_on(&self, started: &Started, http: &str) -> Vec<(&'static str, String)> {
+    fn ways_on(&self, started: &Started) -> Vec<(&'static str, String)> {
         let mut ways = Vec::new();
-        if started.has_console {
-            ways.push(("Look at it:", format!("http://{http}/")));
+        if let Some(console) = &started.console {
+            ways.push(("Look at it:", console.clone()));
         }
         if let Self::Example(_) = self {
             let own = own_model(Path::new(".")).unwrap_or("my.onnx".to_owned());
@@ -120,7 +120,7 @@ mod tests {
             command: "curl -s localhost:8000/v2/models/a".to_owned(),
             http: Some("localhost:8000".to_owned()),
             is_local: true,
-            has_console: true,
+            console: Some("http://localhost:8000/".to_owned()),
             ..Started::default()
         }
     }

@@ -6,45 +6,48 @@ use bytes::Bytes;
 use galatea_types::{Error, Result};
 
 use super::HttpConnection;
-use crate::{Compression, Protocol, Target};
+use crate::{Compression, Protocol, Target, Tls, tls::client_config};
 
 /// Fetches `url`, with or without `http://` in front, and gives status and body.
 ///
 /// # Errors
 /// If the URL is of another kind, or there is no response.
 pub async fn get(url: &str) -> Result<(u16, Bytes)> {
-    get_at_most(url, usize::MAX).await
+    get_at_most(url, None, usize::MAX).await
 }
 
-/// Like [`get`], for a response of at most `limit` bytes, its head included.
+/// Like [`get`], for a response of at most `limit` bytes, its head included; with `tls` also from `https://`.
 ///
 /// # Errors
-/// Also if the response is longer.
-pub async fn get_at_most(url: &str, limit: usize) -> Result<(u16, Bytes)> {
-    let (target, path) = parse(url).ok_or_else(|| {
+/// Also if the response is longer, or the files of `tls` are not usable.
+pub async fn get_at_most(url: &str, tls: Option<&Tls>, limit: usize) -> Result<(u16, Bytes)> {
+    let (target, path) = parse(url, tls).ok_or_else(|| {
         Error::invalid_arg(format!("'{url}' is not a URL of the form http://host:port/path"))
     })?;
-    let mut connection = HttpConnection::new(Rc::new(target), None, limit);
+    let config = target.tls.as_ref().map(|tls| client_config(tls, Protocol::Http)).transpose()?;
+    let mut connection = HttpConnection::new(Rc::new(target), config, limit);
     let response = connection.exchange("GET", &path, None).await?;
     Ok((response.status, response.body))
 }
 
-fn parse(url: &str) -> Option<(Target, String)> {
+fn parse(url: &str, tls: Option<&Tls>) -> Option<(Target, String)> {
     let uri: http::Uri = match url.contains("://") {
         true => url.parse().ok()?,
         false => format!("http://{url}").parse().ok()?,
     };
-    if uri.scheme_str() != Some("http") {
-        return None;
-    }
+    let (tls, port) = match uri.scheme_str() {
+        Some("http") => (None, 80),
+        Some("https") => (Some(tls?), 443),
+        _ => return None,
+    };
     let host = uri.host()?;
     let target = Target {
         protocol: Protocol::Http,
         host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-        port: uri.port_u16().unwrap_or(80),
+        port: uri.port_u16().unwrap_or(port),
         base_path: String::new(),
         headers: Vec::new(),
-        tls: None,
+        tls: tls.cloned(),
         compression: Compression::None,
     };
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -57,7 +60,7 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, host: &str, port: u16, path: &str) {
-        let (target, found) = parse(url).unwrap();
+        let (target, found) = parse(url, None).unwrap();
         assert_eq!((target.host.as_str(), target.port, found.as_str()), (host, port, path));
     }
 
@@ -67,7 +70,7 @@ mod tests {
         check("http://localhost", "localhost", 80, "/");
         check("http://[::1]:8002/a?b=c", "::1", 8002, "/a?b=c");
         for wrong in ["", "https://localhost/", "http://", "ftp://a/b"] {
-            assert!(parse(wrong).is_none(), "{wrong}");
+            assert!(parse(wrong, None).is_none(), "{wrong}");
         }
     }
 }

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_client::{Admin, Connector, ModelIndexEntry, ModelStatistics, Target, get_at_most};
+use galatea_client::{
+    Admin, Connector, ModelIndexEntry, ModelStatistics, Target, Tls, get_at_most,
+};
 use galatea_types::{Code, Error};
 
 use super::{
@@ -29,6 +31,8 @@ pub(crate) struct Observer {
     connector: Connector,
     limit: Duration,
     metrics: MetricsAddress,
+    /// For metrics that are encrypted.
+    tls: Tls,
     link: Option<Link>,
     before: Option<Counted>,
 }
@@ -67,7 +71,8 @@ impl Observer {
             None => MetricsAddress { url: guessed(&target), is_guessed: true },
         };
         let limit = Duration::from_secs_f64(options.server.timeout);
-        Ok(Self { target, connector, limit, metrics, link: None, before: None })
+        let tls = session::tls(&options.server);
+        Ok(Self { target, connector, limit, metrics, tls, link: None, before: None })
     }
 
     pub fn url(&self) -> String {
@@ -117,8 +122,9 @@ impl Observer {
 
     async fn page(&self, statistics: &[ModelStatistics]) -> Result<Page, String> {
         let url = &self.metrics.url;
-        let (status, body) =
-            get_at_most(url, PAGE_LIMIT).await.map_err(|error| error.message().to_owned())?;
+        let (status, body) = get_at_most(url, Some(&self.tls), PAGE_LIMIT)
+            .await
+            .map_err(|error| error.message().to_owned())?;
         if status != 200 {
             return Err(format!("{url} answers with status {status}"));
         }

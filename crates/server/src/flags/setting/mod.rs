@@ -9,6 +9,7 @@ mod parts;
 
 use galatea_command_line::{Notice, Occurrence, ValueError};
 use galatea_engine::BackendSettings;
+use galatea_frontend::RequestRate;
 
 pub(super) use self::{
     devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource, safe_port_range},
@@ -68,6 +69,31 @@ pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Resul
     let size = MemorySize::parse(&given.text);
     flags.memory_budget =
         size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    Ok(())
+}
+
+/// An amount of bytes that is no share of anything.
+pub(super) fn bytes(given: &Occurrence, place: &mut usize) -> Result<(), FlagError> {
+    match MemorySize::parse(&given.text) {
+        Some(MemorySize::Bytes(bytes)) => *place = bytes,
+        _ => return Err(given.malformed("<bytes> or <number>K|M|G|T").into()),
+    }
+    Ok(())
+}
+
+/// `<number>[:<burst>]`
+pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    let malformed = || given.malformed("<requests a second>[:<burst>], both above 0");
+    let number = |text: &str| {
+        let number: f64 = text.parse().ok()?;
+        (number.is_finite() && number > 0.0).then_some(number)
+    };
+    let (per_second, burst) = match given.text.split_once(':') {
+        Some((rate, burst)) => (number(rate), number(burst)),
+        None => (number(&given.text), number(&given.text)),
+    };
+    let (per_second, burst) = per_second.zip(burst).ok_or_else(malformed)?;
+    flags.client_limits.rate = Some(RequestRate { per_second, burst: burst.max(1.0) });
     Ok(())
 }
 

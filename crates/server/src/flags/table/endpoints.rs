@@ -10,9 +10,6 @@ use super::{
     row::{OWN_THREADS, PORT, PORT_IF_ON, Row, at_least},
 };
 
-const SSL: &str = "connections are not encrypted; put a proxy that speaks TLS in front";
-const ONLY_WITH_SSL: &str = "it concerns --grpc-use-ssl only";
-
 pub const HTTP: &[Row] = &[
     Row::new(
         "allow-http",
@@ -67,6 +64,21 @@ pub const HTTP: &[Row] = &[
          separated by commas. May be repeated.",
     )
     .stores(access::http_restricted_api),
+    Row::new(
+        "https-cert",
+        Kind::Text,
+        "Serve HTTP over TLS: file with the server's certificate and those that lead to its authority (PEM). Read again \
+         when it changes.",
+    )
+    .stores(|o, v| v.put(&mut o.http_tls.certificates)),
+    Row::new("https-key", Kind::Text, "File with the key of that certificate (PEM).")
+        .stores(|o, v| v.put(&mut o.http_tls.key)),
+    Row::new(
+        "https-root-cert",
+        Kind::Text,
+        "HTTP clients must show a certificate of an authority in this file (PEM).",
+    )
+    .stores(|o, v| v.put(&mut o.http_tls.client_roots)),
 ];
 
 pub const GRPC: &[Row] = &[
@@ -116,16 +128,37 @@ pub const GRPC: &[Row] = &[
     Row::new("grpc-max-response-pool-size", at_least(1), "Responses kept allocated for reuse.")
         .default("2147483647")
         .no_effect("responses are not pooled"),
-    Row::new("grpc-use-ssl", Kind::Bool, "Encrypt gRPC connections.").default("false").not_yet(SSL),
-    Row::new("grpc-use-ssl-mutual", Kind::Bool, "Ask clients for a certificate.")
-        .default("false")
-        .not_yet(SSL),
-    Row::new("grpc-server-cert", Kind::Text, "File with the server's certificate (PEM).")
-        .no_effect(ONLY_WITH_SSL),
-    Row::new("grpc-server-key", Kind::Text, "File with the server's key (PEM).")
-        .no_effect(ONLY_WITH_SSL),
-    Row::new("grpc-root-cert", Kind::Text, "File with the root certificate (PEM).")
-        .no_effect(ONLY_WITH_SSL),
+    Row::new(
+        "grpc-use-ssl",
+        Kind::Bool,
+        "Encrypt gRPC connections (TLS), with the certificate and key of --grpc-server-cert and --grpc-server-key.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.grpc_tls.is_on)),
+    Row::new(
+        "grpc-use-ssl-mutual",
+        Kind::Bool,
+        "Clients must show a certificate of an authority in --grpc-root-cert. Given at all, it \
+         switches --grpc-use-ssl on. Default is false.",
+    )
+        .stores(|o, v| {
+        o.grpc_tls.is_on = true;
+        v.put(&mut o.grpc_tls.is_mutual)
+    }),
+    Row::new(
+        "grpc-server-cert",
+        Kind::Text,
+        "File with the server's certificate and those that lead to its authority (PEM). Read again when it changes.",
+    )
+    .stores(|o, v| v.put(&mut o.grpc_tls.certificates)),
+    Row::new("grpc-server-key", Kind::Text, "File with the key of that certificate (PEM).")
+        .stores(|o, v| v.put(&mut o.grpc_tls.key)),
+    Row::new(
+        "grpc-root-cert",
+        Kind::Text,
+        "File with the authorities of clients' certificates (PEM), for --grpc-use-ssl-mutual.",
+    )
+    .stores(|o, v| v.put(&mut o.grpc_tls.client_roots)),
     Row::new(
         "grpc-infer-response-compression-level",
         Kind::Choice(&["none", "low", "medium", "high"]),

@@ -21,6 +21,42 @@ pub const LIMITS: &[Row] = &[
     .default("50%")
     .stores(setting::memory_budget),
     Row::new(
+        "client-max-concurrent-requests",
+        at_least(1),
+        "Most requests that one client may have in hand, over all its connections: who it has proved \
+         to be with --auth-policy, else the address it comes from. What comes beyond that is refused \
+         as 429 or RESOURCE_EXHAUSTED. Without it there is no limit.",
+    )
+    .stores(|o, v| v.put(&mut o.client_limits.client.requests)),
+    Row::new(
+        "client-max-request-bytes",
+        Kind::Form("<bytes>"),
+        "Most bytes that the requests of one client may have together while they are in hand, in \
+         bytes or with a unit (64M, 1G). Without it there is no limit.",
+    )
+    .stores(|o, v| setting::bytes(v, &mut o.client_limits.client.bytes)),
+    Row::new(
+        "client-requests-per-second",
+        Kind::Form("<number>[:<burst>]"),
+        "How many requests one client may send in a second, and how many at once after a pause: \
+         without a burst as many as in a second. Without it there is no limit.",
+    )
+    .stores(setting::request_rate),
+    Row::new(
+        "connection-max-concurrent-requests",
+        at_least(1),
+        "Most requests in hand on one connection; those of a gRPC stream count each. Without it \
+         there is no limit.",
+    )
+    .stores(|o, v| v.put(&mut o.client_limits.connection.requests)),
+    Row::new(
+        "connection-max-request-bytes",
+        Kind::Form("<bytes>"),
+        "Most bytes that the requests on one connection may have together while they are in hand. \
+         Without it there is no limit.",
+    )
+    .stores(|o, v| setting::bytes(v, &mut o.client_limits.connection.bytes)),
+    Row::new(
         "max-connections",
         at_least(1),
         "Most connections of clients, to all endpoints together. Beyond it the longest idle one \

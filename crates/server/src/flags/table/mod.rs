@@ -4,7 +4,9 @@ mod endpoints;
 mod limits;
 mod machine;
 mod models;
+mod python;
 mod row;
+mod security;
 mod server;
 
 use galatea_command_line::Group;
@@ -29,10 +31,11 @@ pub(super) const GROUPS: &[Group<ServeFlags>] = &[
     group("Rate Limiter", models::RATE_LIMITER),
     group("Memory/Device Management", machine::MEMORY),
     Group { title: "Shutdown (Galatea's own)", rows: server::SHUTDOWN, is_own: true },
-    Group { title: "Authentication (Galatea's own)", rows: server::ACCESS, is_own: true },
     Group { title: "Access log (Galatea's own)", rows: server::ACCESS_LOG, is_own: true },
     Group { title: "Console (Galatea's own)", rows: server::CONSOLE, is_own: true },
+    Group { title: "Security (Galatea's own)", rows: security::SECURITY, is_own: true },
     Group { title: "Limits (Galatea's own)", rows: limits::LIMITS, is_own: true },
+    Group { title: "Python models (Galatea's own)", rows: python::PYTHON, is_own: true },
     Group { title: "Runtimes (Galatea's own)", rows: machine::RUNTIMES, is_own: true },
     group("DEPRECATED", server::DEPRECATED),
 ];

@@ -94,15 +94,6 @@ pub const LOGGING: &[Row] = &[
         .stores(|o, v| v.put(&mut o.log.file)),
 ];
 
-pub const ACCESS: &[Row] = &[Row::new(
-    "auth-policy",
-    Kind::Text,
-    "File (TOML) that says who may do what: API keys, tokens, certificates, and their roles for \
-     models. With it every request but health checks must say who sends it. It is read again \
-     when it changes. Without it anybody may do anything.",
-)
-.stores(|o, v| v.put(&mut o.auth_policy))];
-
 pub const ACCESS_LOG: &[Row] = &[Row::new(
     "access-log",
     Kind::OptionalText("file"),
@@ -133,6 +124,13 @@ pub const METRICS: &[Row] = &[
         "Address to serve metrics at. Without it, the one of --http-address.",
     )
     .stores(|o, v| v.put(&mut o.metrics_address)),
+    Row::new(
+        "metrics-https",
+        Kind::Bool,
+        "Serve metrics over TLS too, with the certificate and the rules of --https-cert and its like.",
+    )
+    .default("false")
+    .stores(|o, v| v.put(&mut o.encrypts_metrics)),
     Row::new("metrics-port", PORT_IF_ON, "Port to serve metrics at; 0 takes a free one.")
         .default("8002")
         .stores(|o, v| v.put(&mut o.metrics.port)),

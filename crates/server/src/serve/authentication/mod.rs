@@ -17,7 +17,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use galatea_access::{Gate, KeySet, MAX_POLICY, Policy};
+use galatea_access::{Gate, KeySet, MAX_POLICY, Policy, Role};
 use galatea_frontend::Authentication;
 use galatea_telemetry::metrics::{FigureSource, families};
 
@@ -29,13 +29,28 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reads the policy, if there is to be one, and gives it to all front ends.
 pub fn open(options: &mut ServeOptions) -> Result<Option<AppliedPolicy>> {
-    let Some(path) = &options.auth_policy else { return Ok(None) };
+    let Some(path) = &options.auth_policy else {
+        if options.is_hardened {
+            give(
+                options,
+                Gate::new(Policy::for_anybody(&HARDENED_ROLES), KeySet::default()).into(),
+            );
+        }
+        return Ok(None);
+    };
     let applied = AppliedPolicy::read(path).context("the policy of --auth-policy is not taken")?;
     tell(&applied.gate.policy(), "applied");
-    let authentication = Authentication::by(applied.gate.clone());
+    give(options, applied.gate.clone());
+    Ok(Some(applied))
+}
+
+/// What clients may do where `--hardened` is given and no policy: nothing that changes the server.
+const HARDENED_ROLES: [Role; 2] = [Role::Infer, Role::Read];
+
+fn give(options: &mut ServeOptions, gate: Arc<Gate>) {
+    let authentication = Authentication::by(gate);
     options.http_options.authentication = authentication.clone();
     options.grpc_options.authentication = authentication;
-    Ok(Some(applied))
 }
 
 /// How often somebody was refused.

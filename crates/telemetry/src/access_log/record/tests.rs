@@ -99,6 +99,6 @@ proptest! {
         for (name, text) in texts {
             prop_assert_eq!(read[name].as_str().unwrap_or_default(), text);
         }
-        prop_assert_eq!(read.as_object().expect("an object").len(), 18);
+        prop_assert_eq!(read.as_object().expect("an object").len(), 19);
     }
 }

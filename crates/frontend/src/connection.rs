@@ -1,0 +1,116 @@
+//! The stream of a connection of the program: the socket itself, or TLS on it.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::server::TlsStream;
+
+use crate::{repeated_log::RepeatedLog, socket::Socket, tls::HANDSHAKE};
+
+/// A connection as protocols read and write it.
+#[derive(Debug)]
+pub enum Connection {
+    /// The socket itself.
+    Plain {
+        /// Accepted.
+        socket: Socket,
+        /// Until the first bytes are there.
+        unread: Option<Arc<Surprise>>,
+    },
+    /// Encrypted. In a box: it has some kilobytes, which a plain connection is not to pay for.
+    Tls(Box<TlsStream<Socket>>),
+}
+
+/// Tells of clients that speak TLS where it is not spoken.
+#[derive(Debug, Default)]
+pub struct Surprise(RepeatedLog);
+
+impl Surprise {
+    fn look_at(&self, first: &[u8]) {
+        if let [HANDSHAKE, 3, ..] = first {
+            self.0.warn(|| {
+                "a client speaks TLS to a port that does not: have it use http:// or an insecure channel, or start the server \
+                 with --https-cert and --https-key (HTTP) or --grpc-use-ssl (gRPC)"
+                    .to_owned()
+            });
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn plain(socket: Socket, surprise: Arc<Surprise>) -> Self {
+        Self::Plain { socket, unread: Some(surprise) }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain { socket, unread: None } => Pin::new(socket).poll_read(context, buffer),
+            Self::Plain { socket, unread } => {
+                let before = buffer.filled().len();
+                ready!(Pin::new(socket).poll_read(context, buffer))?;
+                if let Some(surprise) = unread.take() {
+                    surprise.look_at(&buffer.filled()[before..]);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain { socket, .. } => Pin::new(socket).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain { socket, .. } => Pin::new(socket).poll_write_vectored(context, pieces),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+        }
+    }
+
+    /// Of TLS too: the pieces of one write share its records.
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain { socket, .. } => socket.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain { socket, .. } => Pin::new(socket).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain { socket, .. } => Pin::new(socket).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

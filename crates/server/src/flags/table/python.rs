@@ -1,0 +1,50 @@
+//! Options of what the processes of Python models may see and do.
+
+use galatea_backend_python::IsolationLevel;
+use galatea_command_line::{Kind, Occurrence};
+
+use super::{
+    super::{error::FlagError, serve_flags::ServeFlags},
+    row::Row,
+};
+
+pub const PYTHON: &[Row] = &[
+    Row::new(
+        "python-isolation",
+        Kind::Choice(&IsolationLevel::NAMES),
+        "How far the processes of Python models are confined, by Landlock and seccomp of the \
+         kernel: \"standard\" leaves them their own folder, files of the system and temporary \
+         files, and refuses access to other processes; \"strict\" refuses the network too, and \
+         changes to the model's folder.",
+    )
+    .default("none")
+    .stores(isolation),
+    Row::new(
+        "python-environment-variable",
+        Kind::Name,
+        "Environment variable that Python models get though its name says that it holds a \
+         secret (AWS_..., HF_TOKEN, ..._PASSWORD, ..._KEY). May be repeated.",
+    )
+    .stores(|o, v| {
+        o.python.variables.insert(v.text.to_owned());
+        Ok(())
+    }),
+    Row::new(
+        "python-readable-path",
+        Kind::Name,
+        "File or folder that isolated Python models may read beside their own. May be repeated.",
+    )
+    .stores(|o, v| v.put(&mut o.python.readable)),
+    Row::new(
+        "python-writable-path",
+        Kind::Name,
+        "File or folder that isolated Python models may read and change. May be repeated.",
+    )
+    .stores(|o, v| v.put(&mut o.python.writable)),
+];
+
+fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
+    // The kind of the option has checked it.
+    flags.python.isolation = IsolationLevel::parse(&given.text).unwrap_or_default();
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! What the requests of one client take together, while there are limits for it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+/// How much may be in hand at a time; `usize::MAX` is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareLimits {
+    /// Requests.
+    pub requests: usize,
+    /// Bytes of their bodies or messages.
+    pub bytes: usize,
+}
+
+impl ShareLimits {
+    /// No limit.
+    pub const NONE: Self = Self { requests: usize::MAX, bytes: usize::MAX };
+}
+
+/// What a client, or one connection, has in hand now.
+#[derive(Debug)]
+pub struct ClientAccount {
+    limits: ShareLimits,
+    requests: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// A request would take more than may be in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverShare {
+    /// So many requests may be.
+    Requests(usize),
+    /// So many bytes may be.
+    Bytes(usize),
+}
+
+impl ClientAccount {
+    /// Nothing is in hand.
+    pub fn new(limits: ShareLimits) -> Arc<Self> {
+        let (requests, bytes) = Default::default();
+        Arc::new(Self { limits, requests, bytes })
+    }
+
+    /// One more request of so many bytes is in hand, until what is returned is dropped.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Result<ClientShare, OverShare> {
+        take(&self.requests, 1, self.limits.requests).map_err(OverShare::Requests)?;
+        let mut share = ClientShare { account: self.clone(), bytes: 0, beside: None };
+        share.grow(bytes)?;
+        Ok(share)
+    }
+
+    /// Whether no request is in hand.
+    pub fn is_idle(&self) -> bool {
+        self.requests.load(Relaxed) == 0
+    }
+}
+
+/// An error is the limit. What is in hand stays as it was then.
+fn take(taken: &AtomicUsize, more: usize, limit: usize) -> Result<(), usize> {
+    let before = taken.fetch_add(more, Relaxed);
+    if before.checked_add(more).is_some_and(|sum| sum <= limit) {
+        return Ok(());
+    }
+    taken.fetch_sub(more, Relaxed);
+    Err(limit)
+}
+
+/// What one request takes of the accounts that it counts to; given back when it is dropped.
+#[derive(Debug)]
+pub struct ClientShare {
+    account: Arc<ClientAccount>,
+    bytes: usize,
+    beside: Option<Box<ClientShare>>,
+}
+
+impl ClientShare {
+    /// The request counts to another account too.
+    pub fn and(mut self, other: ClientShare) -> Self {
+        self.beside = Some(Box::new(other));
+        self
+    }
+
+    /// It turned out to be longer by so many bytes.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), OverShare> {
+        take(&self.account.bytes, bytes, self.account.limits.bytes).map_err(OverShare::Bytes)?;
+        self.bytes += bytes;
+        self.beside.as_mut().map_or(Ok(()), |beside| beside.grow(bytes))
+    }
+}
+
+impl Drop for ClientShare {
+    fn drop(&mut self) {
+        self.account.requests.fetch_sub(1, Relaxed);
+        self.account.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_takes_until_it_is_dropped_and_nothing_where_it_is_refused() {
+        let client = ClientAccount::new(ShareLimits { requests: 2, bytes: 100 });
+        let connection = ClientAccount::new(ShareLimits { requests: 1, bytes: usize::MAX });
+        let first = client.take(60).expect("fits").and(connection.take(60).expect("fits"));
+        assert_eq!(client.take(41).map(drop), Err(OverShare::Bytes(100)));
+        assert_eq!(connection.take(0).map(drop), Err(OverShare::Requests(1)));
+        let mut second = client.take(40).expect("fits");
+        assert_eq!(client.take(0).map(drop), Err(OverShare::Requests(2)));
+        assert_eq!(second.grow(1), Err(OverShare::Bytes(100)));
+        drop(first);
+        assert!(connection.is_idle() && !client.is_idle());
+        assert_eq!(second.grow(60), Ok(()));
+        assert_eq!(second.grow(usize::MAX), Err(OverShare::Bytes(100)));
+        drop(second);
+        assert!(client.is_idle());
+        assert!(client.take(100).is_ok());
+    }
+}

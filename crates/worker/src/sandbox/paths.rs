@@ -1,0 +1,104 @@
+//! A folder without the secrets below it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// A file or folder that rules are made for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Piece {
+    /// With all that is below it.
+    Whole(PathBuf),
+    /// A folder of which only the names in it are shown, as something in it is left out.
+    Names(PathBuf),
+}
+
+/// Entries of one folder that are looked at.
+const MOST_ENTRIES: usize = 65_536;
+
+/// `root` without what is in `secrets`, as the pieces that are left; `root` itself is one where nothing below it is
+/// secret. Links are left out: the kernel asks whether the file is allowed that they lead to.
+///
+/// # Errors
+/// When a folder on the way cannot be listed.
+pub(super) fn without(root: &Path, secrets: &[PathBuf]) -> io::Result<Vec<Piece>> {
+    let root = fs::canonicalize(root)?;
+    let mut pieces = Vec::new();
+    let mut open = vec![root.clone()];
+    while let Some(path) = open.pop() {
+        // What was asked for by its name is given.
+        if path != root && secrets.contains(&path) {
+            continue;
+        }
+        if !secrets.iter().any(|secret| *secret != path && secret.starts_with(&path)) {
+            pieces.push(Piece::Whole(path));
+            continue;
+        }
+        for entry in fs::read_dir(&path)?.take(MOST_ENTRIES) {
+            let entry = entry?;
+            if !entry.file_type()?.is_symlink() {
+                open.push(entry.path());
+            }
+        }
+        pieces.push(Piece::Names(path));
+    }
+    Ok(pieces)
+}
+
+/// As they are named, and where their links lead.
+pub(super) fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let targets = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
+    targets.chain(paths.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = fs::canonicalize(folder.path()).expect("there");
+        fs::create_dir_all(root.join("a/keys")).expect("made");
+        fs::create_dir_all(root.join("b")).expect("made");
+        fs::write(root.join("a/open"), "").expect("written");
+        fs::write(root.join("a/keys/private"), "").expect("written");
+        (folder, root)
+    }
+
+    #[test]
+    fn a_folder_without_secrets_is_one_piece() {
+        let (_folder, root) = folder();
+        let elsewhere = [PathBuf::from("/elsewhere"), root.with_extension("beside")];
+        assert_eq!(without(&root, &elsewhere).expect("pieces"), [Piece::Whole(root)]);
+    }
+
+    #[test]
+    fn what_lies_beside_a_secret_is_left() {
+        let (_folder, root) = folder();
+        symlink(root.join("a/keys"), root.join("a/link")).expect("linked");
+        let mut pieces = without(&root, &[root.join("a/keys")]).expect("pieces");
+        pieces.sort();
+        let whole = [root.join("a/open"), root.join("b")].map(Piece::Whole);
+        let names = [root.clone(), root.join("a")].map(Piece::Names);
+        assert_eq!(pieces, [whole, names].concat());
+    }
+
+    #[test]
+    fn a_secret_that_is_named_itself_is_given() {
+        let (_folder, root) = folder();
+        let keys = root.join("a/keys");
+        let pieces = without(&keys, std::slice::from_ref(&keys)).expect("pieces");
+        assert_eq!(pieces, [Piece::Whole(keys)]);
+    }
+
+    #[test]
+    fn a_secret_is_known_by_its_link_and_its_file() {
+        let (_folder, root) = folder();
+        let link = root.join("link");
+        symlink(root.join("a/keys"), &link).expect("linked");
+        assert_eq!(with_targets(std::slice::from_ref(&link)), [root.join("a/keys"), link]);
+    }
+}

@@ -1,0 +1,357 @@
+"""--python-isolation: what a hostile model cannot do, what every model still can, and what the log says about both."""
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clients
+import isolation_attempts
+import processes
+import servers
+from repositories import tensor, write_model
+from test_python_workers import until
+
+LEVELS = ["standard", "strict"]
+CONFIG = tensor("input", "IN", "TYPE_STRING", "1") + tensor("output", "OUT", "TYPE_STRING", "1")
+# Runs the Python that it is sent: what a model that was taken over does.
+MODEL = '''
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            scope = {"__file__": __file__, "pb": pb, "result": None}
+            try:
+                exec(request.inputs()[0].as_numpy()[0].decode(), scope)
+                said = "done: %s" % (scope["result"],)
+            except Exception as error:
+                said = "%s: %s" % (type(error).__name__, error)
+            answers.append(pb.InferenceResponse([pb.Tensor("OUT", np.array([said.encode()], object))]))
+        return answers
+'''
+SECRETS = {
+    "AWS_SECRET_ACCESS_KEY": "aws-value", "HF_TOKEN": "hf-value", "TRITON_CLOUD_CREDENTIAL_PATH": "/keys/path-value",
+    "DATABASE_URL": "postgres://user:url-value@db", "OPENAI_API_KEY": "openai-value", "MY_PASSWORD": "password-value",
+}
+
+
+class Place:
+    """A server with a hostile model and a neighbour, and what lies around them."""
+
+    def __init__(self, folder, level, *flags, env=None, **options):
+        self.folder, self.level = folder, level
+        self.repository, self.home, self.own = folder / "models", folder / "home", folder / "server"
+        for name in ("models", "home/.aws", "server"):
+            (folder / name).mkdir(parents=True)
+        (self.own / "policy.toml").write_text("key = 'secret'")
+        (self.home / ".aws/credentials").write_text("[default]")
+        for name in ("hostile", "neighbour"):
+            write_model(self.repository, name, "galatea", "python", CONFIG, {"1/model.py": MODEL, "1/spare": "weights"})
+        self.server = servers.galatea(
+            self.repository, f"--python-isolation={level}", *flags, **options,
+            env={"HOME": str(self.home), **SECRETS, **(env or {})},
+        )
+
+    def run(self, code, model="hostile"):
+        """What became of code in a model: `done: RESULT`, or the exception."""
+        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": [code]}]}
+        status, _, text = clients.ask(self.server.http, "POST", f"/v2/models/{model}/infer", body)
+        answer = json.loads(text)
+        return answer["outputs"][0]["data"][0] if status == 200 else answer["error"]
+
+    def attempt(self, attempt, shared):
+        """What became of an attempt: whether it was refused, and its answer."""
+        other = self.run("import os; result = os.getpid()", "neighbour").removeprefix("done: ")
+        place = {
+            "SERVER": str(self.own), "HOME": str(self.home), "NEIGHBOUR": str(self.repository / "neighbour"),
+            "PID": self.server.pid, "OTHER": int(other), "PORT": int(self.server.http.rsplit(":", 1)[1]),
+            "SIGNAL": 0 if self.level == "none" else int(signal.SIGKILL), **shared,
+        }
+        assigned = "".join(f"{name} = {value!r}\n" for name, value in place.items())
+        answer = self.run(assigned + isolation_attempts.PRELUDE + attempt.code)
+        refused = answer.startswith("PermissionError")
+        assert refused or answer.startswith("done"), answer
+        return refused, answer
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A server of each level, started when first asked for."""
+    running = {}
+
+    def get(level):
+        if level not in running:
+            running[level] = Place(tmp_path_factory.mktemp(level), level)
+        return running[level]
+
+    yield get
+    for place in running.values():
+        place.server.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Sockets that listen, and named memory of somebody else."""
+    path = str(tmp_path_factory.mktemp("sockets") / "socket")
+    name = f"galatea-test-{os.getpid()}"
+    memory = Path("/dev/shm") / name
+    memory.write_text("of others")
+    with socket.socket(socket.AF_UNIX) as with_file, socket.socket(socket.AF_UNIX) as without:
+        with_file.bind(path)
+        without.bind("\0" + name)
+        with_file.listen(64)
+        without.listen(64)
+        yield {"SOCKET": path, "NAME": name, "MEMORY": str(memory)}
+    memory.unlink(missing_ok=True)
+
+
+def require_all(place):
+    """Fails where the machine's kernel is to blame, with what it lacks."""
+    gaps = [line for line in place.server.log if "is in force only in part" in line]
+    if gaps:
+        pytest.skip(f"the kernel of this machine cannot isolate: {gaps[0]}")
+
+
+@pytest.mark.parametrize("attempt", isolation_attempts.ALL, ids=lambda attempt: attempt.name)
+def test_a_hostile_model_is_refused(places, shared, attempt):
+    allowed, answer = places("none"), None
+    refused, answer = allowed.attempt(attempt, shared)
+    if refused and attempt.may_be_refused_anyway:
+        pytest.skip(f"this machine refuses it to everyone: {answer}")
+    assert not refused, answer
+    for level in LEVELS:
+        place = places(level)
+        require_all(place)
+        refused, answer = place.attempt(attempt, shared)
+        assert refused == (attempt.at_standard or level == "strict"), f"{level}: {answer}"
+        # The server goes on, and so does its neighbour.
+        assert place.server.process.poll() is None
+        assert place.run("result = 6 * 7", "neighbour") == "done: 42"
+
+
+# What models do every day, and at which levels it works.
+ORDINARY = {
+    "temporary_files": "import tempfile\nwith tempfile.NamedTemporaryFile('w+') as f: f.write('x'); f.flush(); result = 42",
+    "temporary_folders": "import os, shutil, tempfile\nf = tempfile.mkdtemp(); open(f + '/a', 'w').close()\n"
+    "os.rename(f + '/a', f + '/b'); shutil.rmtree(f); result = 42",
+    "files_of_the_own_folder": "import os; result = 42 if open(os.path.dirname(__file__) + '/spare').read() == 'weights' else 0",
+    "settings_of_the_system": "import socket, ssl, time; open('/etc/passwd').read(); ssl.create_default_context(); result = 42",
+    "programs": "import subprocess; result = int(subprocess.check_output(['/bin/sh', '-c', 'echo 42']))",
+    "its_own_interpreter": "import subprocess, sys; result = int(subprocess.check_output([sys.executable, '-c', 'print(42)']))",
+    "children": "import os\npid = os.fork()\nif pid == 0: os._exit(42)\nresult = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])",
+    "ending_children": "import os, signal, subprocess, time\np = subprocess.Popen(['sleep', '60']); p.kill(); p.wait(); result = 42",
+    "threads": "import concurrent.futures as c\nwith c.ThreadPoolExecutor(8) as pool: result = sum(pool.map(int, [20, 22]))",
+    "event_loops": "import asyncio; result = asyncio.run(asyncio.sleep(0.001, 42))",
+    "processors": "import os; os.sched_getaffinity(0); open('/proc/cpuinfo').read(); open('/proc/self/status').read(); result = 42",
+    "random_numbers": "import os; open('/dev/urandom', 'rb').read(8); os.urandom(8); result = 42",
+    "limits_of_its_own": "import resource; resource.getrlimit(resource.RLIMIT_NOFILE); result = 42",
+    "memory_without_a_name": "import mmap, os; f = os.memfd_create('m'); os.ftruncate(f, 4096); mmap.mmap(f, 4096); result = 42",
+    "pairs_of_sockets": "import socket; a, b = socket.socketpair(); a.send(b'42'); result = int(b.recv(9))",
+    "onnxruntime": "import onnxruntime; result = 42 if 'CPUExecutionProvider' in onnxruntime.get_available_providers() else 0",
+}
+AT_STANDARD = {
+    "processes": "import multiprocessing as m\nwith m.get_context('fork').Pool(2) as pool: result = sum(pool.map(abs, [-20, -22]))",
+    "named_memory": "from multiprocessing import shared_memory as s; m = s.SharedMemory(create=True, size=64); m.close(); m.unlink(); result = 42",
+    "the_own_folder": "import os; f = os.path.dirname(__file__) + '/made'; open(f, 'w').write('x'); os.remove(f); result = 42",
+}
+
+
+@pytest.mark.parametrize("level", ["none", *LEVELS])
+@pytest.mark.parametrize("name", [*ORDINARY, *AT_STANDARD])
+def test_what_models_do_every_day_works(places, level, name):
+    said = places(level).run({**ORDINARY, **AT_STANDARD}[name])
+    if level == "strict" and name in AT_STANDARD:
+        assert said.startswith("PermissionError"), said
+    else:
+        assert said == "done: 42"
+
+
+@pytest.mark.parametrize("level", ["none", *LEVELS])
+def test_a_worker_that_ends_is_started_again_as_isolated(places, level):
+    place = places(level)
+    pid = place.run("import os; result = os.getpid()")
+    assert "it is being restarted" in place.run("import os; os._exit(3)")
+    until(lambda: place.run("result = 1") == "done: 1", 60)
+    assert place.run("import os; result = os.getpid()") != pid
+    confined = place.run("result = [l.split()[1] for l in open('/proc/self/status') if l.startswith('NoNewPrivs')]")
+    assert confined == f"done: {[str(int(level != 'none'))]}"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_root_keeps_no_power_over_the_machine(places, level):
+    sets = places(level).run("result = [int(l.split()[1], 16) for l in open('/proc/self/status') if l.startswith('CapEff')]")
+    kept = int(sets.removeprefix("done: [").removesuffix("]"))
+    # CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_BOOT, CAP_NET_ADMIN, CAP_MKNOD
+    assert not any(kept >> number & 1 for number in (16, 17, 19, 21, 22, 12, 27))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_floods_of_output_and_of_processes_end_no_server(places, level):
+    place = places(level)
+    printed = place.run("import sys\nfor _ in range(400): sys.stdout.write('x' * 10_000)\nsys.stdout.flush(); result = 1")
+    assert printed == "done: 1"
+    flood = """
+import os, time
+for _ in range(60):
+    if os.fork() == 0:
+        for _ in range(2):
+            os.fork()
+        time.sleep(600)
+os._exit(1)
+"""
+    assert "it is being restarted" in place.run(flood)
+    until(lambda: place.run("result = 1") == "done: 1", 60)
+    assert place.run("result = 6 * 7", "neighbour") == "done: 42"
+    # They went with the worker.
+    until(lambda: len([p for p in processes.descendants(place.server.pid) if not processes.is_zombie(p)]) <= 3, 60)
+
+
+@pytest.mark.parametrize("level", ["none", "standard"])
+def test_secrets_stay_with_the_server_unless_they_are_named(tmp_path, level):
+    place = Place(tmp_path, level, "--python-environment-variable=HF_TOKEN", env={"PLAIN": "plain-value"})
+    with place.server as server:
+        seen = place.run("import os, subprocess; result = str(dict(os.environ)) + open('/proc/self/environ').read()"
+                         " + subprocess.check_output(['env'], text=True)")
+        assert seen.count("hf-value") == 3 and seen.count("plain-value") == 3
+        for name, value in SECRETS.items():
+            if name != "HF_TOKEN":
+                assert name not in seen and value not in seen
+        told = [line for line in server.log if "may hold secrets" in line]
+        assert len(told) == 1 and all(name in told[0] for name in SECRETS if name != "HF_TOKEN"), told
+        assert "HF_TOKEN" not in told[0]
+        assert not any(value in server.text() for value in SECRETS.values())
+
+
+def test_paths_are_added_to_what_models_reach(tmp_path):
+    data, results = tmp_path / "data", tmp_path / "results"
+    for folder in (data, results):
+        folder.mkdir()
+    (data / "weights").write_text("42")
+    flags = [f"--python-readable-path={data}", f"--python-writable-path={results}"]
+    place = Place(tmp_path / "place", "strict", *flags)
+    with place.server:
+        require_all(place)
+        assert place.run(f"result = open({str(data)!r} + '/weights').read()") == "done: 42"
+        assert place.run(f"open({str(data)!r} + '/weights', 'a')").startswith("PermissionError")
+        assert place.run(f"open({str(results)!r} + '/made', 'w').write('x'); result = 42") == "done: 42"
+    assert (results / "made").exists()
+    missing = Place(tmp_path / "missing", "strict", "--python-readable-path=/nowhere/data", wait=False)
+    with missing.server as server:
+        server.wait_for_line("--python-readable-path=/nowhere/data: there is no such file or folder")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_error_of_a_load_says_that_isolation_refuses(tmp_path, level):
+    secret = tmp_path / "secret"
+    secret.write_text("")
+    code = f"class TritonPythonModel:\n    def initialize(self, args):\n        open({str(secret)!r}).read()\n"
+    write_model(tmp_path / "models", "reads", "galatea", "python", CONFIG, {"1/model.py": code})
+    flags = ["--exit-on-error=false", "--model-control-mode=explicit"]
+    with servers.galatea(tmp_path / "models", f"--python-isolation={level}", *flags) as server:
+        status, _, text = clients.ask(server.http, "POST", "/v2/repository/models/reads/load")
+        assert status == 400 or status == 500
+        error = json.loads(text)["error"]
+        assert "PermissionError" in error and f"--python-isolation={level}" in error and "--python-readable-path" in error, error
+    with servers.galatea(tmp_path / "models", *flags) as server:
+        assert "PermissionError" not in clients.ask(server.http, "POST", "/v2/repository/models/reads/load")[2].decode()
+
+
+def test_temporary_files_go_with_the_model(tmp_path):
+    place = Place(tmp_path, "strict", "--model-control-mode=explicit", "--load-model=hostile")
+    with place.server as server:
+        folder = place.run("import os, tempfile; result = tempfile.gettempdir()\nos.makedirs(result + '/a/b')\n"
+                           "os.symlink('/etc', result + '/a/link'); open(result + '/a/b/file', 'w').close()").removeprefix("done: ")
+        assert Path(folder, "a/b/file").exists() and Path(folder).stat().st_mode & 0o77 == 0
+        assert clients.ask(server.http, "POST", "/v2/repository/models/hostile/unload")[0] == 200
+        until(lambda: not Path(folder).exists(), 60)
+    assert Path("/etc/passwd").exists()
+
+
+def test_a_killed_server_leaves_nothing_for_longer_than_to_the_next(tmp_path):
+    env = {"TMPDIR": str(tmp_path / "temporary")}
+    Path(env["TMPDIR"]).mkdir()
+    first, second = (Place(tmp_path / name, "standard", env=env) for name in ("first", "second"))
+    with first.server, second.server:
+        left = Path(first.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
+        used = Path(second.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
+        first.server.stop(signal.SIGKILL)
+        assert left.exists() and used.exists()
+        with Place(tmp_path / "third", "standard", env=env).server as third:
+            assert not left.exists() and used.exists()
+            third.wait_for_line(f"removed '{left}', which a killed server has left")
+
+
+# A kernel without Landlock, or without seccomp: a filter answers for it.
+WITHOUT = [sys.executable, str(Path(__file__).with_name("without_syscall.py"))]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_without_landlock_the_log_says_what_is_not_in_force(tmp_path, shared, level):
+    place = Place(tmp_path, level, through=[*WITHOUT, "444"])
+    with place.server as server:
+        told = [line for line in server.log if "in force only in part" in line]
+        assert len(told) == 1 and "without Landlock, models read and change" in told[0] and "signals" in told[0], told
+        assert place.run("open(%r).read(); result = 1" % str(place.own / "policy.toml")) == "done: 1"
+        # What is left: calls, and the server's own process.
+        named = {attempt.name: attempt for attempt in isolation_attempts.ALL}
+        left = ["signal_the_server", "signal_with_a_child", "signal_everything", "read_the_servers_limits", "typing_into_a_terminal"]
+        for name in left + (["connect_to_the_server"] if level == "strict" else []):
+            assert place.attempt(named[name], shared)[0], name
+        assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_without_seccomp_the_log_says_what_is_not_in_force(tmp_path, shared, level):
+    place = Place(tmp_path, level, through=[*WITHOUT, "317"])
+    with place.server as server:
+        told = [line for line in server.log if "in force only in part" in line]
+        assert len(told) == 1 and "without seccomp" in told[0], told
+        assert ("network" in told[0]) == (level == "strict")
+        named = {attempt.name: attempt for attempt in isolation_attempts.ALL}
+        if "without Landlock" not in told[0]:
+            left = ["read_the_policy", "write_another_models_code", "read_the_servers_memory"]
+            for name in left + (["connect_to_the_server"] if level == "strict" else []):
+                assert place.attempt(named[name], shared)[0], name
+        assert server.process.poll() is None
+
+
+def test_tensors_of_every_size_and_calls_to_other_models_pass(tmp_path):
+    """What server and worker exchange needs none of what is refused."""
+    identity = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \
+        "        return [pb.InferenceResponse([pb.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]\n"
+    caller = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \
+        "        calls = [pb.InferenceRequest(model_name='identity', requested_output_names=['OUT'], inputs=r.inputs()) for r in requests]\n" \
+        "        return [pb.InferenceResponse(call.exec().output_tensors()) for call in calls]\n"
+    config = tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1")
+    for name, code in (("identity", identity), ("caller", caller)):
+        write_model(tmp_path, name, "galatea", "python", config, {"1/model.py": code})
+    with servers.galatea(tmp_path, "--python-isolation=strict") as server, clients.client(server, "grpc") as stock:
+        for size in (1, 100_000, 4_000_000):
+            sent = np.arange(size, dtype=np.float32)
+            np.testing.assert_array_equal(clients.infer(stock, "grpc", "caller", {"IN": sent})["OUT"], sent)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_backend_written_in_python_reads_what_lies_beside_it(tmp_path, level):
+    backend = tmp_path / "backends/mine"
+    backend.mkdir(parents=True)
+    (backend / "beside.py").write_text("VALUE = 42\n")
+    (backend / "model.py").write_text("import beside\n" + MODEL)
+    write_model(tmp_path / "models", "m", "galatea", "mine", CONFIG, {"1/weights": ""})
+    flags = [f"--python-isolation={level}", f"--backend-directory={tmp_path / 'backends'}"]
+    with servers.galatea(tmp_path / "models", *flags) as server:
+        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": ["import beside; result = beside.VALUE"]}]}
+        answer = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])
+        assert answer["outputs"][0]["data"] == ["done: 42"]
+        body["inputs"][0]["data"] = [f"open({str(backend / 'model.py')!r}, 'a')"]
+        answer = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])
+        assert answer["outputs"][0]["data"][0].startswith("PermissionError")
