@@ -38,6 +38,10 @@ impl Queued for QueuedRequest {
         Placement { priority: request.priority, timeout: request.timeout }
     }
 
+    fn client(&self) -> Option<u64> {
+        self.pending.context.identity.as_ref().map(|identity| identity.key())
+    }
+
     fn set_arrival(&mut self, arrival: u64) {
         self.arrival = arrival;
     }

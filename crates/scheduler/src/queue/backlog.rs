@@ -24,17 +24,14 @@ pub(crate) struct Backlog<T> {
 
 impl<T: Queued> Backlog<T> {
     pub fn from_config(config: &ModelConfig, hold_until_queued: usize) -> Self {
+        let (rules, join_rules) = (BatchRules::from_config(config), JoinRules::from_config(config));
+        // Where requests of two clients may not fit together, turns of one request would make batches of one.
+        let turn_items = if join_rules.keep_apart() { rules.max_items() } else { 1 };
         let requests = match config.scheduling() {
-            Scheduling::Dynamic(dynamic) => PriorityQueue::from_config(dynamic),
+            Scheduling::Dynamic(dynamic) => PriorityQueue::from_config(dynamic, turn_items),
             _ => PriorityQueue::plain(),
         };
-        Self {
-            requests,
-            rules: BatchRules::from_config(config),
-            join_rules: JoinRules::from_config(config),
-            next_arrival: 0,
-            hold_until_queued,
-        }
+        Self { requests, rules, join_rules, next_arrival: 0, hold_until_queued }
     }
 
     pub fn len(&self) -> usize {

@@ -78,6 +78,10 @@ impl BatchRules {
         self.joins_requests
     }
 
+    pub fn max_items(&self) -> u64 {
+        self.max_items
+    }
+
     pub fn has_delay(&self) -> bool {
         !self.delay.is_zero()
     }

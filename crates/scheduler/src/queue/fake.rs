@@ -12,6 +12,7 @@ pub struct Fake {
     pub id: usize,
     pub items: u64,
     pub shape: u8,
+    pub client: Option<u64>,
     pub queued_at: Instant,
     pub is_abandoned: bool,
     pub placement: Placement,
@@ -32,6 +33,10 @@ impl Queued for Fake {
 
     fn placement(&self) -> Placement {
         self.placement
+    }
+
+    fn client(&self) -> Option<u64> {
+        self.client
     }
 
     fn set_arrival(&mut self, _: u64) {}
@@ -63,5 +68,5 @@ pub fn batching(preferred: &[u32], delay: Duration) -> DynamicBatching {
 
 pub fn fake(id: usize, items: u64, queued_at: Instant) -> Fake {
     let placement = Placement::default();
-    Fake { id, items, shape: 0, queued_at, is_abandoned: false, placement }
+    Fake { id, items, shape: 0, client: None, queued_at, is_abandoned: false, placement }
 }

@@ -25,6 +25,11 @@ impl JoinRules {
         Self { equal_inputs, has_optional_inputs: config.inputs().iter().any(|i| i.is_optional) }
     }
 
+    /// Whether there are requests of the model that cannot share a batch.
+    pub fn keep_apart(&self) -> bool {
+        self.has_optional_inputs || !self.equal_inputs.is_empty()
+    }
+
     pub fn can_join(&self, a: &InferRequest, b: &InferRequest) -> bool {
         (!self.has_optional_inputs || has_same_inputs(a, b))
             && self.equal_inputs.iter().all(|name| has_equal_shape(a, b, name))

@@ -5,6 +5,7 @@
 
 mod backlog;
 mod batching;
+mod fair_list;
 mod join_rules;
 mod priority_queue;
 mod queued;
@@ -15,6 +16,8 @@ pub(crate) use join_rules::JoinRules;
 pub(crate) use priority_queue::DropReason;
 pub(crate) use queued::{Placement, Queued};
 
+#[cfg(test)]
+mod fair_list_tests;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]

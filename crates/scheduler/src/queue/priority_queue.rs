@@ -1,13 +1,10 @@
-//! The order in which requests are served: by priority level, then in the order of arrival.
+//! The order in which requests are served: by priority level, then clients in turn, then in the order of arrival.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
 
-use super::queued::Queued;
+use super::{fair_list::FairList, queued::Queued};
 
 /// Why a request left the queue without being executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +21,8 @@ pub(super) struct Entry<T> {
 /// Requests of one priority. Those that outlived a `DELAY` timeout come after all timely ones.
 struct Level<T> {
     policy: QueuePolicy,
-    timely: VecDeque<Entry<T>>,
-    late: VecDeque<Entry<T>>,
+    timely: FairList<T>,
+    late: FairList<T>,
 }
 
 /// A place in the order in which requests are served: level by level, timely ones first.
@@ -54,10 +51,11 @@ pub(super) struct PriorityQueue<T> {
 impl<T: Queued> PriorityQueue<T> {
     /// One level without limits.
     pub fn plain() -> Self {
-        Self::with_policies(vec![QueuePolicy::default()], 0)
+        Self::with_policies(vec![QueuePolicy::default()], 0, 1)
     }
 
-    pub fn from_config(config: &DynamicBatching) -> Self {
+    /// `turn_items`: as for [`FairList`], within each level.
+    pub fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
         let default = config.default_queue_policy;
         let policies = match config.priority_levels {
             0 => vec![default],
@@ -66,13 +64,14 @@ impl<T: Queued> PriorityQueue<T> {
                 .collect(),
         };
         let default_level = config.default_priority_level.saturating_sub(1);
-        Self::with_policies(policies, usize::try_from(default_level).unwrap_or(0))
+        Self::with_policies(policies, usize::try_from(default_level).unwrap_or(0), turn_items)
     }
 
-    fn with_policies(policies: Vec<QueuePolicy>, default_level: usize) -> Self {
+    fn with_policies(policies: Vec<QueuePolicy>, default_level: usize, turn_items: u64) -> Self {
+        let list = || FairList::new(turn_items);
         let levels = policies
             .into_iter()
-            .map(|policy| Level { policy, timely: VecDeque::new(), late: VecDeque::new() })
+            .map(|policy| Level { policy, timely: list(), late: list() })
             .collect();
         Self { levels, default_level, len: 0, item_count: 0, dropped: Vec::new() }
     }
@@ -133,7 +132,7 @@ impl<T: Queued> PriorityQueue<T> {
             let Some(level) = self.levels.get_mut(cursor.level) else {
                 return false;
             };
-            let entries = if cursor.is_late { &level.late } else { &level.timely };
+            let entries = if cursor.is_late { &mut level.late } else { &mut level.timely };
             let Some(entry) = entries.get(cursor.index) else {
                 *cursor = Cursor {
                     level: cursor.level + usize::from(cursor.is_late),
@@ -146,6 +145,7 @@ impl<T: Queued> PriorityQueue<T> {
             if entry.value.is_abandoned() {
                 self.drop_at(*cursor, DropReason::Abandoned);
             } else if !is_expired {
+                entries.settle(cursor.index);
                 return true;
             } else if level.policy.timeout_action == TimeoutAction::Reject {
                 self.drop_at(*cursor, DropReason::Expired);
@@ -163,7 +163,8 @@ impl<T: Queued> PriorityQueue<T> {
 
     /// The request that is served next, as far as is known without a clock.
     pub fn front(&self) -> Option<&T> {
-        let entry = self.levels.iter().flat_map(|l| l.timely.iter().chain(&l.late)).next();
+        let mut levels = self.levels.iter();
+        let entry = levels.find_map(|level| level.timely.first().or_else(|| level.late.first()));
         entry.map(|e| &e.value)
     }
 
@@ -172,8 +173,7 @@ impl<T: Queued> PriorityQueue<T> {
         let mut taken = Vec::with_capacity(count.min(self.len));
         for level in &mut self.levels {
             for entries in [&mut level.timely, &mut level.late] {
-                let n = (count - taken.len()).min(entries.len());
-                taken.extend(entries.drain(..n).map(|e| e.value));
+                entries.take(count - taken.len(), &mut taken);
             }
         }
         self.len -= taken.len();
@@ -185,16 +185,9 @@ impl<T: Queued> PriorityQueue<T> {
     /// [`PriorityQueue::skip_unservable`] are left to who called that.
     pub fn take_abandoned(&mut self) -> Vec<T> {
         let mut abandoned = Vec::new();
-        let lists = self.levels.iter_mut().flat_map(|level| [&mut level.timely, &mut level.late]);
-        for entries in lists.filter(|list| list.iter().any(|e| e.value.is_abandoned())) {
-            let kept = std::mem::take(entries).into_iter().filter_map(|entry| {
-                if !entry.value.is_abandoned() {
-                    return Some(entry);
-                }
-                abandoned.push(entry.value);
-                None
-            });
-            *entries = kept.collect();
+        for level in &mut self.levels {
+            level.timely.take_abandoned(&mut abandoned);
+            level.late.take_abandoned(&mut abandoned);
         }
         self.len -= abandoned.len();
         self.item_count -= abandoned.iter().map(T::item_count).sum::<u64>();

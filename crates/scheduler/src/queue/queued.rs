@@ -12,6 +12,8 @@ pub(crate) trait Queued {
     /// Nobody waits for the response any more.
     fn is_abandoned(&self) -> bool;
     fn placement(&self) -> Placement;
+    /// Who sent the request, where that is known: clients take turns.
+    fn client(&self) -> Option<u64>;
     /// Sets the place of the request among all that were accepted, from 0 without a gap.
     fn set_arrival(&mut self, arrival: u64);
     /// Whether both may be in one batch.

@@ -23,7 +23,16 @@ struct Script {
     timeout: Option<(TimeoutAction, Duration)>,
     instances: usize,
     execution: Duration,
+    turn_items: u64,
     arrivals: Vec<Arrival>,
+}
+
+impl Script {
+    /// The same with all requests of this client.
+    fn of_client(mut self, client: Option<u64>) -> Self {
+        self.arrivals.iter_mut().for_each(|arrival| arrival.client = client);
+        self
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -31,19 +40,22 @@ struct Arrival {
     after: Duration,
     items: u64,
     shape: u8,
+    client: Option<u64>,
     is_abandoned: bool,
 }
 
 const MAX_ITEMS: u64 = 8;
 
 fn scripts() -> impl Strategy<Value = Script> {
-    let arrival =
-        (0u32..6, 1u64..=4, 0u8..2, 0u8..10).prop_map(|(after, items, shape, luck)| Arrival {
+    let arrival = (0u32..6, 1u64..=4, 0u8..2, proptest::option::of(0u64..4), 0u8..10).prop_map(
+        |(after, items, shape, client, luck)| Arrival {
             after: MS * after,
             items,
             shape: shape * u8::from(luck < 3),
+            client,
             is_abandoned: luck == 9,
-        });
+        },
+    );
     let timeout = (any::<bool>(), 1u32..20).prop_map(|(is_delay, t)| {
         (if is_delay { TimeoutAction::Delay } else { TimeoutAction::Reject }, MS * t)
     });
@@ -52,17 +64,20 @@ fn scripts() -> impl Strategy<Value = Script> {
         preferred,
         0u32..12,
         proptest::option::of(timeout),
-        (1usize..4, 0u32..10),
+        (1usize..4, 0u32..10, prop_oneof![Just(1), Just(MAX_ITEMS)]),
         proptest::collection::vec(arrival, 1..40),
     )
-        .prop_map(|(preferred, delay, timeout, (instances, execution), arrivals)| Script {
-            preferred: preferred.into_iter().collect(),
-            delay: MS * delay,
-            timeout,
-            instances,
-            execution: MS * execution,
-            arrivals,
-        })
+        .prop_map(
+            |(preferred, delay, timeout, (instances, execution, turn_items), arrivals)| Script {
+                preferred: preferred.into_iter().collect(),
+                delay: MS * delay,
+                timeout,
+                instances,
+                execution: MS * execution,
+                turn_items,
+                arrivals,
+            },
+        )
 }
 
 struct Taken {
@@ -94,7 +109,7 @@ impl Simulation {
         }
         Self {
             rules: BatchRules::dynamic(&config, MAX_ITEMS),
-            queue: PriorityQueue::from_config(&config),
+            queue: PriorityQueue::from_config(&config, script.turn_items),
             now: Instant::now(),
             busy: Vec::new(),
             leader: None,
@@ -132,8 +147,8 @@ impl Simulation {
     }
 
     fn arrive(&mut self, id: usize, arrival: Arrival) {
-        let Arrival { items, shape, is_abandoned, .. } = arrival;
-        let request = Fake { shape, is_abandoned, ..fake(id, items, self.now) };
+        let Arrival { items, shape, client, is_abandoned, .. } = arrival;
+        let request = Fake { shape, client, is_abandoned, ..fake(id, items, self.now) };
         let fits = self.queue.front().is_none_or(|f| same_shape(f, &request));
         let expires_at = self.queue.push(request).expect("no limit");
         let is_ended =
@@ -202,12 +217,25 @@ proptest! {
     }
 
     #[test]
-    fn requests_are_taken_in_the_order_of_arrival(mut script in scripts()) {
+    fn requests_of_each_client_are_taken_in_the_order_of_arrival(mut script in scripts()) {
         // A DELAY timeout reorders on purpose.
         script.timeout = script.timeout.map(|(_, t)| (TimeoutAction::Reject, t));
         let taken = Simulation::new(script).run().taken;
-        let ids: Vec<_> = taken.iter().flat_map(|t| &t.batch).map(|f| f.id).collect();
-        prop_assert!(ids.is_sorted(), "{:?}", ids);
+        for client in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let all = taken.iter().flat_map(|t| &t.batch);
+            let ids: Vec<_> = all.filter(|f| f.client == client).map(|f| f.id).collect();
+            prop_assert!(ids.is_sorted(), "{:?}", ids);
+        }
+    }
+
+    #[test]
+    fn one_client_is_served_in_the_order_of_arrival(mut script in scripts()) {
+        script.timeout = script.timeout.map(|(_, t)| (TimeoutAction::Reject, t));
+        for client in [None, Some(7)] {
+            let taken = Simulation::new(script.clone().of_client(client)).run().taken;
+            let ids: Vec<_> = taken.iter().flat_map(|t| &t.batch).map(|f| f.id).collect();
+            prop_assert!(ids.is_sorted(), "{:?}", ids);
+        }
     }
 
     #[test]
@@ -224,7 +252,13 @@ proptest! {
     #[test]
     fn a_preferred_size_within_reach_is_taken_until_the_delay_is_over(mut script in scripts()) {
         for arrival in &mut script.arrivals {
-            *arrival = Arrival { items: 1, shape: 0, is_abandoned: false, ..arrival.clone() };
+            *arrival = Arrival {
+                items: 1,
+                shape: 0,
+                client: None,
+                is_abandoned: false,
+                ..arrival.clone()
+            };
         }
         script.timeout = None;
         if script.preferred.is_empty() {

@@ -21,7 +21,7 @@ fn check(preferred: &[u32], delay_ms: u32, age_ms: u32, sizes: &[u64], expected:
     let config = batching(preferred, MS * delay_ms);
     let rules = BatchRules::dynamic(&config, 8);
     let start = Instant::now();
-    let mut queue = PriorityQueue::from_config(&config);
+    let mut queue = PriorityQueue::from_config(&config, 1);
     for (id, &items) in sizes.iter().enumerate() {
         queue.push(fake(id, items, start)).expect("no limit");
     }
@@ -70,7 +70,7 @@ fn with_a_delay_the_batch_waits_for_a_preferred_size() {
 fn requests_of_another_shape_end_a_batch() {
     let config = batching(&[], MS * 10);
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
-    let mut queue = PriorityQueue::from_config(&config);
+    let mut queue = PriorityQueue::from_config(&config, 1);
     for (id, shape) in [0, 0, 1, 0].into_iter().enumerate() {
         let request = Fake { shape, ..fake(id, 1, start) };
         queue.push(request).expect("no limit");
@@ -84,7 +84,7 @@ fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
     config.default_queue_policy.default_timeout = Some(MS * 30);
     config.default_queue_policy.allows_timeout_override = true;
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
-    let mut queue = PriorityQueue::from_config(&config);
+    let mut queue = PriorityQueue::from_config(&config, 1);
     queue.push(fake(0, 1, start)).expect("no limit");
     let placement = Placement { timeout: Some(MS * 2), ..Placement::default() };
     let urgent = Fake { placement, ..fake(1, 1, start + MS * 4) };
@@ -106,7 +106,7 @@ fn a_request_may_only_shorten_its_timeout_and_only_where_allowed() {
         let placement = Placement { priority: 0, timeout: Some(MS * wanted) };
         let start = Instant::now();
         let request = Fake { placement, ..fake(0, 1, start) };
-        let expires_at = PriorityQueue::from_config(&config).push(request);
+        let expires_at = PriorityQueue::from_config(&config, 1).push(request);
         expires_at.expect("no limit").expect("a timeout") - start
     };
     assert_eq!(expiry(true, 10), MS * 10);
@@ -123,7 +123,7 @@ fn delayed_requests_are_served_after_the_timely_ones_of_their_level() {
     config.default_queue_policy.timeout_action = TimeoutAction::Delay;
     config.default_queue_policy.default_timeout = Some(MS);
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
-    let mut queue = PriorityQueue::from_config(&config);
+    let mut queue = PriorityQueue::from_config(&config, 1);
     for (id, priority, queued_at) in
         [(0, 2, start), (1, 1, start), (2, 0, start + MS * 2), (3, 99, start + MS * 2)]
     {
@@ -144,7 +144,7 @@ fn a_full_level_refuses_and_others_do_not() {
     policy.max_queue_size = 1;
     config.priority_queue_policies.insert(1, policy);
     let start = Instant::now();
-    let mut queue = PriorityQueue::from_config(&config);
+    let mut queue = PriorityQueue::from_config(&config, 1);
     let mut push = |priority| queue.push(with_priority(priority, fake(0, 1, start))).is_ok();
     assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
 }

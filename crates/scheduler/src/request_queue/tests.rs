@@ -47,6 +47,10 @@ impl Queued for Numbered {
         Placement::default()
     }
 
+    fn client(&self) -> Option<u64> {
+        None
+    }
+
     fn set_arrival(&mut self, arrival: u64) {
         self.arrival = arrival;
     }

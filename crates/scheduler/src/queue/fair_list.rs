@@ -1,0 +1,312 @@
+//! The order of requests of one priority: clients take turns, and the requests of each keep their order.
+//!
+//! A client is who sent the request, where the server asks for that; all requests without an identity are of one. Each
+//! client has a lane while requests of it wait. A turn is as many items as the list was made with, or one request that
+//! has more. Whose turn is next is kept as in start-time fair queueing: a lane that opens stands where the lane in turn
+//! does, so its first request waits for one turn of each other client at most, however many requests those have.
+//!
+//! With one client, which is every server that asks nobody who they are, this is a plain queue: the one lane is read in
+//! place and neither a map nor a heap is touched. With several, requests move to the front one by one as the decision
+//! comes to them, a batch at most. Only then is their turn counted, so that requests that nobody waits for cost none.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+};
+
+use super::{priority_queue::Entry, queued::Queued};
+
+/// Who sent a request; `None` where that is not known.
+type ClientKey = Option<u64>;
+
+/// Requests of one priority in the order in which they are served.
+pub(super) struct FairList<T> {
+    /// Those whose turn it is, in this order, before all others.
+    front: VecDeque<Entry<T>>,
+    /// All but one have requests, unless they are free.
+    lanes: Vec<Lane<T>>,
+    free: Vec<usize>,
+    /// The lanes of the clients, while there are several.
+    by_client: HashMap<ClientKey, usize>,
+    /// The lanes in the order of their turns: one at least.
+    turns: BinaryHeap<Reverse<Turn>>,
+    /// The start of the last turn that was taken.
+    clock: u64,
+    next_number: u64,
+    turn_items: u64,
+    len: usize,
+}
+
+/// The waiting requests of one client.
+struct Lane<T> {
+    client: ClientKey,
+    entries: VecDeque<Entry<T>>,
+    /// Items that were served in its present turn.
+    used: u64,
+}
+
+/// The next turn of a lane: that with the lowest start comes first, then that with the lowest number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    /// Items that the lane had been served before, as far as it is remembered.
+    start: u64,
+    number: u64,
+    lane: usize,
+}
+
+impl<T: Queued> FairList<T> {
+    pub fn new(turn_items: u64) -> Self {
+        Self {
+            front: VecDeque::new(),
+            lanes: vec![Lane::new(None)],
+            free: Vec::new(),
+            by_client: HashMap::new(),
+            turns: BinaryHeap::from([Reverse(Turn { start: 0, number: 0, lane: 0 })]),
+            clock: 0,
+            next_number: 1,
+            turn_items,
+            len: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn push_back(&mut self, entry: Entry<T>) {
+        let lane = self.lane_of(entry.value.client());
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.entries.push_back(entry);
+            self.len += 1;
+        }
+    }
+
+    /// Puts a request before all others, whoever's turn it is.
+    pub fn push_front(&mut self, entry: Entry<T>) {
+        self.front.push_front(entry);
+        self.len += 1;
+    }
+
+    /// The request at `index`, which is the place of a request that was settled, or the first behind those.
+    pub fn get(&self, index: usize) -> Option<&Entry<T>> {
+        match index.checked_sub(self.front.len()) {
+            None => self.front.get(index),
+            Some(behind) => self.lanes.get(self.lane_in_turn()?)?.entries.get(behind),
+        }
+    }
+
+    pub fn first(&self) -> Option<&Entry<T>> {
+        self.get(0)
+    }
+
+    /// The request at `index` was looked at: where clients take turns it stays there, and the next one can be looked at.
+    pub fn settle(&mut self, index: usize) {
+        if self.is_shared()
+            && index == self.front.len()
+            && let Some(entry) = self.serve_next()
+        {
+            self.front.push_back(entry);
+        }
+    }
+
+    /// Removes the request at `index` as [`FairList::get`] finds it. It costs its client no turn if it had none yet.
+    pub fn remove(&mut self, index: usize) -> Option<Entry<T>> {
+        let entry = match index.checked_sub(self.front.len()) {
+            None => self.front.remove(index)?,
+            Some(behind) => {
+                let lane = self.lane_in_turn()?;
+                let entry = self.lanes.get_mut(lane)?.entries.remove(behind)?;
+                self.update_turn();
+                entry
+            }
+        };
+        self.len -= 1;
+        Some(entry)
+    }
+
+    /// Moves the first `count` requests to `taken`.
+    pub fn take(&mut self, count: usize, taken: &mut Vec<T>) {
+        let count = count.min(self.len);
+        let settled = count.min(self.front.len());
+        taken.extend(self.front.drain(..settled).map(|entry| entry.value));
+        let mut left = count - settled;
+        while left > 0 && self.is_shared() {
+            taken.extend(self.serve_next().map(|entry| entry.value));
+            left -= 1;
+        }
+        if let Some(lane) = self.lane_in_turn().and_then(|lane| self.lanes.get_mut(lane)) {
+            taken.extend(lane.entries.drain(..left).map(|entry| entry.value));
+        }
+        self.len -= count;
+    }
+
+    /// Moves all requests that nobody waits for to `abandoned`.
+    pub fn take_abandoned(&mut self, abandoned: &mut Vec<T>) {
+        let before = abandoned.len();
+        let lists = self.lanes.iter_mut().map(|lane| &mut lane.entries);
+        for list in std::iter::once(&mut self.front).chain(lists) {
+            take_abandoned_of(list, abandoned);
+        }
+        self.len -= abandoned.len() - before;
+        self.close_empty_lanes();
+    }
+
+    /// Whether several clients have requests that are not settled.
+    fn is_shared(&self) -> bool {
+        self.turns.len() > 1
+    }
+
+    fn lane_in_turn(&self) -> Option<usize> {
+        self.turns.peek().map(|Reverse(turn)| turn.lane)
+    }
+
+    /// The lane of this client, opened if need be.
+    fn lane_of(&mut self, client: ClientKey) -> usize {
+        if self.is_shared() {
+            return match self.by_client.get(&client) {
+                Some(&lane) => lane,
+                None => self.open_lane(client),
+            };
+        }
+        let only = self.lane_in_turn().unwrap_or(0);
+        match self.lanes.get_mut(only) {
+            Some(lane) if lane.client == client => return only,
+            Some(lane) if lane.entries.is_empty() => {
+                (lane.client, lane.used) = (client, 0);
+                return only;
+            }
+            Some(lane) => drop(self.by_client.insert(lane.client, only)),
+            None => {}
+        }
+        self.open_lane(client)
+    }
+
+    fn open_lane(&mut self, client: ClientKey) -> usize {
+        let index = self.free.pop().unwrap_or(self.lanes.len());
+        match self.lanes.get_mut(index) {
+            Some(lane) => *lane = Lane::new(client),
+            None => self.lanes.push(Lane::new(client)),
+        }
+        self.by_client.insert(client, index);
+        self.add_turn(self.clock, index);
+        index
+    }
+
+    fn add_turn(&mut self, start: u64, lane: usize) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.turns.push(Reverse(Turn { start, number, lane }));
+    }
+
+    /// Takes the next request out of its lane, on account of that. For a list that is shared.
+    fn serve_next(&mut self) -> Option<Entry<T>> {
+        let Reverse(turn) = *self.turns.peek()?;
+        let lane = self.lanes.get_mut(turn.lane)?;
+        let entry = lane.entries.pop_front()?;
+        lane.used += entry.value.item_count();
+        self.clock = turn.start;
+        self.update_turn();
+        Some(entry)
+    }
+
+    /// Ends the turn of the lane in turn when it has nothing to serve in it any more. An only lane needs none.
+    fn update_turn(&mut self) {
+        if !self.is_shared() {
+            return;
+        }
+        let Some(&Reverse(turn)) = self.turns.peek() else { return };
+        let Some(lane) = self.lanes.get_mut(turn.lane) else { return };
+        let next_items = lane.entries.front().map(|entry| entry.value.item_count());
+        match next_items {
+            Some(items) if lane.used == 0 || lane.used + items <= self.turn_items => {}
+            Some(_) => {
+                let start = turn.start + std::mem::take(&mut lane.used);
+                self.turns.pop();
+                self.add_turn(start, turn.lane);
+            }
+            None => {
+                self.turns.pop();
+                self.close([turn.lane]);
+            }
+        }
+    }
+
+    /// Forgets lanes that have no turn any more.
+    fn close(&mut self, lanes: impl IntoIterator<Item = usize>) {
+        for index in lanes {
+            let Some(closed) = self.lanes.get_mut(index) else { continue };
+            self.by_client.remove(&closed.client);
+            // Not to keep the memory of every client that once had many requests.
+            *closed = Lane::new(None);
+            self.free.push(index);
+        }
+        if !self.is_shared() {
+            self.become_plain();
+        }
+    }
+
+    fn close_empty_lanes(&mut self) {
+        if !self.is_shared() {
+            return;
+        }
+        let is_empty = |lane: usize| self.lanes.get(lane).is_none_or(|l| l.entries.is_empty());
+        let turns = std::mem::take(&mut self.turns).into_sorted_vec();
+        let (mut closed, mut kept): (Vec<_>, Vec<_>) =
+            turns.into_iter().partition(|Reverse(turn)| is_empty(turn.lane));
+        if kept.is_empty() {
+            kept.extend(closed.pop());
+        }
+        self.turns = kept.into();
+        self.close(closed.into_iter().map(|Reverse(turn)| turn.lane));
+    }
+
+    /// One client is left: nothing is kept of the others.
+    fn become_plain(&mut self) {
+        const KEPT_CAPACITY: usize = 16;
+        let Some(only) = self.lane_in_turn() else { return };
+        if only < self.lanes.len() {
+            self.lanes.swap(0, only);
+            self.lanes.truncate(1);
+            self.lanes.shrink_to(KEPT_CAPACITY);
+        }
+        self.free.clear();
+        self.free.shrink_to(KEPT_CAPACITY);
+        self.by_client.clear();
+        self.by_client.shrink_to(KEPT_CAPACITY);
+        self.turns.clear();
+        self.turns.shrink_to(KEPT_CAPACITY);
+        self.add_turn(self.clock, 0);
+    }
+}
+
+#[cfg(test)]
+impl<T> FairList<T> {
+    pub fn lane_count(&self) -> usize {
+        self.turns.len()
+    }
+
+    pub fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
+        let lanes = self.lanes.iter_mut().flat_map(|lane| &mut lane.entries);
+        self.front.iter_mut().chain(lanes).for_each(|entry| change(&mut entry.value));
+    }
+}
+
+impl<T> Lane<T> {
+    fn new(client: ClientKey) -> Self {
+        Self { client, entries: VecDeque::new(), used: 0 }
+    }
+}
+
+fn take_abandoned_of<T: Queued>(entries: &mut VecDeque<Entry<T>>, abandoned: &mut Vec<T>) {
+    if !entries.iter().any(|entry| entry.value.is_abandoned()) {
+        return;
+    }
+    let kept = std::mem::take(entries).into_iter().filter_map(|entry| {
+        if !entry.value.is_abandoned() {
+            return Some(entry);
+        }
+        abandoned.push(entry.value);
+        None
+    });
+    *entries = kept.collect();
+}
