@@ -17,8 +17,6 @@ pub(crate) use priority_queue::DropReason;
 pub(crate) use queued::{Placement, Queued};
 
 #[cfg(test)]
-mod fair_list_tests;
-#[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod simulation;

@@ -4,18 +4,16 @@ use std::time::{Duration, Instant};
 
 use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
 
-use super::{fair_list::FairList, queued::Queued};
+use super::{
+    fair_list::{Entry, FairList},
+    queued::Queued,
+};
 
 /// Why a request left the queue without being executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DropReason {
     Expired,
     Abandoned,
-}
-
-pub(super) struct Entry<T> {
-    pub value: T,
-    pub expires_at: Option<Instant>,
 }
 
 /// Requests of one priority. Those that outlived a `DELAY` timeout come after all timely ones.

@@ -4,11 +4,10 @@ use std::{collections::VecDeque, time::Instant};
 
 use proptest::prelude::*;
 
-use super::{
+use super::{Entry, FairList};
+use crate::queue::{
     Queued,
-    fair_list::FairList,
     fake::{Fake, fake},
-    priority_queue::Entry,
 };
 
 fn of(client: u64, id: usize, items: u64) -> Entry<Fake> {

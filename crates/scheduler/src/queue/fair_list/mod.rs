@@ -12,9 +12,19 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, VecDeque},
+    time::Instant,
 };
 
-use super::{priority_queue::Entry, queued::Queued};
+use super::queued::Queued;
+
+#[cfg(test)]
+mod tests;
+
+/// A request in the list.
+pub(super) struct Entry<T> {
+    pub value: T,
+    pub expires_at: Option<Instant>,
+}
 
 /// Who sent a request; `None` where that is not known.
 type ClientKey = Option<u64>;
