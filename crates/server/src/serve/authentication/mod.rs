@@ -139,8 +139,10 @@ impl AppliedPolicy {
             self.look_at_policy();
             let unknown = self.gate.unknown_signing_keys();
             if let Some(keys) = self.keys.look(Instant::now(), unknown) {
-                log::info!("authentication: {} keys of the issuer of tokens", keys.len());
+                let count = keys.len();
                 self.gate.replace_keys(keys);
+                // Said when it is so.
+                log::info!("authentication: {count} keys of the issuer of tokens");
             }
             if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return;
@@ -172,7 +174,6 @@ impl AppliedPolicy {
     }
 
     fn apply(&mut self, policy: Policy, keys: Option<(Keys, KeySet)>) {
-        tell(&policy, "changed");
         match keys {
             None => self.gate.replace_policy(policy),
             Some((keys, first)) => {
@@ -180,6 +181,7 @@ impl AppliedPolicy {
                 self.gate.replace(policy, first);
             }
         }
+        tell(&self.gate.policy(), "changed");
     }
 }
 
