@@ -141,6 +141,22 @@ def test_listings_that_are_none(proxy, bucket, start, body):
     assert "panic" not in server.text()
 
 
+@pytest.mark.parametrize(("body", "kind"), [(b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"), (b"", "text/plain"), (b"{}", "application/json")])
+def test_another_page_in_place_of_a_listing_is_no_empty_bucket(proxy, bucket, start, body, kind):
+    bucket.add("a")
+    server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
+    proxy.faults.append(answers("list-type", 200, body, Content_Type=kind))
+    line = server.wait_for_line("cannot be read: .*")
+    assert f"'{proxy.url}/{bucket.name}' answered with no listing of objects but with {kind}" in line, line
+    assert "check the host and the port" in line and "list-type" not in line, line
+    assert echo(server, "a")
+    proxy.faults.clear()
+    server.wait_for_line("can be read again")
+    bucket.add("b")
+    server.wait_for_line("successfully loaded 'b'")
+    assert echo(server, "a") and "unloaded" not in server.text()
+
+
 def test_a_listing_without_end_ends(proxy, bucket, start):
     bucket.add("a")
     page = "".join(f"<CommonPrefixes><Prefix>models/m{{0}}_{n}/</Prefix></CommonPrefixes>" for n in range(1000))
