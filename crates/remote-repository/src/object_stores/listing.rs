@@ -106,7 +106,13 @@ mod tests {
              login)"
         );
         assert!(problem("", "").contains("a body of no type, empty:"));
-        for body in ["{\"items\": []}", "<ListBucketResults>", "<?xml", "<!-- <ListBucketResult>", "<Error>"] {
+        for body in [
+            "{\"items\": []}",
+            "<ListBucketResults>",
+            "<?xml",
+            "<!-- <ListBucketResult>",
+            "<Error>",
+        ] {
             assert!(problem("application/xml", body).contains("no listing"), "{body}");
         }
     }
