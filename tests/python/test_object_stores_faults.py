@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import clients
+from console_events import Events
 from fault_proxy import answers, body_changed, cuts, headers_changed, s3_error, waits, zeros
 from store_fixtures import bucket, echo, entries, failed_start, index, proxy, s3, start
 
@@ -199,6 +200,26 @@ def test_a_bucket_that_goes_away_while_serving(proxy, bucket, start):
     bucket.add("b")
     server.wait_for_line("successfully loaded 'b'")
     assert echo(server, "a") and echo(server, "b")
+
+
+def test_a_store_that_is_away_is_not_asked_for_each_model(proxy, bucket, start):
+    models = ("a", "b", "c", "d")
+    for model in models:
+        bucket.add(model)
+    server = start(bucket.path, "--model-control-mode=explicit", *[f"--load-model={model}" for model in models])
+    server.wait_for_line(r"\| d +\| 1 ")
+    proxy.faults.append(answers("list-type", 503, SLOW_DOWN))
+    proxy.asked.clear()
+    assert index(server) == {model: ("READY", "") for model in models}
+    assert len(proxy.asked) == 7, "one question with its repetitions"
+    # The console says it too, without the address.
+    with Events(server, timeout=60) as events:
+        events.next()
+        assert events.server["repositories_away"] == 1 and proxy.address not in repr(events.server)
+        proxy.faults.clear()
+        index(server)
+        while events.server["repositories_away"]:
+            assert events.next()
 
 
 def test_a_load_while_the_store_is_away(proxy, bucket, start):

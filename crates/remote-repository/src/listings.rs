@@ -2,7 +2,8 @@
 //!
 //! One load asks for the same model several times: whether it is there, what its configuration says, whether it changed,
 //! its files. Between [`Listings::begin`] and the drop of what that returns, each listing is asked for once. Whoever begins
-//! finds nothing that was listed before: what was uploaded before a call is what the call sees.
+//! finds nothing that was listed before: what was uploaded before a call is what the call sees. A place that does not
+//! answer is not asked for each model anew either: that would take as long as all attempts at each.
 
 use std::{
     collections::HashMap,
@@ -12,7 +13,10 @@ use std::{
 
 use galatea_types::LockExt;
 
-use crate::remote_root::Files;
+use crate::{
+    error::{FailureKind, RemoteError},
+    remote_root::Files,
+};
 
 /// The start of a server with many models takes longer than what is listed may count as being of now.
 const VALID: Duration = Duration::from_secs(10);
@@ -36,6 +40,8 @@ struct Known {
     models: HashMap<String, (Instant, Arc<Files>)>,
     /// Of all models.
     files: usize,
+    /// Why the place did not answer.
+    failure: Option<(Instant, RemoteError)>,
 }
 
 /// When a question was asked: an answer that somebody began to look after is not kept.
@@ -83,6 +89,21 @@ impl Listings {
         let known = self.known.lock_unpoisoned();
         let (since, files) = known.models.get(model)?;
         is_valid(*since).then(|| files.clone())
+    }
+
+    /// Why the place did not answer just now.
+    pub fn failure(&self) -> Option<RemoteError> {
+        let known = self.known.lock_unpoisoned();
+        let (since, failure) = known.failure.as_ref()?;
+        is_valid(*since).then(|| failure.clone())
+    }
+
+    /// What a question came to that was asked since `round`, where that is no answer.
+    pub fn keep_failure(&self, round: Round, failure: &RemoteError) {
+        let mut known = self.known.lock_unpoisoned();
+        if failure.kind() == FailureKind::Unavailable && known.takes(round) {
+            known.failure = Some((Instant::now(), failure.clone()));
+        }
     }
 
     /// Whether anybody looks, so that it is of use to ask for more than is wanted now.
@@ -182,6 +203,22 @@ mod tests {
         listings.forget();
         assert!(listings.model("a").is_none() && listings.is_kept());
         drop(second);
+    }
+
+    #[test]
+    fn a_place_that_does_not_answer_is_not_asked_again_in_this_look() {
+        let listings = Arc::new(Listings::default());
+        let failed = |kind| RemoteError::new(kind, "on purpose");
+        listings.keep_failure(listings.round(), &failed(FailureKind::Unavailable));
+        assert!(listings.failure().is_none(), "nobody looks");
+        let look = listings.begin();
+        listings.keep_failure(listings.round(), &failed(FailureKind::Missing));
+        assert!(listings.failure().is_none(), "that is an answer");
+        listings.keep_failure(listings.round(), &failed(FailureKind::Unavailable));
+        assert!(listings.failure().is_some());
+        let _next = listings.begin();
+        assert!(listings.failure().is_none());
+        drop(look);
     }
 
     #[test]

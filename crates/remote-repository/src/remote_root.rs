@@ -81,7 +81,23 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         answer
     }
 
-    /// The same without the note.
+    /// A question for a listing: while somebody looks, a place that did not answer is not asked again.
+    fn ask_listing<T, W>(
+        &self,
+        question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
+    ) -> Result<T, RemoteError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, RemoteError>> + Send,
+    {
+        if let Some(failure) = self.listings.failure() {
+            return Err(failure);
+        }
+        let round = self.listings.round();
+        self.ask(question).inspect_err(|failure| self.listings.keep_failure(round, failure))
+    }
+
+    /// As [`Self::ask`], without the note.
     fn ask_only<T, W>(
         &self,
         question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
@@ -118,7 +134,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         }
         let round = self.listings.round();
         let folder = model.to_owned();
-        let listed = self.ask(move |remote| {
+        let listed = self.ask_listing(move |remote| {
             let folder = folder.clone();
             async move { remote.list(&folder, MOST_FILES).await }
         });
@@ -214,7 +230,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
             return Ok(names);
         }
         let round = self.listings.round();
-        let listed = self.ask(|remote| async move { remote.folders(MOST_MODELS).await })?;
+        let listed = self.ask_listing(|remote| async move { remote.folders(MOST_MODELS).await })?;
         let (mut names, others): (Vec<_>, Vec<_>) =
             listed.into_iter().partition(|name| names::is_folder_name(name));
         if let Some(other) = others.first() {
