@@ -70,78 +70,79 @@ pub fn check_outline() -> Vec<OptionOutline> {
     outline::<CheckFlags>()
 }
 
+const ROWS: &[OptionRow<CheckFlags>] = &[
+    OptionRow::new(
+        "model-repository",
+        Kind::Text,
+        "A repository, as an option of serve. May be repeated.",
+    )
+    .stores(|o, v| {
+        o.repositories.push(PathBuf::from(&v.text));
+        Ok(())
+    }),
+    OptionRow::new(
+        "repository-cache-directory",
+        Kind::Text,
+        "Folder that models from object stores, hubs and archives are fetched into, as an option of serve.",
+    )
+    .stores(|o, v| v.put(&mut o.cache.directory)),
+    OptionRow::new(
+        "repository-cache-size",
+        Kind::Form("<bytes>|<percent>%"),
+        "Most bytes that folder holds, as an option of serve.",
+    )
+    .stores(|o, v| cache_size(&mut o.cache.size, v)),
+    OptionRow::new(
+        "auth-policy",
+        Kind::Text,
+        "A policy of who may do what, as an option of serve; it can be checked alone.",
+    )
+    .stores(|o, v| v.put(&mut o.auth_policy)),
+    OptionRow::new("json", Kind::Switch, "Print what was found as one JSON object.")
+        .stores(|o, v| v.put(&mut o.is_json)),
+    OptionRow::new(
+        "disable-auto-complete-config",
+        Kind::Switch,
+        "Do not complete configurations from the files of the models.",
+    )
+    .stores(|o, _| {
+        o.engine.auto_completes_config = false;
+        Ok(())
+    }),
+    OptionRow::new(
+        "model-config-name",
+        Kind::Text,
+        "Models that have configs/<name>.pbtxt are configured by that.",
+    )
+    .stores(|o, v| {
+        o.engine.model_config_name = v.text.clone();
+        Ok(())
+    }),
+    OptionRow::new(
+        "model-namespacing",
+        Kind::Switch,
+        "Several repositories may hold models of one name.",
+    )
+    .stores(|o, v| v.put(&mut o.engine.has_namespaces)),
+    OptionRow::new(
+        "backend-directory",
+        Kind::Text,
+        "Folder with backends that are written in Python.",
+    )
+    .stores(|o, v| v.put(&mut o.backend_directory)),
+    OptionRow::new(
+        "backend-config",
+        Kind::Form("<string>,<string>=<string>"),
+        "Setting of a backend, <backend>,<setting>=<value>. May be repeated.",
+    )
+    .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
+    OptionRow::help("Print this text."),
+];
+
 impl OptionSet for CheckFlags {
     type Error = FlagError;
 
     fn groups() -> &'static [Group<Self>] {
-        const ROWS: &[OptionRow<CheckFlags>] = &[
-            OptionRow::new(
-                "model-repository",
-                Kind::Text,
-                "A repository, as an option of serve. May be repeated.",
-            )
-            .stores(|o, v| {
-                o.repositories.push(PathBuf::from(&v.text));
-                Ok(())
-            }),
-            OptionRow::new(
-                "repository-cache-directory",
-                Kind::Text,
-                "Folder that models from object stores, hubs and archives are fetched into, as an option of serve.",
-            )
-            .stores(|o, v| v.put(&mut o.cache.directory)),
-            OptionRow::new(
-                "repository-cache-size",
-                Kind::Form("<bytes>|<percent>%"),
-                "Most bytes that folder holds, as an option of serve.",
-            )
-            .stores(|o, v| cache_size(&mut o.cache.size, v)),
-            OptionRow::new(
-                "auth-policy",
-                Kind::Text,
-                "A policy of who may do what, as an option of serve; it can be checked alone.",
-            )
-            .stores(|o, v| v.put(&mut o.auth_policy)),
-            OptionRow::new("json", Kind::Switch, "Print what was found as one JSON object.")
-                .stores(|o, v| v.put(&mut o.is_json)),
-            OptionRow::new(
-                "disable-auto-complete-config",
-                Kind::Switch,
-                "Do not complete configurations from the files of the models.",
-            )
-            .stores(|o, _| {
-                o.engine.auto_completes_config = false;
-                Ok(())
-            }),
-            OptionRow::new(
-                "model-config-name",
-                Kind::Text,
-                "Models that have configs/<name>.pbtxt are configured by that.",
-            )
-            .stores(|o, v| {
-                o.engine.model_config_name = v.text.clone();
-                Ok(())
-            }),
-            OptionRow::new(
-                "model-namespacing",
-                Kind::Switch,
-                "Several repositories may hold models of one name.",
-            )
-            .stores(|o, v| v.put(&mut o.engine.has_namespaces)),
-            OptionRow::new(
-                "backend-directory",
-                Kind::Text,
-                "Folder with backends that are written in Python.",
-            )
-            .stores(|o, v| v.put(&mut o.backend_directory)),
-            OptionRow::new(
-                "backend-config",
-                Kind::Form("<string>,<string>=<string>"),
-                "Setting of a backend, <backend>,<setting>=<value>. May be repeated.",
-            )
-            .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
-            OptionRow::help("Print this text."),
-        ];
         &[Group { title: "", rows: ROWS, is_own: false }]
     }
 
