@@ -1,5 +1,7 @@
 """Model repositories in S3, served as local ones: every form of address, every control mode, with the stock clients."""
 
+import os
+import subprocess
 import types
 
 import numpy as np
@@ -141,6 +143,65 @@ def test_a_restart_fetches_nothing_that_has_not_changed(proxy, bucket, start, tm
     server = start(bucket.path)
     assert echo(server, "b") and proxy.downloads("/b/1/") and not proxy.downloads("/a/")
     assert damaged.read_bytes() == b"w" * 10
+
+
+def test_what_a_load_asks_of_the_store(proxy, bucket, start):
+    """Each operation lists a model once, and asks for nothing that is in the cache."""
+    models = ("a", "b", "c", "d")
+    for model in models:
+        bucket.add(model)
+    flags = ["--model-control-mode=explicit", *[f"--load-model={model}" for model in models]]
+    start(bucket.path, *flags).stop()
+
+    def asked():
+        """Models that were listed since the last call and keys that were read; not the lists of all models."""
+        seen, proxy.asked[:] = list(proxy.asked), []
+        prefix = "prefix=models/"
+        keys = [each.query.split(prefix)[1].split("&")[0] if each.is_listing else each.path for each in seen]
+        return sorted(filter(None, keys))
+
+    asked()
+    server = start(bucket.path, *flags)
+    server.wait_for_line(r"\| d +\| 1 ")
+    lists = len(proxy.asked)
+    assert asked() == [f"{model}/" for model in models] and lists == 9, lists
+    stock = clients.client(server, "http")
+    stock.load_model("a")
+    assert asked() == ["a/"]
+    assert len(stock.get_model_repository_index()) == 4
+    assert asked() == []
+    # What was uploaded before a call is what it loads.
+    bucket.put("models/a/2/weights.bin", "more")
+    stock.load_model("a")
+    assert clients.client(server, "http").is_model_ready("a", "2") and asked().count("a/") == 1
+
+
+def test_check_and_config_take_addresses(s3, proxy, bucket, start, tmp_path):
+    object_stores.fill(s3, bucket.name, repositories.EXAMPLES / "simple", "models/simple")
+    bucket.put("models/wrong/config.pbtxt", 'backend: "identity"\nno_such_field: 1\n')
+    bucket.put("models/wrong/1/weights.bin", "w")
+    keys = {"AWS_ACCESS_KEY_ID": "TESTKEY", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_DEFAULT_REGION": "us-east-1"}
+    env = {**os.environ, **object_stores.environment(tmp_path, **keys)}
+
+    def run(*words):
+        return subprocess.run([servers.galatea_binary(), *words], env=env, capture_output=True, text=True, timeout=120)
+
+    cache = [f"--repository-cache-directory={tmp_path / 'cache'}", "--repository-cache-size=1G"]
+    found = run("check", bucket.path, *cache)
+    assert found.returncode == 1 and "no field `no_such_field`" in found.stdout and "2 models checked" in found.stdout, found
+    assert len(entries(tmp_path / "cache")) == 2
+    # A server that starts after it has the files already.
+    proxy.asked.clear()
+    server = start(bucket.path, "--exit-on-error=false", wait=False)
+    server.wait_for_line("successfully loaded 'simple'")
+    assert proxy.downloads() == []
+    for address in (f"{bucket.path}/simple", f"{bucket.path}/simple/"):
+        shown = run("config", address, *cache)
+        assert shown.returncode == 0 and 'name: "INPUT0"' in shown.stdout and "onnxruntime" in shown.stdout, shown
+    missing = run("config", f"{bucket.path}/nothing", *cache)
+    assert missing.returncode == 1 and missing.stdout == "" and "nothing" in missing.stderr, missing
+    refused = run("config", "s3://only-a-bucket")
+    assert refused.returncode == 1 and "s3://BUCKET/PATH/MODEL" in refused.stderr, refused
 
 
 def test_the_cache_keeps_to_its_limit_and_what_is_loaded_stays(proxy, bucket, start, tmp_path):

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import clients
+from console_events import Events
 from fault_proxy import answers, body_changed, cuts, headers_changed, s3_error, waits, zeros
 from store_fixtures import bucket, echo, entries, failed_start, index, proxy, s3, start
 
@@ -141,6 +142,22 @@ def test_listings_that_are_none(proxy, bucket, start, body):
     assert "panic" not in server.text()
 
 
+@pytest.mark.parametrize(("body", "kind"), [(b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"), (b"", "text/plain"), (b"{}", "application/json")])
+def test_another_page_in_place_of_a_listing_is_no_empty_bucket(proxy, bucket, start, body, kind):
+    bucket.add("a")
+    server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
+    proxy.faults.append(answers("list-type", 200, body, Content_Type=kind))
+    line = server.wait_for_line("cannot be read: .*")
+    assert f"'{proxy.url}/{bucket.name}' answered with no listing of objects but with {kind}" in line, line
+    assert "check the host and the port" in line and "list-type" not in line, line
+    assert echo(server, "a")
+    proxy.faults.clear()
+    server.wait_for_line("can be read again")
+    bucket.add("b")
+    server.wait_for_line("successfully loaded 'b'")
+    assert echo(server, "a") and "unloaded" not in server.text()
+
+
 def test_a_listing_without_end_ends(proxy, bucket, start):
     bucket.add("a")
     page = "".join(f"<CommonPrefixes><Prefix>models/m{{0}}_{n}/</Prefix></CommonPrefixes>" for n in range(1000))
@@ -183,6 +200,26 @@ def test_a_bucket_that_goes_away_while_serving(proxy, bucket, start):
     bucket.add("b")
     server.wait_for_line("successfully loaded 'b'")
     assert echo(server, "a") and echo(server, "b")
+
+
+def test_a_store_that_is_away_is_not_asked_for_each_model(proxy, bucket, start):
+    models = ("a", "b", "c", "d")
+    for model in models:
+        bucket.add(model)
+    server = start(bucket.path, "--model-control-mode=explicit", *[f"--load-model={model}" for model in models])
+    server.wait_for_line(r"\| d +\| 1 ")
+    proxy.faults.append(answers("list-type", 503, SLOW_DOWN))
+    proxy.asked.clear()
+    assert index(server) == {model: ("READY", "") for model in models}
+    assert len(proxy.asked) == 7, "one question with its repetitions"
+    # The console says it too, without the address.
+    with Events(server, timeout=60) as events:
+        events.next()
+        assert events.server["repositories_away"] == 1 and proxy.address not in repr(events.server)
+        proxy.faults.clear()
+        index(server)
+        while events.server["repositories_away"]:
+            assert events.next()
 
 
 def test_a_load_while_the_store_is_away(proxy, bucket, start):

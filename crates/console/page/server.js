@@ -24,6 +24,7 @@ function facts(server) {
     ["Restricted calls", server.restricted.join(", ") || "none"],
     ["Consoles open", figure(server.watchers, 0)],
   ];
+  if (server.repositories_away > 0) all.push(["Repositories", `${figure(server.repositories_away, 0)} cannot be read now; the log says why`]);
   if (server.load !== null) all.push(["Load", figure(server.load, 2)]);
   server.gpus.forEach((gpu, at) => {
     const power = gpu.power_watts === null ? "" : `, ${figure(gpu.power_watts, 0)} W`;

@@ -30,6 +30,7 @@ pub(crate) fn list(
     lifecycle: &Lifecycle,
     ready_only: bool,
 ) -> Vec<IndexEntry> {
+    let _look = repository.begin_look();
     let mut models = repository.models();
     models.extend(lifecycle.models());
     let is_wanted = |row: &IndexEntry| !ready_only || row.state == Some(READY);

@@ -10,9 +10,12 @@ mod address;
 pub mod archive;
 mod cache;
 mod error;
+#[cfg(test)]
+mod fake_files;
 mod fetch;
 mod http_client;
 pub mod hub;
+mod listings;
 mod names;
 mod network;
 pub mod object_stores;

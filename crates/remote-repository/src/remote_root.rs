@@ -1,6 +1,7 @@
 //! A model repository in the network, made of any [`RemoteFiles`].
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     fmt, io,
     path::Path,
@@ -15,6 +16,7 @@ use crate::{
     cache::{Cache, CacheKey},
     error::{FailureKind, RemoteError},
     fetch::{self, Progress},
+    listings::Listings,
     names,
     network::Network,
     reach::Reach,
@@ -45,15 +47,24 @@ pub struct RemoteRoot<F> {
     reach: Reach,
     /// The models that it held when it last said so.
     known: Mutex<Vec<String>>,
+    listings: Arc<Listings>,
 }
 
-type Files = BTreeMap<String, RemoteFile>;
+/// Of a model, by their path in its folder.
+pub(crate) type Files = BTreeMap<String, RemoteFile>;
 
 impl<F: RemoteFiles> RemoteRoot<F> {
     /// Asks nothing yet.
     pub fn new(remote: F, network: Arc<Network>, cache: Arc<Cache>) -> Self {
         let remote = Arc::new(remote);
-        Self { remote, network, cache, reach: Reach::default(), known: Mutex::default() }
+        Self {
+            remote,
+            network,
+            cache,
+            reach: Reach::default(),
+            known: Mutex::default(),
+            listings: Arc::default(),
+        }
     }
 
     /// Asks the place, again while it does not answer, and notes whether it did.
@@ -70,7 +81,23 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         answer
     }
 
-    /// The same without the note.
+    /// A question for a listing: while somebody looks, a place that did not answer is not asked again.
+    fn ask_listing<T, W>(
+        &self,
+        question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
+    ) -> Result<T, RemoteError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, RemoteError>> + Send,
+    {
+        if let Some(failure) = self.listings.failure() {
+            return Err(failure);
+        }
+        let round = self.listings.round();
+        self.ask(question).inspect_err(|failure| self.listings.keep_failure(round, failure))
+    }
+
+    /// As [`Self::ask`], without the note.
     fn ask_only<T, W>(
         &self,
         question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
@@ -91,18 +118,48 @@ impl<F: RemoteFiles> RemoteRoot<F> {
     }
 
     /// The files of a model by their path in its folder.
-    fn files(&self, model: &str) -> Result<Files, RemoteError> {
-        let folder = model.to_owned();
-        let listed = self.ask(move |remote| {
-            let folder = folder.clone();
-            async move { remote.list(&folder, MOST_FILES).await }
-        });
-        let listed = listed?;
-        if listed.is_empty() {
+    fn files(&self, model: &str) -> Result<Arc<Files>, RemoteError> {
+        let files = self.list(model)?;
+        if files.is_empty() {
             let text = format!("there is no folder '{model}' in '{}'", self.remote.place());
             return Err(RemoteError::new(FailureKind::Missing, text));
         }
-        names::by_path(model, listed)
+        Ok(files)
+    }
+
+    /// The same, empty where there is no such model.
+    fn list(&self, model: &str) -> Result<Arc<Files>, RemoteError> {
+        if let Some(files) = self.listings.model(model) {
+            return Ok(files);
+        }
+        let round = self.listings.round();
+        let folder = model.to_owned();
+        let listed = self.ask_listing(move |remote| {
+            let folder = folder.clone();
+            async move { remote.list(&folder, MOST_FILES).await }
+        });
+        let files = Arc::new(names::by_path(model, listed?)?);
+        self.listings.keep_model(round, model, &files);
+        Ok(files)
+    }
+
+    /// Whether there is such a model. Where listings are kept, its own is asked for, which is wanted next.
+    fn has(&self, model: &str) -> Result<bool, RemoteError> {
+        if let Some(holds) = self.listings.holds(model) {
+            return Ok(holds);
+        }
+        if self.listings.is_kept() {
+            return match self.list(model) {
+                // What is wrong with it is told by whoever loads it.
+                Err(error) if error.kind() == FailureKind::Invalid => Ok(true),
+                listed => listed.map(|files| !files.is_empty()),
+            };
+        }
+        let folder = model.to_owned();
+        self.ask(move |remote| {
+            let folder = folder.clone();
+            async move { remote.holds(&folder).await }
+        })
     }
 
     fn key(&self, model: &str, files: &Files) -> CacheKey {
@@ -123,6 +180,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
                 // Somebody uploads it now.
                 Err(error) if error.kind() == FailureKind::Changed && turn < TURNS => {
                     log::info!("model '{model}' changed while it was fetched: {error}");
+                    self.listings.forget();
                     turn += 1;
                 }
                 other => return other,
@@ -130,7 +188,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         }
     }
 
-    fn fetch_files(&self, model: &str, files: Files) -> Result<FolderLease, RemoteError> {
+    fn fetch_files(&self, model: &str, files: Arc<Files>) -> Result<FolderLease, RemoteError> {
         let what = format!("model '{model}' from '{}'", self.remote.place());
         let key = self.key(model, &files);
         let size = files.values().map(|file| file.size).fold(0, u64::saturating_add);
@@ -138,7 +196,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
             let progress = Arc::new(Progress::start(&what, files.len(), size));
             self.network.wait(fill(
                 self.remote.clone(),
-                files.clone(),
+                Files::clone(&files),
                 folder.to_owned(),
                 model.to_owned(),
                 progress,
@@ -148,11 +206,11 @@ impl<F: RemoteFiles> RemoteRoot<F> {
     }
 
     fn text(&self, model: &str, file: &str) -> Result<String, RemoteError> {
-        let mut files = self.files(model)?;
+        let files = self.files(model)?;
         let key = self.key(model, &files);
         let missing =
             || RemoteError::new(FailureKind::Missing, format!("there is no file '{file}'"));
-        let found = files.remove(file).ok_or_else(missing)?;
+        let found = files.get(file).cloned().ok_or_else(missing)?;
         if found.size > MOST_TEXT {
             let text = format!("the file '{}' is larger than {MOST_TEXT} bytes", found.path);
             return Err(RemoteError::new(FailureKind::Invalid, text));
@@ -168,13 +226,18 @@ impl<F: RemoteFiles> RemoteRoot<F> {
     }
 
     fn names(&self) -> Result<Vec<String>, RemoteError> {
-        let listed = self.ask(|remote| async move { remote.folders(MOST_MODELS).await })?;
+        if let Some(names) = self.listings.folders() {
+            return Ok(names);
+        }
+        let round = self.listings.round();
+        let listed = self.ask_listing(|remote| async move { remote.folders(MOST_MODELS).await })?;
         let (mut names, others): (Vec<_>, Vec<_>) =
             listed.into_iter().partition(|name| names::is_folder_name(name));
         if let Some(other) = others.first() {
             log::debug!("'{}': {other:?} cannot be the name of a model", self.remote.place());
         }
         names.retain(|name| !name.starts_with('.'));
+        self.listings.keep_folders(round, &names);
         self.known.lock_unpoisoned().clone_from(&names);
         Ok(names)
     }
@@ -230,6 +293,10 @@ impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
         Ok(self.names().map(drop)?)
     }
 
+    fn begin_look(&self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.listings.begin()))
+    }
+
     fn place(&self) -> String {
         self.remote.place().to_owned()
     }
@@ -251,11 +318,7 @@ impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
         if model.starts_with('.') || !names::is_folder_name(model) {
             return false;
         }
-        let folder = model.to_owned();
-        let answer = self.ask(move |remote| {
-            let folder = folder.clone();
-            async move { remote.holds(&folder).await }
-        });
+        let answer = self.has(model);
         answer.unwrap_or_else(|_| self.known.lock_unpoisoned().iter().any(|name| name == model))
     }
 
@@ -282,3 +345,6 @@ impl<F: RemoteFiles> fmt::Debug for RemoteRoot<F> {
         f.debug_tuple("RemoteRoot").field(&self.remote.place()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

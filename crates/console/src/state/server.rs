@@ -26,6 +26,8 @@ pub(crate) struct ServerRow {
     connections: Connections,
     gpus: Vec<Gpu>,
     watchers: usize,
+    /// Repositories that did not answer when they were last asked. Where they are is not for everybody who may look.
+    repositories_away: usize,
     restricted: Vec<&'static str>,
 }
 
@@ -81,6 +83,7 @@ impl ServerRow {
             connections: Connections::of(connections),
             gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
             watchers,
+            repositories_away: engine.repository_problems().len(),
             restricted: restricted.to_vec(),
         }
     }

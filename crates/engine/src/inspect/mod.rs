@@ -47,6 +47,7 @@ impl Inspection {
 /// When a repository cannot be read at all.
 pub fn inspect(options: &EngineOptions, inspectors: InspectorRegistry) -> Result<Inspection> {
     let inspector = Looker::new(options, inspectors);
+    let _look = inspector.repository.begin_look();
     inspector.repository.check()?;
     Ok(inspector.run())
 }
@@ -62,6 +63,7 @@ pub fn complete(
     model: &str,
 ) -> Result<(RawModelConfig, Option<String>)> {
     let inspection = Looker::new(options, inspectors);
+    let _look = inspection.repository.begin_look();
     inspection.repository.check()?;
     let id = ModelId::global(model);
     let plan = inspection.plan(&id)?;

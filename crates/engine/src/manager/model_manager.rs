@@ -99,6 +99,7 @@ impl ModelManager {
 
     /// See [`Engine::load_startup_models`](crate::Engine::load_startup_models).
     pub fn load_startup_models(&self) -> Result<(), StartupError> {
+        let _look = self.repository.begin_look();
         self.repository.check().map_err(|error| {
             self.models.fail_start();
             StartupError::Aborted(error)
@@ -138,6 +139,7 @@ impl ModelManager {
     /// See [`Engine::load_model`](crate::Engine::load_model).
     pub fn load(&self, name: &str, overrides: LoadOverrides) -> Result<()> {
         self.check_call(name)?;
+        let _look = self.repository.begin_look();
         let asked = match overrides.files.is_empty() {
             true => self.to_load(name),
             false => vec![ModelId::global(name)],

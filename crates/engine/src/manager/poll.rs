@@ -12,6 +12,7 @@ impl ModelManager {
             return PollOutcome::Settled;
         }
         let mut looks = self.lock_looks();
+        let _look = self.repository.begin_look();
         let listing = self.repository.list();
         let present = &listing.models;
         let gone: BTreeSet<ModelId> = match listing.is_complete {

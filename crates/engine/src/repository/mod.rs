@@ -13,6 +13,7 @@ mod snapshot;
 mod text_file;
 
 use std::{
+    any::Any,
     collections::BTreeSet,
     io,
     sync::{Arc, RwLock},
@@ -62,6 +63,12 @@ pub(crate) struct Listing {
     pub is_complete: bool,
 }
 
+/// For as long as it lives, what the repositories hold may be looked up once only.
+#[must_use]
+pub(crate) struct Look {
+    _of_roots: Vec<Box<dyn Any + Send>>,
+}
+
 impl Repository {
     /// `has_namespaces`: each repository is a namespace, so that several may hold models of one name.
     pub fn new(
@@ -105,6 +112,12 @@ impl Repository {
         let names = root.new_name().map(str::to_owned).into_iter();
         let names = names.chain(root.model_names().unwrap_or_default());
         names.map(|name| ModelId::new(namespace.clone(), name)).collect()
+    }
+
+    /// One operation looks at all of them: see [`RepositoryRoot::begin_look`].
+    pub fn begin_look(&self) -> Look {
+        let roots = self.roots().into_iter();
+        Look { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
     }
 
     pub fn config_name(&self) -> &ConfigName {

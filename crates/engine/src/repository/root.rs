@@ -1,6 +1,6 @@
 //! What the server needs of a place that holds models.
 
-use std::{fmt, io, path::Path};
+use std::{any::Any, fmt, io, path::Path};
 
 use galatea_types::Result;
 
@@ -16,6 +16,12 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// # Errors
     /// Name the repository as the user did: the server does not start with one that cannot be read.
     fn check(&self) -> Result<()>;
+
+    /// Somebody begins to look at it, and may ask for the same several times until the returned value is dropped: for so
+    /// long what it has found from now on may count, so that a place in the network is not asked for it again.
+    fn begin_look(&self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
 
     /// The place as a folder of this machine that people fill, where it is one: what is odd about it is told.
     fn local_folder(&self) -> Option<&Path> {

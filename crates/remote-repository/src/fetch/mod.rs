@@ -128,3 +128,6 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
         output.check_whole()
     }
 }
+
+#[cfg(test)]
+mod tests;

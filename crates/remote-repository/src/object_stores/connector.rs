@@ -1,7 +1,7 @@
 //! Our HTTP client as the one of the stores' library.
 
 use async_trait::async_trait;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use object_store::{
     ClientConfigKey, ClientOptions,
@@ -11,7 +11,8 @@ use object_store::{
     },
 };
 
-use crate::http_client::{HttpClient, HttpFailure, is_plain};
+use super::listing;
+use crate::http_client::{HttpBody, HttpClient, HttpFailure, is_plain};
 
 /// Longest answer that is no file: a page of a listing, a token, what is wrong.
 const MOST_OTHER: u64 = 64 << 20;
@@ -51,22 +52,34 @@ impl HttpService for Asking {
             let host = request.uri().host().unwrap_or_default().to_owned();
             return Err(failed(HttpFailure::NotEncrypted(host)));
         }
-        let most = if is_of_file(&request) { u64::MAX } else { MOST_OTHER };
+        let wants_listing = listing::is_wanted(&request);
+        let is_of_file = request.method() == Method::GET && !wants_listing;
+        let most = if is_of_file { u64::MAX } else { MOST_OTHER };
         let (parts, body) = request.into_parts();
+        let asked = parts.uri.clone();
         let body = body.as_bytes().cloned().unwrap_or_default();
         let request = Request::from_parts(parts, body);
         let mut response = self.client.send(request, most).await.map_err(failed)?;
         let headers = ResponseHeaders(response.headers().clone());
         response.extensions_mut().insert(headers);
+        if wants_listing && response.status().is_success() {
+            return checked_listing(&asked, response).await;
+        }
         Ok(response.map(|body| HttpResponseBody::new(body.map_err(failed))))
     }
 }
 
-/// Questions about many files have a query.
-fn is_of_file(request: &HttpRequest) -> bool {
-    let query = request.uri().query().unwrap_or_default();
-    let is_listing = ["list-type=", "comp=list", "prefix="].iter().any(|part| query.contains(part));
-    request.method() == Method::GET && !is_listing
+/// A listing, which whoever asked reads as a whole anyway.
+async fn checked_listing(
+    asked: &Uri,
+    response: Response<HttpBody>,
+) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(failed)?.to_bytes();
+    // Another answer may come later: a page of maintenance goes away.
+    listing::check(asked, &parts.headers, &body)
+        .map_err(|problem| HttpError::new(HttpErrorKind::Interrupted, problem))?;
+    Ok(Response::from_parts(parts, body.into()))
 }
 
 fn failed(failure: HttpFailure) -> HttpError {

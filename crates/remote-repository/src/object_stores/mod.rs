@@ -7,6 +7,7 @@ mod credential_file;
 mod failure;
 mod files;
 mod gcs;
+mod listing;
 mod profile;
 mod s3;
 mod store;

@@ -7,7 +7,10 @@ use galatea_command_line::{
 };
 use galatea_engine::EngineOptions;
 
-use crate::flags::{FlagError, backend_setting};
+use crate::{
+    flags::{FlagError, backend_setting, cache_size},
+    serve::remote::RepositoryCacheOptions,
+};
 
 /// What a check is asked to do.
 #[derive(Debug, Default)]
@@ -16,6 +19,8 @@ pub(super) struct CheckFlags {
     pub paths: Vec<PathBuf>,
     /// `--model-repository`
     pub repositories: Vec<PathBuf>,
+    /// Where the models of addresses are fetched into.
+    pub cache: RepositoryCacheOptions,
     /// `--auth-policy`
     pub auth_policy: Option<PathBuf>,
     pub is_json: bool,
@@ -27,7 +32,7 @@ pub(super) struct CheckFlags {
 const CHECK: &str = "\
 Usage: galatea check <path>... [options]
 
-Looks at model repositories (or the folder or the file of one model) as `galatea serve` would, without starting a server: every mistake with its file, line and
+Looks at model repositories (folders or addresses, the folder or the file of one model) as `galatea serve` would, without starting a server: every mistake with its file, line and
 column, and what to do about it. No code of a model runs, no library is opened. The exit code is 0 where every model could
 be served, 1 where there are mistakes, 2 where the command line is wrong or a repository cannot be read.
 
@@ -36,7 +41,7 @@ be served, 1 where there are mistakes, 2 where the command line is wrong or a re
 const CONFIG: &str = "\
 Usage: galatea config <model> [options]
 
-Prints the config.pbtxt of a model, a folder of a repository or a model's file, with what the model's file says about
+Prints the config.pbtxt of a model, a folder of a repository, its address or a model's file, with what the model's file says about
 its inputs and outputs. No code of the model runs.
 
 ";
@@ -65,66 +70,79 @@ pub fn check_outline() -> Vec<OptionOutline> {
     outline::<CheckFlags>()
 }
 
+const ROWS: &[OptionRow<CheckFlags>] = &[
+    OptionRow::new(
+        "model-repository",
+        Kind::Text,
+        "A repository, as an option of serve. May be repeated.",
+    )
+    .stores(|o, v| {
+        o.repositories.push(PathBuf::from(&v.text));
+        Ok(())
+    }),
+    OptionRow::new(
+        "repository-cache-directory",
+        Kind::Text,
+        "Folder that models from object stores, hubs and archives are fetched into, as an option of serve.",
+    )
+    .stores(|o, v| v.put(&mut o.cache.directory)),
+    OptionRow::new(
+        "repository-cache-size",
+        Kind::Form("<bytes>|<percent>%"),
+        "Most bytes that folder holds, as an option of serve.",
+    )
+    .stores(|o, v| cache_size(&mut o.cache.size, v)),
+    OptionRow::new(
+        "auth-policy",
+        Kind::Text,
+        "A policy of who may do what, as an option of serve; it can be checked alone.",
+    )
+    .stores(|o, v| v.put(&mut o.auth_policy)),
+    OptionRow::new("json", Kind::Switch, "Print what was found as one JSON object.")
+        .stores(|o, v| v.put(&mut o.is_json)),
+    OptionRow::new(
+        "disable-auto-complete-config",
+        Kind::Switch,
+        "Do not complete configurations from the files of the models.",
+    )
+    .stores(|o, _| {
+        o.engine.auto_completes_config = false;
+        Ok(())
+    }),
+    OptionRow::new(
+        "model-config-name",
+        Kind::Text,
+        "Models that have configs/<name>.pbtxt are configured by that.",
+    )
+    .stores(|o, v| {
+        o.engine.model_config_name = v.text.clone();
+        Ok(())
+    }),
+    OptionRow::new(
+        "model-namespacing",
+        Kind::Switch,
+        "Several repositories may hold models of one name.",
+    )
+    .stores(|o, v| v.put(&mut o.engine.has_namespaces)),
+    OptionRow::new(
+        "backend-directory",
+        Kind::Text,
+        "Folder with backends that are written in Python.",
+    )
+    .stores(|o, v| v.put(&mut o.backend_directory)),
+    OptionRow::new(
+        "backend-config",
+        Kind::Form("<string>,<string>=<string>"),
+        "Setting of a backend, <backend>,<setting>=<value>. May be repeated.",
+    )
+    .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
+    OptionRow::help("Print this text."),
+];
+
 impl OptionSet for CheckFlags {
     type Error = FlagError;
 
     fn groups() -> &'static [Group<Self>] {
-        const ROWS: &[OptionRow<CheckFlags>] = &[
-            OptionRow::new(
-                "model-repository",
-                Kind::Text,
-                "A repository, as an option of serve. May be repeated.",
-            )
-            .stores(|o, v| {
-                o.repositories.push(PathBuf::from(&v.text));
-                Ok(())
-            }),
-            OptionRow::new(
-                "auth-policy",
-                Kind::Text,
-                "A policy of who may do what, as an option of serve; it can be checked alone.",
-            )
-            .stores(|o, v| v.put(&mut o.auth_policy)),
-            OptionRow::new("json", Kind::Switch, "Print what was found as one JSON object.")
-                .stores(|o, v| v.put(&mut o.is_json)),
-            OptionRow::new(
-                "disable-auto-complete-config",
-                Kind::Switch,
-                "Do not complete configurations from the files of the models.",
-            )
-            .stores(|o, _| {
-                o.engine.auto_completes_config = false;
-                Ok(())
-            }),
-            OptionRow::new(
-                "model-config-name",
-                Kind::Text,
-                "Models that have configs/<name>.pbtxt are configured by that.",
-            )
-            .stores(|o, v| {
-                o.engine.model_config_name = v.text.clone();
-                Ok(())
-            }),
-            OptionRow::new(
-                "model-namespacing",
-                Kind::Switch,
-                "Several repositories may hold models of one name.",
-            )
-            .stores(|o, v| v.put(&mut o.engine.has_namespaces)),
-            OptionRow::new(
-                "backend-directory",
-                Kind::Text,
-                "Folder with backends that are written in Python.",
-            )
-            .stores(|o, v| v.put(&mut o.backend_directory)),
-            OptionRow::new(
-                "backend-config",
-                Kind::Form("<string>,<string>=<string>"),
-                "Setting of a backend, <backend>,<setting>=<value>. May be repeated.",
-            )
-            .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
-            OptionRow::help("Print this text."),
-        ];
         &[Group { title: "", rows: ROWS, is_own: false }]
     }
 

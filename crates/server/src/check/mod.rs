@@ -21,12 +21,7 @@ use self::flags::CheckFlags;
 pub use self::flags::check_outline;
 use crate::{
     flags::FlagError,
-    serve::{
-        DEFAULT_BACKEND_DIRECTORY,
-        gpus::Gpus,
-        model_path,
-        remote::{RemoteRepositories, RepositoryCacheOptions},
-    },
+    serve::{DEFAULT_BACKEND_DIRECTORY, gpus::Gpus, model_path, remote::RemoteRepositories},
 };
 
 /// There are mistakes.
@@ -66,7 +61,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
 }
 
 /// `galatea config`
-pub fn run_config(words: Vec<String>) -> ExitCode {
+pub fn run_config(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match flags::read(words) {
         Ok(Some(flags)) => flags,
         Ok(None) => return print(&flags::config_help(), ExitCode::SUCCESS),
@@ -75,7 +70,7 @@ pub fn run_config(words: Vec<String>) -> ExitCode {
     let [path] = &flags.paths[..] else {
         return refuse("config", "which model? One folder of a model, or one file, is expected");
     };
-    match model::completed(path, &flags) {
+    match model::completed(path, &flags, environment) {
         Ok(text) => print(&text, ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("error: {error}");
@@ -91,8 +86,7 @@ impl CheckFlags {
 
     /// What the paths mean to `serve`.
     fn roots(&self, environment: &Environment) -> anyhow::Result<Vec<Arc<dyn RepositoryRoot>>> {
-        let cache = RepositoryCacheOptions::default();
-        let mut remote = RemoteRepositories::new(environment, &cache);
+        let mut remote = RemoteRepositories::new(environment, &self.cache);
         let mut roots = Vec::new();
         for path in &self.repositories {
             roots.push(remote.open(path).unwrap_or_else(|| Ok(LocalRoot::at(path)))?);

@@ -1,16 +1,27 @@
 //! The completed configuration of one model.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
 use galatea_config::{RawModelConfig, to_text};
-use galatea_engine::{SingleModelRoot, complete};
+use galatea_engine::{RepositoryRoot, SingleModelRoot, complete};
+use galatea_remote_repository::parse_address;
+use galatea_runtimes::Environment;
 use galatea_types::{Error, Result};
 
 use super::flags::CheckFlags;
-use crate::serve::model_path;
+use crate::serve::{model_path, remote::RemoteRepositories};
 
-/// The text of the configuration, with what could not be found out as comments. `path`: a model's folder or file.
-pub(super) fn completed(path: &Path, flags: &CheckFlags) -> Result<String> {
+/// The text of the configuration, with what could not be found out as comments. `path`: a model's folder, file or address.
+pub(super) fn completed(
+    path: &Path,
+    flags: &CheckFlags,
+    environment: &Environment,
+) -> Result<String> {
+    if let Some(address) = path.to_str().filter(|text| text.contains("://")) {
+        let (root, name) = at_address(address, flags, environment)?;
+        let (raw, unknown) = complete(&flags.options(vec![root]), flags.inspectors(), &name)?;
+        return Ok(text(&raw, unknown.as_deref(), false));
+    }
     let is_folder = path.is_dir();
     let root = match is_folder {
         true => SingleModelRoot::of_folder(path, path, name_of(path)?),
@@ -20,6 +31,36 @@ pub(super) fn completed(path: &Path, flags: &CheckFlags) -> Result<String> {
     let name = names.first().ok_or_else(|| Error::invalid_arg("there is no model"))?;
     let (raw, unknown) = complete(&flags.options(vec![root]), flags.inspectors(), name)?;
     Ok(text(&raw, unknown.as_deref(), !is_folder))
+}
+
+/// The repository that a model at an address is in, and its name there. In an object store that is the last part of the
+/// address; of hubs and archives the one model that they hold.
+fn at_address(
+    given: &str,
+    flags: &CheckFlags,
+    environment: &Environment,
+) -> Result<(Arc<dyn RepositoryRoot>, String)> {
+    let mut remote = RemoteRepositories::new(environment, &flags.cache);
+    let mut open = |address: &str| match remote.open(Path::new(address)) {
+        Some(root) => root.map_err(|error| Error::invalid_arg(error.to_string())),
+        None => Err(Error::invalid_arg(format!(
+            "'{given}' is no address of a model: those end in the name of its folder, s3://BUCKET/PATH/MODEL"
+        ))),
+    };
+    if parse_address(given).is_some() {
+        let (repository, name) = given.trim_end_matches('/').rsplit_once('/').unwrap_or_default();
+        return Ok((open(repository.trim_end_matches('/'))?, name.to_owned()));
+    }
+    let root = open(given)?;
+    root.check()?;
+    let names = root.model_names().map_err(|error| Error::unavailable(error.to_string()))?;
+    match &names[..] {
+        [name] => Ok((root, name.clone())),
+        _ => Err(Error::invalid_arg(format!(
+            "there are {} models in '{given}', and `galatea config` prints the configuration of one",
+            names.len()
+        ))),
+    }
 }
 
 /// Of the folder itself, also where it is given as `.` or by a link.

@@ -30,6 +30,10 @@ pub fn show(
     options: &HttpOptions,
     guide: Option<&dyn Guide>,
 ) {
+    // To find the command may take a question to a store.
+    if guide.is_none() && !io::stdout().is_terminal() {
+        return;
+    }
     let http = services.http_address();
     // curl takes what has no scheme for HTTP.
     let scheme = if options.tls.is_some() { "https://" } else { "" };
@@ -46,11 +50,11 @@ pub fn show(
             is_local: http.is_none_or(|http| http.ip().is_loopback()),
             console,
         }),
-        (None, Some(command)) if io::stdout().is_terminal() => {
+        (None, Some(command)) => {
             let console = console.map(|url| format!("Look at it:  {url}\n"));
             format!("\nAsk it:  {command}\n{}\n", console.unwrap_or_default())
         }
-        _ => return,
+        (None, None) => return,
     };
     say(&text);
 }

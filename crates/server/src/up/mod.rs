@@ -40,7 +40,7 @@ Usage: galatea up [EXAMPLE | PATH...] [options]
 
 Serves a model for a first look, and says what to ask it. Without a name it fetches a small real model; with the name of
 another example that one; with a path what `galatea serve` would serve: a model file (.onnx, .pt, .py), the folder of one
-model, or a folder of models.
+model, a folder of models, or the address of one (s3://BUCKET/PATH).
 
   --list                   List the examples: what they do, whose they are, what is fetched
   --http-port, --grpc-port, --metrics-port

@@ -101,9 +101,13 @@ pub(super) fn repository_cache_size(
     flags: &mut ServeFlags,
     given: &Occurrence,
 ) -> Result<(), FlagError> {
-    let size = MemorySize::parse(&given.text);
-    flags.repository_cache.size =
-        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    cache_size(&mut flags.repository_cache.size, given)
+}
+
+/// `--repository-cache-size`
+pub fn cache_size(size: &mut MemorySize, given: &Occurrence) -> Result<(), FlagError> {
+    *size = MemorySize::parse(&given.text)
+        .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
     Ok(())
 }
 

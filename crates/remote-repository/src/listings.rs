@@ -1,0 +1,234 @@
+//! What a place was found to hold, for as long as somebody looks at it.
+//!
+//! One load asks for the same model several times: whether it is there, what its configuration says, whether it changed,
+//! its files. Between [`Listings::begin`] and the drop of what that returns, each listing is asked for once. Whoever begins
+//! finds nothing that was listed before: what was uploaded before a call is what the call sees. A place that does not
+//! answer is not asked for each model anew either: that would take as long as all attempts at each.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use galatea_types::LockExt;
+
+use crate::{
+    error::{FailureKind, RemoteError},
+    remote_root::Files,
+};
+
+/// The start of a server with many models takes longer than what is listed may count as being of now.
+const VALID: Duration = Duration::from_secs(10);
+
+/// Files that are remembered: beyond it all is asked for anew.
+const MOST_FILES: usize = 50_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Listings {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Those who look now.
+    looks: usize,
+    /// Grows with each that begins.
+    round: u64,
+    folders: Option<(Instant, Vec<String>)>,
+    models: HashMap<String, (Instant, Arc<Files>)>,
+    /// Of all models.
+    files: usize,
+    /// Why the place did not answer.
+    failure: Option<(Instant, RemoteError)>,
+}
+
+/// When a question was asked: an answer that somebody began to look after is not kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Round(u64);
+
+impl Listings {
+    /// From now on, until the returned value is dropped, what is listed is kept.
+    pub fn begin(self: &Arc<Self>) -> Look {
+        let mut known = self.known.lock_unpoisoned();
+        known.clear();
+        known.looks += 1;
+        Look(self.clone())
+    }
+
+    /// What was listed is of no use: something turned out to be another.
+    pub fn forget(&self) {
+        self.known.lock_unpoisoned().clear();
+    }
+
+    /// Before a question.
+    pub fn round(&self) -> Round {
+        Round(self.known.lock_unpoisoned().round)
+    }
+
+    /// Names of all models.
+    pub fn folders(&self) -> Option<Vec<String>> {
+        let known = self.known.lock_unpoisoned();
+        let (since, folders) = known.folders.as_ref()?;
+        is_valid(*since).then(|| folders.clone())
+    }
+
+    /// Whether there is a model, where that can be told.
+    pub fn holds(&self, model: &str) -> Option<bool> {
+        if let Some(files) = self.model(model) {
+            return Some(!files.is_empty());
+        }
+        let known = self.known.lock_unpoisoned();
+        let (since, folders) = known.folders.as_ref()?;
+        is_valid(*since).then(|| folders.iter().any(|name| name == model))
+    }
+
+    /// The files of a model; none where there is no such model.
+    pub fn model(&self, model: &str) -> Option<Arc<Files>> {
+        let known = self.known.lock_unpoisoned();
+        let (since, files) = known.models.get(model)?;
+        is_valid(*since).then(|| files.clone())
+    }
+
+    /// Why the place did not answer just now.
+    pub fn failure(&self) -> Option<RemoteError> {
+        let known = self.known.lock_unpoisoned();
+        let (since, failure) = known.failure.as_ref()?;
+        is_valid(*since).then(|| failure.clone())
+    }
+
+    /// What a question came to that was asked since `round`, where that is no answer.
+    pub fn keep_failure(&self, round: Round, failure: &RemoteError) {
+        let mut known = self.known.lock_unpoisoned();
+        if failure.kind() == FailureKind::Unavailable && known.takes(round) {
+            known.failure = Some((Instant::now(), failure.clone()));
+        }
+    }
+
+    /// Whether anybody looks, so that it is of use to ask for more than is wanted now.
+    pub fn is_kept(&self) -> bool {
+        self.known.lock_unpoisoned().looks > 0
+    }
+
+    /// All models, as they are listed since `round`.
+    pub fn keep_folders(&self, round: Round, folders: &[String]) {
+        let mut known = self.known.lock_unpoisoned();
+        if known.takes(round) {
+            known.folders = Some((Instant::now(), folders.to_vec()));
+        }
+    }
+
+    /// A model, as it is listed since `round`.
+    pub fn keep_model(&self, round: Round, model: &str, files: &Arc<Files>) {
+        let mut known = self.known.lock_unpoisoned();
+        if !known.takes(round) {
+            return;
+        }
+        if known.files > MOST_FILES {
+            known.models.clear();
+            known.files = 0;
+        }
+        // One without files takes room as well.
+        known.files += files.len() + 1;
+        known.models.insert(model.to_owned(), (Instant::now(), files.clone()));
+    }
+}
+
+impl Known {
+    fn clear(&mut self) {
+        *self = Self { looks: self.looks, round: self.round + 1, ..Self::default() };
+    }
+
+    fn takes(&self, round: Round) -> bool {
+        self.looks > 0 && self.round == round.0
+    }
+}
+
+fn is_valid(since: Instant) -> bool {
+    since.elapsed() < VALID
+}
+
+/// Somebody looks.
+#[derive(Debug)]
+pub struct Look(Arc<Listings>);
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let mut known = self.0.known.lock_unpoisoned();
+        known.looks -= 1;
+        if known.looks == 0 {
+            known.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(listings: &Listings) -> Option<Vec<String>> {
+        listings.folders()
+    }
+
+    #[test]
+    fn nothing_is_kept_unless_somebody_looks() {
+        let listings = Arc::new(Listings::default());
+        listings.keep_folders(listings.round(), &["a".to_owned()]);
+        assert_eq!(names(&listings), None);
+        let look = listings.begin();
+        listings.keep_folders(listings.round(), &["a".to_owned()]);
+        listings.keep_model(listings.round(), "b", &Arc::default());
+        assert_eq!(names(&listings), Some(vec!["a".to_owned()]));
+        let held = ["a", "b", "c"].map(|model| listings.holds(model));
+        assert_eq!(held, [Some(true), Some(false), Some(false)]);
+        drop(look);
+        assert!(names(&listings).is_none() && listings.model("b").is_none() && !listings.is_kept());
+    }
+
+    #[test]
+    fn who_begins_sees_nothing_older() {
+        let listings = Arc::new(Listings::default());
+        let first = listings.begin();
+        listings.keep_model(listings.round(), "a", &Arc::default());
+        let under_way = listings.round();
+        let second = listings.begin();
+        assert!(listings.model("a").is_none());
+        // It was asked before the second began, and answered after.
+        listings.keep_model(under_way, "a", &Arc::default());
+        assert!(listings.model("a").is_none());
+        listings.keep_model(listings.round(), "a", &Arc::default());
+        drop(first);
+        assert!(listings.model("a").is_some(), "one still looks");
+        listings.forget();
+        assert!(listings.model("a").is_none() && listings.is_kept());
+        drop(second);
+    }
+
+    #[test]
+    fn a_place_that_does_not_answer_is_not_asked_again_in_this_look() {
+        let listings = Arc::new(Listings::default());
+        let failed = |kind| RemoteError::new(kind, "on purpose");
+        listings.keep_failure(listings.round(), &failed(FailureKind::Unavailable));
+        assert!(listings.failure().is_none(), "nobody looks");
+        let look = listings.begin();
+        listings.keep_failure(listings.round(), &failed(FailureKind::Missing));
+        assert!(listings.failure().is_none(), "that is an answer");
+        listings.keep_failure(listings.round(), &failed(FailureKind::Unavailable));
+        assert!(listings.failure().is_some());
+        let _next = listings.begin();
+        assert!(listings.failure().is_none());
+        drop(look);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let listings = Arc::new(Listings::default());
+        let _look = listings.begin();
+        for number in 0..=MOST_FILES + 1 {
+            listings.keep_model(listings.round(), &number.to_string(), &Arc::default());
+        }
+        assert!(listings.model("0").is_none());
+        assert!(listings.known.lock_unpoisoned().models.len() < MOST_FILES);
+    }
+}
