@@ -15,7 +15,7 @@ use galatea_types::LockExt;
 
 use crate::{
     error::{FailureKind, RemoteError},
-    remote_root::Files,
+    names::Files,
 };
 
 /// The start of a server with many models takes longer than what is listed may count as being of now.

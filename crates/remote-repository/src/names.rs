@@ -16,6 +16,9 @@ const MAX_DEPTH: usize = 32;
 /// Longest path below a model's folder: file systems allow 4096 bytes with all that stands before it.
 const MAX_PATH: usize = 2048;
 
+/// Of a model, by their path in its folder.
+pub type Files = BTreeMap<String, RemoteFile>;
+
 /// Whether a name can be that of a model's folder.
 pub fn is_folder_name(name: &str) -> bool {
     part_problem(name).is_none()
@@ -50,10 +53,7 @@ fn path_problem(path: &str) -> Option<&'static str> {
 /// Name the first file that cannot be one here: its name leads elsewhere, or it is the folder of another as well. Files
 /// without a byte that stand for a folder, which some tools make, are left out; that of a version without files ends in a
 /// slash.
-pub fn by_path(
-    model: &str,
-    files: Vec<RemoteFile>,
-) -> Result<BTreeMap<String, RemoteFile>, RemoteError> {
+pub fn by_path(model: &str, files: Vec<RemoteFile>) -> Result<Files, RemoteError> {
     let mut sorted = BTreeMap::new();
     for file in files {
         let path = file.path.strip_prefix(model).and_then(|rest| rest.strip_prefix('/'));
@@ -70,9 +70,7 @@ pub fn by_path(
     without_folders(sorted)
 }
 
-fn without_folders(
-    files: BTreeMap<String, RemoteFile>,
-) -> Result<BTreeMap<String, RemoteFile>, RemoteError> {
+fn without_folders(files: Files) -> Result<Files, RemoteError> {
     let mut plain = BTreeMap::new();
     for (path, file) in &files {
         let inside = format!("{path}/");

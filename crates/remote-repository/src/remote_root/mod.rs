@@ -2,7 +2,6 @@
 
 use std::{
     any::Any,
-    collections::BTreeMap,
     fmt, io,
     path::Path,
     sync::{Arc, Mutex},
@@ -17,7 +16,7 @@ use crate::{
     error::{FailureKind, RemoteError},
     fetch::{self, Progress},
     listings::Listings,
-    names,
+    names::{self, Files},
     network::Network,
     reach::Reach,
     remote_files::{RemoteFile, RemoteFiles},
@@ -49,9 +48,6 @@ pub struct RemoteRoot<F> {
     known: Mutex<Vec<String>>,
     listings: Arc<Listings>,
 }
-
-/// Of a model, by their path in its folder.
-pub(crate) type Files = BTreeMap<String, RemoteFile>;
 
 impl<F: RemoteFiles> RemoteRoot<F> {
     /// Asks nothing yet.
