@@ -217,12 +217,12 @@ mod tests {
         let variables = Variables::of([
             ("GOOGLE_APPLICATION_CREDENTIALS", "/keys/google.json"),
             ("HF_TOKEN", "hf_x"),
-            ("HOME", "/home/me"),
+            ("HOME", "/people/me"),
             ("LD_LIBRARY_PATH", "/libraries:relative"),
         ]);
         let sandbox = sandbox(IsolationLevel::Strict, &variables).expect("a sandbox");
         let secret = texts(&sandbox.secret);
-        for path in ["/policy.toml", "/keys/google.json", "/home/me/.aws", "/etc/shadow"] {
+        for path in ["/policy.toml", "/keys/google.json", "/people/me/.aws", "/etc/shadow"] {
             assert!(secret.contains(&path), "{secret:?}");
         }
         assert!(!secret.contains(&"hf_x"));

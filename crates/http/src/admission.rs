@@ -33,10 +33,8 @@ pub(crate) fn refusal_of_page(
     action: Action<'_>,
     content_type: HeaderValue,
 ) -> Option<Response<Body>> {
-    match state.options.authentication.is_active() {
-        true => asked(state, received, &action, (content_type, true)),
-        false => None,
-    }
+    let is_asked = state.options.authentication.is_active();
+    is_asked.then(|| asked(state, received, &action, (content_type, true))).flatten()
 }
 
 /// Counts the request to the limits of its client, until it is answered; the refusal where they are reached.
