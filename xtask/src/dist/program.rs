@@ -13,6 +13,8 @@ use crate::{process, setup};
 
 /// The oldest glibc a release runs with, that of Debian 10, Ubuntu 20.04 and Red Hat's 8.
 pub const GLIBC: (u32, u32) = (2, 28);
+/// What the program may measure: it is installed by people who came for something small.
+const LARGEST_BYTES: usize = 30_000_000;
 
 /// Builds it with a linker that knows that glibc's symbols, and proves by them that it will do.
 pub fn build(target: &Target) -> Result<PathBuf> {
@@ -31,8 +33,20 @@ pub fn build(target: &Target) -> Result<PathBuf> {
             .env("CARGO_TARGET_DIR", &folder),
     )?;
     let program = folder.join(triple).join("release/galatea");
-    elf::check(&elf::needs(&fs::read(&program)?)?, GLIBC)?;
+    let bytes = fs::read(&program)?;
+    check_size(bytes.len())?;
+    elf::check(&elf::needs(&bytes)?, GLIBC)?;
     Ok(program)
+}
+
+fn check_size(bytes: usize) -> Result<()> {
+    if bytes > LARGEST_BYTES {
+        bail!(
+            "the program measures {bytes} bytes, and a release may measure {LARGEST_BYTES}: see what grew with \
+             `CARGO_PROFILE_RELEASE_STRIP=false cargo bloat --release --package galatea --crates`"
+        );
+    }
+    Ok(())
 }
 
 /// A target whose standard library is not installed is said so, before minutes of building.
@@ -59,4 +73,16 @@ pub fn stripped(program: &Path, folder: &Path) -> Result<PathBuf> {
     let stripped = folder.join("galatea.stripped");
     process::run(Command::new("strip").arg("-o").arg(&stripped).arg(program))?;
     Ok(stripped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_grew_too_large_is_not_released() {
+        check_size(LARGEST_BYTES).expect("as large as it may be");
+        let refusal = check_size(LARGEST_BYTES + 1).expect_err("a byte too many").to_string();
+        assert!(refusal.starts_with("the program measures 30000001 bytes"), "{refusal}");
+    }
 }
