@@ -20,7 +20,7 @@ pub enum Connection {
         /// Accepted.
         socket: Socket,
         /// Until the first bytes are there.
-        unread: Option<Arc<Surprise>>,
+        unread: Option<Arc<UnexpectedTls>>,
     },
     /// Encrypted. In a box: it has some kilobytes, which a plain connection is not to pay for.
     Tls(Box<TlsStream<Socket>>),
@@ -28,9 +28,9 @@ pub enum Connection {
 
 /// Tells of clients that speak TLS where it is not spoken.
 #[derive(Debug, Default)]
-pub struct Surprise(RepeatedLog);
+pub struct UnexpectedTls(RepeatedLog);
 
-impl Surprise {
+impl UnexpectedTls {
     fn look_at(&self, first: &[u8]) {
         if let [HANDSHAKE, 3, ..] = first {
             self.0.warn(|| {
@@ -43,8 +43,8 @@ impl Surprise {
 }
 
 impl Connection {
-    pub(crate) fn plain(socket: Socket, surprise: Arc<Surprise>) -> Self {
-        Self::Plain { socket, unread: Some(surprise) }
+    pub(crate) fn plain(socket: Socket, unexpected: Arc<UnexpectedTls>) -> Self {
+        Self::Plain { socket, unread: Some(unexpected) }
     }
 }
 
@@ -59,8 +59,8 @@ impl AsyncRead for Connection {
             Self::Plain { socket, unread } => {
                 let before = buffer.filled().len();
                 ready!(Pin::new(socket).poll_read(context, buffer))?;
-                if let Some(surprise) = unread.take() {
-                    surprise.look_at(&buffer.filled()[before..]);
+                if let Some(unexpected) = unread.take() {
+                    unexpected.look_at(&buffer.filled()[before..]);
                 }
                 Poll::Ready(Ok(()))
             }

@@ -63,7 +63,7 @@ pub use client_limits::{
     RequestRate,
 };
 pub use compression::{CompressionFormat, DecompressError};
-pub use connection::{Connection, Surprise};
+pub use connection::{Connection, UnexpectedTls};
 pub use connections::{
     Activity, CallGuard, ConnectionCounts, ConnectionLimits, ConnectionSettings, Framing,
     ReceivingGuard,

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
     client::ClientCertificate,
-    connection::{Connection, Surprise},
+    connection::{Connection, UnexpectedTls},
     socket::Socket,
     tls::Tls,
 };
@@ -71,13 +71,13 @@ const TLS_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub struct PortTransport {
     tls: Option<Arc<Tls>>,
-    surprised: Arc<Surprise>,
+    unexpected_tls: Arc<UnexpectedTls>,
 }
 
 impl PortTransport {
     /// TLS with these certificates; `None`: without.
     pub fn new(tls: Option<Arc<Tls>>) -> Self {
-        Self { tls, surprised: Arc::default() }
+        Self { tls, unexpected_tls: Arc::default() }
     }
 }
 
@@ -88,7 +88,7 @@ impl Transport for PortTransport {
         let Some(tls) = &self.tls else {
             return Ok(Opened::without_certificate(Connection::plain(
                 socket,
-                self.surprised.clone(),
+                self.unexpected_tls.clone(),
             )));
         };
         let (stream, certificate) = tls.accept(socket).await?;
