@@ -1,9 +1,10 @@
 """Instructions of the server per request, counted by callgrind: the same figure on a busy machine as on a quiet one.
 
-    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER] [--flag=FLAG ...]
+    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER] [--flag=FLAG ...] [--tls]
 
 Each program is a release build; with CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 the profiles that
---keep leaves name functions (callgrind_annotate reads them). With --flag each is measured once more, with these options of serve. One connection, one request at a time, so that nothing
+--keep leaves name functions (callgrind_annotate reads them). With --flag each is measured once more, with these options of serve;
+with --tls once more over TLS (callgrind knows no VAES, so that encryption counts for more than it costs). One connection, one request at a time, so that nothing
 depends on who wakes when. Needs valgrind. Python models are not measured: their processes do not start under it.
 """
 
@@ -13,6 +14,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
+import certificates  # noqa: E402
 import numpy as np  # noqa: E402
 import servers  # noqa: E402
 from repositories import copy_example, identity_config, tensor, write_model  # noqa: E402
@@ -55,10 +58,13 @@ def json_body(count):
     return json.dumps({"inputs": inputs}).encode(), ""
 
 
-def http_call(server, model, body, more):
+def http_call(server, authority, model, body, more):
     host, port = server.http.split(":")
     connection = socket.create_connection((host, int(port)))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if authority:
+        trust = ssl.create_default_context(cafile=authority.certificate)
+        connection = trust.wrap_socket(connection, server_hostname="localhost")
     request = HEAD.format(model=model, length=len(body), more=more).encode() + body
     answers = connection.makefile("rb")
 
@@ -74,10 +80,12 @@ def http_call(server, model, body, more):
     return call
 
 
-def grpc_call(server, model):
+def grpc_call(server, authority, model):
     import tritonclient.grpc
 
-    client = tritonclient.grpc.InferenceServerClient(server.grpc)
+    address = "localhost:" + server.grpc.rsplit(":", 1)[1]
+    trust = {"ssl": True, "root_certificates": str(authority.certificate)} if authority else {}
+    client = tritonclient.grpc.InferenceServerClient(address, **trust)
     inputs = [tritonclient.grpc.InferInput(name, [1, 16], "INT32") for name in ("INPUT0", "INPUT1")]
     for given in inputs:
         given.set_data_from_numpy(np.arange(16, dtype=np.int32).reshape(1, 16))
@@ -85,12 +93,12 @@ def grpc_call(server, model):
 
 
 CASES = {
-    "HTTP, add_sub": lambda server: http_call(server, "add_sub", *binary_body(("OUTPUT0", "OUTPUT1"))),
-    "HTTP, simple": lambda server: http_call(server, "simple", *binary_body(("OUTPUT0", "OUTPUT1"))),
-    "HTTP, chain": lambda server: http_call(server, "chain", *binary_body(("OUTPUT0",))),
-    "HTTP, 16 numbers as JSON": lambda server: http_call(server, "same", *json_body(16)),
-    "HTTP, 1000 numbers as JSON": lambda server: http_call(server, "same", *json_body(1000)),
-    "gRPC, add_sub": lambda server: grpc_call(server, "add_sub"),
+    "HTTP, add_sub": lambda server, authority: http_call(server, authority, "add_sub", *binary_body(("OUTPUT0", "OUTPUT1"))),
+    "HTTP, simple": lambda server, authority: http_call(server, authority, "simple", *binary_body(("OUTPUT0", "OUTPUT1"))),
+    "HTTP, chain": lambda server, authority: http_call(server, authority, "chain", *binary_body(("OUTPUT0",))),
+    "HTTP, 16 numbers as JSON": lambda server, authority: http_call(server, authority, "same", *json_body(16)),
+    "HTTP, 1000 numbers as JSON": lambda server, authority: http_call(server, authority, "same", *json_body(1000)),
+    "gRPC, add_sub": lambda server, authority: grpc_call(server, authority, "add_sub"),
 }
 
 
@@ -116,14 +124,23 @@ def count(server, folder, name, call, requests):
     return int(total[1]) / requests
 
 
-def measure(program, folder, requests, flags=()):
+def measure(program, folder, requests, flags=(), over_tls=False):
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["GALATEA"] = str(program)
     valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/profile"]
     with tempfile.TemporaryDirectory() as repository:
         write_repository(repository)
+        authority, flags = encrypted(folder, flags) if over_tls else (None, flags)
         with servers.galatea(repository, *flags, through=valgrind) as server:
-            return {name: count(server, folder, name, make(server), requests) for name, make in CASES.items()}
+            return {name: count(server, folder, name, make(server, authority), requests) for name, make in CASES.items()}
+
+
+def encrypted(folder, flags):
+    """An authority, and the options of a server with a certificate of it."""
+    authority = certificates.Authority(folder)
+    pair = authority.issue()
+    grpc = ["--grpc-use-ssl=true", f"--grpc-server-cert={pair.certificate}", f"--grpc-server-key={pair.key}"]
+    return authority, [*flags, *grpc, f"--https-cert={pair.certificate}", f"--https-key={pair.key}"]
 
 
 def main():
@@ -132,14 +149,16 @@ def main():
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--keep", type=Path, help="folder for the profiles")
     parser.add_argument("--flag", action="append", default=[], help="an option of serve for a second run of each")
+    parser.add_argument("--tls", action="store_true", help="a run over TLS of each, too")
     args = parser.parse_args()
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed")
     with tempfile.TemporaryDirectory() as scratch:
         keep = args.keep.resolve() if args.keep else Path(scratch)
-        runs = [(p.resolve(), flags) for p in args.programs for flags in ([], *([args.flag] if args.flag else []))]
-        found = [measure(p, keep / f"{n}-{p.name}", args.requests, flags) for n, (p, flags) in enumerate(runs)]
-    titles = "".join(f" {p.name}{', with flags' if flags else ''} |" for p, flags in runs)
+        ways = {"": ([], False)} | ({", with flags": (args.flag, False)} if args.flag else {}) | ({", TLS": ([], True)} if args.tls else {})
+        runs = [(p.resolve(), how, way) for p in args.programs for how, way in ways.items()]
+        found = [measure(p, keep / f"{n}-{p.name}", args.requests, *way) for n, (p, _, way) in enumerate(runs)]
+    titles = "".join(f" {p.name}{how} |" for p, how, _ in runs)
     print(f"| instructions per request |{titles}\n|---|" + "---|" * len(found))
     for name in CASES:
         first = found[0][name]
