@@ -87,9 +87,11 @@ impl Look {
     fn reload(&mut self) {
         match load(&self.tls.files, self.tls.protocol) {
             Ok(current) => {
-                current.log("Reloaded");
-                self.tls.current.store(Arc::new(current));
+                let current = Arc::new(current);
+                self.tls.current.store(Arc::clone(&current));
                 self.told = Left::Enough;
+                // Last: who reads the line may count on the new certificate.
+                current.log("Reloaded");
             }
             Err(error) => log::error!(
                 "the TLS files have changed and cannot be used, the certificate of before stays: {error}"
