@@ -84,8 +84,67 @@ impl Runtime {
         variable: "GALATEA_LIBTORCH",
     };
 
+    /// For the backend `tensorflow`. The library needs the second file beside it.
+    pub const TENSORFLOW: Runtime = Runtime {
+        name: "tensorflow",
+        title: "TensorFlow",
+        version: "2.21.0",
+        project: "tensorflow-cpu",
+        wheels: &[Wheel {
+            arch: "x86_64",
+            filename: "tensorflow_cpu-2.21.0-cp311-cp311-manylinux_2_27_x86_64.whl",
+            sha256: "2b847d217b02ee7731ed91431daf3250daa0196c3c94614d23be27232e6e5b6c",
+        }],
+        members: &[
+            ("tensorflow/libtensorflow_cc.so.2", "libtensorflow_cc.so.2"),
+            ("tensorflow/libtensorflow_framework.so.2", "libtensorflow_framework.so.2"),
+            ("tensorflow/include/LICENSE", "LICENSE"),
+            ("tensorflow/THIRD_PARTY_NOTICES.txt", "THIRD_PARTY_NOTICES.txt"),
+        ],
+        variable: "GALATEA_TENSORFLOW_LIB",
+    };
+
+    /// For the backend `openvino`: the parts that run models on the CPU and read IR, ONNX and TensorFlow files. The
+    /// library looks for them in its own folder.
+    pub const OPENVINO: Runtime = Runtime {
+        name: "openvino",
+        title: "OpenVINO",
+        version: "2026.4.1",
+        project: "openvino",
+        wheels: &[Wheel {
+            arch: "x86_64",
+            filename: "openvino-2026.4.1-22982-cp311-cp311-manylinux_2_28_x86_64.whl",
+            sha256: "2d22b1da03f7caf74df30e9f6417d0ab2f637e4a38e08e1dcd294d2c37407aaf",
+        }],
+        members: &[
+            ("openvino/libs/libopenvino_c.so.2641", "libopenvino_c.so.2641"),
+            ("openvino/libs/libopenvino.so.2641", "libopenvino.so.2641"),
+            ("openvino/libs/libopenvino_intel_cpu_plugin.so", "libopenvino_intel_cpu_plugin.so"),
+            ("openvino/libs/libopenvino_ir_frontend.so.2641", "libopenvino_ir_frontend.so.2641"),
+            (
+                "openvino/libs/libopenvino_onnx_frontend.so.2641",
+                "libopenvino_onnx_frontend.so.2641",
+            ),
+            (
+                "openvino/libs/libopenvino_tensorflow_frontend.so.2641",
+                "libopenvino_tensorflow_frontend.so.2641",
+            ),
+            (
+                "openvino/libs/libopenvino_paddle_frontend.so.2641",
+                "libopenvino_paddle_frontend.so.2641",
+            ),
+            ("openvino/libs/libtbb.so.12", "libtbb.so.12"),
+            ("openvino/libs/libtbbmalloc.so.2", "libtbbmalloc.so.2"),
+            ("openvino/libs/libtbbbind_2_5.so.3", "libtbbbind_2_5.so.3"),
+            ("openvino/libs/libhwloc.so.15", "libhwloc.so.15"),
+            ("openvino-2026.4.1.dist-info/licenses/", "licenses/"),
+        ],
+        variable: "GALATEA_OPENVINO_LIB",
+    };
+
     /// Every runtime there is.
-    pub const ALL: &'static [Runtime] = &[Runtime::ONNXRUNTIME, Runtime::PYTORCH];
+    pub const ALL: &'static [Runtime] =
+        &[Runtime::ONNXRUNTIME, Runtime::PYTORCH, Runtime::TENSORFLOW, Runtime::OPENVINO];
 
     /// The runtime of this name.
     pub fn by_name(name: &str) -> Option<&'static Runtime> {

@@ -28,9 +28,9 @@ Usage: galatea <command>
   top [options]            Watch a running server: what its models do each second
   auth key <name>          Make an API key, and the lines of a policy (--auth-policy) that know it
   runtime list             List the native runtimes: their versions, and where they are installed
-  runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch); --wheel <file> takes it from
-                           a wheel on this machine, --reinstall replaces an installed one, and for pytorch
-                           --libtorch <folder> prepares one that is on this machine
+  runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch, tensorflow, openvino); --wheel <file>
+                           takes it from a wheel on this machine, --reinstall replaces an installed one, and for
+                           pytorch --libtorch <folder> prepares one that is on this machine
   runtime path <name>      Print where its library is
   completions <shell>      Print the completions of all commands for bash, zsh or fish
   manual [man|markdown|metrics|config]

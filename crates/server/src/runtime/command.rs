@@ -65,7 +65,7 @@ const USAGE: &str = "\
 Usage: galatea runtime <command>
 
   list                      List the native runtimes: their versions, and where they are installed
-  install <name> [options]  Fetch a native runtime library (onnxruntime, pytorch)
+  install <name> [options]  Fetch a native runtime library (onnxruntime, pytorch, tensorflow, openvino)
   path <name>               Print where its library is
   -h, --help                Print this text; `galatea runtime install --help` lists the options
 ";
@@ -73,7 +73,7 @@ Usage: galatea runtime <command>
 const INSTALL_USAGE: &str = "\
 Usage: galatea runtime install <name> [options]
 
-Fetches a native runtime library (onnxruntime, pytorch).
+Fetches a native runtime library (onnxruntime, pytorch, tensorflow, openvino).
 
 ";
 

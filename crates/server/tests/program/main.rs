@@ -40,7 +40,10 @@ fn help_and_version() {
     let help = "`galatea --help` lists the commands";
     fails(&["fetch"], &format!("unknown command 'fetch'; {help}"));
     fails(&["bench"], &format!("unknown command 'bench'; did you mean `galatea perf`? {help}"));
-    fails(&["runtime", "install", "x"], "no runtime is called 'x'; there is onnxruntime, pytorch");
+    fails(
+        &["runtime", "install", "x"],
+        "no runtime is called 'x'; there is onnxruntime, pytorch, tensorflow, openvino",
+    );
 }
 
 #[test]
