@@ -16,8 +16,9 @@ pub fn run(args: &[String]) -> Result<()> {
     let started = Instant::now();
     setup::run()?;
     let galatea = timed("build, and the Python worker alone", build_and_worker)?;
-    // The tests of the ONNX backend need it as well.
+    // The tests of the backends need them as well.
     demo::install_runtime(&galatea)?;
+    setup::engines::install(&galatea)?;
     timed("Rust tests", workspace)?;
     timed("site of the documentation", || docs::run(&[]))?;
     timed("from outside", || from_outside(&galatea, args))?;

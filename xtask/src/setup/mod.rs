@@ -3,6 +3,7 @@
 //! Every step leaves a stamp with the text of what it installed and is skipped while that text is the same.
 
 mod deploy;
+pub mod engines;
 mod languages;
 mod object_stores;
 pub mod peers;
@@ -44,6 +45,7 @@ pub fn run() -> Result<()> {
             scope.spawn(deploy::checks),
             scope.spawn(terminal),
             scope.spawn(object_stores::s3_and_google),
+            scope.spawn(engines::engines),
         ];
         let peers = peers();
         others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()

@@ -1,0 +1,83 @@
+//! TensorFlow and OpenVINO: their libraries for the server, and their Python packages, which make the models of the tests
+//! and give the answers to compare with.
+
+use std::{
+    env::consts::ARCH,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Result, bail};
+
+use super::steps::{self, dir, list_path, listing, pip, python, step};
+use crate::process;
+
+const WHEELS: &str = "engine-wheels.txt";
+
+/// `target/peers/engines`, and trained models of TensorFlow, unpacked. The libraries are offered for x86-64 alone.
+pub fn engines() -> Result<()> {
+    if ARCH != "x86_64" {
+        eprintln!("setup: without TensorFlow and OpenVINO, which are offered for x86_64 alone");
+        return Ok(());
+    }
+    step("engine-wheels", &listing(WHEELS)?, fetch)?;
+    let packages = "engines.txt";
+    step("engines", &listing(packages)?, || {
+        let venv = dir().join("engines");
+        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
+        let wheels = wheels();
+        let found = wheels.to_string_lossy();
+        let install = ["install", "--quiet", "--no-deps", "--find-links", &*found, "-r"];
+        pip(&venv, &install, &list_path(packages))
+    })?;
+    let models = "engine-models.txt";
+    step("engine-models", &listing(models)?, || steps::unpack(models).map(drop))
+}
+
+/// Has the server install its libraries from what was fetched.
+pub fn install(galatea: &Path) -> Result<()> {
+    if ARCH != "x86_64" {
+        return Ok(());
+    }
+    for (runtime, prefix) in [("tensorflow", "tensorflow_cpu-"), ("openvino", "openvino-")] {
+        let wheel = wheel(prefix)?;
+        let mut install = Command::new(galatea);
+        install.args(["runtime", "install", runtime, "--wheel"]).arg(wheel);
+        process::run(&mut install)?;
+    }
+    Ok(())
+}
+
+/// Those that the server pins, whichever Python runs this.
+fn fetch() -> Result<()> {
+    let download = [
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "--python-version=3.11",
+        "-d",
+    ];
+    process::run(
+        Command::new(python()).args(download).arg(wheels()).arg("-r").arg(list_path(WHEELS)),
+    )
+}
+
+fn wheels() -> PathBuf {
+    dir().join("wheels/engines")
+}
+
+fn wheel(prefix: &str) -> Result<PathBuf> {
+    for entry in fs::read_dir(wheels())? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            return Ok(entry.path());
+        }
+    }
+    bail!("no {prefix}* in {}", wheels().display())
+}
