@@ -1,17 +1,23 @@
-"""Makes the ONNX models of this repository; they replace what the document trains and exports elsewhere.
+"""Makes the models of this repository; they replace what the document trains and exports elsewhere.
 
 - `handwriting`: letters A to Z in an image [128, 128, 3] to 26 probabilities, names as a Keras export has them. Trained
   here in seconds on letters drawn with wobbly strokes.
+- `handwriting_tensorflow`: the same network as a SavedModel of TensorFlow.
 - `wav2vec_trt`: 100000 samples to the scores of 40 sounds every 20 ms, through the strides of wav2vec 2.0. Its weights
   are random, so it hears nothing; requests and answers have the size of the real one's.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from saved_model import Graph, a_bool, a_text, a_type, ints  # noqa: E402
 
 SIDE, GRID = 128, 32
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -113,8 +119,7 @@ def save(folder, name, nodes, weights, given, wanted):
     print(f"{name}/1/model.onnx: {target.stat().st_size / 1e6:.1f} MB")
 
 
-def handwriting(folder):
-    first, last = train(np.random.default_rng(3))
+def handwriting(folder, first, last):
     node = helper.make_node
     nodes = [
         node("Transpose", ["input_1"], ["planes"], perm=[0, 3, 1, 2]),
@@ -129,6 +134,36 @@ def handwriting(folder):
     ]
     weights = {"one": np.float32(1), "w1": first[:-1], "b1": first[-1], "w2": last[:-1], "b2": last[-1]}
     save(folder, "handwriting", nodes, weights, ("input_1", ["batch", SIDE, SIDE, 3]), ("dense_1", ["batch", 26]))
+
+
+def handwriting_tensorflow(folder, first, last):
+    graph, of_float = Graph(), {"T": a_type("float32")}
+    graph.placeholder("input_1", "float32", [-1, SIDE, SIDE, 3])
+    graph.constant("planes", np.int32([3]))
+    graph.add("grey", "Mean", ["input_1", "planes"], **of_float, Tidx=a_type("int32"), keep_dims=a_bool(True))
+    window = {"ksize": ints([1, 8, 8, 1]), "strides": ints([1, 8, 8, 1])}
+    graph.add("small", "AvgPool", ["grey"], **of_float, **window, padding=a_text("VALID"), data_format=a_text("NHWC"))
+    graph.constant("row", np.int32([-1, 256]))
+    graph.add("flat", "Reshape", ["small", "row"], **of_float, Tshape=a_type("int32"))
+    graph.constant("one", np.float32(1))
+    graph.add("ink", "Sub", ["one", "flat"], **of_float)
+    layer = dense(graph, "dense", "ink", first)
+    graph.add("inner", "Relu", [layer], **of_float)
+    graph.add("shares", "Softmax", [dense(graph, "dense_1", "inner", last)], **of_float)
+    target = folder / "handwriting_tensorflow/1/model.savedmodel"
+    given, wanted = ("input_1", "float32", [-1, SIDE, SIDE, 3]), ("shares", "float32", [-1, 26])
+    graph.save(target, {"input_1": given}, {"dense_1": wanted})
+    print("handwriting_tensorflow/1/model.savedmodel")
+
+
+def dense(graph, name, given, weights):
+    """Weights with the bias as their last row."""
+    of_float = {"T": a_type("float32")}
+    graph.constant(f"{name}/kernel", weights[:-1])
+    graph.constant(f"{name}/bias", weights[-1])
+    flags = {"transpose_a": a_bool(False), "transpose_b": a_bool(False)}
+    graph.add(f"{name}/MatMul", "MatMul", [given, f"{name}/kernel"], **of_float, **flags)
+    return graph.add(f"{name}/BiasAdd", "AddV2", [f"{name}/MatMul", f"{name}/bias"], **of_float)
 
 
 # Width and step of wav2vec 2.0's seven convolutions: 320 samples, 20 ms, to one frame.
@@ -159,7 +194,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("model_repository"))
     folder = parser.parse_args().folder
-    handwriting(folder)
+    weights = train(np.random.default_rng(3))
+    handwriting(folder, *weights)
+    handwriting_tensorflow(folder, *weights)
     wav2vec(folder)
 
 

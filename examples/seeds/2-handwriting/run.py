@@ -44,7 +44,8 @@ def play(walk):
 
 def make_models(walk):
     walk.title("Convert the models")
-    shutil.copy(HERE / "make_models.py", walk.folder)
+    for script in (HERE / "make_models.py", HERE.parent / "saved_model.py"):
+        shutil.copy(script, walk.folder)
     walk.run("python3 make_models.py")
     for name, where in LINKED.items():
         source = walkthrough.ROOT / "examples" / where / name
@@ -67,7 +68,7 @@ def make_models(walk):
 
 def started(walk, server):
     states = {name: status for name, _, status in server.table()}
-    wanted = ["handwriting", "wav2vec_trt", "silero_vad", "esemble_embedding", *LINKED]
+    wanted = ["handwriting", "handwriting_tensorflow", "wav2vec_trt", "silero_vad", "esemble_embedding", *LINKED]
     for row in server.table():
         walk.say("   | " + " | ".join(row))
     walk.check(
@@ -118,6 +119,11 @@ def classification(walk, server):
     walk.check(
         "the probabilities are those of ONNX Runtime by itself",
         ours.shape == (26, 26) and walkthrough.difference(ours, theirs) < 1e-5,
+    )
+    of_tensorflow = client.infer("handwriting_tensorflow", [tensor]).as_numpy("dense_1")
+    walk.check(
+        "the same network as a model of TensorFlow answers the same",
+        of_tensorflow.shape == theirs.shape and walkthrough.difference(of_tensorflow, theirs) < 1e-5,
     )
     json_request(walk, server, images[7], "H")
     too_many = httpclient.InferInput("input_1", [33, 128, 128, 3], "FP32")
