@@ -35,18 +35,28 @@ class Graph:
     def definition(self):
         return b"".join(field(1, node) for node in self.nodes) + field(4, number(1, GRAPH_VERSION))
 
-    def save(self, folder, inputs, outputs, signature="serving_default", tag="serve"):
-        """A SavedModel; `inputs` and `outputs` are {key of the signature: (node, type, shape)}."""
-        method = text(3, "tensorflow/serving/predict")
-        served = tensors(1, inputs) + tensors(2, outputs) + method
-        graph = field(1, text(4, tag)) + field(2, self.definition()) + field(5, entry(signature, served))
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "saved_model.pb").write_bytes(number(1, 1) + field(2, graph))
+    def save(self, folder, inputs, outputs):
+        """A SavedModel with the usual tag and signature; both are {key of the signature: (node, type, shape)}."""
+        write_saved_model(folder, [self.tagged("serve", {"serving_default": (inputs, outputs)})])
+
+    def tagged(self, tag, signatures):
+        """What a SavedModel has under a tag, with its {signature: (inputs, outputs)}."""
+        served = {
+            name: tensors(1, inputs) + tensors(2, outputs) + text(3, "tensorflow/serving/predict")
+            for name, (inputs, outputs) in signatures.items()
+        }
+        named = b"".join(field(5, entry(name, signature)) for name, signature in served.items())
+        return field(1, text(4, tag)) + field(2, self.definition()) + named
 
     def save_frozen(self, file):
         """A GraphDef, which says nothing of inputs and outputs."""
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(self.definition())
+
+
+def write_saved_model(folder, tagged):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "saved_model.pb").write_bytes(number(1, 1) + b"".join(field(2, graph) for graph in tagged))
 
 
 def tensors(tag, named):
@@ -78,6 +88,9 @@ def ints(values):
 
 
 def dimensions(shape):
+    """`None` for a tensor of any rank."""
+    if shape is None:
+        return number(3, 1)
     return b"".join(field(2, number(1, size)) for size in shape)
 
 
