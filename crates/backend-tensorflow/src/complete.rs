@@ -15,6 +15,9 @@ pub(crate) fn complete(
     signature: &Signature,
     context: &CompletionContext<'_>,
 ) -> Result<ConfigDraft> {
+    if config.has_inputs() && config.has_outputs() && config.max_batch_size() > 0 {
+        return Ok(config);
+    }
     complete_batching(&mut config, signature, context)?;
     let has_batching = config.max_batch_size() > 0;
     let tensors = |what, infos: &[TensorInfo]| -> Result<Vec<TensorDraft>> {

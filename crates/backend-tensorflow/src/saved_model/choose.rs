@@ -20,21 +20,21 @@ pub(crate) enum ChoiceError {
     #[error(
         "unable to load model '{model}', expected '{tag}' tag; the tags of its graphs are: {known}"
     )]
-    NoTag { model: String, tag: String, known: String },
+    Tag { model: String, tag: String, known: String },
     #[error(
         "unable to load model '{model}', expected '{signature}' signature; its signatures are: {known}"
     )]
-    NoSignature { model: String, signature: String, known: String },
+    Signature { model: String, signature: String, known: String },
     #[error("unable to load model '{model}', it has no signature that can be called")]
-    NoSignatures { model: String },
+    Nothing { model: String },
 }
 
 impl From<ChoiceError> for Error {
     fn from(error: ChoiceError) -> Self {
         let parameter = match error {
-            ChoiceError::NoTag { .. } => Some(GRAPH_TAG),
-            ChoiceError::NoSignature { .. } => Some(SIGNATURE_DEF),
-            ChoiceError::NoSignatures { .. } => None,
+            ChoiceError::Tag { .. } => Some(GRAPH_TAG),
+            ChoiceError::Signature { .. } => Some(SIGNATURE_DEF),
+            ChoiceError::Nothing { .. } => None,
         };
         let found = Diagnostic::error(error.to_string());
         match parameter {
@@ -72,10 +72,10 @@ impl SavedModel {
         let names: BTreeSet<&str> = known.iter().map(|known| known.name.as_str()).collect();
         if let Some(signature) = signature {
             let (model, signature) = (model.to_owned(), signature.to_owned());
-            return Err(ChoiceError::NoSignature { model, signature, known: listed(&names) });
+            return Err(ChoiceError::Signature { model, signature, known: listed(&names) });
         }
         let first = known.into_iter().next();
-        let first = first.ok_or_else(|| ChoiceError::NoSignatures { model: model.to_owned() })?;
+        let first = first.ok_or_else(|| ChoiceError::Nothing { model: model.to_owned() })?;
         log::warn!(
             "model '{model}' has no signature '{DEFAULT_SIGNATURE}': its signature '{}' is served ({SIGNATURE_DEF} names \
              another one)",
@@ -90,6 +90,6 @@ impl SavedModel {
         let found = self.graphs.into_iter().find(|graph| graph.tags == [tag]);
         let names = tags.iter().map(String::as_str).collect();
         let (model, tag) = (model.to_owned(), tag.to_owned());
-        found.ok_or_else(|| ChoiceError::NoTag { model, tag, known: listed(&names) })
+        found.ok_or_else(|| ChoiceError::Tag { model, tag, known: listed(&names) })
     }
 }
