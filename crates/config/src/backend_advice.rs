@@ -34,6 +34,19 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
             "torch_aoti",
         ],
     ),
+    (
+        "tensorflow",
+        &[
+            "tf",
+            "tensorflow1",
+            "tensorflow2",
+            "savedmodel",
+            "saved_model",
+            "graphdef",
+            "tensorflow_savedmodel",
+            "tensorflow_graphdef",
+        ],
+    ),
     ("python", &["py", "python3", "python_backend"]),
 ];
 
@@ -49,19 +62,6 @@ const ELSEWHERE: &[(&[&str], &str, &str)] = &[
         &["vllm", "tensorrtllm", "tensorrt_llm", "trtllm"],
         "vllm",
         "call the library from a model.py with `backend: \"python\"`, or use a server made for language models",
-    ),
-    (
-        &[
-            "tensorflow",
-            "tensorflow_savedmodel",
-            "tensorflow_graphdef",
-            "tf",
-            "tensorflow1",
-            "tensorflow2",
-        ],
-        "tensorflow",
-        "convert the model to ONNX with tf2onnx and use `backend: \"onnxruntime\"`, or load it in a model.py with \
-         `backend: \"python\"`",
     ),
     (
         &["openvino"],

@@ -229,6 +229,7 @@ fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
 pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
     RuntimeOptions {
         onnxruntime_lib: given(runtimes.onnxruntime_lib),
+        tensorflow_lib: given(runtimes.tensorflow_lib),
         libtorch: given(runtimes.libtorch),
         environment: environment.clone(),
         ..runtimes

@@ -53,34 +53,47 @@ fn answer(request: Request, environment: &Environment) -> Result<()> {
 /// A path by flag or environment wins, then the backend directory where one was given, then what is
 /// installed.
 pub fn onnxruntime_library(options: &RuntimeOptions) -> Result<PathBuf> {
-    const RUNTIME: &Runtime = &Runtime::ONNXRUNTIME;
+    library(&Runtime::ONNXRUNTIME, options.onnxruntime_lib.as_ref(), "libonnxruntime.so", options)
+}
+
+/// The TensorFlow library to open, in the same way.
+pub fn tensorflow_library(options: &RuntimeOptions) -> Result<PathBuf> {
+    library(&Runtime::TENSORFLOW, options.tensorflow_lib.as_ref(), "libtensorflow_cc.so", options)
+}
+
+/// `stem`: the name of the library without the version behind it.
+fn library(
+    runtime: &'static Runtime,
+    named: Option<&PathBuf>,
+    stem: &str,
+    options: &RuntimeOptions,
+) -> Result<PathBuf> {
     let environment = &options.environment;
-    let is_named = options.onnxruntime_lib.is_some() || environment.get(RUNTIME.variable).is_some();
+    let is_named = named.is_some() || environment.get(runtime.variable).is_some();
     let given = options.backend_directory.as_deref().filter(|_| !is_named);
-    if let Some(path) = given.and_then(|folder| library_in(&folder.join(RUNTIME.name))) {
+    if let Some(path) = given.and_then(|folder| library_in(&folder.join(runtime.name), stem)) {
         return Ok(path);
     }
-    let library = options.onnxruntime_lib.clone();
-    if let Some(path) = find(RUNTIME, &FindOptions { library, ..FindOptions::new(environment) }) {
+    let library = named.cloned();
+    if let Some(path) = find(runtime, &FindOptions { library, ..FindOptions::new(environment) }) {
         return Ok(path);
     }
     if !options.may_download {
-        return Err(Error::unavailable(not_installed(RUNTIME)));
+        return Err(Error::unavailable(not_installed(runtime)));
     }
     log::info!(
         "{} is not installed; fetching it (--runtime-downloads=never forbids that)",
-        RUNTIME.title
+        runtime.title
     );
-    install(RUNTIME, &InstallOptions::new(environment), &mut TerminalProgress::new())
+    install(runtime, &InstallOptions::new(environment), &mut TerminalProgress::new())
 }
 
-/// `libonnxruntime.so` with or without a version behind it, as Triton's images have it.
-fn library_in(folder: &Path) -> Option<PathBuf> {
+/// A library with or without a version behind its name, as Triton's images have it.
+fn library_in(folder: &Path, stem: &str) -> Option<PathBuf> {
     let is_library = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        name.is_some_and(|name| {
-            name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.")
-        })
+        let version = name.as_deref().and_then(|name| name.strip_prefix(stem));
+        version.is_some_and(|version| version.is_empty() || version.starts_with('.'))
     };
     let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     entries.filter(is_library).min()
@@ -161,9 +174,12 @@ mod tests {
         let folder = dir.path().join("onnxruntime");
         fs::create_dir(&folder).expect("folder");
         fs::write(folder.join("libonnxruntime_providers_shared.so"), "").expect("file");
-        assert_eq!(library_in(&folder), None);
+        assert_eq!(library_in(&folder, "libonnxruntime.so"), None);
         fs::write(folder.join("libonnxruntime.so.1.31.1"), "").expect("file");
-        assert_eq!(library_in(&folder), Some(folder.join("libonnxruntime.so.1.31.1")));
+        assert_eq!(
+            library_in(&folder, "libonnxruntime.so"),
+            Some(folder.join("libonnxruntime.so.1.31.1"))
+        );
         assert_eq!(library_in(dir.path()), None);
     }
 }

@@ -60,6 +60,8 @@ impl Backends {
             registry.register_unlisted(name, open);
         }
         registry.register("onnxruntime", self.native("onnxruntime", onnx));
+        registry
+            .register("tensorflow", self.native("tensorflow", |runtimes, _| tensorflow(runtimes)));
         registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
         let (config, rules) = (self.config.of("python"), self.python.clone());
@@ -139,6 +141,11 @@ fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Result<(NativeBackend
     let library = runtime::onnxruntime_library(runtimes)?;
     let settings = settings.clone();
     Ok((NativeBackend::Onnx { library: library.clone(), settings }, library))
+}
+
+fn tensorflow(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+    let library = runtime::tensorflow_library(runtimes)?;
+    Ok((NativeBackend::TensorFlow { library: library.clone() }, library))
 }
 
 fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {

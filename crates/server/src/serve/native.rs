@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_backend::Backend;
 use galatea_backend_onnx::OnnxBackend;
+use galatea_backend_tensorflow::TensorFlowBackend;
 use galatea_backend_torch::TorchBackend;
 use galatea_types::{Error, Result};
 use serde_json::{Value, json};
@@ -15,6 +16,8 @@ pub enum NativeBackend {
     BuiltIn(String),
     /// ONNX Runtime: its library, and the settings of the backend.
     Onnx { library: PathBuf, settings: BTreeMap<String, String> },
+    /// TensorFlow: its library.
+    TensorFlow { library: PathBuf },
     /// PyTorch: the compiled shim, and libtorch's part for GPUs.
     Torch { shim: PathBuf, cuda: Option<PathBuf> },
 }
@@ -29,6 +32,7 @@ impl NativeBackend {
                 found.map(|(_, construct)| construct()).ok_or_else(unknown)
             }
             Self::Onnx { library, settings } => OnnxBackend::open(library, settings),
+            Self::TensorFlow { library } => TensorFlowBackend::open(library),
             Self::Torch { shim, cuda } => TorchBackend::open(shim, cuda.as_deref()),
         }
     }
@@ -38,6 +42,7 @@ impl NativeBackend {
         match self {
             Self::BuiltIn(name) => json!({ "built_in": name }),
             Self::Onnx { library, settings } => json!({ "onnx": library, "settings": settings }),
+            Self::TensorFlow { library } => json!({ "tensorflow": library }),
             Self::Torch { shim, cuda } => json!({ "torch": shim, "cuda": cuda }),
         }
     }
@@ -52,6 +57,9 @@ impl NativeBackend {
             let settings = value.get("settings").cloned().unwrap_or_default();
             let settings = serde_json::from_value(settings).map_err(|_| unknown())?;
             return Ok(Self::Onnx { library, settings });
+        }
+        if let Some(library) = text("tensorflow").map(PathBuf::from) {
+            return Ok(Self::TensorFlow { library });
         }
         let shim = text("torch").map(PathBuf::from).ok_or_else(unknown)?;
         Ok(Self::Torch { shim, cuda: text("cuda").map(PathBuf::from) })
@@ -72,6 +80,7 @@ mod tests {
         for backend in [
             NativeBackend::BuiltIn("add_sub".to_owned()),
             NativeBackend::Onnx { library: "/a/libonnxruntime.so".into(), settings },
+            NativeBackend::TensorFlow { library: "/a/libtensorflow_cc.so.2".into() },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: None },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: Some("/b/cuda.so".into()) },
         ] {

@@ -81,6 +81,13 @@ pub const RUNTIMES: &[Row] = &[
     )
     .stores(|o, v| v.put(&mut o.runtimes.onnxruntime_lib)),
     Row::new(
+        "tensorflow-lib",
+        Kind::Text,
+        "TensorFlow library to use (libtensorflow_cc.so.2 or libtensorflow.so.2), before every \
+         other place.",
+    )
+    .stores(|o, v| v.put(&mut o.runtimes.tensorflow_lib)),
+    Row::new(
         "libtorch",
         Kind::Text,
         "Folder of the libtorch to use, with lib and include in it (the folder torch of a \

@@ -4,8 +4,6 @@
 //! # Invariants
 //! - Any file is read or refused: what is kept is bounded by the size of the file, and what is looked at by a number.
 
-mod wire;
-
 use std::{
     collections::BTreeSet,
     ffi::CString,
@@ -14,9 +12,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use galatea_protobuf_file::{Field, FieldValue, ReadError, Reader, Span};
 use galatea_types::Shape;
 
-use self::wire::{Field, FieldValue, Reader, Span};
 use crate::{
     ort::{TensorInfo, ValueKind, from_element_type},
     signature::Signature,
@@ -37,6 +35,16 @@ pub(crate) enum HeaderError {
     NoGraph,
     #[error("it has more parts than are looked at")]
     TooManyFields,
+}
+
+impl From<ReadError> for HeaderError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Read(error) => Self::Read(error),
+            ReadError::Malformed => Self::Malformed,
+            ReadError::TooManyFields => Self::TooManyFields,
+        }
+    }
 }
 
 /// What a file declares.
@@ -92,10 +100,10 @@ impl Header {
         &mut self,
         reader: &mut Reader<R>,
         graph: Span,
-    ) -> Result<(), HeaderError> {
+    ) -> Result<(), ReadError> {
         reader.fields(graph, |reader, field| {
             if self.size() > MOST_NAMES {
-                return Err(HeaderError::TooManyFields);
+                return Err(ReadError::TooManyFields);
             }
             match field {
                 Field { number: 5, value: FieldValue::Bytes(span) } => {
@@ -124,7 +132,7 @@ impl Header {
         &mut self,
         reader: &mut Reader<R>,
         weights: Span,
-    ) -> Result<(), HeaderError> {
+    ) -> Result<(), ReadError> {
         reader.fields(weights, |reader, field| {
             match field {
                 Field { number: 8, value: FieldValue::Bytes(span) } => {
@@ -143,7 +151,7 @@ impl Header {
         &mut self,
         reader: &mut Reader<R>,
         value: Span,
-    ) -> Result<TensorInfo, HeaderError> {
+    ) -> Result<TensorInfo, ReadError> {
         let mut declared = Declared::default();
         reader.fields(value, |reader, field| {
             match field {
@@ -162,7 +170,7 @@ impl Header {
             self.without_shape.insert(name.clone());
         }
         Ok(TensorInfo {
-            c_name: CString::new(name.as_str()).map_err(|_| HeaderError::Malformed)?,
+            c_name: CString::new(name.as_str()).map_err(|_| ReadError::Malformed)?,
             name,
             kind: kind.unwrap_or(ValueKind::Other),
             dims: Shape::from(dims.unwrap_or_default()),
@@ -197,7 +205,7 @@ impl Header {
 fn location<R: Read + Seek>(
     reader: &mut Reader<R>,
     entry: Span,
-) -> Result<Option<String>, HeaderError> {
+) -> Result<Option<String>, ReadError> {
     let (mut key, mut value) = (String::new(), None);
     reader.fields(entry, |reader, field| {
         match field {
@@ -214,7 +222,7 @@ fn read_type<R: Read + Seek>(
     reader: &mut Reader<R>,
     kind: Span,
     declared: &mut Declared,
-) -> Result<(), HeaderError> {
+) -> Result<(), ReadError> {
     reader.fields(kind, |reader, field| {
         let FieldValue::Bytes(span) = field.value else { return Ok(()) };
         match field.number {
@@ -232,7 +240,7 @@ fn read_tensor<R: Read + Seek>(
     reader: &mut Reader<R>,
     tensor: Span,
     declared: &mut Declared,
-) -> Result<(), HeaderError> {
+) -> Result<(), ReadError> {
     let mut element = 0;
     reader.fields(tensor, |reader, field| {
         match field {
@@ -252,12 +260,12 @@ fn read_tensor<R: Read + Seek>(
 }
 
 /// -1 for what the model leaves open.
-fn read_dims<R: Read + Seek>(reader: &mut Reader<R>, shape: Span) -> Result<Vec<i64>, HeaderError> {
+fn read_dims<R: Read + Seek>(reader: &mut Reader<R>, shape: Span) -> Result<Vec<i64>, ReadError> {
     let mut dims = Vec::new();
     reader.fields(shape, |reader, field| {
         let Field { number: 1, value: FieldValue::Bytes(span) } = field else { return Ok(()) };
         if dims.len() == MOST_DIMS {
-            return Err(HeaderError::Malformed);
+            return Err(ReadError::Malformed);
         }
         let mut dim = -1;
         reader.fields(span, |_, field| {

@@ -1,0 +1,124 @@
+//! Fills in what a configuration leaves out, from the signature. Rules and texts are Triton's.
+
+use galatea_backend::CompletionContext;
+use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
+use galatea_types::{Code, Error, Result};
+
+use crate::{
+    check::Disagreement,
+    settings::default_max_batch_size,
+    signature::{Signature, TensorInfo, ValueKind},
+};
+
+pub(crate) fn complete(
+    mut config: ConfigDraft,
+    signature: &Signature,
+    context: &CompletionContext<'_>,
+) -> Result<ConfigDraft> {
+    if config.has_inputs() && config.has_outputs() && config.max_batch_size() > 0 {
+        return Ok(config);
+    }
+    complete_batching(&mut config, signature, context)?;
+    let has_batching = config.max_batch_size() > 0;
+    let tensors = |what, infos: &[TensorInfo]| -> Result<Vec<TensorDraft>> {
+        infos.iter().map(|info| tensor(context.model_name, what, info, has_batching)).collect()
+    };
+    let needed =
+        |is_given, what, infos| if is_given { Ok(Vec::new()) } else { tensors(what, infos) };
+    let inputs = needed(config.has_inputs(), "input", &signature.inputs)?;
+    let outputs = needed(config.has_outputs(), "output", &signature.outputs)?;
+    inputs.into_iter().for_each(|tensor| config.add_input(tensor));
+    outputs.into_iter().for_each(|tensor| config.add_output(tensor));
+    Ok(config)
+}
+
+fn complete_batching(
+    config: &mut ConfigDraft,
+    signature: &Signature,
+    context: &CompletionContext<'_>,
+) -> Result<()> {
+    let (model, items) = (context.model_name, config.max_batch_size());
+    if items > 0 && !signature.can_batch() {
+        let text = format!(
+            "unable to autofill for '{model}', configuration specified max-batch {items} but model signature does not \
+             support batching"
+        );
+        return Err(Diagnostic::error(text)
+            .with_advice(
+                "write `max_batch_size: 0`, or save the model with an open first dimension (None)",
+            )
+            .about("max_batch_size")
+            .into_error(Code::Internal));
+    }
+    if items == 0 && signature.can_batch() && is_to_batch(config, signature, model)? {
+        config.set_max_batch_size(default_max_batch_size(context.backend_config)?);
+        log::warn!(
+            "autofilled max_batch_size to {} for model '{model}' since batching is supported but no max_batch_size is \
+             specified in model configuration. Must specify max_batch_size to utilize autofill with a larger max batch size",
+            config.max_batch_size()
+        );
+    }
+    if config.max_batch_size() > 1 {
+        config.default_to_dynamic_batching();
+    }
+    Ok(())
+}
+
+/// Whether the tensors that are given are given without a batch dimension: a `max_batch_size` of 0 may be meant, or not
+/// have been written.
+fn is_to_batch(config: &ConfigDraft, signature: &Signature, model: &str) -> Result<bool> {
+    let raw = config.raw();
+    let inputs = raw.input.iter().map(|input| (&input.name, input.dims.len(), &signature.inputs));
+    let outputs =
+        raw.output.iter().map(|output| (&output.name, output.dims.len(), &signature.outputs));
+    let mut hint = None;
+    for (name, given, infos) in inputs.chain(outputs).filter(|(_, given, _)| *given > 0) {
+        let Some(info) = infos.iter().find(|info| info.name == *name) else { continue };
+        let is_without = info.dims.as_ref().is_some_and(|dims| dims.len() == given + 1);
+        if hint.is_some_and(|hint| hint != is_without) {
+            return Err(Error::internal(format!(
+                "unable to autofill for '{model}', model tensor configurations are contradicting each other in terms \
+                 of whether batching is supported"
+            )));
+        }
+        hint = Some(is_without);
+    }
+    Ok(hint.unwrap_or(true))
+}
+
+/// An input or output as the configuration is to have it.
+fn tensor(
+    model: &str,
+    what: &'static str,
+    info: &TensorInfo,
+    has_batching: bool,
+) -> Result<TensorDraft> {
+    let ValueKind::Tensor(data_type) = info.kind else {
+        let (model, name, kind) = (model.to_owned(), info.name.clone(), info.kind);
+        return Err(Disagreement::UnsupportedKind { model, what, name, kind }.into());
+    };
+    let known = info.dims.as_ref().ok_or_else(|| without_rank(model, what, info))?;
+    let mut dims: Vec<i64> = known.iter().skip(usize::from(has_batching)).copied().collect();
+    let mut reshape = None;
+    if dims.is_empty() {
+        // A configuration cannot express "no dimension": it states [1], and with a batch dimension before it a reshape
+        // that removes the [1] again.
+        dims.push(1);
+        reshape = has_batching.then(Vec::new);
+    }
+    Ok(TensorDraft { name: info.name.clone(), data_type, dims, reshape })
+}
+
+/// Of a rank that only a request shows.
+fn without_rank(model: &str, what: &'static str, info: &TensorInfo) -> Error {
+    let name = &info.name;
+    let text = format!(
+        "unable to autofill for '{model}': the rank of model tensor '{name}' is unknown, so that its shape cannot be"
+    );
+    Diagnostic::error(text)
+        .about(what)
+        .with_advice(format!(
+            "write every {what} with its data_type and dims in config.pbtxt, or save the model with a shape for '{name}'"
+        ))
+        .into_error(Code::InvalidArg)
+}

@@ -1,0 +1,187 @@
+//! The opened library: its functions, its errors.
+
+use std::{
+    ffi::{CStr, c_int},
+    path::{Path, PathBuf},
+    ptr::NonNull,
+    sync::Arc,
+};
+
+use galatea_division_faults::FaultDomain;
+use galatea_types::{Code, Error, Result};
+
+use super::functions::{Functions, RawStatus};
+
+/// The part that the library needs; packages have it beside it.
+const FRAMEWORK: &str = "libtensorflow_framework.so.2";
+
+/// Why a library could not be used. Every text names the path.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error("unable to open TensorFlow library '{}': {reason}", path.display())]
+    Open { path: PathBuf, reason: String },
+    #[error(
+        "'{}' is no TensorFlow library that models can be run with: symbol '{symbol}' is missing; name the file \
+         libtensorflow_cc.so.2 of a Python package of TensorFlow, or libtensorflow.so.2",
+        path.display()
+    )]
+    MissingSymbol { path: PathBuf, symbol: &'static str },
+    #[error("TensorFlow library '{}' is version {found}; 2.5 or newer is needed", path.display())]
+    BadVersion { path: PathBuf, found: String },
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        Error::internal(error.to_string()).with_source(error)
+    }
+}
+
+/// An opened TensorFlow. Never closed: its threads and statics would outlive their code.
+pub(crate) struct Library {
+    pub(super) functions: Functions,
+    version: String,
+    faults: Arc<FaultDomain>,
+}
+
+impl Library {
+    pub fn open(path: &Path) -> Result<Arc<Self>> {
+        let functions = find_functions(path)?;
+        // SAFETY: the function returns a static text.
+        let version = unsafe { CStr::from_ptr((functions.version)()) };
+        let version = version.to_string_lossy().into_owned();
+        if !is_new_enough(&version) {
+            return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
+        }
+        galatea_division_faults::install();
+        // TensorFlow makes its threads itself.
+        let faults = FaultDomain::with_unknown_threads();
+        Ok(Arc::new(Self { functions, version, faults }))
+    }
+
+    /// E.g. `2.21.0`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Of everything that TensorFlow computes.
+    pub fn faults(&self) -> &FaultDomain {
+        &self.faults
+    }
+
+    /// Calls `call` with a status to report to, and makes a result of it.
+    pub(super) fn checked<T>(&self, call: impl FnOnce(*mut RawStatus) -> T) -> Result<T> {
+        // SAFETY: makes an object that is this function's alone.
+        let status = non_null(unsafe { (self.functions.new_status)() })?;
+        let result = call(status.as_ptr());
+        // SAFETY: the status is alive, its text lives as long as it does.
+        let error = unsafe {
+            match (self.functions.code)(status.as_ptr()) {
+                0 => None,
+                code => {
+                    let text = CStr::from_ptr((self.functions.message)(status.as_ptr()));
+                    Some(Error::new(code_of(code), readable(&text.to_string_lossy())))
+                }
+            }
+        };
+        // SAFETY: made above and freed once.
+        unsafe { (self.functions.delete_status)(status.as_ptr()) };
+        error.map_or(Ok(result), Err)
+    }
+}
+
+/// Triton gives all errors of the library this code; those that say that a request is wrong, or that there is no
+/// memory, are told apart here.
+fn code_of(code: c_int) -> Code {
+    match code {
+        3 | 11 => Code::InvalidArg,
+        8 => Code::Exhausted,
+        12 => Code::Unsupported,
+        _ => Code::Internal,
+    }
+}
+
+/// The longest text of an error: those of graphs may name hundreds of nodes.
+const LONGEST_TEXT: usize = 2_000;
+
+/// Without the traces of the Python program that made the model.
+fn readable(text: &str) -> String {
+    let end = text.find("\n\nOriginal stack trace").unwrap_or(text.len());
+    let lines = text.get(..end).unwrap_or(text).lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let joined = lines.join("; ");
+    match joined.char_indices().nth(LONGEST_TEXT) {
+        Some((cut, _)) => format!("{}...", joined.get(..cut).unwrap_or_default()),
+        None => joined,
+    }
+}
+
+pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
+    NonNull::new(pointer).ok_or_else(|| Error::internal("TensorFlow returned a null pointer"))
+}
+
+/// Texts are of one form since 2.4, and 2.5 has the last function that is used here.
+fn is_new_enough(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next(), parts.next()) >= (Some(2), Some(5))
+}
+
+/// The text of the dynamic loader: the error itself states only that loading failed.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn find_functions(path: &Path) -> Result<Functions> {
+    use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+
+    let open = |path: &Path| {
+        // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
+        unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| OpenError::Open { path: path.into(), reason: reason(&error) })
+    };
+    // Opened first, the library finds it by its name wherever both lie.
+    let framework = path.with_file_name(FRAMEWORK);
+    if framework.is_file() && framework != path {
+        std::mem::forget(open(&framework)?);
+    }
+    let handle = open(path)?;
+    // SAFETY: a library that has all these names is TensorFlow, or pretends to be at the user's wish.
+    let functions = unsafe { Functions::find(&handle) };
+    std::mem::forget(handle);
+    functions.map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (version, expected) in [
+            ("2.21.0", true),
+            ("2.5.0-rc1", true),
+            ("2.4.4", false),
+            ("1.15.5", false),
+            ("3.0", true),
+            ("", false),
+        ] {
+            assert_eq!(is_new_enough(version), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn errors_are_on_one_line_and_without_the_stack_of_their_makers() {
+        assert_eq!(
+            readable("a\n\t [[{{node x}}]]\n\nOriginal stack trace for 'y':\n z"),
+            "a; [[{{node x}}]]"
+        );
+        assert_eq!(readable(&"ä".repeat(3000)).chars().count(), LONGEST_TEXT + 3);
+    }
+
+    #[test]
+    fn a_file_that_is_no_library_is_named() {
+        let error = Library::open(Path::new("/proc/self/maps")).err().expect("no library");
+        assert!(
+            error.message().starts_with("unable to open TensorFlow library '/proc/self/maps': ")
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! A thin layer over TensorFlow's C interface: everything unsafe is here, and no pointer leaves it.
+
+mod element;
+mod functions;
+mod graph;
+mod library;
+mod options;
+mod session;
+mod strings;
+mod tensor;
+
+pub(crate) use element::{data_type_of, type_name};
+pub(crate) use graph::Point;
+pub(crate) use library::Library;
+pub(crate) use options::SessionOptions;
+pub(crate) use session::{RunPlace, Session};
+pub(crate) use tensor::Tensor;
