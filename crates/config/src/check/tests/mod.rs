@@ -11,6 +11,7 @@ const NO_GPUS: CheckContext<'_> = CheckContext {
     directory_name: "m",
     supports_gpus: false,
     available_gpus: &[],
+    missing_gpus: MissingGpus::Refuse,
     min_compute_capability: 6.0,
 };
 
