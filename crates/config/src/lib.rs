@@ -31,7 +31,7 @@ mod support;
 pub mod testing;
 mod text;
 
-pub use backend_advice::backend_advice;
+pub use backend_advice::{TENSORRT_ENGINE, backend_advice};
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
 pub use check::{
     BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::{
-    MissingGpus,
-    testing::{Host, model_config},
+    CheckContext, MissingGpus, NormalizeContext, normalize, parse_text, testing::model_config,
 };
 
 const ONNX: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
@@ -183,9 +182,18 @@ fn several_warnings_are_all_given() {
 #[test]
 fn of_groups_without_their_gpus_one_warning_says_all() {
     let warnings = |text: &str| -> Vec<String> {
-        let host = Host { missing_gpus: MissingGpus::UseCpu, ..Host::default() };
-        let tensors = "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } output { name: 'OUT' data_type: TYPE_FP32 dims: 4 }";
-        let config = host.configure(&format!("{tensors} {text}")).expect("valid");
+        let tensors = "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } \
+                       output { name: 'OUT' data_type: TYPE_FP32 dims: 4 }";
+        let context = NormalizeContext { directory_name: "m", ..NormalizeContext::default() };
+        let raw = parse_text(&format!("{tensors} {text}")).expect("a text");
+        let normalized = normalize(raw, &context).expect("complete");
+        let context = CheckContext {
+            directory_name: "m",
+            supports_gpus: true,
+            missing_gpus: MissingGpus::UseCpu,
+            ..CheckContext::default()
+        };
+        let config = ModelConfig::check(normalized, &context).expect("valid");
         config.check_support().expect("served").into_iter().map(|found| found.text).collect()
     };
     let start = "instance_group of model 'm' asks for GPUs that this server does not have:";

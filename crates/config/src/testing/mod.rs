@@ -14,8 +14,8 @@ mod places;
 use galatea_types::{DataType, Result, Shape};
 
 use crate::{
-    CheckContext, Format, MissingGpus, ModelConfig, NormalizeContext, RawModelConfig, TensorSpec,
-    normalize, parse_text,
+    CheckContext, Format, ModelConfig, NormalizeContext, RawModelConfig, TensorSpec, normalize,
+    parse_text,
 };
 
 pub use self::{
@@ -30,8 +30,6 @@ pub struct Host<'a> {
     pub version_files: &'a [&'a str],
     /// Indices of the GPUs. An instance group gets them only where the configuration names them.
     pub gpus: &'a [u32],
-    /// What becomes of groups whose GPUs are not there.
-    pub missing_gpus: MissingGpus,
 }
 
 impl Host<'_> {
@@ -64,7 +62,6 @@ impl Host<'_> {
             directory_name: &name,
             supports_gpus: !self.gpus.is_empty(),
             available_gpus: self.gpus,
-            missing_gpus: self.missing_gpus,
             ..Default::default()
         };
         ModelConfig::check(normalized, &context)

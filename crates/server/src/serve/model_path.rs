@@ -31,10 +31,7 @@ const OTHER_ENDINGS: [(&[&str], &str); 8] = [
         "TensorFlow models are not served: export it to ONNX (python -m tf2onnx.convert), or serve a model.py that \
          loads it",
     ),
-    (
-        &["plan", "engine", "trt"],
-        "TensorRT engines are not served: serve the ONNX model that it was built from",
-    ),
+    (&["plan", "engine", "trt"], galatea_config::TENSORRT_ENGINE),
     (
         &["safetensors", "ckpt", "bin", "gguf", "npz"],
         "it holds weights and not the model: serve a model.py that loads them, or export the model to ONNX or \
@@ -45,7 +42,7 @@ const OTHER_ENDINGS: [(&[&str], &str); 8] = [
     (&["mar", "zip", "tar", "gz", "tgz"], "it is an archive: unpack it, and name what is in it"),
     (
         &["json", "ubj", "cbm", "lgb", "txt"],
-        "serve a model.py that loads it, or export the model to ONNX",
+        "serve a model.py that loads it, or export the model to ONNX (of XGBoost or LightGBM with onnxmltools)",
     ),
 ];
 
@@ -344,6 +341,7 @@ mod tests {
             ("a.pkl", "export it to ONNX (for scikit-learn with skl2onnx)"),
             ("a.keras", "tf2onnx"),
             ("a.plan", "the ONNX model that it was built from"),
+            ("a.engine", "runs on the kind of GPU and with the TensorRT that it was built for"),
             ("a.safetensors", "it holds weights and not the model"),
             ("config.pbtxt", "name the folder that it is in"),
             ("a.zip", "unpack it"),
