@@ -59,7 +59,9 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     }
     match Header::of_file(path) {
         Ok(header) => Ok(header),
-        Err(HeaderError::TooLarge) => Err(cannot_tell(context.model_name, "is too large to look into")),
+        Err(HeaderError::TooLarge) => {
+            Err(cannot_tell(context.model_name, "is too large to look into"))
+        }
         Err(error) => Err(not_readable(&error, path, about(context)).into_error(Code::InvalidArg)),
     }
 }

@@ -52,9 +52,7 @@ impl OpenVinoInstance {
         let library = &self.model.library;
         let Joined { shape, content, .. } = joined;
         match content {
-            Content::Elements(data) => {
-                Tensor::over(library, data, &shape, binding.spec.data_type)
-            }
+            Content::Elements(data) => Tensor::over(library, data, &shape, binding.spec.data_type),
             Content::Texts(texts) => Tensor::of_texts(library, &texts, &shape),
         }
     }
@@ -83,9 +81,9 @@ impl OpenVinoInstance {
         };
         let too_large = || Error::internal(format!("{} has a shape of {shape}, too large", name()));
         let data = match data_type {
-            DataType::Bytes => {
-                Buffer::from(tensor.to_length_prefixed(shape.element_count().ok_or_else(too_large)?)?)
-            }
+            DataType::Bytes => Buffer::from(
+                tensor.to_length_prefixed(shape.element_count().ok_or_else(too_large)?)?,
+            ),
             _ => {
                 let byte_size = shape.byte_size(data_type).ok_or_else(too_large)?;
                 if is_own { tensor.into_buffer(byte_size)? } else { tensor.copied(byte_size)? }

@@ -58,7 +58,13 @@ pub(crate) enum LoadError {
          the batch {} the model gives it the shape {model_dims}",
         batch_text(*.batch)
     )]
-    NoBatchDimension { model: String, what: &'static str, name: String, model_dims: Shape, batch: i64 },
+    NoBatchDimension {
+        model: String,
+        what: &'static str,
+        name: String,
+        model_dims: Shape,
+        batch: i64,
+    },
     #[error(
         "model '{model}', {what} '{name}' leaves the number of its dimensions open: the configuration must list them"
     )]

@@ -40,11 +40,8 @@ impl OpenVinoModel {
         let config = context.config.clone();
         check_devices(&config)?;
         let settings = Settings::read(context)?;
-        let path = find_model(
-            &context.version_dir,
-            config.default_model_filename(),
-            config.name(),
-        )?;
+        let path =
+            find_model(&context.version_dir, config.default_model_filename(), config.name())?;
         let started = Instant::now();
         let failed = |cause| LoadError::OpenVino { model: config.name().to_string(), cause };
         let core = prepared_core(library, &settings, &config)?;

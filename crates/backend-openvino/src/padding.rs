@@ -28,7 +28,8 @@ pub(crate) fn fill_batch<'t>(
     }
     let dims = joined.shape.get(1..).map(Shape::from).unwrap_or_default();
     let shape = dims.with_leading(wanted);
-    let too_large = || Error::internal(format!("input '{}' of shape {shape} is too large", spec.name));
+    let too_large =
+        || Error::internal(format!("input '{}' of shape {shape} is too large", spec.name));
     let content = match joined.content {
         Content::Elements(data) => {
             let size = shape.byte_size(spec.data_type).ok_or_else(too_large)?;
@@ -62,6 +63,7 @@ pub(crate) fn without_filling(
         (None, None) => None,
     };
     let data = end.and_then(|end| output.data.slice(0..end));
-    let data = data.ok_or_else(|| Error::internal("an output has fewer items than were computed"))?;
+    let data =
+        data.ok_or_else(|| Error::internal("an output has fewer items than were computed"))?;
     Ok(ModelOutput { shape, data })
 }

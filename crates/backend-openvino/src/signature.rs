@@ -58,11 +58,7 @@ impl Signature {
     }
 }
 
-fn bind(
-    what: &'static str,
-    specs: &[TensorSpec],
-    infos: &[TensorInfo],
-) -> Result<Vec<Binding>> {
+fn bind(what: &'static str, specs: &[TensorSpec], infos: &[TensorInfo]) -> Result<Vec<Binding>> {
     let bound = |spec: &TensorSpec| {
         let index = infos.iter().position(|info| info.name == *spec.name);
         let found = index.and_then(|index| Some((index, infos.get(index)?.clone())));

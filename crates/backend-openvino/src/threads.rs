@@ -85,10 +85,15 @@ mod tests {
         assert_eq!(of(settings()), "INFERENCE_NUM_THREADS=6 NUM_STREAMS=3");
         let hinted = Settings { hint: Some("LATENCY"), ..settings() };
         assert_eq!(of(hinted), "INFERENCE_NUM_THREADS=6 PERFORMANCE_HINT=LATENCY");
-        let said = Settings { streams: Some(Streams::Number(2)), is_pinned: Some(false), ..settings() };
+        let said =
+            Settings { streams: Some(Streams::Number(2)), is_pinned: Some(false), ..settings() };
         assert_eq!(of(said), "INFERENCE_NUM_THREADS=6 ENABLE_CPU_PINNING=NO NUM_STREAMS=2");
-        let numa = Settings { streams: Some(Streams::Numa), hint: Some("THROUGHPUT"), ..settings() };
-        assert_eq!(of(numa), "INFERENCE_NUM_THREADS=6 PERFORMANCE_HINT=THROUGHPUT NUM_STREAMS=NUMA");
+        let numa =
+            Settings { streams: Some(Streams::Numa), hint: Some("THROUGHPUT"), ..settings() };
+        assert_eq!(
+            of(numa),
+            "INFERENCE_NUM_THREADS=6 PERFORMANCE_HINT=THROUGHPUT NUM_STREAMS=NUMA"
+        );
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl Expected {
                 "write the number of runs to be computed at once, `AUTO` or `NUMA`; or remove the parameter for one per \
                  instance"
             }
-            Self::Precision => "write `f32`, `bf16` or `f16`; int8 is a property of the model's file",
+            Self::Precision => {
+                "write `f32`, `bf16` or `f16`; int8 is a property of the model's file"
+            }
             Self::Binding => "write `YES`, `NUMA` or `NO`",
             Self::Device => {
                 "models of OpenVINO are computed on the CPU here: write `CPU`, or remove the parameter"
@@ -61,10 +63,8 @@ pub(crate) struct WrongValue {
 
 impl From<WrongValue> for Error {
     fn from(wrong: WrongValue) -> Self {
-        let field = FieldPath::from("parameters")
-            .named(wrong.key)
-            .field("value")
-            .field("string_value");
+        let field =
+            FieldPath::from("parameters").named(wrong.key).field("value").field("string_value");
         let found = Diagnostic::error(wrong.to_string()).about(field);
         found.with_advice(wrong.expected.advice()).into_unplaced_error(Code::InvalidArg)
     }

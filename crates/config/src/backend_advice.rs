@@ -64,11 +64,6 @@ const ELSEWHERE: &[(&[&str], &str, &str)] = &[
          `backend: \"python\"`",
     ),
     (
-        &["openvino"],
-        "openvino",
-        "use the model in ONNX with `backend: \"onnxruntime\"`, or load it in a model.py with `backend: \"python\"`",
-    ),
-    (
         &["dali"],
         "dali",
         "do the preprocessing in a model.py with `backend: \"python\"`, as a step of an ensemble",
@@ -157,7 +152,7 @@ mod tests {
         check("pytorch_libtorch", "did you mean `backend: \"pytorch\"`?");
         check("pyhton", "did you mean `backend: \"python\"`?");
         check("ensemble", "write `platform: \"ensemble\"` in its place");
-        for elsewhere in ["tensorrt", "vllm", "tensorflow", "openvino", "dali", "fil"] {
+        for elsewhere in ["tensorrt", "vllm", "tensorflow", "dali", "fil"] {
             check(elsewhere, &format!("Triton's backend `{elsewhere}` is not part of Galatea: "));
         }
         check(

@@ -63,8 +63,7 @@ impl Core {
         let mut value = ptr::null_mut();
         let get = self.library.functions.core_property;
         // SAFETY: the core is alive, both texts are terminated, the place is valid.
-        let status =
-            unsafe { get(self.core.as_ptr(), DEVICE.as_ptr(), key.as_ptr(), &mut value) };
+        let status = unsafe { get(self.core.as_ptr(), DEVICE.as_ptr(), key.as_ptr(), &mut value) };
         self.library.check(status)?;
         self.library.take_text(value)
     }

@@ -92,8 +92,10 @@ impl Model {
     /// Gives inputs, by their numbers, other shapes; -1 leaves a dimension open.
     pub fn reshape(&self, shapes: &[(usize, Vec<i64>)]) -> Result<()> {
         let indices: Vec<usize> = shapes.iter().map(|(index, _)| *index).collect();
-        let mut dims: Vec<Vec<RawDimension>> =
-            shapes.iter().map(|(_, dims)| dims.iter().map(|&dim| dimension(dim)).collect()).collect();
+        let mut dims: Vec<Vec<RawDimension>> = shapes
+            .iter()
+            .map(|(_, dims)| dims.iter().map(|&dim| dimension(dim)).collect())
+            .collect();
         let raw: Vec<RawPartialShape> = dims.iter_mut().map(partial_shape).collect();
         let reshape = self.library.functions.reshape;
         // SAFETY: as many numbers as shapes, whose dimensions live in `dims` for the call.
@@ -175,7 +177,9 @@ fn read(shape: &RawPartialShape) -> Result<Option<Vec<i64>>> {
     }
     let rank = usize::try_from(shape.rank.max.min(MOST_DIMENSIONS + 1)).unwrap_or(0);
     if shape.rank.max > MOST_DIMENSIONS {
-        return Err(Error::internal(format!("a tensor has more than {MOST_DIMENSIONS} dimensions")));
+        return Err(Error::internal(format!(
+            "a tensor has more than {MOST_DIMENSIONS} dimensions"
+        )));
     }
     if rank == 0 || shape.dims.is_null() {
         return Ok(Some(Vec::new()));

@@ -202,7 +202,9 @@ fn raw(dims: &mut Vec<i64>) -> RawShape {
 fn dims_of(shape: &RawShape) -> Result<Shape> {
     let rank = usize::try_from(shape.rank).unwrap_or(0);
     if shape.rank > MOST_DIMENSIONS {
-        return Err(Error::internal(format!("a tensor has more than {MOST_DIMENSIONS} dimensions")));
+        return Err(Error::internal(format!(
+            "a tensor has more than {MOST_DIMENSIONS} dimensions"
+        )));
     }
     if rank == 0 || shape.dims.is_null() {
         return Ok(Shape::scalar());

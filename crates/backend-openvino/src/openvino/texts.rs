@@ -26,7 +26,8 @@ struct StdString {
 pub(super) const SIZE: usize = size_of::<StdString>();
 
 /// One that lies in the element itself, and one that does not.
-const PROBES: [&std::ffi::CStr; 2] = [c"short", c"a text that is longer than the room in the element"];
+const PROBES: [&std::ffi::CStr; 2] =
+    [c"short", c"a text that is longer than the room in the element"];
 
 /// Whether a tensor of known texts holds them in the form they are read in.
 pub(super) fn have_known_form(library: &Library) -> bool {
@@ -45,7 +46,8 @@ pub(super) fn have_known_form(library: &Library) -> bool {
         let is_known = (functions.tensor_byte_size)(tensor, &mut size) == OK
             && size == 2 * SIZE
             && (functions.tensor_data)(tensor, &mut data) == OK
-            && NonNull::new(data.cast::<StdString>()).is_some_and(|elements| holds_probes(elements));
+            && NonNull::new(data.cast::<StdString>())
+                .is_some_and(|elements| holds_probes(elements));
         (functions.free_tensor)(tensor);
         is_known
     }

@@ -98,15 +98,36 @@ fn older_names_mean_the_same() {
 #[test]
 fn a_wrong_value_has_its_place_and_what_to_write() {
     for (parameter, text) in [
-        ("NUM_STREAMS=many", "expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got many"),
-        ("NUM_STREAMS=-1", "expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got -1"),
-        ("INFERENCE_NUM_THREADS=x", "expected the parameter 'INFERENCE_NUM_THREADS' to be a non-negative number, got x"),
+        (
+            "NUM_STREAMS=many",
+            "expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got many",
+        ),
+        (
+            "NUM_STREAMS=-1",
+            "expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got -1",
+        ),
+        (
+            "INFERENCE_NUM_THREADS=x",
+            "expected the parameter 'INFERENCE_NUM_THREADS' to be a non-negative number, got x",
+        ),
         ("HINT_BF16=NO", "expected the parameter 'HINT_BF16' to be YES, got NO"),
         ("TARGET_DEVICE=GPU", "expected the parameter 'TARGET_DEVICE' to be CPU, got GPU"),
-        ("ENABLE_BATCH_PADDING=1", "expected the parameter 'ENABLE_BATCH_PADDING' to be either YES or NO, got 1"),
-        ("PERFORMANCE_HINT=FAST", "expected the parameter 'PERFORMANCE_HINT' to be LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT, got FAST"),
-        ("INFERENCE_PRECISION_HINT=i8", "expected the parameter 'INFERENCE_PRECISION_HINT' to be f32, bf16 or f16, got i8"),
-        ("CPU_BIND_THREAD=core", "expected the parameter 'CPU_BIND_THREAD' to be either YES/NUMA/NO, got core"),
+        (
+            "ENABLE_BATCH_PADDING=1",
+            "expected the parameter 'ENABLE_BATCH_PADDING' to be either YES or NO, got 1",
+        ),
+        (
+            "PERFORMANCE_HINT=FAST",
+            "expected the parameter 'PERFORMANCE_HINT' to be LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT, got FAST",
+        ),
+        (
+            "INFERENCE_PRECISION_HINT=i8",
+            "expected the parameter 'INFERENCE_PRECISION_HINT' to be f32, bf16 or f16, got i8",
+        ),
+        (
+            "CPU_BIND_THREAD=core",
+            "expected the parameter 'CPU_BIND_THREAD' to be either YES/NUMA/NO, got core",
+        ),
     ] {
         let error = read(&[parameter]).expect_err(parameter);
         let found = galatea_config::Diagnostic::of(&error).expect("a diagnostic");
