@@ -73,11 +73,6 @@ const ELSEWHERE: &[(&[&str], &str, &str)] = &[
          `backend: \"python\"`",
     ),
     (
-        &["openvino"],
-        "openvino",
-        "use the model in ONNX with `backend: \"onnxruntime\"`, or load it in a model.py with `backend: \"python\"`",
-    ),
-    (
         &["dali"],
         "dali",
         "a model.dali runs in NVIDIA's DALI, mostly on a GPU, by a library made for Triton, and such libraries are not \
@@ -169,9 +164,7 @@ mod tests {
         check("pytorch_libtorch", "did you mean `backend: \"pytorch\"`?");
         check("pyhton", "did you mean `backend: \"python\"`?");
         check("ensemble", "write `platform: \"ensemble\"` in its place");
-        for elsewhere in
-            ["tensorrt", "vllm", "tensorrtllm", "tensorflow", "openvino", "dali", "fil"]
-        {
+        for elsewhere in ["tensorrt", "vllm", "tensorrtllm", "tensorflow", "dali", "fil"] {
             check(elsewhere, &format!("Triton's backend `{elsewhere}` is not part of Galatea: "));
         }
         check(

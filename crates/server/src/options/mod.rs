@@ -229,6 +229,7 @@ fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
 pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
     RuntimeOptions {
         onnxruntime_lib: given(runtimes.onnxruntime_lib),
+        openvino_lib: given(runtimes.openvino_lib),
         libtorch: given(runtimes.libtorch),
         environment: environment.clone(),
         ..runtimes

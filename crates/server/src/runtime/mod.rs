@@ -67,11 +67,29 @@ pub fn onnxruntime_library(options: &RuntimeOptions) -> Result<PathBuf> {
     if !options.may_download {
         return Err(Error::unavailable(not_installed(RUNTIME)));
     }
+    fetch(RUNTIME, environment)
+}
+
+/// The C library of OpenVINO to open; fetched when there is none and fetching is allowed.
+pub fn openvino_library(options: &RuntimeOptions) -> Result<PathBuf> {
+    const RUNTIME: &Runtime = &Runtime::OPENVINO;
+    let environment = &options.environment;
+    let library = options.openvino_lib.clone();
+    if let Some(path) = find(RUNTIME, &FindOptions { library, ..FindOptions::new(environment) }) {
+        return Ok(path);
+    }
+    if !options.may_download {
+        return Err(Error::unavailable(not_installed(RUNTIME)));
+    }
+    fetch(RUNTIME, environment)
+}
+
+fn fetch(runtime: &Runtime, environment: &Environment) -> Result<PathBuf> {
     log::info!(
         "{} is not installed; fetching it (--runtime-downloads=never forbids that)",
-        RUNTIME.title
+        runtime.title
     );
-    install(RUNTIME, &InstallOptions::new(environment), &mut TerminalProgress::new())
+    install(runtime, &InstallOptions::new(environment), &mut TerminalProgress::new())
 }
 
 /// `libonnxruntime.so` with or without a version behind it, as Triton's images have it.

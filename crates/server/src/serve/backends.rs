@@ -60,6 +60,7 @@ impl Backends {
             registry.register_unlisted(name, open);
         }
         registry.register("onnxruntime", self.native("onnxruntime", onnx));
+        registry.register("openvino", self.native("openvino", |runtimes, _| openvino(runtimes)));
         registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
         let (config, rules) = (self.config.of("python"), self.python.clone());
@@ -139,6 +140,11 @@ fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Result<(NativeBackend
     let library = runtime::onnxruntime_library(runtimes)?;
     let settings = settings.clone();
     Ok((NativeBackend::Onnx { library: library.clone(), settings }, library))
+}
+
+fn openvino(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+    let library = runtime::openvino_library(runtimes)?;
+    Ok((NativeBackend::OpenVino { library: library.clone() }, library))
 }
 
 fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {

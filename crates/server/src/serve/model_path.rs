@@ -10,8 +10,9 @@ use galatea_engine::{LocalRoot, RepositoryRoot, SingleModelRoot};
 use galatea_types::suggest;
 
 /// The endings of files that are models by themselves, and what runs them.
-const MODEL_ENDINGS: [(&str, &str); 6] = [
+const MODEL_ENDINGS: [(&str, &str); 7] = [
     ("onnx", "onnxruntime"),
+    ("xml", "openvino"),
     ("pt", "pytorch"),
     ("pth", "pytorch"),
     ("torchscript", "pytorch"),
@@ -20,7 +21,7 @@ const MODEL_ENDINGS: [(&str, &str); 6] = [
 ];
 
 /// What to do with files that people have and that cannot be served as they are.
-const OTHER_ENDINGS: [(&[&str], &str); 8] = [
+const OTHER_ENDINGS: [(&[&str], &str); 7] = [
     (
         &["pkl", "pickle", "joblib"],
         "a pickled model needs the code that made it: export it to ONNX (for scikit-learn with skl2onnx), or serve a \
@@ -37,7 +38,6 @@ const OTHER_ENDINGS: [(&[&str], &str); 8] = [
         "it holds weights and not the model: serve a model.py that loads them, or export the model to ONNX or \
          TorchScript",
     ),
-    (&["xml"], "OpenVINO models are not served: serve the ONNX model that it was converted from"),
     (&["pbtxt"], "a configuration is no model: name the folder that it is in"),
     (&["mar", "zip", "tar", "gz", "tgz"], "it is an archive: unpack it, and name what is in it"),
     (
@@ -51,12 +51,12 @@ const OTHER_ENDINGS: [(&[&str], &str); 8] = [
 pub enum PathError {
     #[error(
         "there is no '{}'. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
-         (.onnx, .pt, .py){}",
+         (.onnx, .xml, .pt, .py){}",
         path.display(), near.as_deref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
     )]
     Missing { path: PathBuf, near: Option<String> },
     #[error(
-        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package) \
+        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .xml (OpenVINO), .pt (TorchScript), .pt2 (AOTInductor package) \
          and .py (a class TritonPythonModel)",
         path.display()
     )]

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_backend::Backend;
 use galatea_backend_onnx::OnnxBackend;
+use galatea_backend_openvino::OpenVinoBackend;
 use galatea_backend_torch::TorchBackend;
 use galatea_types::{Error, Result};
 use serde_json::{Value, json};
@@ -15,6 +16,8 @@ pub enum NativeBackend {
     BuiltIn(String),
     /// ONNX Runtime: its library, and the settings of the backend.
     Onnx { library: PathBuf, settings: BTreeMap<String, String> },
+    /// OpenVINO: its library.
+    OpenVino { library: PathBuf },
     /// PyTorch: the compiled shim, and libtorch's part for GPUs.
     Torch { shim: PathBuf, cuda: Option<PathBuf> },
 }
@@ -29,6 +32,7 @@ impl NativeBackend {
                 found.map(|(_, construct)| construct()).ok_or_else(unknown)
             }
             Self::Onnx { library, settings } => OnnxBackend::open(library, settings),
+            Self::OpenVino { library } => OpenVinoBackend::open(library),
             Self::Torch { shim, cuda } => TorchBackend::open(shim, cuda.as_deref()),
         }
     }
@@ -38,6 +42,7 @@ impl NativeBackend {
         match self {
             Self::BuiltIn(name) => json!({ "built_in": name }),
             Self::Onnx { library, settings } => json!({ "onnx": library, "settings": settings }),
+            Self::OpenVino { library } => json!({ "openvino": library }),
             Self::Torch { shim, cuda } => json!({ "torch": shim, "cuda": cuda }),
         }
     }
@@ -52,6 +57,9 @@ impl NativeBackend {
             let settings = value.get("settings").cloned().unwrap_or_default();
             let settings = serde_json::from_value(settings).map_err(|_| unknown())?;
             return Ok(Self::Onnx { library, settings });
+        }
+        if let Some(library) = text("openvino").map(PathBuf::from) {
+            return Ok(Self::OpenVino { library });
         }
         let shim = text("torch").map(PathBuf::from).ok_or_else(unknown)?;
         Ok(Self::Torch { shim, cuda: text("cuda").map(PathBuf::from) })
@@ -72,6 +80,7 @@ mod tests {
         for backend in [
             NativeBackend::BuiltIn("add_sub".to_owned()),
             NativeBackend::Onnx { library: "/a/libonnxruntime.so".into(), settings },
+            NativeBackend::OpenVino { library: "/c/libopenvino_c.so".into() },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: None },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: Some("/b/cuda.so".into()) },
         ] {

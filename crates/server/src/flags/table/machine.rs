@@ -93,6 +93,13 @@ pub const RUNTIMES: &[Row] = &[
     )
     .stores(|o, v| v.put(&mut o.runtimes.onnxruntime_lib)),
     Row::new(
+        "openvino-lib",
+        Kind::Text,
+        "OpenVINO's C library to use (libopenvino_c.so, the rest beside it), before every other \
+         place.",
+    )
+    .stores(|o, v| v.put(&mut o.runtimes.openvino_lib)),
+    Row::new(
         "libtorch",
         Kind::Text,
         "Folder of the libtorch to use, with lib and include in it (the folder torch of a \
