@@ -119,7 +119,7 @@ LAYOUT = [
     Case("file_link", {"1/model.onnx": Link("../gone.onnx"), "config.pbtxt": ONNX}, "file_link/1/model.onnx", "failed to stat file", "the link leads to nothing"),
     Case("pickled", {"1/model.pkl": b"\x80\x04", "config.pbtxt": ONNX}, "pickled/1/model.pkl", "failed to stat file", "skl2onnx"),
     Case("pickled_bare", {"1/model.joblib": b"\x80\x04"}, "pickled_bare/1/model.joblib", "Could not determine backend", "skl2onnx"),
-    Case("engine", {"1/resnet.engine": b"x", "config.pbtxt": ONNX}, "engine/1/resnet.engine", "failed to stat file", "serve the ONNX model that it was made from"),
+    Case("engine", {"1/resnet.engine": b"x", "config.pbtxt": ONNX}, "engine/1/resnet.engine", "failed to stat file", "Serve the ONNX model that it was built from"),
     Case("weights_only", {"1/model.safetensors": b"x"}, "weights_only/1/model.safetensors", "Could not determine backend", "export it to ONNX"),
     Case("keras", {"1/model.h5": b"x"}, "keras/1/model.h5", "Could not determine backend", "tf2onnx"),
     Case("lfs", {"1/model.onnx": LFS}, "lfs/1/model.onnx", "", "git lfs pull"),

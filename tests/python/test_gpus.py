@@ -221,5 +221,5 @@ def test_an_onnx_runtime_without_cuda(driver, tmp_path):
         assert states(server)["open"][0] == "READY"
         reason = states(server)["gpu"][1]
         assert "unable to load model 'gpu': instance group 'gpu_0' is for GPUs (KIND_GPU), but ONNX Runtime 1." in reason
-        assert "was built without CUDAExecutionProvider; use KIND_CPU, or an ONNX Runtime" in reason
+        assert "was built without CUDAExecutionProvider; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime" in reason
         server.wait_for_line(r"^W.*GPUs are not used for ONNX models: ONNX Runtime 1\..* was built without CUDAExecutionProvider")

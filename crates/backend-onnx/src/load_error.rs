@@ -9,7 +9,8 @@ use galatea_types::Error;
 pub(crate) enum LoadError {
     #[error(
         "unable to load model '{model}': instance group '{group}' is for GPUs (KIND_GPU), but ONNX Runtime {version} \
-         {cause}; use KIND_CPU, or an ONNX Runtime that can use CUDA here (--onnxruntime-lib names it)"
+         {cause}; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime that can use CUDA here \
+         (--onnxruntime-lib names it)"
     )]
     Cuda {
         model: String,
@@ -69,7 +70,8 @@ mod tests {
             (
                 Code::InvalidArg,
                 "unable to load model 'm': instance group 'm_0' is for GPUs (KIND_GPU), but ONNX Runtime 1.23 was \
-                 built without X; use KIND_CPU, or an ONNX Runtime that can use CUDA here (--onnxruntime-lib names it)"
+                 built without X; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime that can use CUDA here \
+                 (--onnxruntime-lib names it)"
             )
         );
         let (model, version, cause) = subject();

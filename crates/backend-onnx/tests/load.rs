@@ -238,7 +238,7 @@ fn gpus_need_a_library_that_can_use_them() {
     let of_gpu = format!("{IDENTITY} instance_group {{ kind: KIND_GPU gpus: [ 0, 1 ] }}");
     let error = load_error(&identity(), &of_gpu);
     let start = "unable to load model 'm': instance group 'm_0' is for GPUs (KIND_GPU), but ONNX Runtime 1.";
-    let end = " was built without CUDAExecutionProvider; use KIND_CPU, or an ONNX Runtime that can use CUDA here \
+    let end = " was built without CUDAExecutionProvider; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime that can use CUDA here \
                (--onnxruntime-lib names it)";
     assert!(error.starts_with(start) && error.ends_with(end), "{error}");
     let both =

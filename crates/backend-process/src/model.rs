@@ -4,7 +4,7 @@ use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
 use galatea_types::{Error, Result};
 use galatea_worker::{InstanceOptions, LogLevels, WorkerInstance, wire::kind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     isolation::Isolation,
@@ -69,8 +69,22 @@ impl IsolatedModel {
         let group = json!({ "name": spec.name, "kind": kind, "count": 1, "gpus": gpus });
         if let Some(fields) = config.as_object_mut() {
             fields.insert("instance_group".to_owned(), json!([group]));
+            if spec.group.stands_for_gpus {
+                remove_gpu_accelerators(fields);
+            }
         }
         config
+    }
+}
+
+/// Of an instance that runs on the CPU in the place of a GPU: the child would take them for a mistake.
+fn remove_gpu_accelerators(config: &mut Map<String, Value>) {
+    let optimization = config.get_mut("optimization").and_then(Value::as_object_mut);
+    let accelerators = optimization
+        .and_then(|fields| fields.get_mut("execution_accelerators"))
+        .and_then(Value::as_object_mut);
+    if let Some(accelerators) = accelerators {
+        accelerators.remove("gpu_execution_accelerator");
     }
 }
 

@@ -44,7 +44,8 @@ pub(crate) enum LoadError {
     StringsInPackage { model: String, tensor: String },
     #[error(
         "unable to load model '{model}': instance group '{group}' is for GPU {gpu} (KIND_GPU), but PyTorch {version} \
-         {}; use KIND_CPU, or a PyTorch built for the GPUs of this machine (--libtorch names it)",
+         {}; use KIND_CPU, start with --gpu-groups=cpu, or use a PyTorch built for the GPUs of this machine \
+         (--libtorch names it)",
         found(*devices)
     )]
     NoGpu {
@@ -158,7 +159,8 @@ mod tests {
         for (devices, found) in found {
             let expected = format!(
                 "unable to load model 'm': instance group 'm_0' is for GPU 7 (KIND_GPU), but PyTorch 2.9 {found}; \
-                 use KIND_CPU, or a PyTorch built for the GPUs of this machine (--libtorch names it)"
+                 use KIND_CPU, start with --gpu-groups=cpu, or use a PyTorch built for the GPUs of this machine \
+                 (--libtorch names it)"
             );
             let error = Error::from(error(devices));
             assert_eq!((error.code(), error.message()), (Code::InvalidArg, &*expected));

@@ -50,34 +50,41 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("python", &["py", "python3", "python_backend"]),
 ];
 
+/// For engines of TensorRT, whatever file or name says that one is meant.
+pub const TENSORRT_ENGINE: &str = "an engine (model.plan) runs on the kind of GPU and with the TensorRT that it was built \
+     for, in a library made for Triton, and such libraries are not loaded yet. Serve the ONNX model that it was built from \
+     with `backend: \"onnxruntime\"`: on the CPU, or on a GPU with TensorRT by `optimization { execution_accelerators { \
+     gpu_execution_accelerator [ { name: \"tensorrt\" } ] } }`";
+
 /// Backends of Triton that Galatea does not have, and what does their work here.
 const ELSEWHERE: &[(&[&str], &str, &str)] = &[
+    (&["tensorrt", "tensorrt_plan", "trt", "plan"], "tensorrt", TENSORRT_ENGINE),
     (
-        &["tensorrt", "tensorrt_plan", "trt", "plan"],
-        "tensorrt",
-        "export the model to ONNX and use `backend: \"onnxruntime\"`, which can run it with TensorRT by \
-         `optimization { execution_accelerators { gpu_execution_accelerator [ { name: \"tensorrt\" } ] } }`",
-    ),
-    (
-        &["vllm", "tensorrtllm", "tensorrt_llm", "trtllm"],
+        &["vllm"],
         "vllm",
-        "call the library from a model.py with `backend: \"python\"`, or use a server made for language models",
+        "its model.json names a language model for the library vllm, which wants a GPU. Call the library from a model.py \
+         with `backend: \"python\"`, or use a server made for language models, as `vllm serve`",
     ),
     (
-        &["openvino"],
-        "openvino",
-        "use the model in ONNX with `backend: \"onnxruntime\"`, or load it in a model.py with `backend: \"python\"`",
+        &["tensorrtllm", "tensorrt_llm", "trtllm"],
+        "tensorrtllm",
+        "its engines run on the kind of GPU that they were built for, in a library made for Triton, and such libraries \
+         are not loaded yet. Serve the checkpoint that they were built from in a model.py with `backend: \"python\"` \
+         (transformers, vllm), or use a server made for language models, as `trtllm-serve`",
     ),
     (
         &["dali"],
         "dali",
-        "do the preprocessing in a model.py with `backend: \"python\"`, as a step of an ensemble",
+        "a model.dali runs in NVIDIA's DALI, mostly on a GPU, by a library made for Triton, and such libraries are not \
+         loaded yet. Do the preprocessing in a model.py with `backend: \"python\"` (numpy, Pillow, OpenCV), as a step of \
+         an ensemble",
     ),
     (
         &["fil", "xgboost", "lightgbm", "sklearn", "scikit-learn", "treelite"],
         "fil",
-        "convert the model to ONNX (skl2onnx, onnxmltools) and use `backend: \"onnxruntime\"`, or load it in a model.py \
-         with `backend: \"python\"`",
+        "tree models (xgboost.json, model.txt, checkpoint.tl) run there in a library made for Triton, and such libraries \
+         are not loaded yet. Convert the model to ONNX (XGBoost and LightGBM with onnxmltools, scikit-learn with \
+         skl2onnx) and use `backend: \"onnxruntime\"`, or load it in a model.py with `backend: \"python\"`",
     ),
 ];
 
@@ -157,9 +164,14 @@ mod tests {
         check("pytorch_libtorch", "did you mean `backend: \"pytorch\"`?");
         check("pyhton", "did you mean `backend: \"python\"`?");
         check("ensemble", "write `platform: \"ensemble\"` in its place");
-        for elsewhere in ["tensorrt", "vllm", "tensorflow", "openvino", "dali", "fil"] {
+        for elsewhere in ["tensorrt", "vllm", "tensorrtllm", "tensorflow", "dali", "fil"] {
             check(elsewhere, &format!("Triton's backend `{elsewhere}` is not part of Galatea: "));
         }
+        check(
+            "trtllm",
+            "Triton's backend `tensorrtllm` is not part of Galatea: its engines run on",
+        );
+        check("xgboost", "Triton's backend `fil` is not part of Galatea: tree models");
         check(
             "nothing_like_it",
             "this server has the backends onnxruntime, python, pytorch, identity",

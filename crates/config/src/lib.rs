@@ -31,7 +31,7 @@ mod support;
 pub mod testing;
 mod text;
 
-pub use backend_advice::backend_advice;
+pub use backend_advice::{TENSORRT_ENGINE, backend_advice};
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
 pub use check::{
     BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,
@@ -46,10 +46,10 @@ pub use json::{FieldError, OverrideError, parse_json, to_json};
 pub use model::{
     Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,
     CudaOptimization, DynamicBatching, EnsembleStep, Ensembling, FalseTrue, Format, InitialData,
-    InitialState, InstanceGroup, InstanceKind, ModelConfig, ModelPriority, Optimization,
-    QueuePolicy, RateLimiter, RateLimiterResource, RepositoryAgent, Scheduling, SequenceBatching,
-    SequenceControl, SequenceState, SequenceStrategy, TensorSpec, TimeoutAction, VersionPolicy,
-    Warmup, WarmupData, WarmupInput, names_of,
+    InitialState, InstanceGroup, InstanceKind, MissingGpus, ModelConfig, ModelPriority,
+    Optimization, QueuePolicy, RateLimiter, RateLimiterResource, RepositoryAgent, Scheduling,
+    SequenceBatching, SequenceControl, SequenceState, SequenceStrategy, TensorSpec, TimeoutAction,
+    VersionPolicy, Warmup, WarmupData, WarmupInput, names_of,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use reference::reference;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use galatea_config::MissingGpus;
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 use galatea_types::MemoryBudget;
 
@@ -67,6 +68,8 @@ pub struct EngineOptions {
 pub struct GpuOptions {
     /// Numbers of those that models may use, ascending.
     pub available: Vec<u32>,
+    /// What becomes of instance groups whose GPUs are not there.
+    pub missing: MissingGpus,
     /// Lowest CUDA compute capability that was required of them, for the text of refusals.
     pub min_compute_capability: f64,
     /// Where a sampler publishes their metrics, if there is one.

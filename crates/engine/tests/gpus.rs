@@ -7,7 +7,7 @@ use std::{
 };
 
 use galatea_backend::{Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance};
-use galatea_config::{InstanceKind, testing::without_places};
+use galatea_config::{InstanceKind, MissingGpus, testing::without_places};
 use galatea_engine::{
     BackendRegistry, ControlMode, Engine, EngineOptions, GpuOptions, LoadOverrides, LocalRoot,
 };
@@ -55,6 +55,15 @@ impl ModelInstance for Idle {
 
 /// Loads model `m` with these instance groups. The instances as `name kind device`, or why not.
 fn place(gpus: &[u32], has_gpus: bool, groups: &str) -> std::result::Result<Vec<String>, String> {
+    place_or(MissingGpus::Refuse, gpus, has_gpus, groups)
+}
+
+fn place_or(
+    missing: MissingGpus,
+    gpus: &[u32],
+    has_gpus: bool,
+    groups: &str,
+) -> std::result::Result<Vec<String>, String> {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir_all(root.path().join("m/1")).unwrap();
     let config = format!(
@@ -71,6 +80,7 @@ fn place(gpus: &[u32], has_gpus: bool, groups: &str) -> std::result::Result<Vec<
         control_mode: ControlMode::Explicit,
         gpus: GpuOptions {
             available: gpus.to_vec(),
+            missing,
             min_compute_capability: 6.0,
             ..GpuOptions::default()
         },
@@ -104,6 +114,20 @@ fn a_backend_without_gpu_support_uses_the_cpu_unless_a_gpu_is_requested() {
     }
     let error = place(&[0], false, "instance_group { gpus: 0 }").unwrap_err();
     assert!(error.contains("has kind KIND_CPU but specifies one or more GPUs"), "{error}");
+}
+
+#[test]
+fn groups_for_gpus_run_on_the_cpu_where_the_server_may() {
+    let on_cpu = |gpus, has_gpus, groups| place_or(MissingGpus::UseCpu, gpus, has_gpus, groups);
+    let two = ["m_0_0 Cpu 0", "m_0_1 Cpu 0"];
+    let counted = "instance_group { count: 1 kind: KIND_GPU gpus: [ 0, 1 ] }";
+    // No GPU, and GPUs that the library of the backend cannot use.
+    for (gpus, has_gpus) in [(&[][..], true), (&[0, 1], false)] {
+        assert_eq!(on_cpu(gpus, has_gpus, counted).unwrap(), two);
+        let open = "instance_group { kind: KIND_GPU }";
+        assert_eq!(on_cpu(gpus, has_gpus, open).unwrap(), two[..1]);
+    }
+    assert_eq!(on_cpu(&[0, 1], true, counted).unwrap(), ["m_0_0_gpu0 Gpu 0", "m_0_0_gpu1 Gpu 1"]);
 }
 
 #[test]

@@ -139,8 +139,9 @@ fn groups_that_cannot_be_are_refused_and_the_version_stays() {
     let gpu = with("instance_group { count: 2 kind: KIND_GPU }");
     let error = f.load(&gpu).expect_err("no GPU");
     let reason = "Invalid argument: instance group m_0 of model m has kind KIND_GPU but no GPUs are available \
-                  (m/config.pbtxt:6:34: this server sees no GPU: write `kind: KIND_CPU`, or leave out `kind` to use a \
-                  GPU where there is one. If the machine has one, look whether `nvidia-smi` finds it)";
+                  (m/config.pbtxt:6:34: this server sees no GPU: write `kind: KIND_CPU`, leave out `kind` to use a GPU \
+                  where there is one, or give the server `--gpu-groups=cpu`, which runs such groups on the CPU. If the \
+                  machine has a GPU, look whether `nvidia-smi` finds it)";
     let expected = format!("load failed for model 'm': version 1 is at READY state: {reason};\n");
     assert_eq!((error, index(&f.engine)), (expected, vec![format!("m:1:READY:{reason}")]));
     f.load("backend: ---").expect_err("no configuration");

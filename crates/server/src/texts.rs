@@ -102,7 +102,7 @@ fn commands() -> Vec<CommandOutline> {
     const MODELS: &str = "List the models of a running server";
     const INFER: &str = "Send one request to a running server";
     const TOP: &str = "Watch a running server";
-    const RUNTIMES: &[&str] = &["onnxruntime", "pytorch"];
+    const RUNTIMES: &[&str] = &["onnxruntime", "pytorch", "tensorflow", "openvino"];
     let top = "Inference server that speaks Triton's protocols, and its load tool";
     vec![
         command("galatea", top, &["--help", "--version"], Vec::new()),

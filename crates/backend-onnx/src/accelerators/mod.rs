@@ -13,10 +13,15 @@ use crate::ort::{Provider, ProviderKind};
 /// Refuses what no instance could have.
 ///
 /// Accelerators of GPUs concern GPU instances only: as in Triton they are passed over on the CPU. One for the CPU
-/// changes the answers' speed at least, so it is not.
+/// changes the answers' speed at least, so it is not. Where groups for GPUs run on the CPU, the server has said already
+/// that those for GPUs are passed over, whatever they are.
 pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()> {
     let model = context.config.name();
-    for accelerator in &context.config.optimization().gpu_accelerators {
+    let gpu_accelerators = match is_without_its_gpus(context, has_gpu_instances) {
+        true => &[][..],
+        false => &context.config.optimization().gpu_accelerators,
+    };
+    for accelerator in gpu_accelerators {
         match accelerator.name.as_str() {
             "cuda" | "tensorrt" if has_gpu_instances => {}
             name @ ("cuda" | "tensorrt") => {
@@ -35,6 +40,11 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
         }
         Some(accelerator) => Err(unknown(&accelerator.name).into()),
     }
+}
+
+fn is_without_its_gpus(context: &LoadContext, has_gpu_instances: bool) -> bool {
+    let groups = context.config.instance_groups();
+    !has_gpu_instances && groups.iter().any(|group| group.stands_for_gpus)
 }
 
 /// The providers of instances on this GPU, the preferred first: TensorRT where it is asked for, then CUDA for

@@ -77,7 +77,7 @@ fn checked(raw: RawModelConfig, instance: &InstancePlace) -> Result<ModelConfig>
         directory_name: &name,
         supports_gpus: true,
         available_gpus: if instance.on_gpu { &gpus } else { &[] },
-        min_compute_capability: 0.0,
+        ..CheckContext::default()
     };
     ModelConfig::check(raw, &context)
         .map_err(|error| Error::internal(format!("the configuration changed on its way: {error}")))

@@ -153,12 +153,13 @@ fn instance_group(error: &InstanceGroupError) -> &'static str {
         InstanceGroupError::Kind { problem, .. } => match problem {
             KindProblem::GpusNotUsed { .. } => "remove `gpus`, or write `kind: KIND_GPU`",
             KindProblem::NoSupport | KindProblem::NoneAvailable => {
-                "this server sees no GPU: write `kind: KIND_CPU`, or leave out `kind` to use a GPU where there is one. \
-                 If the machine has one, look whether `nvidia-smi` finds it"
+                "this server sees no GPU: write `kind: KIND_CPU`, leave out `kind` to use a GPU where there is one, or give the \
+                 server `--gpu-groups=cpu`, which runs such groups on the CPU. If the machine has a GPU, look whether \
+                 `nvidia-smi` finds it"
             }
             KindProblem::UnknownGpu { available, .. } if available.is_empty() => {
-                "this server sees no GPU: write `kind: KIND_CPU` without `gpus`. If the machine has one, look whether \
-                 `nvidia-smi` finds it"
+                "this server sees no GPU: write `kind: KIND_CPU` without `gpus`, or give the server `--gpu-groups=cpu`, which \
+                 runs such groups on the CPU. If the machine has a GPU, look whether `nvidia-smi` finds it"
             }
             KindProblem::UnknownGpu { .. } => "leave out `gpus` to use all there are",
             KindProblem::NoneNamed => "name them, for example `gpus: [ 0 ]`",

@@ -9,8 +9,8 @@ use super::{
     context::CheckContext,
 };
 use crate::{
-    FieldPath, InstanceGroup, InstanceKind, NormalizedConfig, RateLimiter, RateLimiterResource,
-    RawModelConfig,
+    FieldPath, InstanceGroup, InstanceKind, MissingGpus, NormalizedConfig, RateLimiter,
+    RateLimiterResource, RawModelConfig,
 };
 
 type Result<T> = std::result::Result<T, At<InstanceGroupError>>;
@@ -127,13 +127,21 @@ pub(super) fn check(
     }
     let groups = raw.instance_group.iter().enumerate().map(|(index, group)| {
         let inside = |error: At<_>| error.inside(FieldPath::from("instance_group").index(index));
-        let kind = check_kind(group, raw, context).map_err(inside)?;
+        let is_automatic = config.automatic_cpu_groups.contains(&index);
+        let stands_for_gpus = runs_on_cpu_instead(group, is_automatic, context);
+        let kind = match stands_for_gpus {
+            true => InstanceKind::Cpu,
+            false => check_kind(group, raw, context).map_err(inside)?,
+        };
         check_profiles(group, raw).map_err(inside)?;
+        let count = u32::try_from(group.count).unwrap_or_default().max(1);
+        let gpus = group.gpus.iter().filter_map(|&g| u32::try_from(g).ok());
         Ok(InstanceGroup {
             name: group.name.clone(),
             kind,
-            count: u32::try_from(group.count).unwrap_or_default().max(1),
-            gpus: group.gpus.iter().filter_map(|&g| u32::try_from(g).ok()).collect(),
+            count: if stands_for_gpus { on_each_gpu(count, group) } else { count },
+            gpus: if stands_for_gpus { Vec::new() } else { gpus.collect() },
+            stands_for_gpus,
             is_passive: group.passive,
             is_count_default: config.default_count_groups.contains(&index),
             rate_limiter: group.rate_limiter.as_ref().map(rate_limiter),
@@ -141,6 +149,32 @@ pub(super) fn check(
         })
     });
     groups.collect()
+}
+
+/// Whether a group asks for GPUs of which none is there, where such groups run on the CPU. `is_automatic`: its kind was
+/// AUTO. One that could run on a part of its GPUs is no such group: it would become slow without anyone seeing why.
+fn runs_on_cpu_instead(
+    group: &ModelInstanceGroup,
+    is_automatic: bool,
+    context: &CheckContext<'_>,
+) -> bool {
+    let is_available =
+        |&gpu: &i32| u32::try_from(gpu).is_ok_and(|g| context.available_gpus.contains(&g));
+    let has_gpu = match &group.gpus[..] {
+        [] => !context.available_gpus.is_empty(),
+        gpus => gpus.iter().any(is_available),
+    };
+    let asks_for_gpus = match Kind::try_from(group.kind) {
+        Ok(Kind::Gpu) => true,
+        Ok(Kind::Cpu) => is_automatic && !group.gpus.is_empty(),
+        _ => false,
+    };
+    context.missing_gpus == MissingGpus::UseCpu && asks_for_gpus && !has_gpu
+}
+
+/// The instances of a group on all the GPUs that it names.
+fn on_each_gpu(count: u32, group: &ModelInstanceGroup) -> u32 {
+    count.saturating_mul(u32::try_from(group.gpus.len().max(1)).unwrap_or(u32::MAX))
 }
 
 fn rate_limiter(limiter: &ModelRateLimiter) -> RateLimiter {

@@ -13,6 +13,16 @@ pub enum InstanceKind {
     Model,
 }
 
+/// What becomes of an instance group for GPUs of which this server can use none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingGpus {
+    /// The model does not load, as in Triton.
+    #[default]
+    Refuse,
+    /// As many instances as it would have on its GPUs run on the CPU.
+    UseCpu,
+}
+
 /// Instances of one kind, after defaults: the kind is never AUTO, the count never 0.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -25,6 +35,8 @@ pub struct InstanceGroup {
     pub count: u32,
     /// Indices of the GPUs; empty for the other kinds.
     pub gpus: Vec<u32>,
+    /// It was written for GPUs that are not there, and runs on the CPU by [`MissingGpus::UseCpu`].
+    pub stands_for_gpus: bool,
     /// The group is loaded and gets no requests.
     pub is_passive: bool,
     /// The file gave no count, so the default applies and a backend may choose a better layout.
@@ -43,6 +55,7 @@ impl InstanceGroup {
             kind: InstanceKind::Cpu,
             count: 1,
             gpus: Vec::new(),
+            stands_for_gpus: false,
             is_passive: false,
             is_count_default: false,
             rate_limiter: None,

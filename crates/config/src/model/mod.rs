@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use galatea_proto::inference::model_metrics::metric_control::MetricOptions;
 
 pub use self::{
-    instance::{InstanceGroup, InstanceKind, RateLimiter, RateLimiterResource},
+    instance::{InstanceGroup, InstanceKind, MissingGpus, RateLimiter, RateLimiterResource},
     optimization::{Accelerator, CudaOptimization, ModelPriority, Optimization},
     scheduling::{
         DynamicBatching, EnsembleStep, Ensembling, QueuePolicy, Scheduling, TimeoutAction,

@@ -38,12 +38,14 @@ pub struct NormalizedConfig {
     pub raw: RawModelConfig,
     /// Indices in `raw.instance_group` whose count the configuration did not give.
     pub default_count_groups: Vec<usize>,
+    /// Indices of the groups of kind AUTO that became groups for the CPU.
+    pub automatic_cpu_groups: Vec<usize>,
 }
 
 /// As given: no count counts as a default.
 impl From<RawModelConfig> for NormalizedConfig {
     fn from(raw: RawModelConfig) -> Self {
-        Self { raw, default_count_groups: Vec::new() }
+        Self { raw, ..Self::default() }
     }
 }
 
@@ -161,8 +163,7 @@ pub fn normalize(raw: RawModelConfig, context: &NormalizeContext<'_>) -> Result<
     let optimization = raw.optimization.get_or_insert_default();
     optimization.input_pinned_memory.get_or_insert(PinnedMemoryBuffer { enable: true });
     optimization.output_pinned_memory.get_or_insert(PinnedMemoryBuffer { enable: true });
-    let default_count_groups = fill_instance_groups(&mut raw, context.available_gpus);
-    Ok(NormalizedConfig { raw, default_count_groups })
+    Ok(fill_instance_groups(raw, context.available_gpus))
 }
 
 fn is_ensemble(raw: &ModelConfig) -> bool {
@@ -192,29 +193,31 @@ fn fill_scheduling(raw: &mut RawModelConfig) {
     }
 }
 
-/// Returns the indices of the groups whose count was filled in.
-fn fill_instance_groups(raw: &mut RawModelConfig, available_gpus: &[u32]) -> Vec<usize> {
+fn fill_instance_groups(mut raw: RawModelConfig, available_gpus: &[u32]) -> NormalizedConfig {
     if raw.instance_group.is_empty() {
         let name = raw.name.clone();
         raw.instance_group.push(ModelInstanceGroup { name, ..Default::default() });
     }
     let gpus = available_gpus.iter().filter_map(|&g| i32::try_from(g).ok()).collect::<Vec<_>>();
-    let mut default_counts = Vec::new();
+    let (mut default_count_groups, mut automatic_cpu_groups) = (Vec::new(), Vec::new());
     for (index, group) in raw.instance_group.iter_mut().enumerate() {
         fill(&mut group.name, &format!("{}_{index}", raw.name));
         if group.kind() == Kind::Auto && group.kind == Kind::Auto as i32 {
             let is_usable = !gpus.is_empty() && group.gpus.iter().all(|g| gpus.contains(g));
             group.set_kind(if is_usable { Kind::Gpu } else { Kind::Cpu });
+            if !is_usable {
+                automatic_cpu_groups.push(index);
+            }
         }
         if group.count < 1 {
             group.count = default_count(group.kind(), &raw.backend);
-            default_counts.push(index);
+            default_count_groups.push(index);
         }
         if group.kind() == Kind::Gpu && group.gpus.is_empty() {
             group.gpus.clone_from(&gpus);
         }
     }
-    default_counts
+    NormalizedConfig { raw, default_count_groups, automatic_cpu_groups }
 }
 
 fn default_count(kind: Kind, backend: &str) -> i32 {

@@ -9,7 +9,7 @@ pub(super) const SECTIONS: &[Section] = &[
         fields: &[
             works("name", "the model's name, and of a group that is written `_` and its number", "The beginning of the names of its instances"),
             works("kind", "`KIND_AUTO`: GPU where the model's library can use one, else CPU", "What each instance runs on")
-                .with("`KIND_GPU` is refused where there is no GPU; see [GPUs](gpu.md)"),
+                .with("`KIND_GPU` is refused where there is no GPU, or by `--gpu-groups=cpu` run on the CPU; see [GPUs](gpu.md)"),
             works("count", "1; 2 for ONNX models on the CPU", "Instances, on each of `gpus` where the kind is GPU")
                 .with("instances of an ONNX or PyTorch model share its weights; each of a Python model is a process"),
             by_table("rate_limiter", "", "What an execution must hold before it begins"),

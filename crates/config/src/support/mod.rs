@@ -5,6 +5,7 @@
 //! concerned. Fields that some backend honours in part are checked by that backend when it loads a model.
 
 mod doubles;
+mod gpus;
 
 use galatea_types::{Error, Result};
 
@@ -128,7 +129,7 @@ const ROWS: &[Row] = &[
     row(
         "optimization.cuda",
         Warn,
-        |c| c.optimization().cuda != crate::CudaOptimization::default(),
+        |c| !misses_gpus(c) && c.optimization().cuda != crate::CudaOptimization::default(),
         "has no effect: no backend of this server has these settings",
     ),
     row(
@@ -152,7 +153,9 @@ const ROWS: &[Row] = &[
     row(
         "instance_group.secondary_devices",
         Warn,
-        |c| c.raw().instance_group.iter().any(|g| !g.secondary_devices.is_empty()),
+        |c| {
+            !misses_gpus(c) && c.raw().instance_group.iter().any(|g| !g.secondary_devices.is_empty())
+        },
         "has no effect: no backend of this server knows these devices",
     ),
     row(
@@ -239,6 +242,7 @@ impl ModelConfig {
                 Warn => warnings.push(Diagnostic::warning(text).about(*field)),
             }
         }
+        warnings.extend(gpus::find(self));
         warnings.extend(doubles::find(self));
         Ok(warnings)
     }
@@ -261,7 +265,13 @@ fn joins_tensors(config: &ModelConfig) -> bool {
 
 fn has_accelerators(config: &ModelConfig) -> bool {
     let optimization = config.optimization();
-    !optimization.gpu_accelerators.is_empty() || !optimization.cpu_accelerators.is_empty()
+    let has_gpu_accelerators = !misses_gpus(config) && !optimization.gpu_accelerators.is_empty();
+    has_gpu_accelerators || !optimization.cpu_accelerators.is_empty()
+}
+
+/// Whether a group for GPUs runs on the CPU, of which one warning says all.
+fn misses_gpus(config: &ModelConfig) -> bool {
+    config.instance_groups().iter().any(|group| group.stands_for_gpus)
 }
 
 fn has_namespaces(config: &ModelConfig) -> bool {

@@ -1,7 +1,9 @@
 //! Every row acts, and leaves alone what it is not about. That every other field is honoured is held by `reference`.
 
 use super::*;
-use crate::testing::model_config;
+use crate::{
+    CheckContext, MissingGpus, NormalizeContext, normalize, parse_text, testing::model_config,
+};
 
 const ONNX: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
     output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
@@ -175,4 +177,46 @@ fn several_warnings_are_all_given() {
     ));
     let warnings = config.check_support().expect("only warnings");
     assert_eq!(warnings.len(), 2, "{warnings:?}");
+}
+
+#[test]
+fn of_groups_without_their_gpus_one_warning_says_all() {
+    let warnings = |text: &str| -> Vec<String> {
+        let tensors = "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } \
+                       output { name: 'OUT' data_type: TYPE_FP32 dims: 4 }";
+        let context = NormalizeContext { directory_name: "m", ..NormalizeContext::default() };
+        let raw = parse_text(&format!("{tensors} {text}")).expect("a text");
+        let normalized = normalize(raw, &context).expect("complete");
+        let context = CheckContext {
+            directory_name: "m",
+            supports_gpus: true,
+            missing_gpus: MissingGpus::UseCpu,
+            ..CheckContext::default()
+        };
+        let config = ModelConfig::check(normalized, &context).expect("valid");
+        config.check_support().expect("served").into_iter().map(|found| found.text).collect()
+    };
+    let start = "instance_group of model 'm' asks for GPUs that this server does not have:";
+    assert_eq!(
+        warnings("backend: 'onnxruntime' instance_group { kind: KIND_GPU }"),
+        [format!("{start} 1 instance runs (group 'm_0') on the CPU")]
+    );
+    for backend in ["onnxruntime", "pytorch", "python"] {
+        let text = format!(
+            "backend: '{backend}'
+             instance_group [ {{ kind: KIND_CPU }}, {{ name: 'a' kind: KIND_GPU gpus: [ 0, 1 ] count: 2
+               secondary_devices {{ kind: KIND_NVDLA }} }}, {{ name: 'b' kind: KIND_GPU }} ]
+             optimization {{ cuda {{ graphs: true }} execution_accelerators {{ gpu_execution_accelerator [
+               {{ name: 'tensorrt' }}, {{ name: 'gpu_io' }} ] }} }}"
+        );
+        assert_eq!(
+            warnings(&text),
+            [format!(
+                "{start} 5 instances run (groups 'a', 'b') on the CPU, without accelerator 'tensorrt', accelerator \
+                 'gpu_io', optimization.cuda, secondary_devices"
+            )],
+            "{backend}"
+        );
+    }
+    assert_eq!(warnings("backend: 'python' instance_group { kind: KIND_CPU }"), [""; 0]);
 }

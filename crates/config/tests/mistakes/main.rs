@@ -26,6 +26,7 @@ fn checked(source: &ConfigSource) -> Result<ModelConfig> {
         supports_gpus: true,
         available_gpus: &[],
         min_compute_capability: 6.0,
+        ..CheckContext::default()
     };
     let config = ModelConfig::check(normalize(source.parse()?, &names)?, &context)?;
     config.check_support()?;

@@ -5,8 +5,8 @@ use std::io;
 
 use galatea_backend::{CompletionContext, PathRules};
 use galatea_config::{
-    CheckContext, ConfigDraft, ConfigSource, Diagnostic, ModelConfig, NormalizeContext,
-    NormalizedConfig, Place, RawModelConfig, VersionPolicy,
+    CheckContext, ConfigDraft, ConfigSource, Diagnostic, MissingGpus, ModelConfig,
+    NormalizeContext, NormalizedConfig, Place, RawModelConfig, VersionPolicy,
 };
 use galatea_types::{Error, Result};
 
@@ -72,7 +72,7 @@ impl Completion<'_> {
             available_gpus: &self.gpus.available,
         };
         let normalized = galatea_config::normalize(raw.clone(), &context)?;
-        let context = self.check_context(folder);
+        let context = self.check_context(folder, None);
         let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
         Ok(PolledConfig { raw, version_policy })
     }
@@ -101,11 +101,12 @@ impl Completion<'_> {
     /// whole. As in Triton a backend that is not there is the first reason, and instances that cannot run the second.
     pub fn run(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
         let raw = paths::check_files(raw, &folder.name)?;
-        let context = self.check_context(folder);
         if raw.backend.is_empty() {
+            let context = self.check_context(folder, None);
             return ModelConfig::check(self.normalized(raw, folder, None)?, &context);
         }
         let backend = self.backends.completer(&raw.backend)?;
+        let context = self.check_context(folder, Some(&backend));
         check_runtime(&raw, &backend)?;
         let normalized = self.normalized(raw.clone(), folder, Some(&backend))?;
         normalized.check_instance_groups(&context)?;
@@ -139,25 +140,39 @@ impl Completion<'_> {
         let Ok(normalized) = self.normalized(raw, folder, backend.as_ref()) else {
             return Vec::new();
         };
-        normalized.mistakes(&self.check_context(folder), is_completed || !self.is_automatic)
+        normalized.mistakes(
+            &self.check_context(folder, backend.as_ref()),
+            is_completed || !self.is_automatic,
+        )
     }
 
     /// Checks a configuration that its backend has completed.
     pub fn check(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
         let backend = self.backends.completer(&raw.backend)?;
         let normalized = self.normalized(raw, folder, Some(&backend))?;
-        let context = self.check_context(folder);
+        let context = self.check_context(folder, Some(&backend));
         normalized.check_instance_groups(&context)?;
         ModelConfig::check(normalized, &context)
     }
 
-    fn check_context<'a>(&'a self, folder: &'a ModelFolder) -> CheckContext<'a> {
+    fn check_context<'a>(
+        &'a self,
+        folder: &'a ModelFolder,
+        backend: Option<&Completer>,
+    ) -> CheckContext<'a> {
+        let is_missed = self.gpus.missing == MissingGpus::UseCpu && !self.has_use_of_gpus(backend);
         CheckContext {
             directory_name: &folder.name,
             supports_gpus: true,
-            available_gpus: &self.gpus.available,
+            available_gpus: if is_missed { &[] } else { &self.gpus.available },
+            missing_gpus: self.gpus.missing,
             min_compute_capability: self.gpus.min_compute_capability,
         }
+    }
+
+    /// Whether there are GPUs that this backend can use; with none named, any backend.
+    fn has_use_of_gpus(&self, backend: Option<&Completer>) -> bool {
+        !self.gpus.available.is_empty() && backend.is_none_or(Completer::can_use_gpus)
     }
 
     fn ask_backend(
@@ -188,8 +203,10 @@ impl Completion<'_> {
         backend: Option<&Completer>,
     ) -> Result<NormalizedConfig> {
         let mut available_gpus = &*self.gpus.available;
-        if !available_gpus.is_empty() && !backend.is_none_or(Completer::can_use_gpus) {
-            raw = keep_off_gpus(raw, available_gpus);
+        if !self.has_use_of_gpus(backend) {
+            if self.gpus.missing == MissingGpus::Refuse {
+                raw = keep_off_gpus(raw, available_gpus);
+            }
             available_gpus = &[];
         }
         let context =

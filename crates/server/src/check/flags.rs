@@ -8,7 +8,7 @@ use galatea_command_line::{
 use galatea_engine::EngineOptions;
 
 use crate::{
-    flags::{FlagError, backend_setting, cache_size},
+    flags::{FlagError, backend_setting, cache_size, missing_gpus},
     serve::remote::RepositoryCacheOptions,
 };
 
@@ -136,6 +136,16 @@ const ROWS: &[OptionRow<CheckFlags>] = &[
         "Setting of a backend, <backend>,<setting>=<value>. May be repeated.",
     )
     .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
+    OptionRow::new(
+        "gpu-groups",
+        Kind::Choice(&["refuse", "cpu"]),
+        "What becomes of groups of kind KIND_GPU where there are no GPUs, as an option of serve.",
+    )
+    .default("refuse")
+    .stores(|o, v| {
+        o.engine.gpus.missing = missing_gpus(v);
+        Ok(())
+    }),
     OptionRow::help("Print this text."),
 ];
 

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, Inspector};
 use galatea_backend_onnx::OnnxInspector;
+use galatea_backend_openvino::OpenVinoInspector;
 use galatea_backend_python::{PythonInspector, environment::find_python_backend};
 use galatea_backend_tensorflow::TensorFlowInspector;
 use galatea_backend_torch::TorchInspector;
@@ -22,6 +23,7 @@ pub(super) fn registry(
     }
     registry.register("onnxruntime", || Ok(Arc::new(OnnxInspector)));
     registry.register("tensorflow", || Ok(Arc::new(TensorFlowInspector)));
+    registry.register("openvino", || Ok(Arc::new(OpenVinoInspector)));
     registry.register("pytorch", || Ok(Arc::new(TorchInspector)));
     let own = settings.of("python");
     registry.register("python", move || Ok(Arc::new(PythonInspector::new(None, own.clone()))));

@@ -19,7 +19,7 @@ use galatea_command_line::{
 pub use self::{
     error::FlagError,
     serve_flags::{EndpointFlags, RuntimeOptions, ServeFlags, TlsFlags},
-    setting::{backend_setting, cache_size},
+    setting::{backend_setting, cache_size, missing_gpus},
 };
 
 const HELP_WIDTH: usize = 80;

@@ -111,6 +111,8 @@ pub struct RuntimeOptions {
     pub may_download: bool,
     pub onnxruntime_lib: Option<PathBuf>,
     pub tensorflow_lib: Option<PathBuf>,
+    /// The C library of an OpenVINO.
+    pub openvino_lib: Option<PathBuf>,
     /// Folder of a libtorch.
     pub libtorch: Option<PathBuf>,
     /// Only where one was given: its default is the place of another server's libraries.

@@ -230,6 +230,7 @@ pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> R
     RuntimeOptions {
         onnxruntime_lib: given(runtimes.onnxruntime_lib),
         tensorflow_lib: given(runtimes.tensorflow_lib),
+        openvino_lib: given(runtimes.openvino_lib),
         libtorch: given(runtimes.libtorch),
         environment: environment.clone(),
         ..runtimes

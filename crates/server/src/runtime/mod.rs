@@ -61,6 +61,11 @@ pub fn tensorflow_library(options: &RuntimeOptions) -> Result<PathBuf> {
     library(&Runtime::TENSORFLOW, options.tensorflow_lib.as_ref(), "libtensorflow_cc.so", options)
 }
 
+/// OpenVINO's C library to open, in the same way.
+pub fn openvino_library(options: &RuntimeOptions) -> Result<PathBuf> {
+    library(&Runtime::OPENVINO, options.openvino_lib.as_ref(), "libopenvino_c.so", options)
+}
+
 /// `stem`: the name of the library without the version behind it.
 fn library(
     runtime: &'static Runtime,
@@ -81,6 +86,10 @@ fn library(
     if !options.may_download {
         return Err(Error::unavailable(not_installed(runtime)));
     }
+    fetch(runtime, environment)
+}
+
+fn fetch(runtime: &Runtime, environment: &Environment) -> Result<PathBuf> {
     log::info!(
         "{} is not installed; fetching it (--runtime-downloads=never forbids that)",
         runtime.title

@@ -62,6 +62,7 @@ impl Backends {
         registry.register("onnxruntime", self.native("onnxruntime", onnx));
         registry
             .register("tensorflow", self.native("tensorflow", |runtimes, _| tensorflow(runtimes)));
+        registry.register("openvino", self.native("openvino", |runtimes, _| openvino(runtimes)));
         registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
         let (opened, variables) = (self.opened.clone(), self.runtimes.environment.clone());
         let (config, rules) = (self.config.of("python"), self.python.clone());
@@ -146,6 +147,11 @@ fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Result<(NativeBackend
 fn tensorflow(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
     let library = runtime::tensorflow_library(runtimes)?;
     Ok((NativeBackend::TensorFlow { library: library.clone() }, library))
+}
+
+fn openvino(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+    let library = runtime::openvino_library(runtimes)?;
+    Ok((NativeBackend::OpenVino { library: library.clone() }, library))
 }
 
 fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {

@@ -10,8 +10,9 @@ use galatea_engine::{LocalRoot, RepositoryRoot, SingleModelRoot};
 use galatea_types::suggest;
 
 /// The endings of files that are models by themselves, and what runs them.
-const MODEL_ENDINGS: [(&str, &str); 6] = [
+const MODEL_ENDINGS: [(&str, &str); 7] = [
     ("onnx", "onnxruntime"),
+    ("xml", "openvino"),
     ("pt", "pytorch"),
     ("pth", "pytorch"),
     ("torchscript", "pytorch"),
@@ -20,7 +21,7 @@ const MODEL_ENDINGS: [(&str, &str); 6] = [
 ];
 
 /// What to do with files that people have and that cannot be served as they are.
-const OTHER_ENDINGS: [(&[&str], &str); 8] = [
+const OTHER_ENDINGS: [(&[&str], &str); 7] = [
     (
         &["pkl", "pickle", "joblib"],
         "a pickled model needs the code that made it: export it to ONNX (for scikit-learn with skl2onnx), or serve a \
@@ -31,21 +32,17 @@ const OTHER_ENDINGS: [(&[&str], &str); 8] = [
         "TensorFlow models are not served: export it to ONNX (python -m tf2onnx.convert), or serve a model.py that \
          loads it",
     ),
-    (
-        &["plan", "engine", "trt"],
-        "TensorRT engines are not served: serve the ONNX model that it was built from",
-    ),
+    (&["plan", "engine", "trt"], galatea_config::TENSORRT_ENGINE),
     (
         &["safetensors", "ckpt", "bin", "gguf", "npz"],
         "it holds weights and not the model: serve a model.py that loads them, or export the model to ONNX or \
          TorchScript",
     ),
-    (&["xml"], "OpenVINO models are not served: serve the ONNX model that it was converted from"),
     (&["pbtxt"], "a configuration is no model: name the folder that it is in"),
     (&["mar", "zip", "tar", "gz", "tgz"], "it is an archive: unpack it, and name what is in it"),
     (
         &["json", "ubj", "cbm", "lgb", "txt"],
-        "serve a model.py that loads it, or export the model to ONNX",
+        "serve a model.py that loads it, or export the model to ONNX (of XGBoost or LightGBM with onnxmltools)",
     ),
 ];
 
@@ -54,12 +51,12 @@ const OTHER_ENDINGS: [(&[&str], &str); 8] = [
 pub enum PathError {
     #[error(
         "there is no '{}'. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
-         (.onnx, .pt, .py){}",
+         (.onnx, .xml, .pt, .py){}",
         path.display(), near.as_deref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
     )]
     Missing { path: PathBuf, near: Option<String> },
     #[error(
-        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package) \
+        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .xml (OpenVINO), .pt (TorchScript), .pt2 (AOTInductor package) \
          and .py (a class TritonPythonModel)",
         path.display()
     )]
@@ -344,6 +341,7 @@ mod tests {
             ("a.pkl", "export it to ONNX (for scikit-learn with skl2onnx)"),
             ("a.keras", "tf2onnx"),
             ("a.plan", "the ONNX model that it was built from"),
+            ("a.engine", "runs on the kind of GPU and with the TensorRT that it was built for"),
             ("a.safetensors", "it holds weights and not the model"),
             ("config.pbtxt", "name the folder that it is in"),
             ("a.zip", "unpack it"),

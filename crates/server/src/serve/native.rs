@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_backend::Backend;
 use galatea_backend_onnx::OnnxBackend;
+use galatea_backend_openvino::OpenVinoBackend;
 use galatea_backend_tensorflow::TensorFlowBackend;
 use galatea_backend_torch::TorchBackend;
 use galatea_types::{Error, Result};
@@ -18,6 +19,8 @@ pub enum NativeBackend {
     Onnx { library: PathBuf, settings: BTreeMap<String, String> },
     /// TensorFlow: its library.
     TensorFlow { library: PathBuf },
+    /// OpenVINO: its library.
+    OpenVino { library: PathBuf },
     /// PyTorch: the compiled shim, and libtorch's part for GPUs.
     Torch { shim: PathBuf, cuda: Option<PathBuf> },
 }
@@ -33,6 +36,7 @@ impl NativeBackend {
             }
             Self::Onnx { library, settings } => OnnxBackend::open(library, settings),
             Self::TensorFlow { library } => TensorFlowBackend::open(library),
+            Self::OpenVino { library } => OpenVinoBackend::open(library),
             Self::Torch { shim, cuda } => TorchBackend::open(shim, cuda.as_deref()),
         }
     }
@@ -43,6 +47,7 @@ impl NativeBackend {
             Self::BuiltIn(name) => json!({ "built_in": name }),
             Self::Onnx { library, settings } => json!({ "onnx": library, "settings": settings }),
             Self::TensorFlow { library } => json!({ "tensorflow": library }),
+            Self::OpenVino { library } => json!({ "openvino": library }),
             Self::Torch { shim, cuda } => json!({ "torch": shim, "cuda": cuda }),
         }
     }
@@ -60,6 +65,9 @@ impl NativeBackend {
         }
         if let Some(library) = text("tensorflow").map(PathBuf::from) {
             return Ok(Self::TensorFlow { library });
+        }
+        if let Some(library) = text("openvino").map(PathBuf::from) {
+            return Ok(Self::OpenVino { library });
         }
         let shim = text("torch").map(PathBuf::from).ok_or_else(unknown)?;
         Ok(Self::Torch { shim, cuda: text("cuda").map(PathBuf::from) })
@@ -81,6 +89,7 @@ mod tests {
             NativeBackend::BuiltIn("add_sub".to_owned()),
             NativeBackend::Onnx { library: "/a/libonnxruntime.so".into(), settings },
             NativeBackend::TensorFlow { library: "/a/libtensorflow_cc.so.2".into() },
+            NativeBackend::OpenVino { library: "/c/libopenvino_c.so".into() },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: None },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: Some("/b/cuda.so".into()) },
         ] {

@@ -5,12 +5,13 @@ mod sections;
 use galatea_types::Result;
 
 use super::*;
-use crate::{InstanceKind, NormalizeContext, normalize, parse_text, to_json};
+use crate::{InstanceKind, MissingGpus, NormalizeContext, normalize, parse_text, to_json};
 
 const NO_GPUS: CheckContext<'_> = CheckContext {
     directory_name: "m",
     supports_gpus: false,
     available_gpus: &[],
+    missing_gpus: MissingGpus::Refuse,
     min_compute_capability: 6.0,
 };
 
@@ -143,6 +144,42 @@ fn refuses_gpus_by_what_the_server_has() {
     let context = CheckContext { supports_gpus: true, available_gpus: &[0], ..NO_GPUS };
     let error = ModelConfig::check(raw, &context).unwrap_err();
     assert_eq!(error.message(), format!("{group}has kind KIND_GPU but specifies no GPUs"));
+}
+
+#[test]
+fn groups_whose_gpus_are_missing_run_on_the_cpu_where_that_is_wanted() {
+    let placed = |gpus: &[u32], fields: &str| {
+        let context = CheckContext {
+            supports_gpus: true,
+            available_gpus: gpus,
+            missing_gpus: MissingGpus::UseCpu,
+            ..NO_GPUS
+        };
+        let source = format!("{TENSORS} instance_group {{ {fields} }}");
+        let config = load(&source, &["model.py"], &context).map_err(|e| e.message().to_owned())?;
+        let group = &config.instance_groups[0];
+        let echo = &config.raw().instance_group[0];
+        assert_eq!(echo.count, 2, "as it is written: {fields}");
+        Ok::<_, String>((group.kind, group.count, group.gpus.clone(), group.stands_for_gpus))
+    };
+    let cpu = |count| Ok((InstanceKind::Cpu, count, vec![], true));
+    assert_eq!(placed(&[], "count: 2 kind: KIND_GPU"), cpu(2));
+    assert_eq!(placed(&[], "count: 2 kind: KIND_GPU gpus: 7"), cpu(2));
+    assert_eq!(placed(&[], "count: 2 kind: KIND_GPU gpus: [ 0, 1, 2 ]"), cpu(6));
+    assert_eq!(placed(&[], "count: 2 gpus: [ 0, 1 ]"), cpu(4), "AUTO");
+    assert_eq!(placed(&[0], "count: 2 kind: KIND_GPU gpus: 1"), cpu(2));
+    let own = Ok((InstanceKind::Cpu, 2, vec![], false));
+    assert_eq!(placed(&[], "count: 2 kind: KIND_CPU"), own);
+    assert_eq!(placed(&[], "count: 2"), own);
+    // Where the GPUs are, nothing changes.
+    let gpu = Ok((InstanceKind::Gpu, 2, vec![0], false));
+    assert_eq!(placed(&[0], "count: 2 kind: KIND_GPU"), gpu);
+    assert_eq!(placed(&[0, 1], "count: 2 kind: KIND_GPU gpus: 0"), gpu);
+    // Half of it would be slow without a reason that anyone sees.
+    let error = placed(&[0], "count: 2 kind: KIND_GPU gpus: [ 0, 1 ]").unwrap_err();
+    assert!(error.contains("specifies invalid or unsupported gpu id 1"), "{error}");
+    let error = placed(&[], "count: 2 kind: KIND_CPU gpus: 0").unwrap_err();
+    assert!(error.contains("has kind KIND_CPU but specifies one or more GPUs"), "{error}");
 }
 
 #[test]

@@ -100,10 +100,7 @@ pub(super) fn file_type(name: &str) -> FileType {
         "h5" | "keras" => foreign("a Keras model", KERAS),
         "savedmodel" | "pb" | "graphdef" => foreign("a TensorFlow model", KERAS),
         "tflite" => foreign("a TensorFlow Lite model", KERAS),
-        "plan" | "engine" | "trt" => foreign(
-            "a TensorRT engine",
-            "serve the ONNX model that it was made from: onnxruntime runs it, with its TensorRT accelerator if wanted",
-        ),
+        "plan" | "engine" | "trt" => foreign("a TensorRT engine", galatea_config::TENSORRT_ENGINE),
         "safetensors" | "ckpt" | "bin" => foreign("a file of weights", TO_ONNX),
         "gguf" => {
             foreign("a GGUF model", "serve it from a model.py that loads it (llama-cpp-python)")

@@ -8,6 +8,7 @@ mod metrics;
 mod parts;
 
 use galatea_command_line::{Notice, Occurrence, ValueError};
+use galatea_config::MissingGpus;
 use galatea_engine::BackendSettings;
 use galatea_frontend::RequestRate;
 
@@ -36,6 +37,11 @@ pub fn backend_setting(
     let backend = setting.owner.unwrap_or_default();
     settings.set(backend, setting.key, setting.value);
     Ok(())
+}
+
+/// `refuse` or `cpu`, of commands that have no other options of `serve` too.
+pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
+    if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
 }
 
 /// The one cache there will be.

@@ -62,6 +62,18 @@ pub const MEMORY: &[Row] = &[
     .no_effect("the memory of a GPU is not looked at before a load"),
 ];
 
+pub const GPUS: &[Row] = &[Row::new(
+    "gpu-groups",
+    Kind::Choice(&["refuse", "cpu"]),
+    "What becomes of instance groups of kind KIND_GPU where none of their GPUs can be used: the \
+     model does not load, or as many instances run on the CPU, with a warning per model.",
+)
+.default("refuse")
+.stores(|o, v| {
+    o.engine.gpus.missing = setting::missing_gpus(v);
+    Ok(())
+})];
+
 pub const RUNTIMES: &[Row] = &[
     Row::new(
         "runtime-downloads",
@@ -87,6 +99,13 @@ pub const RUNTIMES: &[Row] = &[
          other place.",
     )
     .stores(|o, v| v.put(&mut o.runtimes.tensorflow_lib)),
+    Row::new(
+        "openvino-lib",
+        Kind::Text,
+        "OpenVINO's C library to use (libopenvino_c.so, the rest beside it), before every other \
+         place.",
+    )
+    .stores(|o, v| v.put(&mut o.runtimes.openvino_lib)),
     Row::new(
         "libtorch",
         Kind::Text,

@@ -36,6 +36,7 @@ pub(super) const GROUPS: &[Group<ServeFlags>] = &[
     Group { title: "Security (Galatea's own)", rows: security::SECURITY, is_own: true },
     Group { title: "Limits (Galatea's own)", rows: limits::LIMITS, is_own: true },
     Group { title: "Python models (Galatea's own)", rows: python::PYTHON, is_own: true },
+    Group { title: "GPUs (Galatea's own)", rows: machine::GPUS, is_own: true },
     Group { title: "Runtimes (Galatea's own)", rows: machine::RUNTIMES, is_own: true },
     group("DEPRECATED", server::DEPRECATED),
 ];

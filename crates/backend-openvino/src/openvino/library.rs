@@ -1,0 +1,126 @@
+//! The opened library: its functions and its version.
+
+use std::{
+    ffi::CStr,
+    path::{Path, PathBuf},
+    ptr::{self, NonNull},
+    sync::Arc,
+};
+
+use galatea_division_faults::FaultDomain;
+use galatea_types::{Error, Result};
+
+use super::{
+    functions::{Functions, OK, Status, Version},
+    texts,
+};
+
+/// Why a library could not be used. Every text names the path.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error("unable to open OpenVINO library '{}': {reason}", path.display())]
+    Open { path: PathBuf, reason: String },
+    #[error(
+        "'{}' is no OpenVINO library that can be used: function '{symbol}' is missing; the C library of OpenVINO 2023.1 \
+         or newer is needed (libopenvino_c.so), `galatea runtime install openvino` fetches one",
+        path.display()
+    )]
+    MissingSymbol { path: PathBuf, symbol: &'static str },
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        Error::internal(error.to_string()).with_source(error)
+    }
+}
+
+/// An opened OpenVINO. Never closed: its threads and statics would outlive their code.
+pub(crate) struct Library {
+    pub(super) functions: Functions,
+    version: String,
+    /// Whether texts in its tensors can be read.
+    has_texts: bool,
+    /// Of all runs: the threads that compute are shared by all models.
+    faults: Arc<FaultDomain>,
+}
+
+impl Library {
+    pub fn open(path: &Path) -> Result<Arc<Self>> {
+        galatea_division_faults::install();
+        let functions = open_functions(path)?;
+        let version = version(&functions);
+        let faults = FaultDomain::with_unknown_threads();
+        let mut library = Self { functions, version, has_texts: false, faults };
+        library.has_texts = texts::have_known_form(&library);
+        Ok(Arc::new(library))
+    }
+
+    /// E.g. `2026.4.1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub fn has_texts(&self) -> bool {
+        self.has_texts
+    }
+
+    /// What tells a run whether it divided an integer in a way that has no result.
+    pub fn faults(&self) -> &FaultDomain {
+        &self.faults
+    }
+
+    /// Turns a status into a result.
+    pub(super) fn check(&self, status: Status) -> Result<()> {
+        match status {
+            OK => Ok(()),
+            status => Err(Error::internal(self.functions.text_of(status))),
+        }
+    }
+
+    /// Takes over a terminated text that the library allocated.
+    pub(super) fn take_text(&self, text: *mut std::ffi::c_char) -> Result<String> {
+        let text = non_null(text)?;
+        // SAFETY: terminated, ours alone, freed once and not used after.
+        unsafe {
+            let copy = CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned();
+            (self.functions.free_text)(text.as_ptr());
+            Ok(copy)
+        }
+    }
+}
+
+pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
+    NonNull::new(pointer).ok_or_else(|| Error::internal("OpenVINO returned a null pointer"))
+}
+
+fn open_functions(path: &Path) -> Result<Functions> {
+    use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+
+    // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
+    let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|error| OpenError::Open { path: path.into(), reason: reason(&error) })?;
+    // SAFETY: the handle is kept open below; the types are those of the public C headers.
+    let functions = unsafe { Functions::find(&handle) }
+        .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
+    std::mem::forget(handle);
+    Ok(functions)
+}
+
+/// The text of the dynamic loader: the error itself states only that loading failed.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// The number in front of the build's name, `2026.4.1-22982-...`.
+fn version(functions: &Functions) -> String {
+    let mut version = Version { build_number: ptr::null(), description: ptr::null() };
+    // SAFETY: the place is valid; the text is read while it lives, and freed once.
+    unsafe {
+        if (functions.version)(&mut version) != OK || version.build_number.is_null() {
+            return "of an unknown version".to_owned();
+        }
+        let text = CStr::from_ptr(version.build_number).to_string_lossy().into_owned();
+        (functions.free_version)(&mut version);
+        text.split('-').next().unwrap_or_default().to_owned()
+    }
+}
