@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import onnxruntime
@@ -334,3 +335,17 @@ def test_the_accelerator_of_onnx_models(repository, tmp_path):
         np.testing.assert_array_equal(asked, plain)
         lines = [line for line in server.log if "Execution Accelerator 'openvino' is not used" in line]
     assert len(lines) == 1 and "model 'asked'" in lines[0] and "was built without OpenVINOExecutionProvider" in lines[0]
+
+
+def test_the_example(tmp_path):
+    """As it is committed, and as its script writes it."""
+    examples = servers.ROOT / "examples"
+    script = tmp_path / "make_temperature.py"
+    shutil.copy(examples / script.name, script)
+    subprocess.run([sys.executable, script], check=True)
+    for file in ("model.xml", "model.bin"):
+        assert (tmp_path / "openvino/temperature/1" / file).read_bytes() == (examples / "openvino/temperature/1" / file).read_bytes()
+    with servers.galatea(examples / "openvino") as server, clients.client(server, "http") as stock:
+        celsius = np.array([[0], [100], [-40]], np.float32)
+        got = clients.infer(stock, "http", "temperature", {"CELSIUS": celsius})["FAHRENHEIT_KELVIN"]
+        np.testing.assert_allclose(got, [[32, 273.15], [212, 373.15], [-40, 233.15]], rtol=1e-6)
