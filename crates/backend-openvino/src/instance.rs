@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Inputs and outputs up to this size are copied into and out of memory that the request has anyway: giving it other memory
-/// would cost more (`docs/adr/0026-openvino-streams.md`).
+/// would cost more (`docs/adr/0025-openvino-streams.md`).
 const COPIED_BYTES: usize = 64 << 10;
 
 /// An input whose memory is the request's: its shape, and the memory.
