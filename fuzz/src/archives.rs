@@ -128,6 +128,12 @@ pub fn onnx_header(data: &[u8]) {
     let _ = bounded(data.len(), bound, || galatea_backend_onnx::read_header(data));
 }
 
+/// What an IR file of OpenVINO says of its inputs: what is kept is names and numbers that stand in it.
+pub fn openvino_header(data: &[u8]) {
+    let bound = Bound { per_byte: 256, base: 256 << 10 };
+    let _ = bounded(data.len(), bound, || galatea_backend_openvino::read_header(data));
+}
+
 /// Any text as a model's list of what it takes and returns.
 pub fn call_spec(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };

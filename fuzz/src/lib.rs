@@ -62,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "load_overrides", run: engine::overrides::run },
     Target { name: "metrics_text", run: load_tool::metrics },
     Target { name: "onnx_header", run: archives::onnx_header },
+    Target { name: "openvino_header", run: archives::openvino_header },
     Target { name: "perf_summary", run: load_tool::summary },
     Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },

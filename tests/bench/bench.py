@@ -20,6 +20,7 @@ import frontends  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
 import models  # noqa: E402
+import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
 import seeds  # noqa: E402
@@ -43,6 +44,7 @@ SECTIONS = {
     "perf": load_tool.tools,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
+    "openvino": openvino_served.served,
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,

@@ -1,4 +1,4 @@
-//! Which threads compute what: the reasoning and the measurements are in `docs/adr/0026-openvino-streams.md`.
+//! Which threads compute what: the reasoning and the measurements are in `docs/adr/0025-openvino-streams.md`.
 
 use std::{fs, thread};
 
