@@ -37,6 +37,10 @@ pub struct TuneFlags {
     pub bf16_tolerance: f64,
     /// `--max-concurrency`
     pub max_concurrency: u64,
+    /// `--batch-size`
+    pub batch_size: u64,
+    /// `--measurement-interval`, in milliseconds
+    pub interval: u64,
     /// What the load tool is told too.
     pub load_words: Vec<String>,
     /// What each server is told too.
@@ -53,6 +57,8 @@ impl Default for TuneFlags {
             tolerance: 1e-3,
             bf16_tolerance: 5e-2,
             max_concurrency: 32,
+            batch_size: 1,
+            interval: 2000,
             load_words: Vec::new(),
             serve_words: Vec::new(),
         }
@@ -142,15 +148,23 @@ const LOAD: &[OptionRow<TuneFlags>] = &[
         "What is sent, as in perf: a JSON file or a folder. Without it numbers from 0 to 1, and 1 for whole numbers. May \
          be repeated.",
     ),
-    of_load("batch-size", Kind::Integer { min: 1, max: 1 << 20 }, "Items of each request.")
+    OptionRow::new("batch-size", Kind::Integer { min: 1, max: 1 << 20 }, "Items of each request.")
         .short('b')
-        .default("1"),
-    of_load(
+        .default("1")
+        .stores(|o, v| {
+            o.batch_size = v.integer()?;
+            Ok(())
+        }),
+    OptionRow::new(
         "measurement-interval",
         Kind::Integer { min: 1, max: 3_600_000 },
         "Milliseconds of a measurement; three that agree make a figure.",
     )
-    .default("2000"),
+    .default("2000")
+    .stores(|o, v| {
+        o.interval = v.integer()?;
+        Ok(())
+    }),
     OptionRow::new(
         "max-concurrency",
         Kind::Integer { min: 1, max: 1024 },
@@ -224,8 +238,8 @@ mod tests {
         let flags =
             given("m --engines --shape x:1,2 -b 4 --openvino-lib=/l --runtime-downloads never");
         let flags = flags.expect("good").expect("no help");
-        assert_eq!(flags.load_words, ["--shape", "x:1,2", "-b", "4"]);
+        assert_eq!(flags.load_words, ["--shape", "x:1,2"]);
         assert_eq!(flags.serve_words, ["--openvino-lib=/l", "--runtime-downloads=never"]);
-        assert_eq!(flags.max_concurrency, 32);
+        assert_eq!((flags.max_concurrency, flags.batch_size, flags.interval), (32, 4, 2000));
     }
 }

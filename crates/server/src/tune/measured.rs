@@ -1,6 +1,6 @@
 //! One engine measured: loaded, asked, and given more and more requests at once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galatea_perf::probe::{Answers, Figures, Probe, ProbedModel};
 
@@ -42,12 +42,21 @@ pub fn measure(
         let probe = Probe::open("galatea tune", words(model, &server.address, flags))?;
         let (mut loaded, load_time) = probe.load()?;
         let answers = loaded.answers(COMPARED)?;
+        // The first answers are slower: what is prepared once is prepared by then.
+        let started = Instant::now();
+        loaded.answers(1)?;
+        let answer_time = started.elapsed();
         progress("1 request at a time");
-        let alone = loaded.measure(1)?;
+        let alone = loaded.measure(1, window(answer_time, 1))?;
         let most = saturate(&mut loaded, alone, flags.max_concurrency, progress)?;
         Ok(Measured { load_time, memory: server.resident_bytes(), alone, most, answers })
     };
     run().map_err(TuneError::Measure)
+}
+
+/// Long enough for several answers of a model that is computed for one request after the other.
+fn window(answer_time: Duration, concurrency: u64) -> Duration {
+    answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(5))
 }
 
 /// The most that the model does in a second: requests are doubled until they do not help.
@@ -61,7 +70,7 @@ fn saturate(
     let mut concurrency = 2;
     while concurrency <= limit {
         progress(&format!("{concurrency} requests at a time"));
-        let figures = loaded.measure(concurrency)?;
+        let figures = loaded.measure(concurrency, window(alone.p50, concurrency))?;
         let has_grown = figures.throughput >= most.throughput * GROWTH;
         if figures.throughput > most.throughput {
             most = figures;
@@ -75,7 +84,8 @@ fn saturate(
 }
 
 fn words(model: &TunedModel, address: &str, flags: &TuneFlags) -> Vec<String> {
-    let own =
-        ["-m", &model.name, "-u", address, "--measurement-interval", "2000", "--max-trials", "6"];
-    own.iter().map(|&word| word.to_owned()).chain(flags.load_words.iter().cloned()).collect()
+    let (batch, interval) = (flags.batch_size.to_string(), flags.interval.to_string());
+    let own = ["-m", &model.name, "-u", address, "-b", &batch, "--measurement-interval", &interval];
+    let own = own.into_iter().chain(["--max-trials", "6"]).map(str::to_owned);
+    own.chain(flags.load_words.iter().cloned()).collect()
 }

@@ -5,7 +5,7 @@ use std::{
     env, fs,
     io::{BufRead, BufReader, Read},
     path::Path,
-    process::{Child, ChildStderr, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex,
         mpsc::{Receiver, Sender, channel},
@@ -50,16 +50,23 @@ impl Server {
             .args(["--allow-grpc=false", "--allow-metrics=false", "--gpu-groups=cpu"])
             .args(words)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(TuneError::Start)?;
         let log = Arc::default();
         let (sender, receiver) = channel();
-        if let Some(lines) = child.stderr.take() {
-            let log = Arc::clone(&log);
+        // The log, and what is said before there is one.
+        let streams: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|stream| Box::new(stream) as _),
+            child.stderr.take().map(|stream| Box::new(stream) as _),
+        ];
+        for lines in streams.into_iter().flatten() {
+            let (log, sender) = (Arc::clone(&log), sender.clone());
             thread::spawn(move || follow(lines, &log, &sender));
         }
+        // With both threads gone the server has ended, and nobody waits.
+        drop(sender);
         // Dropped with an error it is stopped as well.
         let mut server = Self { child, address: String::new(), log };
         server.address = server.wait(&receiver)?;
@@ -85,7 +92,7 @@ impl Server {
 }
 
 /// Reads the log to its end, so that the server never waits for a reader.
-fn follow(lines: ChildStderr, log: &Mutex<VecDeque<String>>, address: &Sender<String>) {
+fn follow(lines: Box<dyn Read + Send>, log: &Mutex<VecDeque<String>>, address: &Sender<String>) {
     let mut lines = BufReader::new(lines);
     loop {
         let mut line = Vec::new();

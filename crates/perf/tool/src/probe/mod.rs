@@ -18,7 +18,7 @@ use galatea_perf_types::{
     console::Console,
     model::ModelInfo,
     requests::RequestSource,
-    settings::{DataSource, Load, Range, Settings},
+    settings::{DataSource, Load, Range, Settings, Window},
 };
 
 pub use self::agreement::{Answers, Difference};
@@ -129,13 +129,19 @@ impl ProbedModel {
         asked.map_err(|error: galatea_types::Error| Failure::generic(error.message()))
     }
 
-    /// Keeps so many requests in flight until the figures agree, or as long as the settings allow.
+    /// Keeps so many requests in flight until the figures agree, or as long as the settings allow. `least`: how long a
+    /// window is at least.
     ///
     /// # Errors
     /// Requests that fail.
-    pub fn measure(&mut self, concurrency: u64) -> Result<Figures> {
+    pub fn measure(&mut self, concurrency: u64, least: Duration) -> Result<Figures> {
+        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
         let settings = Settings {
             load: Load::Concurrency(Range { start: concurrency, end: concurrency, step: 1 }),
+            window: match self.probe.settings.window {
+                Window::Time(given) => Window::Time(given.max(least)),
+                count @ Window::Count(_) => count,
+            },
             ..self.probe.settings.clone()
         };
         let mut load = generator::Load::new(
@@ -156,7 +162,7 @@ impl ProbedModel {
         };
         let outcome = profiler.run();
         let Some(point) = outcome.points.first() else {
-            return Err(Failure::generic(console.errors.trim().to_owned()));
+            return Err(Failure::generic(console.reason()));
         };
         let latency = |percentile| {
             let found = point.client.percentile_latency_ns.get(&percentile);
@@ -176,6 +182,14 @@ impl ProbedModel {
 #[derive(Default)]
 struct Collected {
     errors: String,
+}
+
+impl Collected {
+    /// What ended the measurement: the last that was said.
+    fn reason(&self) -> String {
+        let last = self.errors.lines().rfind(|line| !line.trim().is_empty());
+        last.unwrap_or("nothing was measured").to_owned()
+    }
 }
 
 impl Console for Collected {
